@@ -1,8 +1,8 @@
 //! A client that the official conformance suite starts for each of its client scenarios (`cargo xtask conformance client`).
 //!
-//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and takes the steps that the
-//! scenario in `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without a
-//! scenario it uses everything that the server offers. A failed call ends the program with an error.
+//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and takes the steps that
+//! the scenario in `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without
+//! a scenario, it uses all features of the server. A failed call ends the program with an error.
 
 use std::env;
 
@@ -19,7 +19,7 @@ use mcp_exact::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// Context that the suite passes besides the name of the scenario.
+/// Context that the suite passes in addition to the name of the scenario.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Context {
@@ -42,14 +42,14 @@ struct Credentials {
     valid_jwt: Option<Secret>,
 }
 
-/// A call that the scenario wants.
+/// Tool call that the scenario requires.
 #[derive(Deserialize)]
 struct ToolCall {
     name: String,
     arguments: Map<String, Value>,
 }
 
-/// Returns the revision that the suite asks for; `None` to negotiate it.
+/// Returns the revision that the suite requests; `None` to negotiate it.
 fn revision() -> Result<Option<Revision>> {
     let Ok(wanted) = env::var("MCP_CONFORMANCE_PROTOCOL_VERSION") else {
         return Ok(None);
@@ -70,7 +70,7 @@ fn context() -> Result<Context> {
     }
 }
 
-/// Signs in without a person: the suite redirects at once.
+/// User agent that signs in without a user, because the suite redirects immediately.
 struct Redirected;
 
 impl UserAgent for Redirected {
@@ -103,7 +103,7 @@ impl Redirect for Redirected {
     }
 }
 
-/// Returns how the client is authorized, as the context says.
+/// Returns the OAuth options that the context requires.
 fn oauth(context: Credentials) -> Result<OAuth> {
     if let Some(token) = context.valid_jwt {
         return Ok(OAuth::workload(move || {
@@ -158,7 +158,7 @@ fn connect(url: &str, credentials: Credentials) -> Result<Connect> {
     })
 }
 
-/// Accepts a form with the default of each field, and with a plain value where a required field has none.
+/// Accepts a form with the default of each field, or a simple value for required fields without a default.
 async fn fill_in(form: Form) -> FormAnswer {
     let schema = form.schema().and_then(|schema| value_of(&schema).ok());
     match schema {
@@ -171,7 +171,7 @@ fn value_of(object: &JsonObject) -> Result<Value> {
     serde_json::from_str(object.text()).map_err(Error::from)
 }
 
-/// Returns an object that fits a flat schema: defaults, and plain values of required properties and of booleans.
+/// Returns an object that is valid for a flat schema: defaults, and simple values for required properties and booleans.
 fn sample(schema: &Value) -> Map<String, Value> {
     let required = |name: &String| {
         let names = schema.get("required").and_then(Value::as_array);
@@ -201,7 +201,7 @@ fn sample(schema: &Value) -> Map<String, Value> {
     values.collect()
 }
 
-/// Calls a tool with arguments that fit its schema.
+/// Calls a tool with arguments that are valid for its schema.
 async fn call(client: &Client, tool: &Definition) -> Result {
     let schema = tool.input_schema().unwrap_or_default();
     client
@@ -225,7 +225,7 @@ async fn call_all_tools(client: &Client) -> Result {
     Ok(())
 }
 
-/// Calls two tools at once, of which one asks, then the others.
+/// Calls two tools concurrently, one of which sends an input request, and then the others.
 async fn call_concurrently(client: &Client) -> Result {
     let tools = client.tools().all().await?;
     let (first, rest) = tools.split_at(tools.len().min(2));
@@ -240,7 +240,8 @@ async fn call_concurrently(client: &Client) -> Result {
     Ok(())
 }
 
-/// Calls the tools that the context names. Their definitions are listed before: headers are mirrored from them.
+/// Calls the tools that the context names, after listing the definitions, which are needed to mirror arguments into
+/// headers.
 async fn call_named_tools(client: &Client, context: &Context) -> Result {
     client.tools().all().await?;
     for wanted in &context.tool_calls {
@@ -249,7 +250,7 @@ async fn call_named_tools(client: &Client, context: &Context) -> Result {
     Ok(())
 }
 
-/// Sends the schema of one tool back through another, for the suite to compare.
+/// Sends the schema of one tool to another tool, so that the suite can compare them.
 async fn echo_schema(client: &Client) -> Result {
     let tools = client.tools().all().await?;
     let tool = tools

@@ -1,8 +1,9 @@
-//! A server with something of everything, over Streamable HTTP: tools of every kind of content, progress, logs, questions,
-//! resources, prompts and changes at run time.
+//! Server with an example of every feature, over Streamable HTTP: tools with every kind of content, progress, logs,
+//! input requests, resources, prompts and changes at run time.
 //!
 //! `everything_server [PORT]` listens on 127.0.0.1, on a free port without an argument or with 0, and prints its URL on
-//! standard error. It offers the names that the official conformance suite calls (`cargo xtask conformance`).
+//! standard error. It has the tools, resources and prompts that the official conformance suite uses (`cargo xtask
+//! conformance`).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -16,14 +17,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::time::sleep;
 
-/// An image in PNG of one red pixel.
+/// PNG image of one red pixel.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01\x08\x02\0\0\0\x90wS\xde\0\0\0\x0cIDATx\xdac\xf8\xcf\xc0\
 \0\0\x03\x01\x01\0\xf7\x03AC\0\0\0\0IEND\xaeB`\x82";
-/// A sound in WAV of four silent samples.
+/// WAV sound of four silent samples.
 const WAV: &[u8] = b"RIFF\x28\0\0\0WAVEfmt \x10\0\0\0\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0data\x04\0\0\0\
 \x80\x80\x80\x80";
 /// Pause between two notifications of a tool.
-const PAUSE: Duration = Duration::from_millis(50);
+const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Form that asks for a name.
 #[derive(Deserialize, JsonSchema)]
@@ -43,7 +44,7 @@ struct Confirm {
     ok: bool,
 }
 
-/// Form that asks for a confirmation, in the words of the suite's tasks.
+/// Form that asks for a confirmation, with the field name of the suite's task scenarios.
 #[derive(Deserialize, JsonSchema)]
 struct Consent {
     confirm: bool,
@@ -55,7 +56,7 @@ struct Topic {
     context: String,
 }
 
-/// Answers to the form that asks for an account.
+/// Form that asks for an account.
 #[derive(Deserialize, Serialize, JsonSchema)]
 struct Account {
     /// User's response
@@ -138,14 +139,14 @@ enum Legacy {
 /// The running server, for tools that change its tools and prompts.
 type Running = Arc<OnceLock<Server>>;
 
-/// Returns the server once it runs.
+/// Returns the running server.
 fn running(server: &Running) -> Result<&Server> {
     server
         .get()
         .ok_or_else(|| Error::msg("the server has not started; call the tool again"))
 }
 
-/// Returns how the user has answered, with the data.
+/// Describes the user's answer, with its data.
 fn described<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
     Ok(match answer {
         Elicited::Accepted(data) => {
@@ -157,7 +158,7 @@ fn described<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
     })
 }
 
-/// Returns the answer; `None` when the client cannot be asked.
+/// Returns the answer; `None` if the client does not support the input request.
 fn unless_unsupported<T>(answer: Result<T, AskError>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -194,7 +195,7 @@ impl Everything {
         Content::audio(WAV, "audio/wav")
     }
 
-    /// Returns a resource within the result.
+    /// Returns an embedded resource.
     #[tool(read_only)]
     async fn test_embedded_resource() -> Content {
         Content::embedded_text(
@@ -218,13 +219,13 @@ impl Everything {
         ]
     }
 
-    /// Sends three log messages while it works.
+    /// Sends three log messages before it returns.
     #[tool(read_only)]
     async fn test_tool_with_logging(cx: &Cx) -> Result<&'static str> {
         cx.info("Tool execution started")?;
-        sleep(PAUSE).await;
+        sleep(NOTIFICATION_INTERVAL).await;
         cx.info("Tool processing data")?;
-        sleep(PAUSE).await;
+        sleep(NOTIFICATION_INTERVAL).await;
         cx.info("Tool execution completed")?;
         Ok("Sent three log messages.")
     }
@@ -236,17 +237,17 @@ impl Everything {
         Ok("Sent a log message.")
     }
 
-    /// Reports progress while it works.
+    /// Reports progress before it returns.
     #[tool(read_only)]
     async fn test_tool_with_progress(cx: &Cx) -> Result<&'static str> {
         for done in [0, 50, 100] {
             cx.progress(done, 100)?;
-            sleep(PAUSE).await;
+            sleep(NOTIFICATION_INTERVAL).await;
         }
         Ok("Reported progress three times.")
     }
 
-    /// Fails.
+    /// Returns an error.
     #[tool(read_only)]
     async fn test_error_handling() -> Result<String> {
         Err(Error::msg(
@@ -254,18 +255,18 @@ impl Everything {
         ))
     }
 
-    /// Works so long that its answer becomes an event stream, which can be resumed.
+    /// Runs so long that the response becomes an event stream, which can be resumed.
     #[tool(read_only)]
     async fn test_reconnection(cx: &Cx) -> Result<&'static str> {
         cx.info("Before the pause")?;
-        sleep(10 * PAUSE).await;
+        sleep(10 * NOTIFICATION_INTERVAL).await;
         Ok("The call has survived.")
     }
 
     /// Takes an argument that clients mirror into a header.
     #[tool(read_only)]
     async fn test_header_mirroring(
-        /// Where to look.
+        /// Region to search.
         #[schemars(extend("x-mcp-header" = "Region"))]
         region: String,
     ) -> String {
@@ -301,10 +302,10 @@ impl Everything {
     }
 }
 
-/// Questions to the user, to the model and about roots.
+/// Tools that send input requests: elicitation, sampling and roots.
 #[server(part = questions)]
 impl Everything {
-    /// Asks the client's model.
+    /// Sends a sampling request to the client.
     #[tool]
     async fn test_sampling(
         /// The prompt to send to the model.
@@ -315,7 +316,7 @@ impl Everything {
         Ok(format!("LLM response: {}", sampled.text()))
     }
 
-    /// Asks the client's model, which a client without one cannot do.
+    /// Sends a sampling request, which fails for a client without the capability.
     #[tool]
     async fn test_missing_capability(cx: &Cx) -> Result<String> {
         let sampled = cx.sample(&Sample::new("Say something.", 100)).await?;
@@ -357,7 +358,7 @@ impl Everything {
     }
 }
 
-/// Questions with keys, as clients of 2026-07-28 see them.
+/// Tools whose input requests have keys, which 2026-07-28 clients see.
 #[server(part = rounds)]
 impl Everything {
     /// Asks for a name.
@@ -368,14 +369,14 @@ impl Everything {
         Ok(format!("Hello, {}!", name.as_deref().unwrap_or("stranger")))
     }
 
-    /// Asks the client's model.
+    /// Sends a sampling request to the client.
     #[tool]
     async fn test_input_required_result_sampling(cx: &Cx) -> Result<String> {
         let sample = Sample::new("What is the capital of France?", 100);
         Ok(cx.sample(&sample).key("capital_question").await?.text())
     }
 
-    /// Asks for the roots.
+    /// Requests the roots of the client.
     #[tool]
     async fn test_input_required_result_list_roots(cx: &Cx) -> Result<String> {
         let roots = cx.roots().key("client_roots").await?;
@@ -383,7 +384,7 @@ impl Everything {
         Ok(format!("Roots: {}", uris.join(", ")))
     }
 
-    /// Asks for a confirmation; the results of earlier steps travel in the sealed state.
+    /// Asks for a confirmation; the sealed `requestState` contains the results of earlier steps.
     #[tool]
     async fn test_input_required_result_request_state(cx: &Cx) -> Result<String> {
         let answer = cx.elicit::<Confirm>("Please confirm").key("confirm");
@@ -424,7 +425,7 @@ impl Everything {
         Ok(format!("{name} likes {colour}."))
     }
 
-    /// Asks for a confirmation; a state that was changed on the way is refused.
+    /// Asks for a confirmation; a modified `requestState` is rejected.
     #[tool]
     async fn test_input_required_result_tampered_state(cx: &Cx) -> Result<String> {
         let answer = cx.elicit::<Confirm>("Please confirm").key("confirm");
@@ -432,7 +433,7 @@ impl Everything {
         Ok(format!("Confirmed: {sure}"))
     }
 
-    /// Asks the user and the model, whichever of them the client has.
+    /// Asks the user and the model, depending on the client's capabilities.
     #[tool]
     async fn test_input_required_result_capabilities(cx: &Cx) -> Result<String> {
         let sample = Sample::new("Generate a greeting", 50);
@@ -463,33 +464,33 @@ impl Everything {
     }
 }
 
-/// Tools that run as tasks (extension `io.modelcontextprotocol/tasks`), and one that does not.
+/// Tools that run as tasks (extension `io.modelcontextprotocol/tasks`), and a tool that does not.
 #[server(part = long)]
 impl Everything {
-    /// Greets.
+    /// Returns a greeting immediately.
     #[tool(read_only)]
     async fn greet(name: String) -> String {
         format!("Hello, {name}!")
     }
 
-    /// Takes its time.
+    /// Returns after the given time.
     #[tool(read_only, task)]
     async fn slow_compute(seconds: u32, label: Option<String>) -> String {
         sleep(Duration::from_secs(seconds.into())).await;
         format!("Computed {}.", label.as_deref().unwrap_or("nothing"))
     }
 
-    /// Fails, and has to be a task.
+    /// Fails, and requires to run as a task.
     #[tool(read_only, task, task_required)]
     async fn failing_job() -> Result<String> {
-        sleep(10 * PAUSE).await;
+        sleep(10 * NOTIFICATION_INTERVAL).await;
         Err(Error::msg("the job failed, as it always does"))
     }
 
-    /// Ends with an error of the protocol.
+    /// Ends with a JSON-RPC error.
     #[tool(read_only, task)]
     async fn protocol_error_job() -> Result<String, PeerError> {
-        sleep(PAUSE).await;
+        sleep(NOTIFICATION_INTERVAL).await;
         Err(PeerError::internal("the job broke down, as it always does"))
     }
 
@@ -527,7 +528,7 @@ impl Everything {
             .await?;
         let name = answer.accepted().map(|form| form.name).unwrap_or_default();
         cx.become_task().await?;
-        sleep(PAUSE).await;
+        sleep(NOTIFICATION_INTERVAL).await;
         Ok(format!("Hello, {name}!"))
     }
 }
@@ -647,8 +648,8 @@ fn schema_tool() -> Tool {
         .input_schema(schema)
 }
 
-/// Completes when the process is asked to end.
-async fn interrupted() {
+/// Completes when the process receives a shutdown signal.
+async fn wait_for_interrupt() {
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }
@@ -681,6 +682,6 @@ async fn main() -> Result {
     running.get_or_init(|| server);
     let listener = HttpListener::bind(("127.0.0.1", port)).await?;
     eprintln!("http://{}/mcp", listener.local_addr()?);
-    listener.serve(service, interrupted()).await?;
+    listener.serve(service, wait_for_interrupt()).await?;
     Ok(())
 }

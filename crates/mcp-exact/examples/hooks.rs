@@ -1,4 +1,4 @@
-//! Functions that run when a server begins and ends: `on_start` and `on_shutdown`.
+//! Functions that run when a server starts and shuts down: `on_start` and `on_shutdown`.
 
 use mcp_exact::{Result, Server};
 

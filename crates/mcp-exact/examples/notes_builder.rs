@@ -1,5 +1,5 @@
-//! The server of the README by closures instead of attributes. `notes_builder http` serves HTTP, otherwise standard input and
-//! output are served.
+//! The server of the README, written with closures instead of attributes. `notes_builder http` serves HTTP, otherwise
+//! standard input and output are served.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

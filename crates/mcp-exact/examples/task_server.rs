@@ -1,4 +1,4 @@
-//! A server whose tools are tasks that survive a restart: results, answers and finished steps are kept in a folder.
+//! Server whose tools run as tasks that survive a restart: results, answers and finished steps are stored in a folder.
 //!
 //! `task_server FOLDER [PORT]` listens on 127.0.0.1 and prints its URL on standard error.
 
@@ -16,14 +16,14 @@ struct Confirm {
     yes: bool,
 }
 
-/// Prints on a file.
+/// Printer that writes to a file.
 struct Printer {
     paper: PathBuf,
 }
 
 #[server(name = "printer", version = "1.0.0")]
 impl Printer {
-    /// Prints pages, and asks after each one whether to continue. No page is printed twice, also when the server is
+    /// Prints pages, and asks after each one whether to continue. No page is printed twice, even if the server is
     /// restarted.
     #[tool(task)]
     async fn print(&self, pages: u32, cx: &Cx) -> Result<String> {

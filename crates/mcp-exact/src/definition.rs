@@ -1,6 +1,6 @@
 //! Definitions: the descriptions of tools, resources, resource templates and prompts that a server advertises.
 //!
-//! Each definition is built in the form of the home revision; [`Advertised`] caches its conversion to every other
+//! Each definition is built in the form of the home revision; [`AdvertisedDefinition`] caches its conversion to every other
 //! revision.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::content::{Role, number};
 use crate::link::{Json, JsonObject, Revision};
 use crate::outgoing;
+use crate::task::Tasks;
 
 /// Icon of a server, tool, resource or prompt (from 2025-11-25 on).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,8 +189,22 @@ pub struct Tool {
     pub(crate) cooperative: bool,
     pub(crate) task: bool,
     pub(crate) task_required: bool,
+    pub(crate) tasks: Option<DefaultTasks>,
     pub(crate) version: String,
 }
+
+/// Constructor of the tasks of a server without other ones. Only tools that run as tasks have it, so that other programs do not
+/// contain the code of tasks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct DefaultTasks(pub(crate) fn() -> Tasks);
+
+impl PartialEq for DefaultTasks {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for DefaultTasks {}
 
 impl Tool {
     /// Creates the definition of a tool. Names have 1 to 128 of the characters `A-Z a-z 0-9 _ - .`.
@@ -253,6 +268,7 @@ impl Tool {
     #[must_use]
     pub fn task(mut self) -> Self {
         self.task = true;
+        self.tasks = Some(DefaultTasks(Tasks::new));
         self
     }
 
@@ -262,6 +278,7 @@ impl Tool {
     #[must_use]
     pub fn task_required(mut self) -> Self {
         self.task_required = true;
+        self.tasks = Some(DefaultTasks(Tasks::new));
         self
     }
 
@@ -517,13 +534,13 @@ impl Prompt {
 
 /// A definition with its cached conversions to the revisions requested so far.
 #[derive(Debug)]
-pub(crate) struct Advertised {
+pub(crate) struct AdvertisedDefinition {
     kind: &'static str,
     home: JsonObject,
     forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
 }
 
-impl Advertised {
+impl AdvertisedDefinition {
     /// Creates the definition if it conforms to the schema of `kind` (`Tool`, `Resource`, …) in the home revision.
     pub(crate) fn new(kind: &'static str, home: JsonObject) -> Result<Self, String> {
         outgoing::check_definition(kind, &home)?;

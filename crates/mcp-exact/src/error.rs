@@ -123,7 +123,7 @@ impl From<Error> for Box<dyn StdError> {
 
 /// Arguments that do not fit the schema of a tool or prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid arguments{}: {reason}", place(pointer))]
+#[error("invalid arguments{}: {reason}", location_suffix(pointer))]
 pub struct BadArguments {
     /// JSON pointer of the argument; empty if the error concerns all arguments.
     pub pointer: String,
@@ -131,7 +131,7 @@ pub struct BadArguments {
     pub reason: String,
 }
 
-fn place(pointer: &str) -> String {
+fn location_suffix(pointer: &str) -> String {
     match pointer {
         "" => String::new(),
         pointer => format!(" at {pointer:?}"),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::extract::{Call, FromCall, Signature};
+use crate::link::JsonObject;
 use crate::reply::IntoReply;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -75,12 +76,15 @@ handlers!(A1, A2, A3, A4, A5, A6, A7);
 handlers!(A1, A2, A3, A4, A5, A6, A7, A8);
 
 /// Type-erased handler.
-pub(crate) struct Erased<O> {
+pub(crate) struct ErasedHandler<O> {
     call: Arc<dyn Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync>,
 }
 
-impl<O: 'static> Erased<O> {
-    pub(crate) fn new<A, H: Handler<A, O>>(handler: H) -> (Self, Signature) {
+/// Type-erased handler with its requirements, as it is registered. What follows is compiled once for all handlers.
+pub(crate) type Registered<O> = (ErasedHandler<O>, Signature);
+
+impl<O: 'static> ErasedHandler<O> {
+    pub(crate) fn new<A, H: Handler<A, O>>(handler: H) -> Registered<O> {
         let erased = Self {
             call: Arc::new(move |call| handler.call(call)),
         };
@@ -98,9 +102,24 @@ impl<O: 'static> Erased<O> {
     pub(crate) fn call(&self, call: Call) -> BoxFuture<Result<O, Error>> {
         (self.call)(call)
     }
+
+    /// Returns the handler with its output as the result object of its method, so that the same code runs handlers of all kinds.
+    pub(crate) fn map(
+        self,
+        object: impl Fn(O, &Call) -> JsonObject + Send + Sync + 'static,
+    ) -> ErasedHandler<JsonObject>
+    where
+        O: Send,
+    {
+        let object = Arc::new(object);
+        ErasedHandler::from_fn(move |call| {
+            let (output, object) = (self.call(call.clone()), Arc::clone(&object));
+            Box::pin(async move { Ok(object(output.await?, &call)) })
+        })
+    }
 }
 
-impl<O> Clone for Erased<O> {
+impl<O> Clone for ErasedHandler<O> {
     fn clone(&self) -> Self {
         Self {
             call: Arc::clone(&self.call),

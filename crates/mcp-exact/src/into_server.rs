@@ -104,7 +104,7 @@ pub const fn check_argument<T: Argument>() {}
 /// The work runs on after its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) returns true then.
 ///
 /// # Errors
-/// When the work panics.
+/// If the work panics.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Error> {
@@ -124,7 +124,7 @@ pub async fn blocking<T: Send + 'static>(
 /// The work is dropped when its request is cancelled.
 ///
 /// # Errors
-/// When the work panics, or the thread cannot be started.
+/// If the work panics, or the thread cannot be started.
 #[cfg(feature = "local")]
 pub async fn local<T, F, Fut>(work: F) -> Result<T, Error>
 where

@@ -11,13 +11,13 @@ use tower_service::Service;
 
 use crate::error::{BoxError, Error};
 use crate::extract::Call;
-use crate::handler::{BoxFuture, Erased};
+use crate::handler::{BoxFuture, ErasedHandler};
 use crate::reply::ToolResult;
 
 /// Handler of a tool as a `tower` service, which a layer of [`ServerBuilder::layer`](crate::ServerBuilder::layer) wraps.
 #[derive(Clone)]
 pub struct ToolService {
-    handler: Erased<ToolResult>,
+    handler: ErasedHandler<ToolResult>,
 }
 
 impl Service<Call> for ToolService {
@@ -36,7 +36,8 @@ impl Service<Call> for ToolService {
 }
 
 /// Type-erased layer.
-pub(crate) type Wrap = Arc<dyn Fn(Erased<ToolResult>) -> Erased<ToolResult> + Send + Sync>;
+pub(crate) type Wrap =
+    Arc<dyn Fn(ErasedHandler<ToolResult>) -> ErasedHandler<ToolResult> + Send + Sync>;
 
 /// Erases the type of a layer.
 pub(crate) fn wrap<L, S>(layer: L) -> Wrap
@@ -49,7 +50,7 @@ where
     Arc::new(move |handler| {
         // Services need not be `Sync`, so each call uses its own clone.
         let service = Mutex::new(layer.layer(ToolService { handler }));
-        Erased::from_fn(move |call| {
+        ErasedHandler::from_fn(move |call| {
             let mut service = service
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)

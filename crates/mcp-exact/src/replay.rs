@@ -19,14 +19,14 @@ pub(crate) struct Record {
     #[serde(rename = "v")]
     version: String,
     #[serde(rename = "q")]
-    questions: Vec<Recorded>,
+    questions: Vec<RecordedInputRequest>,
     #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
     once: BTreeMap<String, Json>,
 }
 
 /// Input request of an earlier round trip.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Recorded {
+struct RecordedInputRequest {
     /// Key of the input request in `inputRequests`.
     #[serde(rename = "n")]
     name: String,
@@ -68,7 +68,7 @@ pub(crate) enum Answer {
 /// Input request of this run of the handler.
 #[derive(Debug)]
 struct Question {
-    recorded: Recorded,
+    recorded: RecordedInputRequest,
     /// True if an earlier run has sent the input request.
     old: bool,
     /// True if this run has requested the input.
@@ -202,7 +202,7 @@ impl Run {
                 let kind = ask.method.split('/').next().unwrap_or_default();
                 let name = format!("{kind}-{}", self.next_number());
                 self.questions.push(Question {
-                    recorded: Recorded {
+                    recorded: RecordedInputRequest {
                         name,
                         fingerprint,
                         deadline: None,
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_questions_are_told_apart() {
+    fn equal_questions_are_distinguished() {
         let mut run = Run::new("1");
         for id in [run.ask(ask("a")), run.ask(ask("a"))] {
             assert_eq!(run.take(id, 0), None);

@@ -116,7 +116,7 @@ impl ToolResult {
             // (`server/tools`, "Structured Content").
             content.push(Content::text(structured.text()));
         }
-        let result = Written {
+        let result = SerializedResult {
             content,
             structured: self.structured,
             is_error: self.is_error,
@@ -128,14 +128,14 @@ impl ToolResult {
 }
 
 /// Serialised form of a tool's result.
-struct Written {
+struct SerializedResult {
     content: Vec<Content>,
     structured: Option<link::Json>,
     is_error: bool,
     meta: JsonObject,
 }
 
-impl Encode for Written {
+impl Encode for SerializedResult {
     fn encode(&self, w: &mut Writer<'_>) {
         w.put(r#"{"content":["#);
         for (at, block) in self.content.iter().enumerate() {

@@ -12,15 +12,15 @@ use crate::link::JsonObject;
 
 /// Returns the schema of a type for deserialisation, without `$schema` and without the name of the type.
 pub(crate) fn input_of<T: JsonSchema>() -> Value {
-    generated::<T>(SchemaSettings::draft2020_12().for_deserialize())
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// Returns the schema of a type for serialisation.
 pub(crate) fn output_of<T: JsonSchema>() -> Value {
-    generated::<T>(SchemaSettings::draft2020_12().for_serialize())
+    generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
-fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
+fn generate_schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let settings = settings.with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

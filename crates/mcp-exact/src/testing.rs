@@ -27,7 +27,7 @@ use crate::link::{Revision, revisions};
 /// Runs a test with a client of each revision that is compiled in, oldest first.
 ///
 /// # Panics
-/// When the test panics or a connection fails, with the revision in the message.
+/// If the test panics or a connection fails, with the revision in the message.
 pub async fn every_revision<C, F, Fut>(connect: C, test: F)
 where
     C: Fn() -> Connect,

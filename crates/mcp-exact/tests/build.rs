@@ -1,4 +1,4 @@
-//! Problems of a server that `build` reports, each with its remedy.
+//! Problems that `build` reports, each with a hint.
 
 use mcp_exact::{
     Input, Json, Partial, Prompt, ResourceTemplate, Server, ServerBuilder, State, Tool, schemars,
@@ -53,7 +53,7 @@ fn duplicates_are_refused() {
     );
 }
 
-/// Server/tools, "Tool Names".
+/// Tool names are checked (`server/tools`, "Tool Names").
 #[test]
 fn tool_names_are_checked() {
     let long = "a".repeat(129);
@@ -107,7 +107,7 @@ fn missing_states_are_named() {
     assert!(later.build().is_ok());
 }
 
-/// What would have two meanings in the merged server is a problem.
+/// Ambiguous definitions of a merged server are reported as problems.
 #[test]
 fn merged_builders_do_not_contradict() {
     let part = builder().state(Db).state(1_u8).visible(|_, _| false);

@@ -1,4 +1,4 @@
-//! Lists that a client keeps as long as its server allows (2026-07-28, `server/utilities/caching`).
+//! Caching of lists by clients for the time that the server allows (2026-07-28, `server/utilities/caching`).
 
 mod common;
 
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 use common::object;
 
-/// A server that counts how often its one tool is listed.
+/// Creates a server that counts how often its only tool is listed.
 fn server(ttl_ms: u64) -> (Server, Arc<AtomicUsize>) {
     let listed = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&listed);
@@ -65,7 +65,7 @@ async fn lists_are_kept_until_they_change() {
     assert_eq!(listed.load(Ordering::SeqCst), 3);
 }
 
-/// Without `ttlMs`, and in revisions without it, nothing is kept.
+/// Without `ttlMs`, and in revisions without it, lists are not cached.
 #[tokio::test]
 async fn lists_without_a_time_are_not_kept() {
     for (revision, ttl_ms) in revisions()
@@ -87,8 +87,8 @@ async fn lists_without_a_time_are_not_kept() {
     }
 }
 
-/// A list that depends on the caller is not cached for others (2026-07-28, `server/utilities/caching`): with a rule of visibility it is
-/// private, whatever was set.
+/// A list that depends on the caller is not cached for others (2026-07-28, `server/utilities/caching`): with a
+/// visibility rule, the cache scope is private, regardless of other settings.
 #[tokio::test]
 async fn lists_of_a_caller_are_private() {
     let public = CacheHint {
@@ -111,7 +111,7 @@ async fn lists_of_a_caller_are_private() {
     }
 }
 
-/// A server of `tools/list` alone: `page` gives the page of each cursor.
+/// Creates a server that only responds to `tools/list`; `page` returns the page for a cursor.
 fn pages(
     page: impl Fn(Option<String>) -> Result<JsonObject, PeerError> + Send + Sync + 'static,
 ) -> Server {
@@ -140,7 +140,7 @@ fn page(tool: &str, more: &str) -> JsonObject {
     ))
 }
 
-/// A server without a last page neither hangs its client nor fills its memory, whether pages are kept or not.
+/// An endless list neither hangs the client nor fills its memory, with and without caching.
 #[tokio::test]
 async fn endless_lists_end_with_an_error() {
     for ttl_ms in [0, 3_600_000] {
@@ -205,7 +205,7 @@ async fn lists_with_dead_cursors_begin_again() {
     assert_eq!(rest, ["first-2", "last"]);
 }
 
-/// A server whose cursors never work is asked twice, not for ever.
+/// A list whose cursors are always invalid is restarted only once.
 #[tokio::test]
 async fn lists_begin_again_once() {
     let server = pages(|cursor| match cursor {

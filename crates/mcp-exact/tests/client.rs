@@ -1,4 +1,4 @@
-//! Clients whose own handlers fail, or whose servers do.
+//! Clients with failing handlers or failing servers.
 
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::transport::LineTransport;
@@ -16,7 +16,7 @@ struct Confirm {
     yes: bool,
 }
 
-/// A handler that panics answers its question with an error, and the connection goes on.
+/// If a handler panics, the server's request is answered with an error, and the connection continues.
 #[tokio::test]
 async fn panics_answer_questions() {
     let server = Server::builder("test", "1")
@@ -54,7 +54,7 @@ fn panics<T>() -> T {
     panic!("a handler of the test")
 }
 
-/// Handlers of notifications may panic too: calls get their results all the same.
+/// If a handler of notifications panics, calls still receive their results.
 #[tokio::test]
 async fn panics_lose_no_results() {
     let server = Server::builder("test", "1")
@@ -88,7 +88,8 @@ async fn panics_lose_no_results() {
     .await;
 }
 
-/// Servers see the roots that the client has set last, and are told of it up to 2025-11-25 (`client/roots`, "Root List Changes").
+/// Servers receive the roots that the client has set last, and up to 2025-11-25 a notification of the change
+/// (`client/roots`, "Root List Changes").
 #[tokio::test]
 async fn roots_can_be_replaced() {
     let server = Server::builder("test", "1")
@@ -122,7 +123,7 @@ async fn roots_can_be_replaced() {
     assert!(matches!(error, ClientError::Config(_)), "{error}");
 }
 
-/// Every call takes the options of a request: limits, progress, logs, a trace.
+/// Every call accepts request options: time limits, progress, logs, and a trace context.
 #[tokio::test]
 async fn every_call_takes_options() {
     const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
@@ -175,8 +176,8 @@ async fn every_call_takes_options() {
     .await;
 }
 
-/// A server that has gone over to an older revision is subscribed to as that revision does (2026-07-28, `basic/versioning`,
-/// "Protocol Version Negotiation").
+/// When a server changes to an older revision, the client renews its subscriptions in the form of that revision
+/// (2026-07-28, `basic/versioning`, "Protocol Version Negotiation").
 #[tokio::test]
 async fn subscriptions_follow_to_older_revisions() {
     let (near, far) = tokio::io::duplex(64 << 10);
@@ -251,7 +252,8 @@ async fn subscriptions_follow_to_older_revisions() {
     assert!(server.await.expect("no panic").contains("x://a"));
 }
 
-/// One subscription of a URI does not end with another one of it (`server/resources`, "Subscriptions").
+/// Two subscriptions to the same URI are independent: the end of one does not end the other (`server/resources`,
+/// "Subscriptions").
 #[tokio::test]
 async fn subscriptions_of_one_resource_are_counted() {
     let server = Server::builder("test", "1")
@@ -286,7 +288,8 @@ async fn subscriptions_of_one_resource_are_counted() {
     }
 }
 
-/// Where a server has forgotten a session, the client subscribes in the next one, and announces what it may have missed.
+/// If a server has lost a session, the client subscribes again in the next session, and reports changes that it may
+/// have missed.
 #[cfg(all(feature = "http-server", feature = "http-client"))]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_outlive_sessions() {
@@ -326,7 +329,79 @@ async fn subscriptions_outlive_sessions() {
     while changes.recv().await.expect("a change") != missed {}
 }
 
-/// A client that gives its model tools declares so, and answers with what the model says (`client/sampling`, "Capabilities").
+/// A server that has moved to 2026-07-28 knows no session any more: the client subscribes as that revision does, to resources and
+/// lists, and announces what it may have missed.
+#[cfg(all(feature = "http-server", feature = "http-client"))]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn subscriptions_follow_to_newer_revisions() {
+    use axum::response::IntoResponse as _;
+    use mcp_exact::transport::http::client::HttpEndpoint;
+    use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+
+    let server = |revision: &str| {
+        Server::builder("test", "1")
+            .revisions(revisions().filter(|known| known.as_str() == revision))
+            .resource("x://a", || async { "" })
+            .tool("tool", || async { "" })
+            .build()
+            .expect("a server")
+    };
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = server("2025-11-25").http(HttpServerOptions::default());
+    let served = tokio::spawn(listener.serve(service, async move {
+        let _ = stopped.await;
+    }));
+    let (sender, mut changes) = mpsc::unbounded_channel();
+    let endpoint = HttpEndpoint::new(&format!("http://{address}/mcp")).expect("a URL");
+    let client = Client::http(endpoint.retry(std::time::Duration::from_millis(10)))
+        .on_change(move |change| drop(sender.send(change)))
+        .await
+        .expect("a client");
+    assert_eq!(client.revision().as_str(), "2025-11-25");
+    let first = client.subscribe(["x://a"]).await.expect("a subscription");
+    let second = client.subscribe(["x://a"]).await.expect("a subscription");
+    drop(stop);
+    let _ = served.await;
+    let new = server("2026-07-28");
+    let no_sessions = |request: axum::extract::Request, next: axum::middleware::Next| async move {
+        if request.headers().contains_key("mcp-session-id") {
+            axum::http::StatusCode::NOT_FOUND.into_response()
+        } else {
+            next.run(request).await
+        }
+    };
+    let application = axum::Router::new()
+        .fallback_service(new.http(HttpServerOptions::default()))
+        .layer(axum::middleware::from_fn(no_sessions));
+    let listener = tokio::net::TcpListener::bind(address).await;
+    let listener = listener.expect("the same port");
+    let serving = tokio::spawn(async move { axum::serve(listener, application).await });
+    // A request finds out that the session is over.
+    while client.revision().as_str() != "2026-07-28" {
+        let _ = client.tools().fresh().all().await;
+        tokio::task::yield_now().await;
+    }
+    let resource = ClientChange::Resource("x://a".to_owned());
+    let mut missed = vec![ClientChange::Tools, resource.clone()];
+    while !missed.is_empty() {
+        let change = changes.recv().await.expect("a change");
+        missed.retain(|expected| *expected != change);
+    }
+    // The resource has one subscription, which lasts until its last user ends it.
+    drop(first);
+    new.resources().updated("x://a");
+    while changes.recv().await.expect("a change") != resource {}
+    drop(second);
+    while !format!("{new:?}").contains("listeners: 1") {
+        tokio::task::yield_now().await;
+    }
+    serving.abort();
+}
+
+/// A client whose model supports tools declares the capability, and responds with the model's tool calls
+/// (`client/sampling`, "Capabilities").
 #[tokio::test]
 async fn sampling_with_tools_can_be_declared() {
     let server = Server::builder("test", "1")

@@ -1,6 +1,6 @@
-//! The conversation in the log (`RUST_LOG=mcp_exact=debug`): lines of client and server name what is asked, and hold no arguments.
+//! Log of requests (`RUST_LOG=mcp_exact=debug`): the lines of client and server contain the requests, but no arguments.
 //!
-//! A program of its own, because the subscriber counts for all of it.
+//! This is a separate test executable, because the subscriber is global.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps the lines of this crate down to `debug`.
+/// Subscriber that records the log lines of this crate at `debug` and above.
 struct Lines(Arc<Mutex<Vec<String>>>);
 
 impl Subscriber for Lines {

@@ -1,7 +1,7 @@
-//! Errors that the compiler shows to authors of servers: each names the problem and the remedy.
+//! Compiler errors for authors of servers: each names the problem and the solution.
 #![cfg(feature = "macros")]
 
-/// The texts hold for one toolchain: other versions of the compiler word their own part of them in other ways.
+/// The test runs with one toolchain only, because compiler versions differ in their wording.
 #[test]
 fn compile_errors_name_the_remedy() {
     let cases = trybuild::TestCases::new();

@@ -1,4 +1,4 @@
-//! Functions of a program that run when its server begins and ends to serve.
+//! Functions that run when a server starts and shuts down.
 #![cfg(all(feature = "http-server", feature = "http-client", unix))]
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use mcp_exact::{Error, Server};
 
-/// A server that cannot begin does not serve: the error of the function is the one of `serve_http`.
+/// If a start function fails, the server does not start, and `serve_http` returns the error.
 #[tokio::test]
 async fn errors_of_the_start_are_returned() {
     let ran = Arc::new(Mutex::new(Vec::new()));
@@ -35,7 +35,7 @@ async fn errors_of_the_start_are_returned() {
     assert_eq!(*ran.lock().expect("no panic"), ["first"]);
 }
 
-/// Nothing begins where the address cannot be bound.
+/// If the address cannot be bound, no start function runs.
 #[tokio::test]
 async fn addresses_are_bound_first() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await;
@@ -50,7 +50,7 @@ async fn addresses_are_bound_first() {
     assert!(!error.contains("it began"), "{error}");
 }
 
-/// The example `hooks` prints a line at each point; it is asked to end by closing its input.
+/// The example `hooks` prints a line at start and shutdown; closing its input ends it.
 #[test]
 fn hooks_run_around_serving() {
     let test = std::env::current_exe().expect("a path");

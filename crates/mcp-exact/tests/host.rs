@@ -1,4 +1,4 @@
-//! Hosts of several servers: isolated from each other, with one list of tools.
+//! Hosts of several servers, which are isolated from each other, with a common list of tools.
 #![cfg(all(feature = "process", feature = "http-client"))]
 
 mod common;
@@ -18,9 +18,9 @@ fn server(reply: &'static str) -> Server {
         .expect("a server")
 }
 
-/// One server that fails and one that hangs do not keep the others from working.
+/// A failing server and a hanging server do not affect the others.
 #[tokio::test]
-async fn failing_servers_disturb_nobody() {
+async fn failing_servers_do_not_affect_others() {
     let (silent, _kept_open) = memory_pair(1024, 1024);
     let host = Host::builder()
         .server("good", Client::in_memory(&server("hello")))
@@ -97,7 +97,7 @@ async fn calls_are_allowed_and_audited() {
     assert_eq!(*calls.lock().expect("a lock"), expected);
 }
 
-/// A call that was sent is audited, also when nobody waits for its result.
+/// A sent call is audited even if its future is dropped.
 #[tokio::test]
 async fn dropped_calls_are_audited() {
     let hanging = Server::builder("test", "1").tool("hang", std::future::pending::<()>);
@@ -118,9 +118,9 @@ async fn dropped_calls_are_audited() {
     );
 }
 
-/// Every name of the list calls the tool of its server, however servers and tools are named.
+/// Every name in the list calls the tool of the correct server, for all names of servers and tools.
 #[tokio::test]
-async fn names_are_told_apart() {
+async fn names_call_the_right_server() {
     let named = |tool: &'static str, reply: &'static str| {
         let server = Server::builder("test", "1").tool(tool, move || async move { reply });
         Client::in_memory(&server.build().expect("a server"))
@@ -143,7 +143,7 @@ async fn names_are_told_apart() {
     );
 }
 
-/// A server is connected again without disturbing the others, and its status tells what has happened.
+/// A server is reconnected without affecting the others, and its status shows the reconnection.
 #[tokio::test]
 async fn servers_are_restarted_alone() {
     let host = Host::builder()
@@ -194,7 +194,7 @@ async fn servers_are_restarted_alone() {
     assert_eq!(unknown, HostError::NotConfigured("unknown".to_owned()));
 }
 
-/// A transport serves one connection: its server cannot be restarted, and the error says what to do.
+/// A server that was given as a transport cannot be restarted, and the error contains a hint.
 #[tokio::test]
 async fn transports_serve_one_connection() {
     let (local, remote) = memory_pair(1 << 16, 1 << 16);

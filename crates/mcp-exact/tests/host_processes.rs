@@ -1,6 +1,7 @@
-//! Hosts of servers that are processes: this program is also the servers, started with the name of its role.
+//! Hosts of server processes; this executable is also the servers, started with the name of a role.
 //!
-//! One that never answers, one that crashes in the middle of a call and one whose calls never end disturb no other.
+//! A server that never responds, one that crashes during a call and one whose calls never end do not affect other
+//! servers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,8 +13,8 @@ use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server};
 use mcp_exact::{schemars, serde};
 
-/// Timeout of the connection to a server. The one that never answers takes all of it.
-const LIMIT: Duration = Duration::from_secs(5);
+/// Timeout of the connection to a server; connecting to the silent server takes all of it.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
 struct Text {
@@ -48,7 +49,7 @@ fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Serves on standard input and output as the host has started it: `steady`, `silent`, `crashing` or `hanging`.
+/// Runs a server over stdio in a role: `steady`, `silent`, `crashing` or `hanging`.
 fn serve(kind: &str) -> ExitCode {
     if kind == "silent" {
         loop {
@@ -80,7 +81,7 @@ fn crash() {
     std::process::exit(3)
 }
 
-/// Returns the entry of a server of a configuration.
+/// Returns the configuration entry of a server.
 fn entry(kind: &str) -> String {
     let program = std::env::current_exe().expect("a path");
     format!(r#""{kind}":{{"command":{program:?},"args":["serve","{kind}"]}}"#)
@@ -90,7 +91,7 @@ fn host(kinds: &[&str]) -> HostBuilder {
     let entries: Vec<String> = kinds.iter().copied().map(entry).collect();
     let text = format!(r#"{{"mcpServers":{{{}}}}}"#, entries.join(","));
     let host = Host::builder().config(&text).expect("a configuration");
-    host.timeout(LIMIT)
+    host.timeout(CONNECT_TIMEOUT)
 }
 
 async fn echo(host: &Host, name: &str) -> Result<String, HostError> {
@@ -100,7 +101,7 @@ async fn echo(host: &Host, name: &str) -> Result<String, HostError> {
     host.call(name, &text).await.map(|output| output.text())
 }
 
-/// File that is removed when it is dropped.
+/// File that is removed on drop.
 struct TemporaryFile(PathBuf);
 
 impl Drop for TemporaryFile {
@@ -110,7 +111,7 @@ impl Drop for TemporaryFile {
     }
 }
 
-/// Every member of an entry reaches its server: arguments, environment, directory, variables, URL and headers.
+/// Every setting of an entry takes effect: arguments, environment, directory, variables, URL and headers.
 async fn configurations_start_servers() {
     let server = Server::builder("remote", "1").tool("who", |headers: Headers| async move {
         headers.get("x-user").unwrap_or("nobody").to_owned()
@@ -139,7 +140,7 @@ async fn configurations_start_servers() {
     let builder = Host::builder()
         .config_file(&file.0)
         .expect("a configuration");
-    let host = builder.timeout(LIMIT).start().await;
+    let host = builder.timeout(CONNECT_TIMEOUT).start().await;
 
     let failures: Vec<&str> = host.failures().map(|(server, _)| server).collect();
     assert_eq!(failures, ["unset"], "{host:?}");
@@ -189,7 +190,7 @@ async fn faulty_servers_disturb_no_other() {
     hanging.abort();
 }
 
-/// A call is made when the policies of the host and of its server allow it; the audit sees every one.
+/// A call is made if the policies of the host and of its server allow it; every call is audited.
 async fn policies_decide_by_server() {
     let calls = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&calls);

@@ -13,7 +13,7 @@ struct Local {
     dropped: Arc<Notify>,
 }
 
-/// Says that it was dropped.
+/// Notifies a waiting task on drop.
 struct NotifyOnDrop(Arc<Notify>);
 
 impl Drop for NotifyOnDrop {
@@ -24,7 +24,7 @@ impl Drop for NotifyOnDrop {
 
 #[server(name = "local", version = "1.0.0")]
 impl Local {
-    /// Holds what cannot leave its thread over a point where it waits.
+    /// Holds a value that is not `Send` across an await point.
     #[tool(local)]
     async fn count(&self, to: u32, cx: &Cx) -> Result<String> {
         let counted = Rc::new(RefCell::new(0));
@@ -78,7 +78,7 @@ async fn local_handlers_serve_every_revision() {
     .await;
 }
 
-/// A cancelled call drops its future, as that of any other handler.
+/// Cancellation drops the future of a local handler, like that of any other handler.
 #[tokio::test]
 async fn local_handlers_are_cancelled() {
     let dropped = Arc::new(Notify::new());

@@ -1,4 +1,4 @@
-//! Events of `tracing` that reach the client of the request (`server/utilities/logging`).
+//! `tracing` events that are sent to the client of the current request (`server/utilities/logging`).
 #![cfg(feature = "logs")]
 
 use std::fmt;
@@ -10,7 +10,7 @@ use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientLogs, Level, LogMessage, Server};
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// Sets the layer up for the whole program: `tracing` itself keeps a subscriber of one thread from being called by itself.
+/// Installs the layer globally, because `tracing` prevents recursive calls of a thread-local subscriber.
 fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -19,7 +19,7 @@ fn listen() {
     });
 }
 
-/// A value that logs itself whenever it is written.
+/// Value that writes a log event whenever it is formatted.
 struct Noisy;
 
 impl fmt::Debug for Noisy {
@@ -61,7 +61,7 @@ async fn log_messages_cause_no_others() {
     assert_eq!(data, [expected]);
 }
 
-/// A task whose waker writes an event, as the runtime and HTTP libraries do, whenever the task is woken.
+/// Future whose waker writes a log event, as the runtime and HTTP libraries do.
 struct LogsWakes<F>(Pin<Box<F>>);
 
 struct LoggingWaker(Waker);
@@ -86,10 +86,10 @@ impl<F: Future> Future for LogsWakes<F> {
     }
 }
 
-/// What carries a log message causes events of other libraries: within the handler's call, because sending wakes the task of the
-/// connection, and in that task. None of them becomes a log message.
+/// Sending a log message causes log events of other libraries, in the handler's call and in the task of the connection.
+/// None of these events becomes a log message.
 #[tokio::test]
-async fn carrying_log_messages_causes_no_others() {
+async fn sending_log_messages_causes_no_others() {
     listen();
     let server = Server::builder("test", "1.0.0")
         .log_level(Level::Debug)

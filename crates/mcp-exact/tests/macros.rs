@@ -1,4 +1,4 @@
-//! Servers by attribute macros: their registrations, and names of the program that must not collide.
+//! Servers by attribute macros: registrations, and names of the application that must not collide with the expansion.
 #![cfg(feature = "macros")]
 
 mod common;
@@ -25,7 +25,7 @@ struct Count {
     n: u32,
 }
 
-/// Type of another crate, which neither serde nor schemars know.
+/// Type that implements neither serde's nor schemars' traits, as one of another crate.
 struct Foreign(std::time::Duration);
 
 fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Foreign, D::Error> {
@@ -164,15 +164,15 @@ impl Files {
     }
 }
 
-/// A part may be in another module than the type.
+/// Part of the server in another module than its type.
 mod elsewhere {
     use super::{Files, server};
 
     #[server(part = elsewhere)]
     impl Files {
-        /// Returns where it is.
+        /// Returns the name of the module.
         #[tool]
-        async fn place(&self) -> &'static str {
+        async fn module_name(&self) -> &'static str {
             "elsewhere"
         }
     }
@@ -204,7 +204,7 @@ async fn methods_are_registered() {
                     "wait",
                     "stateful",
                     "calls",
-                    "place"
+                    "module_name"
                 ]
             );
             assert_eq!(
@@ -322,7 +322,7 @@ async fn generic_types_are_servers() {
     assert_eq!(sum, 7);
 }
 
-/// Names of the program that the expansion, the prelude or `mcp-exact` use too.
+/// Application items with names that the expansion, the prelude or `mcp-exact` also use.
 mod hygiene {
     #![deny(warnings)]
     #![allow(
@@ -350,7 +350,7 @@ mod hygiene {
         () => {};
     }
 
-    /// Types with the names of the prelude's, which the tools take as arguments.
+    /// Defines types with the names of prelude types, which are arguments of tools.
     macro_rules! named {
         ($($name:ident)*) => {
             $(
@@ -364,7 +364,7 @@ mod hygiene {
 
     named!(Result Option Vec String Box Some Ok Send Meta Call);
 
-    /// Methods that every type has, with the names of those that the expansion calls.
+    /// Extension trait whose methods have the names of methods that the expansion calls.
     trait Everywhere: Sized {
         fn title(&self) {}
         fn description(&self) {}
@@ -390,7 +390,7 @@ mod hygiene {
             (builder + this + arguments + r#type).to_string()
         }
 
-        /// Adds numbers in types of the program.
+        /// Adds numbers of application types.
         #[::mcp_exact::tool(read_only, title = "Sum")]
         async fn sum(
             self: ::std::sync::Arc<Self>,
@@ -423,7 +423,8 @@ mod hygiene {
     }
 }
 
-/// The expansion leaves no name in the module: a second server has tools and arguments of the same names.
+/// A second server with the same names of tools and arguments, which compiles because the expansion adds no names to
+/// the module.
 mod leaks {
     use super::{Client, IntoServer, server};
 
@@ -456,7 +457,7 @@ mod leaks {
     }
 
     #[tokio::test]
-    async fn servers_stand_side_by_side() {
+    async fn two_servers_share_a_module() {
         let server = Second::<2>.into_server().expect("a server");
         let client = Client::in_memory(&server).await.expect("a client");
         let sum: u8 = client

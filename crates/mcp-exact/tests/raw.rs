@@ -1,4 +1,4 @@
-//! Servers whose requests are answered by one handler, alone and beside registered definitions.
+//! Servers with a catch-all handler, alone and together with registered definitions.
 
 mod common;
 
@@ -10,7 +10,7 @@ use mcp_exact::{
 
 use common::object;
 
-/// A server whose handler sees the types of 2025-06-18, whatever the client speaks.
+/// Creates a server whose handler uses the types of 2025-06-18 for clients of every revision.
 fn raw() -> ServerBuilder {
     Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
         if request.method == "tools/list" {
@@ -77,7 +77,7 @@ async fn registered_tools_come_first() {
     .await;
 }
 
-/// A handler of a method of the specification comes before registered definitions.
+/// A handler for a method of the specification has precedence over registered definitions.
 #[tokio::test]
 async fn methods_come_before_tools() {
     let server = Server::builder("test", "1.0.0")

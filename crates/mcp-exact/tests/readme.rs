@@ -1,5 +1,5 @@
-//! The server of the README, by attributes and by closures: one behaviour for clients of every revision, in memory, over stdio and
-//! over HTTP.
+//! The server of the README, written with attributes and with closures, behaves the same for clients of every revision,
+//! in memory, over stdio and over HTTP.
 #![cfg(all(
     feature = "http-server",
     feature = "http-client",
@@ -29,7 +29,7 @@ fn servers() -> [(&'static str, Server); 2] {
     ]
 }
 
-/// Does everything that the server offers. Only clients from 2025-06-18 on can be asked.
+/// Uses all features of the server. Elicitation requires 2025-06-18 or later.
 async fn use_notes(client: Client) {
     let arguments = object(r#"{"name":"a","text":"hello"}"#);
     let added = client.call_tool("add", &arguments).await.expect("a note");
@@ -51,11 +51,11 @@ async fn use_notes(client: Client) {
     }
 }
 
-fn asked(connect: Connect) -> Connect {
+fn with_consent(connect: Connect) -> Connect {
     connect.on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
 }
 
-/// The two ways of writing the server advertise the same.
+/// Both variants of the server list the same definitions.
 #[test]
 fn closures_are_what_attributes_expand_to() {
     let [(_, attributes), (_, closures)] = servers();
@@ -71,7 +71,7 @@ fn closures_are_what_attributes_expand_to() {
 #[tokio::test]
 async fn the_example_works_in_memory() {
     for (_, server) in servers() {
-        every_revision(|| asked(Client::in_memory(&server)), use_notes).await;
+        every_revision(|| with_consent(Client::in_memory(&server)), use_notes).await;
     }
 }
 
@@ -83,9 +83,14 @@ async fn the_example_works_over_http() {
         let service = server.http_at("/mcp");
         let serving = tokio::spawn(listener.serve(service, std::future::pending()));
         let url = format!("http://{address}/mcp");
-        revisions_from("2025-03-26", || asked(Client::connect(&url)), use_notes).await;
+        revisions_from(
+            "2025-03-26",
+            || with_consent(Client::connect(&url)),
+            use_notes,
+        )
+        .await;
         let oldest = revisions().next().expect("a revision");
-        let connect = asked(Client::connect(&format!("http://{address}/mcp/sse")));
+        let connect = with_consent(Client::connect(&format!("http://{address}/mcp/sse")));
         let client = connect.revision(oldest).await.expect("a client");
         use_notes(client).await;
         serving.abort();
@@ -99,7 +104,7 @@ async fn the_example_works_over_stdio() {
     for (name, _) in servers() {
         let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
         let program = target.join("examples").join(name);
-        let connect = || asked(Client::command::<&str>(&program, []));
+        let connect = || with_consent(Client::command::<&str>(&program, []));
         every_revision(connect, use_notes).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Sessions that are recorded and replayed against another build of their server.
+//! Recording of sessions, and replay against another build of the server.
 
 mod common;
 
@@ -28,8 +28,8 @@ fn server(greeting: &'static str) -> Server {
         .expect("a server")
 }
 
-/// Records a session in which a tool asks; sealed states are others in each run.
-async fn recorded(server: &Server, revision: &str) -> Recording {
+/// Records a session with an input request, whose sealed `requestState` differs in each run.
+async fn record_session(server: &Server, revision: &str) -> Recording {
     let (connect, recorder) = record(server);
     let client = connect
         .revision(
@@ -49,7 +49,7 @@ async fn recorded(server: &Server, revision: &str) -> Recording {
 async fn recordings_are_replayed() {
     let recorded_with = server("Hello");
     for revision in ["2025-06-18", "2026-07-28"] {
-        let recording = recorded(&recorded_with, revision).await;
+        let recording = record_session(&recorded_with, revision).await;
         let text = recording.to_string();
         assert!(
             text.lines()
@@ -67,7 +67,7 @@ async fn recordings_are_replayed() {
     }
 }
 
-/// A server that stays silent is a mismatch too.
+/// A missing message of the server is also reported as a mismatch.
 #[tokio::test]
 async fn missing_messages_are_noticed() {
     let recording: Recording = r#"{"client":{"jsonrpc":"2.0","method":"notifications/initialized"}}

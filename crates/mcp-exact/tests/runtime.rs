@@ -1,4 +1,4 @@
-//! Changes while the server runs, and the visibility of definitions.
+//! Changes at run time, and visibility of definitions.
 
 #[path = "common/mod.rs"]
 mod common;
@@ -43,7 +43,7 @@ async fn inserted_tools_are_seen() {
     .await;
 }
 
-/// Server/tools, "List Changed Notification"; from 2026-07-28 on by a subscription.
+/// Changes are announced (`server/tools`, "List Changed Notification"), from 2026-07-28 on to subscriptions.
 #[tokio::test]
 async fn changes_are_announced() {
     let server = Server::builder("test", "1")
@@ -134,7 +134,7 @@ async fn undeclared_kinds_cannot_be_inserted() {
     );
 }
 
-/// A tool that runs as a task only has no place in a server without tasks.
+/// A tool that requires tasks cannot be inserted into a server without tasks.
 #[tokio::test]
 async fn tasks_cannot_be_inserted_without_tasks() {
     let server = Server::builder("test", "1")
@@ -178,7 +178,7 @@ struct Item {
     item: String,
 }
 
-/// What is hidden or removed has no completions: its arguments are not told from those that never were.
+/// Hidden and removed definitions have no completions: they are treated like definitions that never existed.
 #[tokio::test]
 async fn hidden_completions_do_not_exist() {
     let complete = |_: Partial| async { vec!["value".to_owned()] };
@@ -227,7 +227,8 @@ async fn hidden_completions_do_not_exist() {
     .await;
 }
 
-/// Nobody is told of the changes of a resource that is hidden, when subscribing or later; a subscription can be ended then.
+/// Clients receive no updates of a resource that is hidden, at the time of the subscription or later; they can still
+/// unsubscribe.
 #[tokio::test]
 async fn hidden_resources_are_not_announced() {
     let hides = Arc::new(AtomicBool::new(false));
@@ -280,7 +281,7 @@ async fn hidden_resources_are_not_announced() {
     }
 }
 
-/// A handler whose time is over tells what it has started elsewhere.
+/// A handler that exceeds its time limit cancels the operations that it has started.
 #[tokio::test]
 async fn handlers_out_of_time_are_cancelled() {
     let (ended, is_ended) = tokio::sync::mpsc::unbounded_channel();
@@ -313,9 +314,9 @@ async fn handlers_out_of_time_are_cancelled() {
     .await;
 }
 
-/// Requests run side by side: a slow one delays no other.
+/// Requests run concurrently: a slow one does not delay others.
 #[tokio::test]
-async fn slow_calls_delay_nobody() {
+async fn slow_calls_do_not_delay_others() {
     let server = Server::builder("test", "1")
         .tool("slow", || async {
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -340,7 +341,7 @@ async fn slow_calls_delay_nobody() {
     .await;
 }
 
-/// Polls a future once; returns whether it is pending.
+/// Polls a future once; returns true if it is pending.
 async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
     std::future::poll_fn(|cx| {
         std::task::Poll::Ready(std::pin::Pin::new(&mut *future).poll(cx).is_pending())
@@ -404,8 +405,8 @@ async fn layers_wrap_tools() {
     .await;
 }
 
-/// "Both parties SHOULD implement rate limiting to prevent flooding" (`basic/utilities/progress`): a client that reads slowly is sent
-/// fewer values, and the latest one.
+/// "Both parties SHOULD implement rate limiting to prevent flooding" (`basic/utilities/progress`): a client that reads
+/// slowly receives fewer values, including the latest one.
 #[tokio::test]
 async fn progress_is_coalesced_for_slow_clients() {
     const LAST: usize = 10_000;
@@ -459,7 +460,7 @@ async fn progress_is_coalesced_for_slow_clients() {
     serving.abort();
 }
 
-/// Handlers may report progress from threads of their own.
+/// Handlers can report progress from other threads.
 #[tokio::test]
 async fn threads_report_progress() {
     let server = Server::builder("test", "1")

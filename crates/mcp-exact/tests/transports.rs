@@ -1,16 +1,18 @@
-//! The same server over HTTP, for clients of every revision.
+//! Servers over HTTP, for clients of every revision.
 #![cfg(all(feature = "http-server", feature = "http-client"))]
 
 mod common;
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use mcp_exact::testing::revisions_from;
+use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus};
 use mcp_exact::{
-    Client, ClientChange, Connect, Cx, Error, Form, Headers, JsonObject, Progress, Server, Tool,
-    revisions, schemars, serde,
+    Client, ClientChange, ClientError, Connect, Cx, Error, Form, Headers, JsonObject, Progress,
+    Server, Tool, revisions, schemars, serde,
 };
 use mcp_exact_session::Change;
 use tokio::task::AbortHandle;
@@ -53,7 +55,7 @@ fn server() -> Server {
         .expect("a server")
 }
 
-/// Serves over HTTP until it is dropped.
+/// Server over HTTP that is stopped on drop.
 struct Listening {
     url: String,
     task: AbortHandle,
@@ -85,7 +87,7 @@ fn connect(url: &str) -> Connect {
         .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
 }
 
-/// 2024-11-05 has no Streamable HTTP; its clients use HTTP+SSE, at another URL.
+/// Calls work over HTTP in every revision; 2024-11-05 clients use HTTP+SSE at another URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_work_over_http() {
     let listening = listen(&server()).await;
@@ -125,7 +127,8 @@ async fn questions_work_over_http() {
     .await;
 }
 
-/// 2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters": the server compares headers and body.
+/// The server compares mirrored headers with the body (2026-07-28, `basic/transports/streamable-http`, "Custom Headers
+/// from Tool Parameters").
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mirrored_arguments_are_compared() {
     let listening = listen(&server()).await;
@@ -159,7 +162,7 @@ async fn changes_are_announced_over_http() {
                 .tools()
                 .insert("new", || async { "" })
                 .expect("a tool");
-            let wait = tokio::time::timeout(std::time::Duration::from_millis(100), changes.recv());
+            let wait = tokio::time::timeout(Duration::from_millis(100), changes.recv());
             match wait.await {
                 Ok(change) => break change,
                 Err(_) => continue,
@@ -176,7 +179,7 @@ async fn changes_are_announced_over_http() {
             if format!("{server:?}").contains("listeners: 0") {
                 break;
             }
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         assert!(
             format!("{server:?}").contains("listeners: 0"),
@@ -185,7 +188,62 @@ async fn changes_are_announced_over_http() {
     }
 }
 
-/// Two services of one server share a change bus, as in a program that mounts it twice or serves two addresses.
+/// A call in a session that the server has ended is sent again only if the caller allows it and the tool declares
+/// `idempotentHint`: "calling the tool repeatedly with the same arguments will have no additional effect" (`server/tools`).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn only_idempotent_calls_are_repeated() {
+    let server = Server::builder("test", "1.0.0")
+        .tool(Tool::new("idempotent").idempotent(true), || async {
+            "done"
+        })
+        .tool("plain", || async { "done" })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.http(HttpServerOptions::default());
+    let task = tokio::spawn(listener.serve(service.clone(), std::future::pending()));
+    for (called, allowed, is_repeated) in [
+        ("idempotent", Some("idempotent"), true),
+        ("idempotent", None, false),
+        ("idempotent", Some("plain"), false),
+        ("plain", Some("plain"), false),
+        ("plain", Some("idempotent"), false),
+        ("plain", None, false),
+    ] {
+        let endpoint = HttpEndpoint::new(&format!("http://{address}/mcp")).expect("a URL");
+        // Nothing but the call finds out that the session has ended.
+        let endpoint = endpoint
+            .retry(Duration::from_millis(10))
+            .opens_stream(false);
+        let client = Client::http(endpoint)
+            .revision(
+                revisions()
+                    .find(|one| one.as_str() == "2025-11-25")
+                    .expect("known"),
+            )
+            .await
+            .expect("a client");
+        let tools = client.tools().all().await.expect("tools");
+        service.end_sessions();
+        let call = client.call::<_, String>(called, &());
+        let tool = tools.iter().find(|tool| Some(&*tool.name()) == allowed);
+        let answer = match tool {
+            Some(tool) => call.repeats(tool.object()).await,
+            None => call.await,
+        };
+        let expected = if is_repeated {
+            Ok("done".to_owned())
+        } else {
+            Err(ClientError::Lost)
+        };
+        assert_eq!(answer, expected, "{called}, allowed {allowed:?}");
+    }
+    task.abort();
+}
+
+/// Two services of one server share a change bus, as in an application that mounts the server twice; each change is
+/// announced once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn services_on_one_bus_announce_once() {
     let server = Server::builder("test", "1.0.0")
@@ -220,7 +278,7 @@ async fn services_on_one_bus_announce_once() {
                 .tools()
                 .insert("tool", || async { "" })
                 .expect("a tool");
-            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         clients.push((client, listening, changes));
     }

@@ -1,4 +1,4 @@
-//! Full validation of arguments and results, with the feature `validation`.
+//! Validation of arguments and results against JSON schemas, with the feature `validation`.
 #![cfg(feature = "validation")]
 
 mod common;
@@ -14,7 +14,7 @@ fn tool(name: &str) -> Tool {
         .output_schema(object(r#"{"type":"object","properties":{"n":{"type":"integer","maximum":5}},"required":["n"]}"#))
 }
 
-/// Server/tools, "Security Considerations": servers MUST validate all tool inputs.
+/// "Servers MUST: Validate all tool inputs" (`server/tools`, "Security Considerations").
 #[tokio::test]
 async fn arguments_and_results_fit_their_schemas() {
     let server = Server::builder("test", "1")
@@ -68,7 +68,7 @@ fn invalid_schemas_are_refused() {
 }
 
 /// "Clients SHOULD validate structured results against this schema" (`server/tools`, "Output Schema"): a client with
-/// validation refuses a result that violates it, from a server that does not check.
+/// validation rejects an invalid result of a server that does not validate.
 #[tokio::test]
 async fn clients_check_results() {
     let schema = r#"{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"]}"#;
@@ -100,7 +100,7 @@ async fn clients_check_results() {
     assert!(lenient.call_tool("add", &()).await.is_ok());
 }
 
-/// The problem names the schema that is wrong.
+/// The error of `ServerBuilder::build` names the tool whose output schema is invalid.
 #[test]
 fn bad_output_schemas_are_named() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"nothing"}}}"#;

@@ -1,4 +1,4 @@
-//! The MCP server, with the web pages beside it.
+//! MCP server with additional web pages.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,17 +22,17 @@ pub struct Configuration {
     pub origin: String,
     /// Values of `Host` that this server answers to.
     pub hosts: Vec<String>,
-    /// The authorization server of MCP clients.
+    /// Issuer of the authorization server for MCP clients.
     pub issuer: String,
-    /// The id of the web pages there.
+    /// Client id of the web pages at that authorization server.
     pub client_id: String,
-    /// The authorization server of the service.
+    /// Issuer of the authorization server of the third-party service.
     pub service_issuer: String,
-    /// The id of this server there.
+    /// Client id of this server at the service's authorization server.
     pub service_client_id: String,
-    /// Its secret there.
+    /// Client secret of this server at the service's authorization server.
     pub service_client_secret: Secret,
-    /// The documents of a user at the service.
+    /// URL of a user's documents at the service.
     pub service_url: String,
 }
 
@@ -80,7 +80,7 @@ fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildErro
         .build()
 }
 
-/// Returns the credential of the user, who is asked for it where there is none.
+/// Returns the credential of the user; asks the user to connect an account if there is none.
 async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Result<Granted> {
     // Who asks is known from the access token, never from what the client says.
     let user = access.user();

@@ -1,10 +1,11 @@
-//! A server that uses a service of somebody else for its users (`client/elicitation`, "URL Mode Elicitation for OAuth Flows"):
+//! Server that uses a third-party service on behalf of its users (`client/elicitation`, "URL Mode Elicitation for OAuth
+//! Flows"):
 //!
 //! `cargo run -p mcp-exact --example third_party --features oauth-client,oauth-server -- CONFIGURATION.json`
 //!
-//! The tool `documents` needs a credential of the service. Without one, it asks the user to visit a page of this server. The page finds
-//! out who visits it, by a sign-in at the authorization server of the MCP clients, and sends only the user who was asked on to the
-//! service. Neither the client nor a model ever sees the credential.
+//! The tool `documents` needs a credential of the service. Without one, it asks the user to visit a page of this
+//! server. The page identifies the visitor by a sign-in at the authorization server of the MCP clients, and redirects
+//! only the user who was asked to the service. The credential is never sent to the client or the model.
 
 mod application;
 mod pages;

@@ -1,7 +1,8 @@
 //! Web pages that obtain a credential of the service for a user, and only for the user who was asked ("Phishing").
 //!
-//! `/connect` signs the visitor in, `/signed-in` compares the visitor with the user who was asked, `/connected` takes the credential.
-//! A cookie ties the three to one browser. An invitation counts once, and for ten minutes.
+//! `/connect` signs the visitor in, `/signed-in` compares the visitor with the user who was asked, `/connected`
+//! receives the credential. A cookie binds the three requests to one browser. An invitation can be used once, within
+//! ten minutes.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,17 +19,17 @@ use mcp_exact::auth::server::{TokenVerifier, User};
 use serde::Deserialize;
 use tokio::sync::watch;
 
-const LIFETIME: Duration = Duration::from_secs(600);
-const COOKIE: &str = "visit";
+const INVITATION_LIFETIME: Duration = Duration::from_secs(600);
+const COOKIE_NAME: &str = "visit";
 
-/// Invitations, visits under way, and credentials.
+/// State of the pages: invitations, current visits, and credentials.
 pub struct Pages {
     origin: String,
     users: CodeGrant,
     verifier: Box<dyn TokenVerifier>,
     service: CodeGrant,
     table: Mutex<Table>,
-    /// Changes when a credential is added.
+    /// Notifies waiting tasks when a credential is added.
     changed: watch::Sender<()>,
 }
 
@@ -39,7 +40,7 @@ struct Table {
     credentials: HashMap<User, Granted>,
 }
 
-/// Next action of a browser.
+/// Next step of a browser's visit.
 enum Visit {
     SignIn {
         invitation: String,
@@ -104,10 +105,10 @@ impl Pages {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         table
             .invitations
-            .retain(|_, (_, begun)| begun.elapsed() < LIFETIME);
+            .retain(|_, (_, begun)| begun.elapsed() < INVITATION_LIFETIME);
         table
             .visits
-            .retain(|_, (_, begun)| begun.elapsed() < LIFETIME);
+            .retain(|_, (_, begun)| begun.elapsed() < INVITATION_LIFETIME);
         table
     }
 
@@ -139,7 +140,7 @@ impl Pages {
         tokio::time::timeout(limit, waiting).await.ok()
     }
 
-    /// Sends the browser to another page, which comes back with the cookie.
+    /// Redirects the browser to another page, with a cookie that identifies the visit.
     fn send(&self, visit: Visit, url: &Url) -> Result<Response, PageError> {
         let id = random().map_err(|_| OAuthError::NoRandomness)?;
         // A browser sends the cookie with the redirect back to this server (`Lax`), and hides it from scripts.
@@ -148,7 +149,8 @@ impl Pages {
         } else {
             ""
         };
-        let cookie = format!("{COOKIE}={id}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600{secure}");
+        let cookie =
+            format!("{COOKIE_NAME}={id}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600{secure}");
         self.table().visits.insert(id, (visit, Instant::now()));
         let headers = [
             ("set-cookie", cookie),
@@ -157,12 +159,12 @@ impl Pages {
         Ok((headers, Redirect::to(url.as_str())).into_response())
     }
 
-    /// Takes the visit of a browser: the visit ends, whether or not it succeeds.
+    /// Removes and returns the visit that the browser's cookie identifies.
     fn take(&self, headers: &HeaderMap) -> Result<Visit, PageError> {
         let cookies = headers.get_all("cookie").iter();
         let cookies = cookies.filter_map(|cookies| cookies.to_str().ok());
         let mut pairs = cookies.flat_map(|cookies| cookies.split("; "));
-        let prefix = format!("{COOKIE}=");
+        let prefix = format!("{COOKIE_NAME}=");
         let id = pairs.find_map(|pair| pair.strip_prefix(&prefix));
         let visit = id.and_then(|id| self.table().visits.remove(id));
         Ok(visit.ok_or(PageError::Gone)?.0)
@@ -189,7 +191,7 @@ struct Invitation {
     id: String,
 }
 
-/// The page that the user was asked to visit: anybody may open it, so it first finds out who does.
+/// Handles the page that the user was asked to visit. Anybody may open the page, so the visitor is identified first.
 async fn connect(
     State(pages): State<Arc<Pages>>,
     Query(Invitation { id }): Query<Invitation>,

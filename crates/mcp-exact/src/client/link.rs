@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_session as session;
@@ -22,7 +22,7 @@ use super::cache::Cache;
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
-use super::subscribe::{self, Listening, Subscribed};
+use super::subscribe::{self, Listening, SubscriptionCounts};
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
     Revision, SendError, TraceContext,
@@ -148,10 +148,11 @@ impl ClientLink {
             answering: Mutex::default(),
             subscribed: Mutex::default(),
             changed: Notify::new(),
-            closed: OnceLock::new(),
+            closed: Mutex::default(),
             has_negotiated: AtomicBool::new(false),
-            resources: Subscribed::default(),
+            resources: SubscriptionCounts::default(),
             cache: Cache::default(),
+            link: OnceLock::new(),
         });
         let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
         let (handle, _driver) = dial(shared, cached.as_ref(), handler).map_err(ClientError::of)?;
@@ -162,7 +163,7 @@ impl ClientLink {
         };
         let (info, negotiation) = ready.map_err(ClientError::of)?;
         let handle = closes.keep().ok_or(ClientError::Lost)?;
-        Ok(Arc::new(Self {
+        let link = Arc::new(Self {
             handle,
             events,
             defaults,
@@ -170,7 +171,10 @@ impl ClientLink {
             negotiation,
             lists: Mutex::default(),
             authorization,
-        }))
+        });
+        let weak = Arc::downgrade(&link);
+        link.events.link.get_or_init(|| weak);
+        Ok(link)
     }
 
     pub(super) fn authorization(&self) -> &Authorization {
@@ -220,10 +224,10 @@ impl ClientLink {
     /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. The subscription
     /// ends when the returned request is dropped.
     pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
-        const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
+        const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = Options {
-            idle: Some(FOREVER),
-            total: Some(FOREVER),
+            idle: Some(NO_TIMEOUT),
+            total: Some(NO_TIMEOUT),
             ..Options::default()
         };
         let start = || {
@@ -292,7 +296,7 @@ impl ClientLink {
     }
 
     pub(super) fn closed_at(&self) -> Option<SystemTime> {
-        self.events.closed.get().copied()
+        *locked(&self.events.closed)
     }
 
     /// Reports a change for each entry of the filter, because it may have changed while the subscription was
@@ -313,7 +317,7 @@ impl ClientLink {
     }
 
     /// Returns the subscriptions of the session (up to 2025-11-25).
-    pub(super) fn resources(&self) -> &Subscribed {
+    pub(super) fn resources(&self) -> &SubscriptionCounts {
         &self.events.resources
     }
 
@@ -376,13 +380,15 @@ struct Events {
     subscribed: Mutex<HashSet<RequestKey>>,
     changed: Notify,
     /// When the connection has ended.
-    closed: OnceLock<SystemTime>,
+    closed: Mutex<Option<SystemTime>>,
     has_negotiated: AtomicBool,
     /// Subscriptions of the session (up to 2025-11-25).
-    resources: Subscribed,
+    resources: SubscriptionCounts,
     cache: Cache,
     #[cfg(feature = "validation")]
     checks: Option<OutputChecks>,
+    /// The connection itself, once it is open.
+    link: OnceLock<Weak<ClientLink>>,
 }
 
 struct Handler(Arc<Events>);
@@ -420,13 +426,15 @@ impl ClientHandler for Handler {
             ClientEvent::Negotiated(info, _)
                 if events.has_negotiated.swap(true, Ordering::AcqRel) =>
             {
+                // The end of the session before was not that of the connection.
+                *locked(&events.closed) = None;
                 events.begin_again(client, &info);
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
             ClientEvent::Closed => {
-                events.closed.get_or_init(SystemTime::now);
+                locked(&events.closed).get_or_insert_with(SystemTime::now);
                 let answering = std::mem::take(&mut *locked(&events.answering));
                 answering.into_values().for_each(|task| task.abort());
             }
@@ -448,6 +456,11 @@ impl Events {
     /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
     fn begin_again(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
         if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
+            // Nothing is subscribed to before the connection is open.
+            if let Some(link) = self.link.get().and_then(Weak::upgrade) {
+                let lists = self.handlers.change.is_some();
+                tokio::spawn(subscribe::subscribe_by_requests(link, lists));
+            }
             return;
         }
         let lists = LISTS.into_iter();
@@ -455,8 +468,9 @@ impl Events {
         let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
         let (events, client) = (Arc::clone(self), client.clone());
         tokio::spawn(async move {
-            let counts = events.resources.lock().await;
-            for uri in counts.keys() {
+            let mut subscribed = events.resources.lock().await;
+            for (uri, subscription) in subscribed.iter_mut() {
+                subscription.replacement = None;
                 let params = Some(subscribe::params(uri));
                 let options = session::CallOptions::default();
                 let sent = client.request("resources/subscribe", params, options, None);
@@ -469,7 +483,7 @@ impl Events {
                 }
                 events.announce(ClientChange::Resource(uri.clone()));
             }
-            drop(counts);
+            drop(subscribed);
             for change in lists {
                 events.announce(change);
             }

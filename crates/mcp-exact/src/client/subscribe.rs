@@ -36,16 +36,25 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// Number of subscriptions per URI in a session (up to 2025-11-25). The session itself subscribes to each URI once.
+/// Subscriptions per URI in a session (up to 2025-11-25). The session itself subscribes to each URI once.
 ///
 /// The lock is held while a request is in flight, because concurrent HTTP requests may arrive in any order.
 #[derive(Default)]
-pub(super) struct Subscribed(Arc<Mutex<Counts>>);
+pub(super) struct SubscriptionCounts(Arc<Mutex<Subscriptions>>);
 
-pub(super) type Counts = BTreeMap<String, usize>;
+pub(super) type Subscriptions = BTreeMap<String, SessionSubscription>;
 
-impl Subscribed {
-    pub(super) async fn lock(&self) -> MutexGuard<'_, Counts> {
+/// Subscription of a session to one URI.
+#[derive(Default)]
+pub(super) struct SessionSubscription {
+    /// Number of [`Subscription`]s that share it.
+    count: usize,
+    /// Request that replaces it after the server has moved to 2026-07-28 or later.
+    pub(super) replacement: Option<Listening>,
+}
+
+impl SubscriptionCounts {
+    pub(super) async fn lock(&self) -> MutexGuard<'_, Subscriptions> {
         self.0.lock().await
     }
 }
@@ -78,12 +87,12 @@ impl Subscription {
 
     async fn add(&mut self, added: Vec<String>) -> Result<(), ClientError> {
         for uri in added {
-            let mut counts = self.client.link().resources().lock().await;
+            let mut subscribed = self.client.link().resources().lock().await;
             let request = self
                 .client
                 .request("resources/subscribe", Some(params(&uri)));
             request.await?;
-            *counts.entry(uri.clone()).or_default() += 1;
+            subscribed.entry(uri.clone()).or_default().count += 1;
             if let Kind::Session { uris, .. } = &mut self.kind {
                 uris.push(uri);
             }
@@ -99,8 +108,8 @@ impl Drop for Subscription {
         };
         let uris = std::mem::take(uris);
         let link = Arc::clone(self.client.link());
-        let counts = Arc::clone(&link.resources().0);
-        match Arc::clone(&counts).try_lock_owned() {
+        let subscribed = Arc::clone(&link.resources().0);
+        match Arc::clone(&subscribed).try_lock_owned() {
             // The request is sent immediately, so that the subscription has ended before the application's next
             // request.
             Ok(mut locked) => {
@@ -108,7 +117,7 @@ impl Drop for Subscription {
                 runtime.spawn(finish(requests, locked));
             }
             Err(_) => drop(runtime.spawn(async move {
-                let mut locked = counts.lock_owned().await;
+                let mut locked = subscribed.lock_owned().await;
                 let requests = unsubscribe(&link, &mut locked, &uris);
                 finish(requests, locked).await;
             })),
@@ -117,26 +126,30 @@ impl Drop for Subscription {
 }
 
 /// Ends the subscription to each URI that no other subscription uses.
-fn unsubscribe(link: &ClientLink, counts: &mut Counts, uris: &[String]) -> Vec<PendingRequest> {
+fn unsubscribe(
+    link: &ClientLink,
+    subscribed: &mut Subscriptions,
+    uris: &[String],
+) -> Vec<PendingRequest> {
     let mut requests = Vec::new();
     for uri in uris {
-        let Some(count) = counts.get_mut(uri) else {
+        let Some(subscription) = subscribed.get_mut(uri) else {
             continue;
         };
-        *count -= 1;
-        if *count > 0 {
+        subscription.count -= 1;
+        if subscription.count > 0 {
             continue;
         }
-        counts.remove(uri);
+        subscribed.remove(uri);
         let method = "resources/unsubscribe";
-        // A closed connection has already ended the subscription.
+        // A closed connection has already ended the subscription, and from 2026-07-28 on, dropping its request does.
         requests.extend(link.request(method, Some(params(uri)), Options::default(), None));
     }
     requests
 }
 
 /// Waits for the answers, because dropping the future of a request cancels it.
-async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Counts>) {
+async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscriptions>) {
     for request in requests {
         request.await;
     }
@@ -149,11 +162,7 @@ impl Client {
         if lifecycle_of(self.revision()) == Lifecycle::Initialize {
             return Ok(());
         }
-        let capabilities = self.capabilities();
-        let announced = LISTS
-            .into_iter()
-            .filter(|(list, ..)| announces(&capabilities, list));
-        let filter: JsonObject = announced.map(|(_, member, _)| (member, true)).collect();
+        let filter = filter_of_lists(&self.capabilities());
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
             let listening = Listening::begin(self, filter).await?;
@@ -161,6 +170,14 @@ impl Client {
         }
         Ok(())
     }
+}
+
+/// Returns the filter for all lists whose changes a server announces.
+fn filter_of_lists(capabilities: &JsonObject) -> JsonObject {
+    let announced = LISTS
+        .into_iter()
+        .filter(|(list, ..)| announces(capabilities, list));
+    announced.map(|(_, member, _)| (member, true)).collect()
 }
 
 /// Minimum and maximum pause before the client subscribes again.
@@ -177,9 +194,13 @@ impl Listening {
     async fn begin(client: &Client, filter: JsonObject) -> Result<Self, ClientError> {
         let params = JsonObject::from_iter([("notifications", filter)]);
         let request = client.link().listen(params.clone()).await?;
-        let link = Arc::downgrade(client.link());
-        let task = tokio::spawn(listen_again(link, params, request));
-        Ok(Self(task.abort_handle()))
+        Ok(Self::renew(client.link(), params, Some(request)))
+    }
+
+    /// Renews a subscription each time it has ended; without a `request`, starts it first.
+    fn renew(link: &Arc<ClientLink>, params: JsonObject, request: Option<PendingRequest>) -> Self {
+        let task = tokio::spawn(listen_again(Arc::downgrade(link), params, request));
+        Self(task.abort_handle())
     }
 }
 
@@ -189,10 +210,29 @@ impl Drop for Listening {
     }
 }
 
-/// Renews a subscription each time it has ended, until the connection closes.
-async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: PendingRequest) {
-    let (mut request, mut pause) = (Some(first), SHORTEST_PAUSE);
+/// Renews a subscription each time it has ended, until the connection closes. Without a `request`, starts it first.
+async fn listen_again(
+    link: Weak<ClientLink>,
+    params: JsonObject,
+    mut request: Option<PendingRequest>,
+) {
+    let mut pause = SHORTEST_PAUSE;
     loop {
+        if request.is_none() {
+            let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
+                return;
+            };
+            match link.listen(params.clone()).await {
+                Ok(again) => {
+                    link.announce_missed(&params);
+                    request = Some(again);
+                }
+                Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
+                    return subscribe_in_session(link, &params).await;
+                }
+                Err(error) => tracing::debug!(%error, "a subscription could not be begun again"),
+            }
+        }
         let begun = Instant::now();
         if let Some(request) = request.take() {
             request.await;
@@ -204,19 +244,24 @@ async fn listen_again(link: Weak<ClientLink>, params: JsonObject, first: Pending
             MAX_PAUSE.min(pause * 2)
         };
         tokio::time::sleep(pause).await;
-        let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
-            return;
-        };
-        match link.listen(params.clone()).await {
-            Ok(again) => {
-                link.announce_missed(&params);
-                request = Some(again);
-            }
-            Err(_) if lifecycle_of(link.revision()) == Lifecycle::Initialize => {
-                return subscribe_in_session(link, &params).await;
-            }
-            Err(error) => tracing::debug!(%error, "a subscription could not be begun again"),
-        }
+    }
+}
+
+/// Subscribes as revisions from 2026-07-28 on do, for a server that speaks one of them now: to the resources of the session,
+/// with a request for each, and to the lists if the application handles their changes.
+pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
+    let renew = |filter: JsonObject| {
+        let params = JsonObject::from_iter([("notifications", filter)]);
+        Listening::renew(&link, params, None)
+    };
+    let filter = filter_of_lists(&link.session().capabilities);
+    if lists && !filter.is_empty() {
+        link.keep_lists(renew(filter));
+    }
+    for (uri, subscription) in link.resources().lock().await.iter_mut() {
+        let uris = Json::from_encode(&vec![uri.clone()]);
+        let filter = JsonObject::from_iter([("resourceSubscriptions", uris)]);
+        subscription.replacement = Some(renew(filter));
     }
 }
 

@@ -12,7 +12,7 @@ use super::{Client, ClientError};
 use crate::link::{ErrorObject, Json, JsonObject, PeerError};
 
 /// Minimum and maximum time between two status requests, which bound the interval that the server suggests.
-const INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
+const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
 /// Guard that cancels the task when its caller no longer waits.
 struct CancelOnDrop {
@@ -97,7 +97,7 @@ impl Client {
             let interval = task.get("pollIntervalMs");
             let interval = interval.and_then(|interval| interval.parse::<u64>().ok());
             let interval = Duration::from_millis(interval.unwrap_or(500));
-            tokio::time::sleep(interval.clamp(INTERVALS.0, INTERVALS.1)).await;
+            tokio::time::sleep(interval.clamp(POLL_INTERVALS.0, POLL_INTERVALS.1)).await;
             let params = JsonObject::from_iter([("taskId", Json::string(id))]);
             task = self.request("tasks/get", Some(params)).await?;
         }

@@ -119,15 +119,8 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(Pin::new(&mut self.question).poll(cx))?;
-        let content = result
-            .get("content")
-            .unwrap_or_else(|| JsonObject::new().into());
-        let decoded = action_of(&result).and_then(|action| match action {
-            Elicited::Accepted(()) => {
-                let values: Value = content.parse().map_err(|error| error.to_string())?;
-                if let Some(problem) = form_values::problem(&self.schema, &values) {
-                    return Err(problem);
-                }
+        let decoded = content_of(&result, &self.schema).and_then(|content| match content {
+            Elicited::Accepted(content) => {
                 let decoded = content.parse().map(Elicited::Accepted);
                 decoded.map_err(|error| error.to_string())
             }
@@ -168,6 +161,24 @@ impl Future for ElicitUrl {
         let result = ready!(Pin::new(&mut self.question).poll(cx))?;
         let action = action_of(&result);
         Poll::Ready(action.map_err(|reason| AskError::new(METHOD, AskErrorKind::Answer(reason))))
+    }
+}
+
+/// Returns the values that the user has submitted, which conform to the schema of the form.
+fn content_of(result: &JsonObject, schema: &Value) -> Result<Elicited<Json>, String> {
+    match action_of(result)? {
+        Elicited::Accepted(()) => {
+            let content = result
+                .get("content")
+                .unwrap_or_else(|| JsonObject::new().into());
+            let values: Value = content.parse().map_err(|error| error.to_string())?;
+            match form_values::problem(schema, &values) {
+                Some(problem) => Err(problem),
+                None => Ok(Elicited::Accepted(content)),
+            }
+        }
+        Elicited::Declined => Ok(Elicited::Declined),
+        Elicited::Cancelled => Ok(Elicited::Cancelled),
     }
 }
 

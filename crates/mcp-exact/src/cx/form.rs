@@ -70,27 +70,27 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
         return Ok(found);
     }
     if let Some(titled) = titled(property, "oneOf") {
-        return Ok(kept(
+        return Ok(retained_members(
             property,
             &["title", "description", "default"],
             json!({"type": "string", "oneOf": titled}),
         ));
     }
     if let Some(value) = property.get("const").and_then(Value::as_str) {
-        return Ok(kept(
+        return Ok(retained_members(
             property,
             &["title", "description"],
             json!({"type": "string", "enum": [value]}),
         ));
     }
     match property.get("type").and_then(Value::as_str) {
-        Some("string") if property.contains_key("enum") => Ok(kept(
+        Some("string") if property.contains_key("enum") => Ok(retained_members(
             property,
             &["title", "description", "enum", "enumNames", "default"],
             json!({"type": "string"}),
         )),
         Some("string") => {
-            let mut field = kept(
+            let mut field = retained_members(
                 property,
                 &[
                     "title",
@@ -109,12 +109,12 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
             }
             Ok(field)
         }
-        Some(kind @ ("integer" | "number")) => Ok(kept(
+        Some(kind @ ("integer" | "number")) => Ok(retained_members(
             property,
             &["title", "description", "minimum", "maximum", "default"],
             json!({"type": kind}),
         )),
-        Some("boolean") => Ok(kept(
+        Some("boolean") => Ok(retained_members(
             property,
             &["title", "description", "default"],
             json!({"type": "boolean"}),
@@ -134,7 +134,7 @@ fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         (None, Some(values)) => json!({"type": "string", "enum": values}),
         (None, None) => return Err("a list of something else than enums".to_owned()),
     };
-    Ok(kept(
+    Ok(retained_members(
         property,
         &["title", "description", "minItems", "maxItems", "default"],
         json!({"type": "array", "items": choices}),
@@ -190,7 +190,7 @@ fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     Some(Value::Object(inner))
 }
 
-fn kept(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
+fn retained_members(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
     let Value::Object(mut field) = base else {
         return Map::new();
     };

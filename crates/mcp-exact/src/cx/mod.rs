@@ -34,7 +34,7 @@ use crate::link::{
 };
 use crate::outgoing;
 use crate::replay::Run;
-use crate::task::{LiveTask, TaskError};
+use crate::task::{CallTask, TaskError};
 
 /// Number type that progress is measured in; implemented for every primitive number.
 pub trait Amount {
@@ -133,7 +133,7 @@ enum TaskState {
     Wanted(Waker),
     Refused(TaskError),
     /// The call is a task; the reference is empty after the task has ended.
-    Task(Weak<LiveTask>),
+    Task(Weak<dyn CallTask>),
 }
 
 impl fmt::Debug for Cx {
@@ -192,8 +192,8 @@ impl Cx {
     }
 
     /// Records that the call has become a task.
-    pub(crate) fn set_task(&self, task: &Arc<LiveTask>) {
-        self.settle_task(TaskState::Task(Arc::downgrade(task)));
+    pub(crate) fn set_task(&self, task: Weak<dyn CallTask>) {
+        self.settle_task(TaskState::Task(task));
     }
 
     /// Records that the call cannot become a task.
@@ -202,7 +202,7 @@ impl Cx {
     }
 
     /// Returns the task that the call has become.
-    pub(crate) fn task(&self) -> Option<Arc<LiveTask>> {
+    pub(crate) fn task(&self) -> Option<Arc<dyn CallTask>> {
         match &*self.task_state() {
             TaskState::Task(task) => task.upgrade(),
             _ => None,

@@ -137,7 +137,7 @@ impl Cx {
         std::mem::forget(running);
         self.run().once_ended(place, Some((key, json)));
         if let Some(task) = self.task() {
-            let saved = task.save().await;
+            let saved = task.save_progress().await;
             saved.map_err(crate::task::TaskError::from)?;
         }
         Ok(value)

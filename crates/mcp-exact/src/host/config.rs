@@ -121,7 +121,7 @@ impl ServerEntry {
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ServerAddress, ClientError> {
-        let expand = |text: &String| expanded(text, &variable).map_err(ClientError::Config);
+        let expand = |text: &String| expand_with(text, &variable).map_err(ClientError::Config);
         match (&self.command, &self.url) {
             (Some(command), None) => {
                 let mut command = ServerCommand::new(expand(command)?);
@@ -176,11 +176,11 @@ impl ServerEntry {
 /// # Errors
 /// [`ClientError::Config`] if a variable is missing, or a brace is not closed.
 pub fn expand_variables(text: &str) -> Result<String, ClientError> {
-    expanded(text, |name| std::env::var(name).ok()).map_err(ClientError::Config)
+    expand_with(text, |name| std::env::var(name).ok()).map_err(ClientError::Config)
 }
 
 /// Substitutes variables for `${NAME}` and `${NAME:-default}`.
-fn expanded(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
+fn expand_with(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<String, String> {
     let mut out = String::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {
@@ -252,16 +252,16 @@ mod tests {
     fn variables_are_put_in() {
         let variable = |name: &str| (name == "A").then(|| "1".to_owned());
         assert_eq!(
-            expanded("x${A}y${env:A}${B:-2}", variable).as_deref(),
+            expand_with("x${A}y${env:A}${B:-2}", variable).as_deref(),
             Ok("x1y12")
         );
         assert_eq!(
-            expanded("${B}", variable),
+            expand_with("${B}", variable),
             Err(
                 "the environment has no variable \"B\"; set it, or write `${B:-default}`"
                     .to_owned()
             )
         );
-        assert!(expanded("${A", variable).is_err());
+        assert!(expand_with("${A", variable).is_err());
     }
 }

@@ -276,7 +276,7 @@ impl Host {
             tool,
             arguments: &arguments,
         };
-        let audited = Audited {
+        let audited = AuditGuard {
             call,
             audit: self.audit.as_deref(),
         };
@@ -315,12 +315,12 @@ impl Host {
 
 /// Guard that reports a call to the audit, with its result or because the future was dropped before the result was
 /// received.
-struct Audited<'c> {
+struct AuditGuard<'c> {
     call: HostCall<'c>,
     audit: Option<&'c Audit>,
 }
 
-impl Audited<'_> {
+impl AuditGuard<'_> {
     fn end(mut self, result: &Result<ToolOutput, HostError>) {
         if let Some(audit) = self.audit.take() {
             audit(&self.call, result);
@@ -328,7 +328,7 @@ impl Audited<'_> {
     }
 }
 
-impl Drop for Audited<'_> {
+impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         if let Some(audit) = self.audit.take() {
             let dropped = HostError::Dropped {
@@ -514,7 +514,7 @@ mod tests {
 
     /// Prefixes never contain the separator, whatever the names of the servers.
     #[test]
-    fn prefixes_are_told_apart() {
+    fn prefixes_are_unique() {
         let servers = ["a", "a__b", "a b", "a_b", "_", "größe", "x-1_"];
         let prefixes = prefixes(servers.into_iter());
         let of = |server: &str| prefixes[server].as_str();

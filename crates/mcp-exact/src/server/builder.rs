@@ -16,7 +16,7 @@ use super::{Inner, Server};
 use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_json};
 use crate::error::{BuildError, Problem};
 use crate::extract::{Call, States};
-use crate::handler::{BoxFuture, Handler};
+use crate::handler::{BoxFuture, ErasedHandler, Handler, Registered};
 use crate::layer::{self, ToolService, Wrap};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
@@ -24,7 +24,7 @@ use crate::link::{
 };
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::seal::KeyRing;
-use crate::task::{Registry, Tasks};
+use crate::task::Tasks;
 
 /// Function that runs when a server starts or shuts down.
 pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
@@ -101,10 +101,13 @@ impl ServerBuilder {
         tool: impl Into<Tool>,
         handler: H,
     ) -> Self {
-        let tool = tool.into();
-        self.register(move |catalogue, states| {
+        self.register_tool(tool.into(), ErasedHandler::new(handler))
+    }
+
+    fn register_tool(self, tool: Tool, handler: Registered<ToolResult>) -> Self {
+        self.register(Box::new(move |catalogue, states| {
             catalogue.add_tool(catalogue::tool(tool, handler, states)?)
-        })
+        }))
     }
 
     /// Registers a resource: its definition, or only its URI, and its handler (section `server/resources`).
@@ -113,10 +116,13 @@ impl ServerBuilder {
         resource: impl Into<Resource>,
         handler: H,
     ) -> Self {
-        let resource = resource.into();
-        self.register(move |catalogue, states| {
+        self.register_resource(resource.into(), ErasedHandler::new(handler))
+    }
+
+    fn register_resource(self, resource: Resource, handler: Registered<Contents>) -> Self {
+        self.register(Box::new(move |catalogue, states| {
             catalogue.add_resource(catalogue::resource(resource, handler, states)?)
-        })
+        }))
     }
 
     /// Registers a family of resources: its definition, or only its URI template, and its handler. The variables of the
@@ -131,10 +137,13 @@ impl ServerBuilder {
         template: impl Into<ResourceTemplate>,
         handler: H,
     ) -> Self {
-        let template = template.into();
-        self.register(move |catalogue, states| {
+        self.register_template(template.into(), ErasedHandler::new(handler))
+    }
+
+    fn register_template(self, template: ResourceTemplate, handler: Registered<Contents>) -> Self {
+        self.register(Box::new(move |catalogue, states| {
             catalogue.add_template(catalogue::template(template, handler, states)?)
-        })
+        }))
     }
 
     /// Registers a prompt: its definition, or only its name, and its handler (section `server/prompts`).
@@ -143,10 +152,13 @@ impl ServerBuilder {
         prompt: impl Into<Prompt>,
         handler: H,
     ) -> Self {
-        let prompt = prompt.into();
-        self.register(move |catalogue, states| {
+        self.register_prompt(prompt.into(), ErasedHandler::new(handler))
+    }
+
+    fn register_prompt(self, prompt: Prompt, handler: Registered<PromptResult>) -> Self {
+        self.register(Box::new(move |catalogue, states| {
             catalogue.add_prompt(catalogue::prompt(prompt, handler, states)?)
-        })
+        }))
     }
 
     /// Registers the completion of an argument of a prompt (section `server/utilities/completion`).
@@ -156,7 +168,8 @@ impl ServerBuilder {
         argument: impl Into<String>,
         handler: H,
     ) -> Self {
-        self.complete(Reference::Prompt(prompt.into()), argument.into(), handler)
+        let reference = Reference::Prompt(prompt.into());
+        self.complete(reference, argument.into(), ErasedHandler::new(handler))
     }
 
     /// Registers the completion of a variable of a resource template.
@@ -166,11 +179,8 @@ impl ServerBuilder {
         variable: impl Into<String>,
         handler: H,
     ) -> Self {
-        self.complete(
-            Reference::Template(template.into()),
-            variable.into(),
-            handler,
-        )
+        let reference = Reference::Template(template.into());
+        self.complete(reference, variable.into(), ErasedHandler::new(handler))
     }
 
     /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The
@@ -178,35 +188,35 @@ impl ServerBuilder {
     /// be one of the specification; such a handler has precedence over registered tools, prompts and resources, and
     /// must return a result in the form of [`Cx::revision`](crate::Cx::revision).
     pub fn method<A: 'static, H: Handler<A, JsonObject>>(
-        mut self,
+        self,
         method: impl Into<String>,
         handler: H,
     ) -> Self {
-        let method = method.into();
-        self.config.extensions.requests.push(method.clone());
-        self.register(move |catalogue, states| {
-            catalogue.add_method(catalogue::method(method, handler, states)?)
-        })
+        self.register_method(method.into(), ErasedHandler::new(handler))
     }
 
-    fn complete<A: 'static, H: Handler<A, Completions>>(
+    fn register_method(mut self, method: String, handler: Registered<JsonObject>) -> Self {
+        self.config.extensions.requests.push(method.clone());
+        self.register(Box::new(move |catalogue, states| {
+            catalogue.add_method(catalogue::method(method, handler, states)?)
+        }))
+    }
+
+    fn complete(
         self,
         reference: Reference,
         argument: String,
-        handler: H,
+        handler: Registered<Completions>,
     ) -> Self {
-        self.register(move |catalogue, states| {
+        self.register(Box::new(move |catalogue, states| {
             let entry = catalogue::completion(reference, argument, handler, states)?;
             catalogue.completions.push(Arc::new(entry));
             Ok(())
-        })
+        }))
     }
 
-    fn register(
-        mut self,
-        registration: impl FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send + 'static,
-    ) -> Self {
-        self.registrations.push(Box::new(registration));
+    fn register(mut self, registration: Registration) -> Self {
+        self.registrations.push(registration);
         self
     }
 
@@ -238,14 +248,14 @@ impl ServerBuilder {
         let prefix = prefix.map(str::to_owned);
         for registration in other.registrations {
             let (prefix, layers) = (prefix.clone(), other.layers.clone());
-            self = self.register(move |catalogue, states| {
+            self = self.register(Box::new(move |catalogue, states| {
                 let mut own = Catalogue {
                     layers,
                     ..Catalogue::default()
                 };
                 registration(&mut own, states)?;
                 catalogue.absorb(own, prefix.as_deref())
-            });
+            }));
         }
         self.config
             .extensions
@@ -377,9 +387,13 @@ impl ServerBuilder {
     /// [`Cx::revision`](crate::Cx::revision), to which [`Cx::result_as`](crate::Cx::result_as) converts exact types.
     /// Declare its capabilities with [`capability`](Self::capability).
     pub fn raw<A: 'static, H: Handler<A, JsonObject>>(self, handler: H) -> Self {
-        self.register(move |catalogue, states| {
+        self.register_raw(ErasedHandler::new(handler))
+    }
+
+    fn register_raw(self, handler: Registered<JsonObject>) -> Self {
+        self.register(Box::new(move |catalogue, states| {
             catalogue.set_raw(catalogue::method("*".to_owned(), handler, states)?)
-        })
+        }))
     }
 
     /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
@@ -468,8 +482,8 @@ impl ServerBuilder {
         // removed first.
         self.config.program_acknowledges = true;
         let mut tools = catalogue.tools.iter();
-        if tools.any(|entry| entry.tool.task || entry.tool.task_required) {
-            self.tasks.get_or_insert_default();
+        if let Some(default) = tools.find_map(|entry| entry.tool.tasks) {
+            self.tasks.get_or_insert_with(default.0);
         }
         if self.tasks.is_some() {
             let negotiated = &mut self.config.extensions.negotiated;
@@ -505,7 +519,7 @@ impl ServerBuilder {
             timeout: self.timeout,
             version,
             listeners: Listeners::default(),
-            tasks: self.tasks.map(Registry::new),
+            tasks: self.tasks.map(Tasks::start),
             start: self.start,
             shutdown: self.shutdown,
         })))

@@ -1,14 +1,14 @@
 //! Catalogue of all registered definitions and handlers, in the order of registration.
 //!
-//! The catalogue finds entries by name and rejects invalid ones. A change is made on a copy of the catalogue.
+//! Entries are found by name, and invalid ones are rejected. Changes at run time are made on a copy of the catalogue.
 
 use serde_json::Value;
 
 use super::visibility::Listed;
-use crate::definition::{Advertised, Prompt, Resource, ResourceTemplate, Tool};
+use crate::definition::{AdvertisedDefinition, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::extract::{Signature, States};
-use crate::handler::{Erased, Handler};
+use crate::handler::{ErasedHandler, Registered};
 use crate::layer::Wrap;
 use crate::link::{self, JsonObject, Mirrored};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
@@ -34,13 +34,13 @@ pub(super) struct Catalogue {
 /// Method of a vendor or extension.
 pub(super) struct MethodEntry {
     pub(super) method: String,
-    pub(super) handler: Erased<JsonObject>,
+    pub(super) handler: ErasedHandler<JsonObject>,
 }
 
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
-    pub(super) handler: Erased<ToolResult>,
-    pub(super) advertised: Advertised,
+    pub(super) handler: ErasedHandler<ToolResult>,
+    pub(super) advertised: AdvertisedDefinition,
     pub(super) checks: crate::validate::Checks,
     /// Arguments that are mirrored in HTTP headers.
     pub(super) mirrored: Vec<Mirrored>,
@@ -48,23 +48,23 @@ pub(super) struct ToolEntry {
 
 pub(super) struct ResourceEntry {
     pub(super) resource: Resource,
-    pub(super) handler: Erased<Contents>,
-    pub(super) advertised: Advertised,
+    pub(super) handler: ErasedHandler<JsonObject>,
+    pub(super) advertised: AdvertisedDefinition,
 }
 
 pub(super) struct TemplateEntry {
     pub(super) template: ResourceTemplate,
     pub(super) uri: UriTemplate,
-    pub(super) handler: Erased<Contents>,
+    pub(super) handler: ErasedHandler<JsonObject>,
     pub(super) input: Option<Value>,
-    pub(super) advertised: Advertised,
+    pub(super) advertised: AdvertisedDefinition,
 }
 
 pub(super) struct PromptEntry {
     pub(super) prompt: Prompt,
-    pub(super) handler: Erased<PromptResult>,
+    pub(super) handler: ErasedHandler<JsonObject>,
     pub(super) input: Option<Value>,
-    pub(super) advertised: Advertised,
+    pub(super) advertised: AdvertisedDefinition,
 }
 
 /// Prompt or resource template that a completion belongs to.
@@ -77,7 +77,7 @@ pub(super) enum Reference {
 pub(super) struct CompletionEntry {
     pub(super) reference: Reference,
     pub(super) argument: String,
-    pub(super) handler: Erased<Completions>,
+    pub(super) handler: ErasedHandler<JsonObject>,
 }
 
 impl Catalogue {
@@ -120,8 +120,8 @@ impl Catalogue {
         Ok(())
     }
 
-    /// Returns the handler of the program for a method, when nothing that is registered answers the request. `name` is the
-    /// name in a call: of a tool or a prompt, or a URI.
+    /// Returns the application's handler for a method, or the catch-all handler if no registered definition answers the
+    /// request. `name` is the tool, prompt or URI that the request names.
     pub(super) fn own_method(&self, method: &str, name: Option<&str>) -> Option<&Arc<MethodEntry>> {
         let mut methods = self.methods.iter();
         let listed = methods.find(|entry| entry.method == method);
@@ -146,7 +146,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem because of which the tool was rejected.
+    /// [`Problem`] that describes why the tool was rejected.
     pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
         self.wrap(&mut entry);
         let name = entry.tool.name().to_owned();
@@ -158,7 +158,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem because of which the resource was rejected.
+    /// [`Problem`] that describes why the resource was rejected.
     pub(super) fn add_resource(&mut self, entry: ResourceEntry) -> Result<(), Problem> {
         let name = entry.resource.uri().to_owned();
         if self.resource(&name).is_some() {
@@ -172,7 +172,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem because of which the template was rejected.
+    /// [`Problem`] that describes why the template was rejected.
     pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
         let name = entry.template.template().to_owned();
         if self.template(&name).is_some() {
@@ -184,7 +184,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem because of which the prompt was rejected.
+    /// [`Problem`] that describes why the prompt was rejected.
     pub(super) fn add_prompt(&mut self, entry: PromptEntry) -> Result<(), Problem> {
         let name = entry.prompt.name().to_owned();
         if self.prompt(&name).is_some() {
@@ -198,7 +198,7 @@ impl Catalogue {
     }
 
     /// # Errors
-    /// The problem because of which the method was rejected.
+    /// [`Problem`] that describes why the method was rejected.
     pub(super) fn add_method(&mut self, entry: MethodEntry) -> Result<(), Problem> {
         if self
             .methods
@@ -250,7 +250,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns whether a prompt or template has an argument.
+    /// Returns true if a prompt or template has this argument.
     pub(super) fn has_argument(&self, reference: &Reference, argument: &str) -> bool {
         match reference {
             Reference::Prompt(name) => self.prompt(name).is_some_and(|entry| {
@@ -291,12 +291,12 @@ fn definition(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem 
     move |reason| Problem::Definition { kind, name, reason }
 }
 
-/// Makes the entry of a tool from its definition and handler.
-pub(super) fn tool<A, H>(mut tool: Tool, handler: H, states: &States) -> Result<ToolEntry, Problem>
-where
-    H: Handler<A, ToolResult>,
-{
-    let (handler, signature) = Erased::new(handler);
+/// Creates the entry of a tool from its definition and handler.
+pub(super) fn tool(
+    mut tool: Tool,
+    (handler, signature): Registered<ToolResult>,
+    states: &States,
+) -> Result<ToolEntry, Problem> {
     let name = tool.name().to_owned();
     check_tool_name(&name)?;
     check_signature("tool", &name, &signature, states)?;
@@ -324,7 +324,7 @@ where
         .map_err(|bad| input(bad.to_string()))?
         .unwrap_or_default();
     let advertised =
-        Advertised::new("Tool", tool.definition()).map_err(definition("tool", &name))?;
+        AdvertisedDefinition::new("Tool", tool.definition()).map_err(definition("tool", &name))?;
     Ok(ToolEntry {
         tool,
         handler,
@@ -334,7 +334,7 @@ where
     })
 }
 
-/// Names that all clients accept (section `server/tools`, "Tool Names").
+/// Checks that all clients accept a tool name (section `server/tools`, "Tool Names").
 fn check_tool_name(name: &str) -> Result<(), Problem> {
     let accepted = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     if (1..=128).contains(&name.len()) && name.bytes().all(accepted) {
@@ -344,16 +344,12 @@ fn check_tool_name(name: &str) -> Result<(), Problem> {
     }
 }
 
-/// Makes the entry of a resource.
-pub(super) fn resource<A, H>(
+/// Creates the entry of a resource.
+pub(super) fn resource(
     resource: Resource,
-    handler: H,
+    (handler, signature): Registered<Contents>,
     states: &States,
-) -> Result<ResourceEntry, Problem>
-where
-    H: Handler<A, Contents>,
-{
-    let (handler, signature) = Erased::new(handler);
+) -> Result<ResourceEntry, Problem> {
     check_signature("resource", resource.uri(), &signature, states)?;
     if !signature.inputs.is_empty() {
         return Err(Problem::InputSchema {
@@ -362,26 +358,33 @@ where
             reason: "a resource with a fixed URI takes no arguments; use a template, or leave `Input` out".to_owned(),
         });
     }
-    let advertised = Advertised::new("Resource", resource.definition());
+    let advertised = AdvertisedDefinition::new("Resource", resource.definition());
     let advertised = advertised.map_err(definition("resource", resource.uri()))?;
+    let media_type = resource.media_type().map(str::to_owned);
     Ok(ResourceEntry {
         resource,
-        handler,
+        handler: contents_of(handler, media_type),
         advertised,
     })
 }
 
-/// Makes the entry of a template.
-pub(super) fn template<A, H>(
+/// Returns the handler of a resource whose contents have the media type of the definition, unless they name their own.
+fn contents_of(
+    handler: ErasedHandler<Contents>,
+    media_type: Option<String>,
+) -> ErasedHandler<JsonObject> {
+    handler.map(move |contents, call| {
+        contents.object(call.uri().unwrap_or_default(), media_type.as_deref())
+    })
+}
+
+/// Creates the entry of a template.
+pub(super) fn template(
     template: ResourceTemplate,
-    handler: H,
+    (handler, signature): Registered<Contents>,
     states: &States,
-) -> Result<TemplateEntry, Problem>
-where
-    H: Handler<A, Contents>,
-{
+) -> Result<TemplateEntry, Problem> {
     const KIND: &str = "resource template";
-    let (handler, signature) = Erased::new(handler);
     let name = template.template().to_owned();
     check_signature(KIND, &name, &signature, states)?;
     let bad = |error: crate::TemplateError| Problem::Template {
@@ -394,18 +397,19 @@ where
     if let Some(input) = &input {
         check_variables(&name, &uri, input)?;
     }
-    let advertised = Advertised::new("ResourceTemplate", template.definition());
+    let advertised = AdvertisedDefinition::new("ResourceTemplate", template.definition());
     let advertised = advertised.map_err(definition(KIND, &name))?;
+    let media_type = template.media_type().map(str::to_owned);
     Ok(TemplateEntry {
         template,
         uri,
-        handler,
+        handler: contents_of(handler, media_type),
         input,
         advertised,
     })
 }
 
-/// Every required field of the handler's `Input` is a variable of the template.
+/// Checks that every required field of the handler's `Input` is a variable of the template.
 fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), Problem> {
     let variables = uri.variables();
     let mut fields = schema::strings(input.get("required"));
@@ -421,16 +425,12 @@ fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), P
     }
 }
 
-/// Makes the entry of a prompt.
-pub(super) fn prompt<A, H>(
+/// Creates the entry of a prompt.
+pub(super) fn prompt(
     mut prompt: Prompt,
-    handler: H,
+    (handler, signature): Registered<PromptResult>,
     states: &States,
-) -> Result<PromptEntry, Problem>
-where
-    H: Handler<A, PromptResult>,
-{
-    let (handler, signature) = Erased::new(handler);
+) -> Result<PromptEntry, Problem> {
     let name = prompt.name().to_owned();
     check_signature("prompt", &name, &signature, states)?;
     let input = signature.inputs.into_iter().next();
@@ -444,45 +444,37 @@ where
             prompt = prompt.argument(argument);
         }
     }
-    let advertised = Advertised::new("Prompt", prompt.definition());
+    let advertised = AdvertisedDefinition::new("Prompt", prompt.definition());
     let advertised = advertised.map_err(definition("prompt", &name))?;
     Ok(PromptEntry {
         prompt,
-        handler,
+        handler: handler.map(|result, _| result.object()),
         input,
         advertised,
     })
 }
 
-/// Makes the entry of a completion.
-pub(super) fn completion<A, H>(
+/// Creates the entry of a completion.
+pub(super) fn completion(
     reference: Reference,
     argument: String,
-    handler: H,
+    (handler, signature): Registered<Completions>,
     states: &States,
-) -> Result<CompletionEntry, Problem>
-where
-    H: Handler<A, Completions>,
-{
-    let (handler, signature) = Erased::new(handler);
+) -> Result<CompletionEntry, Problem> {
     check_signature("completion", &argument, &signature, states)?;
     Ok(CompletionEntry {
         reference,
         argument,
-        handler,
+        handler: handler.map(|completions, _| completions.object()),
     })
 }
 
-/// Makes the entry of a method.
-pub(super) fn method<A, H>(
+/// Creates the entry of a method.
+pub(super) fn method(
     method: String,
-    handler: H,
+    (handler, signature): Registered<JsonObject>,
     states: &States,
-) -> Result<MethodEntry, Problem>
-where
-    H: Handler<A, JsonObject>,
-{
-    let (handler, signature) = Erased::new(handler);
+) -> Result<MethodEntry, Problem> {
     check_signature("method", &method, &signature, states)?;
     Ok(MethodEntry { method, handler })
 }
@@ -502,7 +494,7 @@ impl Reference {
     }
 }
 
-/// Returns the arguments of a call that come as strings, in the form that the handler's `Input` decodes.
+/// Converts string arguments of a call to the JSON types of the handler's `Input`.
 pub(super) fn from_strings(input: Option<&Value>, values: Vec<(String, String)>) -> JsonObject {
     let nothing = Value::Bool(true);
     let values = schema::from_strings(input.unwrap_or(&nothing), values);
@@ -514,7 +506,7 @@ impl ToolEntry {
     pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
         check_tool_name(&name)?;
         self.tool.rename(name);
-        let advertised = Advertised::new("Tool", self.tool.definition());
+        let advertised = AdvertisedDefinition::new("Tool", self.tool.definition());
         self.advertised = advertised.map_err(definition("tool", self.tool.name()))?;
         Ok(self)
     }
@@ -524,7 +516,7 @@ impl PromptEntry {
     /// Returns the entry under another name.
     pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
         self.prompt.rename(name);
-        let advertised = Advertised::new("Prompt", self.prompt.definition());
+        let advertised = AdvertisedDefinition::new("Prompt", self.prompt.definition());
         self.advertised = advertised.map_err(definition("prompt", self.prompt.name()))?;
         Ok(self)
     }

@@ -1,6 +1,6 @@
 //! Completion of arguments (`server/utilities/completion`): the input of a completion handler.
 //!
-//! The params of `completion/complete` are converted to the partial value and the arguments that are known already.
+//! Converts the params of `completion/complete` to the partial value and the arguments that are already known.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::link::{JsonObject, PeerError};
 pub struct Partial {
     /// Text that the user has typed so far.
     pub value: String,
-    /// Arguments that are known already (from 2025-06-18 on).
+    /// Arguments that are already known (from 2025-06-18 on).
     pub arguments: BTreeMap<String, String>,
 }
 
@@ -33,16 +33,16 @@ impl FromCall for Partial {
 }
 
 /// Completion request of a client.
-pub(super) struct Wanted {
+pub(super) struct CompletionRequest {
     pub(super) reference: Reference,
     pub(super) argument: String,
     /// JSON form from which [`Partial`] is created.
     pub(super) partial: JsonObject,
 }
 
-impl Wanted {
+impl CompletionRequest {
     /// # Errors
-    /// The error to reply with: a member is missing or of another type.
+    /// The error to reply with, if a member is missing or has the wrong type.
     pub(super) fn of(params: Option<&JsonObject>) -> Result<Self, PeerError> {
         let missing = |name: &str| {
             PeerError::invalid_params(format!("`{name}` is missing or of another type"))

@@ -1,13 +1,13 @@
-//! The conversation with clients, readable in a log: a line for each request and one for its answer.
+//! Log of the requests of clients: one line for each request and one for its response.
 //!
-//! At the level `debug` lines name the requests and their outcomes; arguments and results are shown at `trace` alone.
+//! At the level `debug`, lines contain the requests and their outcomes; only `trace` includes arguments and results.
 
 use std::time::Instant;
 
 use crate::link::{JsonObject, Reply, Request};
 use crate::params::label;
 
-/// One request, while it is answered. Does nothing if the log is disabled.
+/// Log entry of a request that is being answered; does nothing if the log is disabled.
 pub(super) struct Conversation(Option<(String, Instant)>);
 
 impl Conversation {

@@ -1,6 +1,6 @@
 //! Answers requests from the catalogue.
 //!
-//! The module answers requests of every revision in the same revision. Methods are dispatched only in this module.
+//! A request is answered in its own revision. Only this module dispatches methods.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tracing::Instrument as _;
 
 use super::Server;
 use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
-use super::complete::Wanted;
+use super::complete::CompletionRequest;
 use super::conversation::Conversation;
 use super::page::{Entry, page};
 use super::runner::{End, Running, Step, run};
@@ -16,14 +16,14 @@ use super::visibility::Listed;
 use crate::cx::{AskError, Cx, Token};
 use crate::error::{Error, protocol_error};
 use crate::extract::Call;
-use crate::handler::Erased;
+use crate::handler::ErasedHandler;
 use crate::link::{
     self, JsonObject, Lifecycle, Link, Outcome, PeerError, Reply, Request, resource_not_found,
 };
 use crate::outgoing;
 use crate::params::{subject, text};
 use crate::replay::{Record, ReplayError, Run};
-use crate::reply::{Completions, Contents, PromptResult, ToolResult};
+use crate::reply::{Completions, ToolResult};
 use crate::task;
 
 /// State of one request in flight.
@@ -32,6 +32,15 @@ pub(super) struct Serving {
     link: Link,
     token: Token,
     catalogue: Arc<Catalogue>,
+}
+
+/// Form of the result object of a handler.
+#[derive(Clone, Copy)]
+enum Form {
+    /// The form of the newest revision, which is converted for the client.
+    Newest,
+    /// The form that the handler has chosen, which is sent unchanged.
+    Own,
 }
 
 impl Server {
@@ -46,7 +55,7 @@ impl Server {
         entry.is_some_and(|entry| entry.tool.cooperative)
     }
 
-    /// Answers a request, in a span of `tracing` with its method and revision. Arguments are never part of it.
+    /// Answers a request within a `tracing` span that contains the method and revision, but never arguments.
     pub(crate) async fn answer_request(
         self,
         request: Arc<Request>,
@@ -84,7 +93,7 @@ impl Server {
         let reply = match request.method() {
             "tools/call" => self.call_tool(serving).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
-                Box::pin(self.answer_task(&serving)).await
+                self.answer_task(&serving.request).await
             }
             "resources/read" => Box::pin(self.read_resource(serving)).await,
             "prompts/get" => Box::pin(self.read_prompt(serving)).await,
@@ -136,7 +145,7 @@ impl Server {
         &self,
         request: &Request,
         member: &str,
-        entries: impl Iterator<Item = (Listed<'e>, &'e crate::definition::Advertised)>,
+        entries: impl Iterator<Item = (Listed<'e>, &'e crate::definition::AdvertisedDefinition)>,
         key: impl Fn(Listed<'e>) -> &'e str,
     ) -> Result<JsonObject, PeerError> {
         let seen = entries.filter(|(listed, _)| self.0.visibility.sees(request, *listed));
@@ -219,7 +228,7 @@ impl Server {
         cx: &Cx,
     ) -> Result<Reply, PeerError> {
         if entry.tool.task && cx.may_become_task() {
-            let task = Box::pin(self.begin_task(entry, running, cx)).await;
+            let task = self.begin_task(entry, running, cx).await;
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
         while let Some(handler) = running {
@@ -228,7 +237,7 @@ impl Server {
                     return finish(end, cx, |result| tool_object(entry, cx, result));
                 }
                 Step::Asks => {}
-                Step::WantsTask => match Box::pin(self.begin_task(entry, running, cx)).await {
+                Step::WantsTask => match self.begin_task(entry, running, cx).await {
                     Ok(created) => return Ok(created),
                     Err(error) => cx.refuse_task(error),
                 },
@@ -240,11 +249,32 @@ impl Server {
     /// Calls the handler of a vendor method, whose result is sent unchanged.
     async fn call_method(&self, serving: Serving, entry: &MethodEntry) -> Result<Reply, PeerError> {
         let params = serving.request.params().cloned().unwrap_or_default();
+        let handler = entry.handler.clone();
+        self.call_handler(serving, handler, params, None, Form::Own)
+            .await
+    }
+
+    /// Calls a handler whose output is a result object.
+    async fn call_handler(
+        &self,
+        serving: Serving,
+        handler: ErasedHandler<JsonObject>,
+        arguments: JsonObject,
+        uri: Option<String>,
+        form: Form,
+    ) -> Result<Reply, PeerError> {
         let cx = self.cx(serving, "")?;
-        let call = self.new_call(params, None, &cx);
-        let end = run(entry.handler.call(call), &cx, self.0.timeout).await;
+        let call = self.new_call(arguments, uri.clone(), &cx);
+        let end = run(handler.call(call), &cx, self.0.timeout).await;
         finish(end, &cx, |result| {
-            result.map_err(|error| error_of(&error, &cx))
+            let object = result.map_err(|error| error_of(&error, &cx))?;
+            match form {
+                Form::Own => Ok(object),
+                Form::Newest => {
+                    let method = cx.request().method();
+                    outgoing::result(method, object, cx.revision(), uri.as_deref())
+                }
+            }
         })
     }
 
@@ -253,37 +283,27 @@ impl Server {
         let found = self
             .find_resource(&serving, &uri)
             .ok_or_else(|| resource_not_found(&uri))?;
-        let (handler, arguments, mime_type) = found;
-        let revision = serving.request.revision();
-        let cx = self.cx(serving, "")?;
-        let call = self.new_call(arguments, Some(uri.clone()), &cx);
-        let end = run(handler.call(call), &cx, self.0.timeout).await;
-        finish(end, &cx, |contents| {
-            let contents = contents.map_err(|error| error_of(&error, &cx))?;
-            let object = contents.object(&uri, mime_type.as_deref());
-            outgoing::result("resources/read", object, revision, Some(&uri))
-        })
+        let (handler, arguments) = found;
+        self.call_handler(serving, handler, arguments, Some(uri), Form::Newest)
+            .await
     }
 
-    /// Returns the handler of a URI, its variables and the media type of its definition. Fixed URIs have precedence
-    /// over templates.
+    /// Returns the handler of a URI and its variables. Fixed URIs have precedence over templates.
     fn find_resource(
         &self,
         serving: &Serving,
         uri: &str,
-    ) -> Option<(Erased<Contents>, JsonObject, Option<String>)> {
+    ) -> Option<(ErasedHandler<JsonObject>, JsonObject)> {
         let sees = |listed| self.0.visibility.sees(&serving.request, listed);
         let fixed = serving.catalogue.resource(uri);
         if let Some(entry) = fixed.filter(|entry| sees(Listed::Resource(&entry.resource))) {
-            let mime_type = entry.resource.media_type().map(str::to_owned);
-            return Some((entry.handler.clone(), JsonObject::new(), mime_type));
+            return Some((entry.handler.clone(), JsonObject::new()));
         }
         let mut matching = serving.catalogue.matching(uri);
         let (entry, values) =
             matching.find(|(entry, _)| sees(Listed::Template(&entry.template)))?;
-        let mime_type = entry.template.media_type().map(str::to_owned);
         let arguments = from_strings(entry.input.as_ref(), values);
-        Some((entry.handler.clone(), arguments, mime_type))
+        Some((entry.handler.clone(), arguments))
     }
 
     async fn read_prompt(&self, serving: Serving) -> Result<Reply, PeerError> {
@@ -303,18 +323,13 @@ impl Server {
                 .ok_or_else(unknown)?,
         );
         let arguments = prompt_arguments(params, &entry)?;
-        let revision = serving.request.revision();
-        let cx = self.cx(serving, "")?;
-        let call = self.new_call(arguments, None, &cx);
-        let end = run(entry.handler.call(call), &cx, self.0.timeout).await;
-        finish(end, &cx, |result: Result<PromptResult, Error>| {
-            let result = result.map_err(|error| error_of(&error, &cx))?;
-            outgoing::result("prompts/get", result.object(), revision, None)
-        })
+        let handler = entry.handler.clone();
+        self.call_handler(serving, handler, arguments, None, Form::Newest)
+            .await
     }
 
     async fn complete(&self, serving: Serving) -> Result<Reply, PeerError> {
-        let wanted = Wanted::of(serving.request.params())?;
+        let wanted = CompletionRequest::of(serving.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
         let all = &serving.catalogue;
         let sees = |listed| self.0.visibility.sees(&serving.request, listed);
@@ -329,14 +344,8 @@ impl Server {
             return Ok(Reply::Result(Completions::default().object()));
         };
         let handler = entry.handler.clone();
-        let revision = serving.request.revision();
-        let cx = self.cx(serving, "")?;
-        let call = self.new_call(wanted.partial, None, &cx);
-        let end = run(handler.call(call), &cx, self.0.timeout).await;
-        finish(end, &cx, |result: Result<Completions, Error>| {
-            let result = result.map_err(|error| error_of(&error, &cx))?;
-            outgoing::result("completion/complete", result.object(), revision, None)
-        })
+        self.call_handler(serving, handler, wanted.partial, None, Form::Newest)
+            .await
     }
 
     pub(super) fn new_call(&self, arguments: JsonObject, uri: Option<String>, cx: &Cx) -> Call {
@@ -403,23 +412,23 @@ fn finish<O>(
     }
 }
 
-/// Returns the reply of a handler, or the error for its failure.
+/// Converts the end of a handler's run to its output, or to the error to reply with.
 pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
     match end {
         End::Finished(result) => Ok(result),
         End::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
         End::Suspended(_) => Err(PeerError::internal("nobody can be asked here")),
-        End::Diverged(error) => Err(diverged(&error, cx)),
-        End::Panicked(message) => Err(panicked(&message, cx)),
+        End::Diverged(error) => Err(divergence_error(&error, cx)),
+        End::Panicked(message) => Err(panic_error(&message, cx)),
     }
 }
 
-fn diverged(error: &ReplayError, cx: &Cx) -> PeerError {
+fn divergence_error(error: &ReplayError, cx: &Cx) -> PeerError {
     tracing::error!(%error, method = cx.request().method(), "a handler diverged");
     PeerError::internal(error.to_string())
 }
 
-fn panicked(message: &str, cx: &Cx) -> PeerError {
+fn panic_error(message: &str, cx: &Cx) -> PeerError {
     tracing::error!(%message, method = cx.request().method(), "a handler panicked");
     PeerError::internal("the handler failed; see the log of the server")
 }
@@ -430,7 +439,7 @@ pub(super) fn tool_object(
     cx: &Cx,
     result: Result<ToolResult, Error>,
 ) -> Result<JsonObject, PeerError> {
-    let result = result.and_then(|result| checked(entry, result));
+    let result = result.and_then(|result| check_tool_result(entry, result));
     let result = match result {
         Ok(result) => result,
         Err(error) => tool_error(&error, cx)?,
@@ -459,13 +468,13 @@ pub(super) fn arguments(params: Option<&JsonObject>) -> Result<JsonObject, PeerE
     }
 }
 
-/// Error of a handler that has exceeded [`ServerBuilder::timeout`](crate::ServerBuilder::timeout).
+/// Error for a handler that has exceeded [`ServerBuilder::timeout`](crate::ServerBuilder::timeout).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the handler did not finish in time")]
 struct HandlerTimedOut;
 
-/// Validates a structured result against the output schema of its tool.
-fn checked(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
+/// Returns a result after validating its structured content against the output schema of the tool.
+fn check_tool_result(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult, Error> {
     if let Some(structured) = result.structured.as_ref().filter(|_| !result.is_error) {
         entry.checks.output(structured)?;
     }
@@ -494,7 +503,7 @@ fn lacks_capability(error: &Error, cx: &Cx) -> Option<PeerError> {
     (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
 }
 
-/// Returns the arguments of a prompt, all of which are strings.
+/// Returns the arguments of a prompt, which must be strings.
 fn prompt_arguments(
     params: Option<&JsonObject>,
     entry: &PromptEntry,

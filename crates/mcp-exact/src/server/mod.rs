@@ -24,13 +24,13 @@ pub use builder::ServerBuilder;
 pub use complete::Partial;
 pub(crate) use runner::message_of;
 pub use runtime::{Prompts, Resources, Tools};
+pub(crate) use tasks::ServerTasks;
 pub(crate) use visibility::caught;
 pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
 use crate::handler::Handler;
 use crate::link::{Change, JsonObject, Listeners, Request, Revision, Settings};
-use crate::task::Registry;
 use catalogue::Catalogue;
 use visibility::Visibility;
 
@@ -65,7 +65,7 @@ struct Inner {
     timeout: Option<Duration>,
     version: String,
     listeners: Listeners,
-    tasks: Option<Registry>,
+    tasks: Option<ServerTasks>,
     start: Vec<builder::Hook>,
     shutdown: Vec<builder::Hook>,
 }

@@ -1,7 +1,7 @@
 //! Pages of lists (`server/utilities/pagination`).
 //!
-//! A cursor names the last entry of its page, so that insertions and removals between two pages neither repeat nor hide
-//! other entries. Cursors are opaque to clients.
+//! A cursor contains the name of the last entry of its page, so that insertions and removals between two pages neither
+//! repeat nor skip other entries. Cursors are opaque to clients.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use crate::link::{JsonObject, PeerError};
 
-/// One entry of a list: its name, and its definition in the revision of the client.
+/// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct Entry<'e> {
     pub(super) name: &'e str,
     pub(super) form: Arc<str>,
@@ -31,7 +31,7 @@ pub(super) fn page<'e>(
         let last = cursor
             .decode_as::<String>()
             .ok()
-            .and_then(|cursor| opened(&cursor));
+            .and_then(|cursor| entry_of_cursor(&cursor));
         let at = last.and_then(|last| entries.iter().position(|entry| entry.name == last));
         let invalid = || {
             PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
@@ -53,7 +53,7 @@ pub(super) fn page<'e>(
         .map_err(|error| PeerError::internal(format!("{error}")))
 }
 
-fn opened(cursor: &str) -> Option<String> {
+fn entry_of_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
 }

@@ -1,7 +1,7 @@
-//! Runs one handler until it finishes, asks, fails or panics.
+//! Runs a handler until it finishes, sends an input request, fails or panics.
 //!
-//! Takes the handler's future; gives how it ended. Notices questions that end the request, and limits the time that the
-//! handler works, without the time that it waits for answers.
+//! Detects input requests that end the current request (from 2026-07-28 on), and enforces the time limit of handlers,
+//! excluding the time that they wait for answers.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -30,13 +30,13 @@ pub(super) enum End<O> {
 /// Progress of a handler's run.
 pub(super) enum Step<O> {
     Ended(End<O>),
-    /// It waits until its call is a task.
+    /// The handler waits until its call has become a task.
     WantsTask,
-    /// The questions that it waits for, in a task, are others than before.
+    /// The input requests that a task waits for have changed.
     Asks,
 }
 
-/// Runs a handler for its request. `limit` is how long it may work.
+/// Runs a handler for its request. `limit` is the time limit of the handler.
 pub(super) async fn run<O>(
     handler: BoxFuture<Result<O, Error>>,
     cx: &Cx,
@@ -52,7 +52,7 @@ pub(super) async fn run<O>(
     }
 }
 
-/// A handler that runs: first for its request, then perhaps as a task.
+/// Running handler: first as part of its request, then possibly as a task.
 pub(super) struct Running<O> {
     handler: BoxFuture<Result<O, Error>>,
     cx: Cx,
@@ -72,12 +72,12 @@ impl<O> Running<O> {
         }
     }
 
-    /// Takes the limit away: a task has a lifetime instead.
+    /// Removes the time limit, because a task has a lifetime instead.
     pub(super) fn unlimited(&mut self) {
         self.budget = None;
     }
 
-    /// Runs the handler until it ends, asks, or wants to be a task.
+    /// Runs the handler until it ends, sends an input request, or asks to become a task.
     pub(super) async fn in_request(&mut self) -> Step<O> {
         let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.may_ask();
         std::future::poll_fn(|task| {
@@ -105,7 +105,8 @@ impl<O> Running<O> {
         .await
     }
 
-    /// Runs the handler until it ends, or asks something else than before: it waits for answers where it is.
+    /// Runs the handler of a task until it ends, or its pending input requests change. A handler that waits for answers
+    /// keeps running.
     pub(super) async fn in_task(&mut self, live: &LiveTask) -> Step<O> {
         std::future::poll_fn(|task| {
             if let Some(end) = self.poll(true, task) {
@@ -152,10 +153,10 @@ impl<O> Running<O> {
     }
 }
 
-/// Time that a handler may still work.
+/// Remaining time of a handler.
 struct Budget {
     left: Duration,
-    /// Since when it works; `None` while a question waits for its answer.
+    /// Time since which the handler has been working; `None` while it waits for an answer.
     since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }

@@ -9,7 +9,7 @@ use super::Server;
 use super::catalogue::{self, Catalogue};
 use crate::definition::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
-use crate::handler::Handler;
+use crate::handler::{ErasedHandler, Handler};
 use crate::link::Change;
 use crate::reply::{Contents, PromptResult, ToolResult};
 
@@ -36,7 +36,8 @@ impl Tools {
         tool: impl Into<Tool>,
         handler: H,
     ) -> Result<(), Problem> {
-        let mut entry = catalogue::tool(tool.into(), handler, &self.0.0.states)?;
+        let mut entry =
+            catalogue::tool(tool.into(), ErasedHandler::new(handler), &self.0.0.states)?;
         if entry.tool.task_required && self.0.0.tasks.is_none() {
             let name = entry.tool.name().to_owned();
             return Err(Problem::NoTasks { name });
@@ -80,7 +81,11 @@ impl Resources {
         resource: impl Into<Resource>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::resource(resource.into(), handler, &self.0.0.states)?;
+        let entry = catalogue::resource(
+            resource.into(),
+            ErasedHandler::new(handler),
+            &self.0.0.states,
+        )?;
         self.0.change("resources", &Change::Resources, |catalogue| {
             let uri = entry.resource.uri().to_owned();
             replace(&mut catalogue.resources, Arc::new(entry), |known| {
@@ -98,7 +103,11 @@ impl Resources {
         template: impl Into<ResourceTemplate>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::template(template.into(), handler, &self.0.0.states)?;
+        let entry = catalogue::template(
+            template.into(),
+            ErasedHandler::new(handler),
+            &self.0.0.states,
+        )?;
         self.0.change("resources", &Change::Resources, |catalogue| {
             let text = entry.template.template().to_owned();
             replace(&mut catalogue.templates, Arc::new(entry), |known| {
@@ -142,7 +151,8 @@ impl Prompts {
         prompt: impl Into<Prompt>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::prompt(prompt.into(), handler, &self.0.0.states)?;
+        let entry =
+            catalogue::prompt(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
         self.0.change("prompts", &Change::Prompts, |catalogue| {
             let name = entry.prompt.name().to_owned();
             replace(&mut catalogue.prompts, Arc::new(entry), |known| {

@@ -1,7 +1,7 @@
-//! OAuth scopes that a message needs: those of the tools, resources and prompts that its requests name.
+//! OAuth scopes that a message requires: those of the tools, resources and prompts that its requests name.
 //!
-//! Takes the body of an HTTP request before the endpoint sees it: a message, or a batch of them. A task does not name its tool:
-//! its scope is checked once the task is found.
+//! The scopes are determined from the body of an HTTP request before the endpoint receives it. Requests about a task do
+//! not name its tool, so the scope is checked when the task is found.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use serde_json::value::RawValue;
 
 use super::Server;
 use super::catalogue::Catalogue;
-use super::complete::Wanted;
+use super::complete::CompletionRequest;
 use crate::link::{JsonObject, Request};
 
 impl Server {
-    /// Returns the scopes of a message, without repetition. A text that is no message needs none: the endpoint refuses it.
+    /// Returns the scopes of a message, without repetition. An invalid message requires no scopes, because the endpoint
+    /// rejects it.
     pub(super) fn required_scopes(&self, body: &[u8]) -> Vec<String> {
         let Ok(text) = std::str::from_utf8(body) else {
             return Vec::new();
@@ -50,7 +51,7 @@ impl Scopes {
         }
     }
 
-    /// Adds the scopes of a message; `None` where it names nothing that has one.
+    /// Adds the scopes of a message; `None` if the message names no definition with a scope.
     fn add_message(
         &mut self,
         message: &JsonObject,
@@ -78,7 +79,7 @@ impl Scopes {
                 }
             }
             "completion/complete" => {
-                let wanted = Wanted::of(Some(&params)).ok()?;
+                let wanted = CompletionRequest::of(Some(&params)).ok()?;
                 self.add(catalogue.listed(&wanted.reference)?.scope());
             }
             _ => {}
@@ -102,11 +103,11 @@ fn text(object: &JsonObject, name: &str) -> Option<String> {
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
-/// Authentication of an HTTP service that leaves itself with each request, for scopes that are known only later.
+/// Authenticator that adds itself to the extensions of each request, so that scopes can be checked later.
 #[derive(Clone)]
-pub(super) struct Scoped(pub(super) Arc<dyn Authenticate>);
+pub(super) struct ScopeAuthenticator(pub(super) Arc<dyn Authenticate>);
 
-impl Authenticate for Scoped {
+impl Authenticate for ScopeAuthenticator {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         Box::pin(async move {
             let principal = self.0.authenticate(request).await?;
@@ -124,11 +125,11 @@ impl Authenticate for Scoped {
     }
 }
 
-/// Returns whether the sender of a request may use these scopes. They mean nothing on transports without authentication.
+/// Returns true if the sender of a request was granted these scopes, or the transport has no authentication.
 pub(super) fn has_scopes(request: &Request, scopes: &[String]) -> bool {
     let Some(parts) = &request.context().http else {
         return true;
     };
-    let scoped = parts.extensions.get::<Scoped>();
+    let scoped = parts.extensions.get::<ScopeAuthenticator>();
     scoped.is_none_or(|scoped| scoped.authorize(parts, scopes).is_ok())
 }

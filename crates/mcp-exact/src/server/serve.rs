@@ -1,9 +1,8 @@
-//! Serving a server over the transports of `mcp-exact-transport`.
+//! Functions that serve a server over the transports of `mcp-exact-transport`.
 //!
 //! Each function serves a built server and returns when its connections have ended.
 
 use std::future::pending;
-#[cfg(feature = "stdio")]
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -26,16 +25,20 @@ impl Server {
     ///
     /// # Errors
     /// The error of the first function that fails; later ones do not run.
-    pub async fn start(&self) -> crate::Result {
-        for hook in &self.0.start {
-            hook(self.clone()).await?;
-        }
-        match self.resume_tasks().await {
-            Ok(0) => {}
-            Ok(tasks) => tracing::info!(tasks, "tasks of an earlier process are resumed"),
-            Err(error) => tracing::error!(%error, "tasks of an earlier process are not resumed"),
-        }
-        Ok(())
+    pub fn start(&self) -> impl Future<Output = crate::Result> + Send {
+        boxed(async move {
+            for hook in &self.0.start {
+                hook(self.clone()).await?;
+            }
+            match self.resume_tasks().await {
+                Ok(0) => {}
+                Ok(tasks) => tracing::info!(tasks, "tasks of an earlier process are resumed"),
+                Err(error) => {
+                    tracing::error!(%error, "tasks of an earlier process are not resumed");
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Runs the functions of [`on_shutdown`](crate::ServerBuilder::on_shutdown). Applications that have called
@@ -65,16 +68,14 @@ impl Server {
     /// # Errors
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "stdio")]
-    pub async fn serve_stdio(&self) -> crate::Result {
-        // A box keeps the work in this crate: otherwise every program would compile it anew, inlined into its `main`.
-        let serving: Pin<Box<dyn Future<Output = crate::Result> + Send + '_>> = Box::pin(async {
+    pub fn serve_stdio(&self) -> impl Future<Output = crate::Result> + Send {
+        boxed(async move {
             self.start().await?;
             let (settings, handler) = self.endpoint();
             let served = transport::serve_stdio(settings, handler).await;
             self.shutdown().await;
             Ok(served?)
-        });
-        serving.await
+        })
     }
 
     /// Returns a `tower` service for Streamable HTTP and HTTP+SSE, which an application can mount.
@@ -97,7 +98,7 @@ impl Server {
             let authenticate = options.authenticate.take();
             options.authenticate =
                 authenticate.map(|one| -> Arc<dyn transport::http::server::Authenticate> {
-                    Arc::new(super::scopes::Scoped(one))
+                    Arc::new(super::scopes::ScopeAuthenticator(one))
                 });
         }
         let service = transport::http::server::HttpService::new(settings, handler, options);
@@ -149,7 +150,15 @@ impl Server {
     }
 }
 
-/// Completes when the process is asked to end: by Ctrl-C, and on Unix by SIGTERM.
+/// Erases the type of a future. The body of an async function is compiled in every crate that calls it, and so is all that it
+/// instantiates; what a function boxes is compiled in this crate, once.
+fn boxed<'f, T>(
+    future: impl Future<Output = T> + Send + 'f,
+) -> Pin<Box<dyn Future<Output = T> + Send + 'f>> {
+    Box::pin(future)
+}
+
+/// Completes on Ctrl-C and, on Unix, on SIGTERM.
 #[cfg(feature = "http-server")]
 async fn asked_to_end() {
     let interrupt = async {

@@ -3,11 +3,12 @@
 //! The module converts the call of a running handler to a task and answers `tasks/get`, `tasks/update` and
 //! `tasks/cancel` of the extension `io.modelcontextprotocol/tasks`.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::catalogue::ToolEntry;
-use super::dispatch::{Serving, member, tool_object, version_of};
+use super::dispatch::{member, tool_object, version_of};
 use super::runner::{End, Running, Step};
 use super::visibility::Listed;
 use super::{Server, caught, dispatch};
@@ -21,18 +22,102 @@ use crate::task::{
     LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError, Unclaimed,
 };
 
-/// Pause before saving the end of a task is retried after a failure of the store.
-const SAVE_AGAIN: Duration = Duration::from_secs(5);
+/// Delay before a failed save of a task's end is retried.
+const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A task by its id.
-enum Known {
+enum FoundTask {
     /// The handler of the task runs in this process.
     Live(Arc<LiveTask>),
     /// The task has ended.
     Finished(Box<TaskRecord>),
 }
 
+/// Tasks of one server. Only [`Tasks`](crate::Tasks) leads to the implementation, so that a program without tasks does not
+/// contain it.
+#[derive(Clone)]
+pub(crate) struct ServerTasks(Arc<dyn TaskService>);
+
+impl ServerTasks {
+    pub(crate) fn new(registry: Registry) -> Self {
+        Self(Arc::new(registry))
+    }
+}
+
+type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+trait TaskService: Send + Sync {
+    fn resume_all<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+    ) -> Work<'a, Result<usize, TaskStoreError>>;
+
+    fn begin<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        entry: &'a Arc<ToolEntry>,
+        running: &'a mut Option<Running<ToolResult>>,
+        cx: &'a Cx,
+    ) -> Work<'a, Result<Reply, TaskError>>;
+
+    fn tell<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        ids: Vec<String>,
+        request: &'a Request,
+        subscription: &'a Link,
+    ) -> Work<'a, ()>;
+
+    fn answer<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        request: &'a Request,
+    ) -> Work<'a, Result<Reply, PeerError>>;
+}
+
+impl TaskService for Registry {
+    fn resume_all<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+    ) -> Work<'a, Result<usize, TaskStoreError>> {
+        Box::pin(async move { server.resume_all(&self).await })
+    }
+
+    fn begin<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        entry: &'a Arc<ToolEntry>,
+        running: &'a mut Option<Running<ToolResult>>,
+        cx: &'a Cx,
+    ) -> Work<'a, Result<Reply, TaskError>> {
+        Box::pin(async move { server.begin_task_in(&self, entry, running, cx).await })
+    }
+
+    fn tell<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        ids: Vec<String>,
+        request: &'a Request,
+        subscription: &'a Link,
+    ) -> Work<'a, ()> {
+        Box::pin(async move { server.tell_of(&self, ids, request, subscription).await })
+    }
+
+    fn answer<'a>(
+        self: Arc<Self>,
+        server: &'a Server,
+        request: &'a Request,
+    ) -> Work<'a, Result<Reply, PeerError>> {
+        Box::pin(async move { server.answer_task_in(&self, request).await })
+    }
+}
+
 impl Server {
+    /// Returns the tasks of the server, if it has any.
+    fn task_service(&self) -> Option<Arc<dyn TaskService>> {
+        self.0.tasks.as_ref().map(|tasks| Arc::clone(&tasks.0))
+    }
+
     /// Runs the handlers of all tasks that an earlier process has left unfinished in the store; returns how many.
     ///
     /// [`start`](Self::start) calls this method, and so do [`serve_stdio`](Self::serve_stdio) and
@@ -42,9 +127,13 @@ impl Server {
     /// # Errors
     /// [`TaskStoreError`] when the store cannot be read.
     pub async fn resume_tasks(&self) -> Result<usize, TaskStoreError> {
-        let Some(registry) = &self.0.tasks else {
-            return Ok(0);
-        };
+        match self.task_service() {
+            Some(tasks) => tasks.resume_all(self).await,
+            None => Ok(0),
+        }
+    }
+
+    async fn resume_all(&self, registry: &Arc<Registry>) -> Result<usize, TaskStoreError> {
         let mut resumed = 0;
         for record in registry.store().unfinished().await? {
             if registry.get(record.id()).is_none() {
@@ -65,7 +154,17 @@ impl Server {
         running: &mut Option<Running<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
-        let registry = self.0.tasks.as_ref().ok_or(TaskError::NotConfigured)?;
+        let tasks = self.task_service().ok_or(TaskError::NotConfigured)?;
+        tasks.begin(self, entry, running, cx).await
+    }
+
+    async fn begin_task_in(
+        &self,
+        registry: &Arc<Registry>,
+        entry: &Arc<ToolEntry>,
+        running: &mut Option<Running<ToolResult>>,
+        cx: &Cx,
+    ) -> Result<Reply, TaskError> {
         // The slot is reserved until the task is registered.
         let _place = registry.reserve()?;
         let id = new_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
@@ -86,19 +185,21 @@ impl Server {
 
     fn spawn_task(
         &self,
-        registry: &Registry,
+        registry: &Arc<Registry>,
         live: Arc<LiveTask>,
         entry: Arc<ToolEntry>,
         running: Running<ToolResult>,
     ) {
         if registry.insert(Arc::clone(&live)).is_ok() {
-            background::spawn(self.clone().run_task(live, entry, running));
+            let registry = Arc::clone(registry);
+            background::spawn(self.clone().run_task(registry, live, entry, running));
         }
     }
 
     /// Runs the handler of a task to its end.
     async fn run_task(
         self,
+        registry: Arc<Registry>,
         live: Arc<LiveTask>,
         entry: Arc<ToolEntry>,
         mut running: Running<ToolResult>,
@@ -109,7 +210,7 @@ impl Server {
                 biased;
                 // A cooperative handler returns by itself after a cancellation.
                 () = cx.cancelled(), if !entry.tool.cooperative => break TaskEnd::Cancelled,
-                () = expired(live.record().expires_at()) => {
+                () = wait_for_expiry(live.record().expires_at()) => {
                     cx.cancel();
                     break TaskEnd::failed(&PeerError::internal("the lifetime of the task is over"));
                 }
@@ -118,7 +219,7 @@ impl Server {
             match step {
                 Step::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
                 Step::Ended(end) => break end_of(end, &entry, &cx),
-                Step::Asks => self.tell(&live).await,
+                Step::Asks => self.save_and_notify(&registry, &live).await,
                 Step::WantsTask => {}
             }
         };
@@ -132,27 +233,22 @@ impl Server {
                 live.expire(end);
                 break;
             }
-            tokio::time::sleep(SAVE_AGAIN).await;
+            tokio::time::sleep(SAVE_RETRY_DELAY).await;
         }
-        self.publish_task(&live);
-        if let Some(registry) = &self.0.tasks {
-            registry.remove(live.id());
-        }
+        self.publish_task(&registry, &live);
+        registry.remove(live.id());
     }
 
     /// Saves the current state of a task, and notifies its subscribers.
-    async fn tell(&self, live: &Arc<LiveTask>) {
+    async fn save_and_notify(&self, registry: &Registry, live: &Arc<LiveTask>) {
         if let Err(error) = live.save().await {
             tracing::error!(%error, task = live.id(), "the state of a task was not saved");
         }
-        self.publish_task(live);
+        self.publish_task(registry, live);
     }
 
     /// Notifies the subscribers of a task of its current state.
-    fn publish_task(&self, live: &LiveTask) {
-        let Some(registry) = &self.0.tasks else {
-            return;
-        };
+    fn publish_task(&self, registry: &Registry, live: &LiveTask) {
         let task = live.detailed(registry.poll_interval());
         let origin = live.record().origin().clone();
         let may_know = |request: &Request| caught(|| self.check_task(&origin, request).is_ok());
@@ -166,9 +262,18 @@ impl Server {
         request: &Request,
         subscription: &Link,
     ) {
-        let Some(registry) = &self.0.tasks else {
-            return;
-        };
+        if let Some(tasks) = self.task_service() {
+            tasks.tell(self, ids, request, subscription).await;
+        }
+    }
+
+    async fn tell_of(
+        &self,
+        registry: &Arc<Registry>,
+        ids: Vec<String>,
+        request: &Request,
+        subscription: &Link,
+    ) {
         for id in ids {
             let Ok(known) = self.find_task(registry, &id, request).await else {
                 continue;
@@ -180,10 +285,17 @@ impl Server {
     }
 
     /// Answers a request about a task.
-    pub(super) async fn answer_task(&self, serving: &Serving) -> Result<Reply, PeerError> {
-        let request = &serving.request;
-        let registry = self.0.tasks.as_ref();
-        let registry = registry.ok_or_else(|| PeerError::method_not_found(request.method()))?;
+    pub(super) async fn answer_task(&self, request: &Request) -> Result<Reply, PeerError> {
+        let tasks = self.task_service();
+        let tasks = tasks.ok_or_else(|| PeerError::method_not_found(request.method()))?;
+        tasks.answer(self, request).await
+    }
+
+    async fn answer_task_in(
+        &self,
+        registry: &Arc<Registry>,
+        request: &Request,
+    ) -> Result<Reply, PeerError> {
         let id = member(request.params(), "taskId")?;
         let known = self.find_task(registry, &id, request).await?;
         match (request.method(), known) {
@@ -195,15 +307,15 @@ impl Server {
                     let words = "`inputResponses` has to be an object";
                     return Err(PeerError::invalid_params(words));
                 };
-                if let Known::Live(live) = known
+                if let FoundTask::Live(live) = known
                     && live.deliver(&responses)
                 {
-                    self.tell(&live).await;
+                    self.save_and_notify(registry, &live).await;
                 }
             }
-            (_, Known::Live(live)) => live.cx().cancel(),
+            (_, FoundTask::Live(live)) => live.cx().cancel(),
             // "tasks/cancel" of a task that has ended changes nothing.
-            (_, Known::Finished(_)) => {}
+            (_, FoundTask::Finished(_)) => {}
         }
         Ok(Reply::Result(JsonObject::new()))
     }
@@ -212,23 +324,23 @@ impl Server {
     /// unfinished.
     async fn find_task(
         &self,
-        registry: &Registry,
+        registry: &Arc<Registry>,
         id: &str,
         request: &Request,
-    ) -> Result<Known, PeerError> {
+    ) -> Result<FoundTask, PeerError> {
         if !is_id(id) {
             return Err(unknown_task());
         }
         if let Some(live) = registry.get(id) {
             self.check_task(live.record().origin(), request)?;
-            return Ok(Known::Live(live));
+            return Ok(FoundTask::Live(live));
         }
         let record = registry.store().load(id).await;
         let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
         let record = record.ok_or_else(unknown_task)?;
         self.check_task(record.origin(), request)?;
         if record.is_finished() {
-            Ok(Known::Finished(Box::new(record)))
+            Ok(FoundTask::Finished(Box::new(record)))
         } else {
             Ok(self.resume(registry, record).await)
         }
@@ -251,25 +363,25 @@ impl Server {
     }
 
     /// Runs the handler of an unfinished task again, with the answers in the record.
-    async fn resume(&self, registry: &Registry, record: TaskRecord) -> Known {
+    async fn resume(&self, registry: &Arc<Registry>, record: TaskRecord) -> FoundTask {
         // Another request may have resumed the task, or the task may have ended since the record was read.
         if let Some(live) = registry.get(record.id()) {
-            return Known::Live(live);
+            return FoundTask::Live(live);
         }
         if let Ok(Some(newer)) = registry.store().load(record.id()).await
             && newer.is_finished()
         {
-            return Known::Finished(Box::new(newer));
+            return FoundTask::Finished(Box::new(newer));
         }
         match self.running_again(&record) {
             Ok((entry, running, cx)) => {
                 let live = LiveTask::new(record, &cx, registry.store());
                 if let Err(known) = registry.insert(Arc::clone(&live)) {
-                    return Known::Live(known);
+                    return FoundTask::Live(known);
                 }
-                let work = self.clone().run_task(Arc::clone(&live), entry, running);
-                background::spawn(work);
-                Known::Live(live)
+                let (server, registry) = (self.clone(), Arc::clone(registry));
+                background::spawn(server.run_task(registry, Arc::clone(&live), entry, running));
+                FoundTask::Live(live)
             }
             Err(error) => {
                 let mut record = record;
@@ -282,7 +394,7 @@ impl Server {
                 if let Err(error) = registry.store().save(record.clone()).await {
                     tracing::error!(%error, task = record.id(), "the end of a task was not saved");
                 }
-                Known::Finished(Box::new(record))
+                FoundTask::Finished(Box::new(record))
             }
         }
     }
@@ -322,7 +434,7 @@ fn unknown_task() -> PeerError {
 }
 
 /// # Errors
-/// Scopes that the sender of a request was not granted.
+/// [`PeerError`] if the sender of a request was not granted a scope.
 #[cfg_attr(not(feature = "http-server"), allow(clippy::unnecessary_wraps))]
 fn check_scopes<'l>(
     request: &Request,
@@ -348,10 +460,10 @@ fn check_scopes<'l>(
     Ok(())
 }
 
-fn detailed(registry: &Registry, known: &Known) -> JsonObject {
+fn detailed(registry: &Registry, known: &FoundTask) -> JsonObject {
     match known {
-        Known::Live(live) => live.detailed(registry.poll_interval()),
-        Known::Finished(record) => record.detailed(registry.poll_interval(), None),
+        FoundTask::Live(live) => live.detailed(registry.poll_interval()),
+        FoundTask::Finished(record) => record.detailed(registry.poll_interval(), None),
     }
 }
 
@@ -367,7 +479,7 @@ fn end_of(end: End<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
     }
 }
 
-async fn expired(at: Option<SystemTime>) {
+async fn wait_for_expiry(at: Option<SystemTime>) {
     let Some(at) = at else {
         return std::future::pending().await;
     };

@@ -1,6 +1,6 @@
-//! Store of tasks in a folder: one file a task, which survives the process.
+//! Store of tasks in a folder: one file per task, which outlives the process.
 //!
-//! A file is written beside its place, flushed to the disk and renamed: readers and restarts see whole records only.
+//! A file is written under a temporary name, flushed to disk and renamed, so that readers never see partial records.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -14,11 +14,11 @@ use super::{TaskRecord, TaskStore, TaskStoreError};
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// Number of writes after which files that nobody needs are removed.
-const SWEEP_AFTER: u64 = 256;
+/// Number of writes between two removals of expired and abandoned files.
+const WRITES_PER_SWEEP: u64 = 256;
 
-/// Age of a file that is no longer being written.
-const LEFT_BEHIND: Duration = Duration::from_secs(3600);
+/// Age at which a temporary file counts as abandoned.
+const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 /// Store of tasks in a folder, for servers on one machine. On Unix only the owner can read its files.
 #[derive(Debug, Clone)]
@@ -28,8 +28,8 @@ pub struct DirectoryTaskStore {
 }
 
 impl DirectoryTaskStore {
-    /// Opens the store, and creates the folder if it does not exist. Removes the files of tasks that have expired, as it
-    /// does from time to time later.
+    /// Opens the store, and creates the folder if it does not exist. Files of expired tasks are removed now and
+    /// periodically afterwards.
     ///
     /// # Errors
     /// The error of the file system.
@@ -48,7 +48,7 @@ impl DirectoryTaskStore {
         Ok(store)
     }
 
-    /// Removes the files of tasks that have expired, and those that a process has left behind in the middle of a write.
+    /// Removes the files of expired tasks, and temporary files that a process has left behind.
     fn sweep(&self) -> io::Result<()> {
         for path in self.files("json")? {
             if read(&path)?.is_some_and(|record| record.is_expired()) {
@@ -58,7 +58,7 @@ impl DirectoryTaskStore {
         for path in self.files("new")? {
             let written = fs::metadata(&path).and_then(|file| file.modified());
             let age = written.map(|at| at.elapsed().unwrap_or_default());
-            if age.is_ok_and(|age| age > LEFT_BEHIND) {
+            if age.is_ok_and(|age| age > ABANDONED_AGE) {
                 remove(&path)?;
             }
         }
@@ -76,7 +76,7 @@ impl DirectoryTaskStore {
         Ok(files)
     }
 
-    /// Returns the path of a task; `None` for an id that no task has, such as one with a separator.
+    /// Returns the path of a task's file; `None` for an invalid id, such as one with a path separator.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let plain = id.bytes().all(|byte| byte.is_ascii_hexdigit());
         (plain && !id.is_empty()).then(|| self.folder.join(format!("{id}.json")))
@@ -107,7 +107,7 @@ impl DirectoryTaskStore {
             let _ = fs::remove_file(&beside);
         }
         let writes = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
-        if writes.is_multiple_of(SWEEP_AFTER)
+        if writes.is_multiple_of(WRITES_PER_SWEEP)
             && let Err(error) = self.sweep()
         {
             tracing::warn!(%error, "the files of expired tasks were not removed");
@@ -137,7 +137,7 @@ impl DirectoryTaskStore {
         Ok(open)
     }
 
-    /// Does work on the file system in a thread for it.
+    /// Runs a file system operation on a thread for blocking work.
     fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
@@ -151,7 +151,7 @@ impl DirectoryTaskStore {
     }
 }
 
-/// Removes a file, if nobody else has done so.
+/// Removes a file; a missing file is not an error.
 fn remove(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -159,7 +159,7 @@ fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Reads a record; `None` if there is no file, or one that holds no record, which is reported to `tracing`.
+/// Reads a record; `None` if the file does not exist, or is invalid, which is logged with `tracing`.
 fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
     let text = match fs::read(path) {
         Ok(text) => text,

@@ -1,14 +1,15 @@
-//! A task whose handler runs in this process.
+//! Tasks whose handlers run in this process.
 //!
-//! Joins the record, the questions that wait for answers, and the context of the handler. Saves the record whenever it says
-//! something new.
+//! A live task contains the record, the pending input requests, and the context of the handler. The record is saved
+//! whenever it changes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{TaskEnd, TaskRecord, TaskStore, TaskStoreError};
+use super::{CallTask, TaskEnd, TaskRecord, TaskStore, TaskStoreError};
 use crate::background;
 use crate::cx::Cx;
+use crate::handler::BoxFuture;
 use crate::link::{InputRequest, Json, JsonObject};
 
 pub(crate) struct LiveTask {
@@ -16,7 +17,7 @@ pub(crate) struct LiveTask {
     cx: Cx,
     store: Arc<dyn TaskStore>,
     state: Mutex<State>,
-    /// Held while a record is saved, so that an older one never replaces a newer one.
+    /// Lock that is held while a record is saved, so that an older record never replaces a newer one.
     saving: tokio::sync::Mutex<()>,
 }
 
@@ -37,7 +38,8 @@ impl LiveTask {
             }),
             saving: tokio::sync::Mutex::default(),
         });
-        cx.set_task(&task);
+        let weak = Arc::downgrade(&task);
+        cx.set_task(weak);
         task
     }
 
@@ -53,24 +55,24 @@ impl LiveTask {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the record as it is now.
+    /// Returns the current record.
     pub(crate) fn record(&self) -> TaskRecord {
         self.state().record.clone()
     }
 
-    /// Saves the record with the answers and the results of `once` that the handler has by now.
+    /// Saves the record with the current answers and results of `once` of the handler.
     pub(crate) async fn save(self: &Arc<Self>) -> Result<(), TaskStoreError> {
         self.save_with(None).await
     }
 
-    /// Saves the end of the task, and says so once it is saved: "A record is saved before the client is informed of its
-    /// content" ([`TaskStore`]).
+    /// Saves the end of the task, and publishes it once it is saved: "A record is saved before the client is informed
+    /// of its content" ([`TaskStore`]).
     pub(crate) async fn finish(self: &Arc<Self>, end: &TaskEnd) -> Result<(), TaskStoreError> {
         self.save_with(Some(end.clone())).await
     }
 
-    /// The record is saved in a task of its own: a handler that waits for this method is not polled meanwhile, and must not
-    /// hold a lock that the saving waits for.
+    /// Saves the record in a separate tokio task: a handler that waits for this method is not polled in between, and
+    /// must not hold a lock that the save waits for.
     async fn save_with(self: &Arc<Self>, end: Option<TaskEnd>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
         let (done, saved) = tokio::sync::oneshot::channel();
@@ -116,13 +118,8 @@ impl LiveTask {
         !self.state().asks.is_empty()
     }
 
-    /// Sets the progress message of the handler.
-    pub(crate) fn set_message(&self, message: String) {
-        self.state().record.set_message(Some(message));
-    }
-
-    /// Hands answers to the handler; "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not currently
-    /// outstanding" (section "Task Update Requests"). Returns whether there was one for it.
+    /// Passes answers to the handler; "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not
+    /// currently outstanding" (section "Task Update Requests"). Returns true if at least one answer was expected.
     pub(crate) fn deliver(&self, responses: &JsonObject) -> bool {
         let mut delivered = Vec::new();
         let mut run = self.cx.run();
@@ -141,12 +138,12 @@ impl LiveTask {
         !delivered.is_empty()
     }
 
-    /// Ends the task without saving it: its lifetime is over.
+    /// Ends the task without saving it, after its lifetime has expired.
     pub(crate) fn expire(&self, end: TaskEnd) {
         self.state().record.finish(end);
     }
 
-    /// Withdraws the input requests: nobody waits for answers any more.
+    /// Withdraws the pending input requests.
     pub(crate) fn withdraw_asks(&self) {
         self.state().asks.clear();
     }
@@ -158,7 +155,7 @@ impl LiveTask {
         created
     }
 
-    /// Returns what `tasks/get` answers.
+    /// Returns the result of `tasks/get`.
     pub(crate) fn detailed(&self, poll_interval: Duration) -> JsonObject {
         let state = self.state();
         let asks = (!state.asks.is_empty()).then(|| {
@@ -170,8 +167,18 @@ impl LiveTask {
     }
 }
 
-/// Saved record of a task whose handler does not run yet. Dropped with its call, such as when the client cancels that, it ends as
-/// cancelled: no later process runs it.
+impl CallTask for LiveTask {
+    fn set_message(&self, message: String) {
+        self.state().record.set_message(Some(message));
+    }
+
+    fn save_progress(self: Arc<Self>) -> BoxFuture<Result<(), TaskStoreError>> {
+        Box::pin(async move { self.save().await })
+    }
+}
+
+/// Saved record of a task whose handler does not run as a task yet. If it is dropped, such as when the client cancels
+/// the call, the task is saved as cancelled, so that no later process runs it.
 pub(crate) struct Unclaimed {
     record: Option<TaskRecord>,
     store: Arc<dyn TaskStore>,
@@ -201,7 +208,7 @@ impl Unclaimed {
         created.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
     }
 
-    /// Takes the record for the handler that runs from now on.
+    /// Returns the record when the handler starts to run as a task.
     pub(crate) fn claim(mut self) -> Option<TaskRecord> {
         self.record.take()
     }

@@ -2,7 +2,7 @@
 //! `io.modelcontextprotocol/tasks` of 2026-07-28).
 //!
 //! [`Tasks`] is the configuration of a server, [`TaskStore`] stores what must outlive the process, and the module
-//! `live` has tasks whose handlers run in this process. The methods of tasks are implemented in `server/tasks.rs`.
+//! `live` contains tasks whose handlers run in this process. The methods of tasks are implemented in `server/tasks.rs`.
 
 mod directory;
 mod live;
@@ -14,6 +14,9 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use crate::handler::BoxFuture;
+use crate::server::ServerTasks;
 
 pub use directory::DirectoryTaskStore;
 pub(crate) use live::{LiveTask, Unclaimed};
@@ -45,6 +48,8 @@ pub struct Tasks {
     lifetime: Option<Duration>,
     poll_interval: Duration,
     limit: usize,
+    /// Makes the tasks of a server: only programs with this configuration contain them.
+    service: fn(Self) -> ServerTasks,
 }
 
 impl fmt::Debug for Tasks {
@@ -71,7 +76,12 @@ impl Tasks {
             lifetime: Some(Duration::from_secs(3600)),
             poll_interval: Duration::from_millis(500),
             limit: 1_000,
+            service: |config| ServerTasks::new(Registry::new(config)),
         }
+    }
+
+    pub(crate) fn start(self) -> ServerTasks {
+        (self.service)(self)
     }
 
     /// Sets the store of tasks. With a store that outlives the process, such as [`DirectoryTaskStore`], results can be
@@ -83,8 +93,8 @@ impl Tasks {
         self
     }
 
-    /// Sets the lifetime of tasks, measured from their creation (`ttlMs`). A handler that still runs at its end is
-    /// dropped.
+    /// Sets the lifetime of tasks, measured from their creation (`ttlMs`). A handler that still runs at the end of the
+    /// lifetime is dropped.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
         self.lifetime = Some(lifetime);
@@ -135,6 +145,15 @@ impl From<TaskStoreError> for TaskError {
     fn from(error: TaskStoreError) -> Self {
         Self::Store(error.to_string())
     }
+}
+
+/// Task that a call has become, for the context of the call.
+pub(crate) trait CallTask: Send + Sync {
+    /// Sets the progress message of the handler.
+    fn set_message(&self, message: String);
+
+    /// Saves the answers and the results of `once` that the handler has by now.
+    fn save_progress(self: Arc<Self>) -> BoxFuture<Result<(), TaskStoreError>>;
 }
 
 /// Tasks of one server.

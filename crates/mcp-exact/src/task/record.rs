@@ -1,6 +1,7 @@
-//! The record of a task, which a store keeps from its creation to the end of its lifetime.
+//! Record of a task, which a store keeps from the creation of the task to the end of its lifetime.
 //!
-//! Plain data with a serialised form. Holds what runs the handler again in another process: the call and its recorded answers.
+//! A record is serialisable, and contains the data to run the handler again in another process: the call and its
+//! recorded answers.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -10,17 +11,17 @@ use crate::definition::Tool;
 use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
 use crate::replay::Record;
 
-/// Record of a task, as a [`TaskStore`](crate::TaskStore) keeps it. Its serialised form belongs to this crate: stores keep
-/// it as it is.
+/// Record of a task, as a [`TaskStore`](crate::TaskStore) keeps it. The serialised form is private to this crate;
+/// stores keep it unchanged.
 ///
-/// It holds the arguments of the call, the answers of the user and the result: stores protect it as such.
+/// A record contains the arguments of the call, the answers of the user and the result, so stores must protect it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
     id: String,
     /// Milliseconds since the Unix epoch.
     created: u64,
     updated: u64,
-    /// Milliseconds from the creation on.
+    /// Lifetime in milliseconds, measured from the creation; `None` if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lifetime: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +32,7 @@ pub struct TaskRecord {
     end: Option<TaskEnd>,
 }
 
-/// The call that a task belongs to.
+/// Call that has created a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Origin {
     pub(crate) tool: String,
@@ -115,18 +116,18 @@ impl TaskRecord {
         &self.id
     }
 
-    /// Returns whether the task has ended, so that nothing of it changes any more.
+    /// Returns true if the task has ended, so that its record no longer changes.
     pub fn is_finished(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Returns when the store may drop the record; `None` when it has to keep it.
+    /// Returns the time at which the store may drop the record; `None` if the record does not expire.
     pub fn expires_at(&self) -> Option<SystemTime> {
         let end = self.created.checked_add(self.lifetime?)?;
         UNIX_EPOCH.checked_add(Duration::from_millis(end))
     }
 
-    /// Returns whether the lifetime is over.
+    /// Returns true if the lifetime has expired.
     pub fn is_expired(&self) -> bool {
         self.expires_at()
             .is_some_and(|end| end <= SystemTime::now())
@@ -161,8 +162,7 @@ impl TaskRecord {
         self.updated = now_millis().max(self.updated);
     }
 
-    /// Returns the members of `Task` and of the shape that belongs to the status. `asks` are the input requests that the
-    /// task waits for.
+    /// Returns the members of `Task`, including those that depend on the status. `asks` are the pending input requests.
     pub(crate) fn task(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
         let status = match (&self.end, &asks) {
             (Some(TaskEnd::Completed(_)), _) => "completed",
@@ -217,7 +217,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns a time in the form of RFC 3339, in UTC; at the latest the end of the year 9999, after which there is no such form.
+/// Returns a time in RFC 3339 format, in UTC; later times than the year 9999, which RFC 3339 cannot express, become its
+/// end.
 fn timestamp(millis: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(millis.min(END_OF_9999));
     humantime::format_rfc3339_millis(time).to_string()
@@ -230,7 +231,7 @@ const END_OF_9999: u64 = 253_402_300_799_999;
 mod tests {
     use super::timestamp;
 
-    /// The expected values are those of `date --utc --iso-8601=ns`.
+    /// Timestamps equal the output of `date --utc --iso-8601=ns`.
     #[test]
     fn timestamps_are_rfc_3339() {
         for (millis, expected) in [

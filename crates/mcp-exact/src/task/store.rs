@@ -1,6 +1,6 @@
 //! Storage of tasks, and the store in memory.
 //!
-//! A store saves records and returns them by id, without interpreting them.
+//! A store saves records and returns them by id; it does not interpret them.
 
 use std::collections::HashMap;
 use std::future::ready;
@@ -26,9 +26,9 @@ pub enum TaskStoreError {
 
 /// Storage for the records of tasks.
 ///
-/// A record is saved before the client is informed of its content: a store returns once the record is as durable as it
-/// promises. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. One process at a time runs the
-/// tasks of a store; others may read it.
+/// A record is saved before the client is informed of its content, so a store must return only when the record is
+/// durable. Records that have [expired](TaskRecord::is_expired) may be dropped at any time. Only one process at a time
+/// may run the tasks of a store; others may read it.
 pub trait TaskStore: Send + Sync + 'static {
     /// Saves a record and replaces a record of the same id.
     fn save(

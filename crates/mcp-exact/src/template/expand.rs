@@ -1,6 +1,6 @@
 //! Expansion of URI templates (RFC 6570, section 3).
 //!
-//! Takes values by name; returns the URI. Never fails: undefined variables are left out.
+//! Expansion cannot fail: undefined variables are omitted.
 
 use std::fmt::Write as _;
 
@@ -11,9 +11,9 @@ use super::{Modifier, Operator, Part, UriTemplate, Variable};
 pub enum TemplateValue {
     /// A string.
     Text(String),
-    /// A list; an empty one counts as no value.
+    /// A list; an empty list counts as undefined.
     List(Vec<String>),
-    /// Pairs of keys and values; none of them counts as no value.
+    /// Pairs of keys and values; an empty list counts as undefined.
     Pairs(Vec<(String, String)>),
 }
 
@@ -67,7 +67,7 @@ impl Operator {
 }
 
 impl UriTemplate {
-    /// Expands the template. Variables without a value are left out.
+    /// Expands the template. Variables without a value are omitted.
     pub fn expand<'n>(&self, values: impl IntoIterator<Item = (&'n str, TemplateValue)>) -> String {
         let values: Vec<(&str, TemplateValue)> = values.into_iter().collect();
         let mut uri = String::new();
@@ -80,7 +80,7 @@ impl UriTemplate {
                     for variable in variables {
                         let value = values.iter().find(|(name, _)| *name == variable.name);
                         if let Some((_, value)) = value
-                            && let Some(text) = expanded(variable, value, &style)
+                            && let Some(text) = expand_value(variable, value, &style)
                         {
                             if first {
                                 uri.push_str(style.first)
@@ -98,7 +98,7 @@ impl UriTemplate {
     }
 }
 
-fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option<String> {
+fn expand_value(variable: &Variable, value: &TemplateValue, style: &Style) -> Option<String> {
     let encoded = |text: &str| {
         let mut out = String::new();
         encode(text, style.reserved, &mut out);
@@ -111,14 +111,14 @@ fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option
                 Modifier::Prefix(length) => text.chars().take(length).collect(),
                 _ => text.clone(),
             };
-            Some(named(&variable.name, &encoded(&text), style))
+            Some(name_value_pair(&variable.name, &encoded(&text), style))
         }
         TemplateValue::List(list) if list.is_empty() => None,
         TemplateValue::Pairs(pairs) if pairs.is_empty() => None,
         TemplateValue::List(list) if explode => {
             let items = list.iter().map(|item| {
                 if style.named {
-                    named(&variable.name, &encoded(item), style)
+                    name_value_pair(&variable.name, &encoded(item), style)
                 } else {
                     encoded(item)
                 }
@@ -127,12 +127,12 @@ fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option
         }
         TemplateValue::List(list) => {
             let items = join(list.iter().map(|item| encoded(item)), ',');
-            Some(named(&variable.name, &items, style))
+            Some(name_value_pair(&variable.name, &items, style))
         }
         TemplateValue::Pairs(pairs) if explode => {
             let items = pairs.iter().map(|(key, value)| {
                 if style.named {
-                    named(&encoded(key), &encoded(value), style)
+                    name_value_pair(&encoded(key), &encoded(value), style)
                 } else {
                     format!("{}={}", encoded(key), encoded(value))
                 }
@@ -143,12 +143,12 @@ fn expanded(variable: &Variable, value: &TemplateValue, style: &Style) -> Option
             let items = pairs
                 .iter()
                 .map(|(key, value)| format!("{},{}", encoded(key), encoded(value)));
-            Some(named(&variable.name, &join(items, ','), style))
+            Some(name_value_pair(&variable.name, &join(items, ','), style))
         }
     }
 }
 
-fn named(name: &str, value: &str, style: &Style) -> String {
+fn name_value_pair(name: &str, value: &str, style: &Style) -> String {
     match (style.named, value) {
         (false, value) => value.to_owned(),
         (true, "") => format!("{name}{}", style.if_empty),
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(template.expand(values), expected, "{template}");
     }
 
-    /// RFC 6570, sections 3.2.2 to 3.2.9: the examples.
+    /// Examples of RFC 6570, sections 3.2.2 to 3.2.9.
     #[test]
     fn examples_of_the_rfc_expand() {
         check("{hello}", "Hello%20World%21");

@@ -1,10 +1,10 @@
 //! Matching of URIs against templates, for the subset that [`UriTemplate`] documents.
 //!
-//! Takes a URI; returns the percent-decoded values. Never backtracks.
+//! The matcher returns percent-decoded values and never backtracks.
 
 use super::{Modifier, Operator, Part, TemplateError, UriTemplate, Variable};
 
-/// One step along the path of a URI.
+/// Step of matching the path of a URI.
 enum Step<'t> {
     Literal(&'t str),
     /// A variable; `reserved` values may contain `/`, `?` and `#`.
@@ -18,7 +18,7 @@ impl UriTemplate {
     /// Checks that the template can be matched.
     ///
     /// # Errors
-    /// [`TemplateError`] with the expression and the remedy.
+    /// [`TemplateError`] with the unsupported expression and a hint.
     pub fn check_matchable(&self) -> Result<(), TemplateError> {
         let mut tail = false;
         let mut after_value = false;
@@ -121,7 +121,8 @@ fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), Tem
     Err(TemplateError(words))
 }
 
-/// Returns the steps along the path: operators that begin with a separator are literal text and a variable.
+/// Returns the steps for matching the path. An operator that begins with a separator becomes literal text and a
+/// variable.
 fn steps(parts: &[Part]) -> Vec<Step<'_>> {
     let mut steps = Vec::with_capacity(parts.len());
     for part in parts {
@@ -187,7 +188,7 @@ fn fragment<'u>(
     Some("")
 }
 
-/// Takes the parameters of one query expression, which come in any order.
+/// Matches the parameters of one query expression, which may be in any order.
 fn query<'u>(
     rest: &'u str,
     operator: Operator,
@@ -331,7 +332,7 @@ mod tests {
         );
     }
 
-    /// A long URI costs one walk, whatever the template.
+    /// Matching a long URI takes linear time for every template.
     #[test]
     fn matching_is_linear() {
         let template = UriTemplate::parse("{a}x{b}x{c}x{d}x{e}y").expect("a template");

@@ -1,6 +1,6 @@
 //! URI templates (RFC 6570): parsing, expansion of all four levels, and matching of a documented subset.
 //!
-//! Takes template text; gives URIs from values, and values from URIs. Matching is linear in the length of the URI.
+//! A parsed template expands values to URIs, and extracts values from URIs in time linear in the length of the URI.
 
 mod expand;
 mod matching;
@@ -27,21 +27,22 @@ pub use expand::TemplateValue;
 /// [`check_matchable`](Self::check_matchable) accepts:
 ///
 /// - Literal text matches itself, byte for byte.
-/// - `{name}` matches one or more characters that are no `/`, `?` or `#`; `{+name}` one or more characters of any kind.
-///   `{/name}` and `{.name}` match `/` or `.` and then what `{name}` matches; they are not optional.
-/// - A value ends where the literal text that follows it occurs first; the literal text that ends the path has to end
-///   the path of the URI.
-/// - `{?a,b}`, `{&a,b}` and `{#name}` come last. Their variables are optional, and query parameters may come in any order.
-///   A parameter that the template does not name makes the URI no match, as does one that comes twice.
-/// - The path ends at the first character that one of these expressions begins with.
-/// - Values are percent-decoded; a value that is no UTF-8 then makes the URI no match.
-/// - Not accepted: `{;name}`, the modifiers `:n` and `*`, several variables in another expression than a query, and two
-///   variables without literal text between them.
+/// - `{name}` matches one or more characters other than `/`, `?` and `#`; `{+name}` matches one or more characters of
+///   any kind. `{/name}` and `{.name}` match `/` or `.` followed by the same characters as `{name}`; they are not
+///   optional.
+/// - A value ends at the first occurrence of the literal text that follows it; literal text at the end of the
+///   template's path must be at the end of the URI's path.
+/// - `{?a,b}`, `{&a,b}` and `{#name}` must be at the end. Their variables are optional, and query parameters may be in
+///   any order. A URI with an unknown or repeated parameter does not match.
+/// - The path ends at the first `?`, `&` or `#` with which one of these expressions begins.
+/// - Values are percent-decoded; a URI does not match if a decoded value is not UTF-8.
+/// - Not supported: `{;name}`, the modifiers `:n` and `*`, several variables in an expression other than a query, and
+///   two variables without literal text between them.
 ///
 /// # Values are untrusted
 ///
-/// Values are decoded after the URI was matched, as RFC 6570 has it: `{name}` matches `..%2F..%2Fetc%2Fpasswd`, and its value is
-/// `../../etc/passwd`. A value that names a file has to be checked first:
+/// Values are decoded after matching, as RFC 6570 specifies: `{name}` matches `..%2F..%2Fetc%2Fpasswd`, and its value
+/// is `../../etc/passwd`. Check a value before it names a file:
 ///
 /// ```
 /// use std::path::{Component, Path};
@@ -92,7 +93,7 @@ enum Operator {
     Continuation,
 }
 
-/// Error of a text that is no URI template, or of a template that cannot be matched.
+/// Error: a text is not a URI template, or a template cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TemplateError(String);
@@ -101,7 +102,7 @@ impl UriTemplate {
     /// Parses a template.
     ///
     /// # Errors
-    /// [`TemplateError`] with the place and the remedy.
+    /// [`TemplateError`] with the position and a hint.
     pub fn parse(text: &str) -> Result<Self, TemplateError> {
         let mut parts = Vec::new();
         let mut rest = text;

@@ -1,4 +1,4 @@
-//! Questions of handlers to their clients: one source, both lifecycles.
+//! Input requests of handlers: the same code in both lifecycles.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -34,7 +34,7 @@ struct Name {
     name: String,
 }
 
-/// Counter of events.
+/// Counter that clones share.
 #[derive(Debug, Clone, Default)]
 struct Count(Arc<AtomicUsize>);
 
@@ -117,8 +117,8 @@ struct Code {
     code: String,
 }
 
-/// "Servers SHOULD validate received data matches the requested schema" (`client/elicitation`, "Security Considerations"): of a
-/// client that does not.
+/// "Servers SHOULD validate received data matches the requested schema" (`client/elicitation`, "Security
+/// Considerations"): answers of a client that does not validate are rejected.
 #[tokio::test]
 async fn answers_that_leave_the_form_are_refused() {
     let server = builder()
@@ -146,7 +146,7 @@ async fn answers_that_leave_the_form_are_refused() {
 }
 
 #[tokio::test]
-async fn declined_and_cancelled_forms_are_told_apart() {
+async fn declined_and_cancelled_forms_are_distinguished() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let answer = cx.elicit::<Confirm>("Sure?").await?;
@@ -207,7 +207,7 @@ async fn sampling_and_roots_reach_every_revision() {
 }
 
 #[tokio::test]
-async fn undeclared_questions_say_what_is_missing() {
+async fn undeclared_questions_name_the_capability() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let error = cx
@@ -286,8 +286,8 @@ async fn prompts_and_resources_can_ask() {
     .await;
 }
 
-/// An effect may wait for a task that it has spawned, which must not wait for the effect to end: its questions fail too. Tasks
-/// ask before and after effects, and the handler beside them.
+/// Input requests of a task that was spawned within `once` fail, because the effect may wait for the task. Before and
+/// after effects, tasks can send input requests, and so can the handler concurrently.
 #[tokio::test]
 async fn tasks_of_effects_cannot_ask() {
     let server = builder()
@@ -324,7 +324,7 @@ async fn tasks_of_effects_cannot_ask() {
     .await;
 }
 
-/// A question inside `once` fails at once, in every revision; one beside it is asked.
+/// An input request within `once` fails immediately, in every revision; a concurrent one outside of it is sent.
 #[tokio::test]
 async fn effects_cannot_ask() {
     let server = builder()
@@ -358,7 +358,7 @@ async fn effects_cannot_ask() {
     .await;
 }
 
-/// What a run has started elsewhere is told when a question ends it: a later run starts it again.
+/// When an input request ends a run, operations that the run has started are cancelled; a later run starts them again.
 #[tokio::test]
 async fn runs_that_ask_cancel_what_they_started() {
     let cancelled = Arc::new(tokio::sync::Semaphore::new(0));
@@ -383,7 +383,7 @@ async fn runs_that_ask_cancel_what_they_started() {
     drop(cancelled.acquire().await.expect("it is open"));
 }
 
-/// The timeout of a question works in both lifecycles, and is distinguished from an error.
+/// The timeout of an input request works in both lifecycles, and is distinguished from an error.
 #[tokio::test]
 async fn questions_time_out() {
     let server = builder()
@@ -410,7 +410,7 @@ async fn questions_time_out() {
     .await;
 }
 
-/// The limit of a handler does not run while a person answers.
+/// The time limit of a handler is paused while the user answers.
 #[tokio::test]
 async fn handler_limits_pause_for_questions() {
     let server = builder()
@@ -441,8 +441,8 @@ async fn handler_limits_pause_for_questions() {
     .await;
 }
 
-/// Waits until something was counted so often.
-async fn until(count: &Count, times: usize) {
+/// Waits until a counter has reached a value.
+async fn wait_for_count(count: &Count, times: usize) {
     let counted = async {
         while count.get() < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -452,7 +452,7 @@ async fn until(count: &Count, times: usize) {
     assert!(in_time.is_ok(), "{} of {times}", count.get());
 }
 
-/// A client that drops its call cancels the handler; a cooperative one is informed and cleans up.
+/// Dropping a call on the client cancels the handler; a cooperative handler is notified and can clean up.
 #[tokio::test]
 async fn cancellation_reaches_handlers() {
     let (begun, dropped, cleaned) = (Count::default(), Count::default(), Count::default());
@@ -492,15 +492,15 @@ async fn cancellation_reaches_handlers() {
             calls += 1;
             tokio::select! {
                 ended = client.call_tool(tool, &()) => panic!("{tool}: {ended:?}"),
-                () = until(&begun, calls) => {}
+                () = wait_for_count(&begun, calls) => {}
             }
         }
     }
-    until(&dropped, 5).await;
-    until(&cleaned, 5).await;
+    wait_for_count(&dropped, 5).await;
+    wait_for_count(&cleaned, 5).await;
 }
 
-/// A question that the handler stops waiting for is withdrawn (up to 2025-11-25).
+/// An input request whose future is dropped by the handler is cancelled (up to 2025-11-25).
 #[tokio::test]
 async fn dropped_questions_are_withdrawn() {
     let withdrawn = Count::default();
@@ -541,7 +541,7 @@ async fn dropped_questions_are_withdrawn() {
         let text: String = client.call("ask", &()).await.expect("a text");
         assert_eq!(text, "true");
     }
-    until(&withdrawn, 2).await;
+    wait_for_count(&withdrawn, 2).await;
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): repeated steps, and steps that
-//! run once.
+//! Handlers that run again for each retry of the client (2026-07-28, `basic/patterns/mrtr`): steps that are repeated,
+//! and steps that run only once.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use mcp_exact::{Cx, Error, Level, Progress, revisions};
 
 use crate::{Confirm, Count, Name, builder, connect, newest};
 
-/// Questions that wait at the same time are asked together: from 2026-07-28 on in one round.
+/// Concurrent input requests are sent together, from 2026-07-28 on in one result.
 #[tokio::test]
 async fn joined_questions_are_asked_together() {
     let runs = Count::default();
@@ -46,7 +46,7 @@ async fn joined_questions_are_asked_together() {
     .await;
 }
 
-/// The effect of `once` is not repeated along one chain of states, and its result is the same in every run.
+/// The effect of `once` is not repeated in later runs of a request, and its result is the same in every run.
 #[tokio::test]
 async fn once_is_not_repeated() {
     let (runs, effects) = (Count::default(), Count::default());
@@ -107,9 +107,9 @@ async fn failed_effects_are_tried_again() {
     assert_eq!(text, "Ok(2)");
 }
 
-/// A question waits for an effect that runs beside it: the effect is not cut off.
+/// An input request waits until a concurrent effect has finished, so that the effect is not interrupted.
 #[tokio::test]
-async fn effects_beside_questions_finish() {
+async fn effects_concurrent_with_questions_finish() {
     let (started, finished) = (Count::default(), Count::default());
     let counted = (started.clone(), finished.clone());
     let server = builder()
@@ -181,7 +181,7 @@ async fn progress_and_logs_are_not_repeated() {
     }
 }
 
-/// A handler that asks a different question when it runs again gets an error with the names of both questions.
+/// A handler that sends a different input request when it runs again receives an error with the names of both.
 #[tokio::test]
 async fn divergence_is_an_error() {
     let runs = Count::default();
@@ -210,9 +210,9 @@ async fn divergence_is_an_error() {
     assert_eq!(runs.get(), 2);
 }
 
-/// Returning early in a later run is no divergence: the state outside the handler may have changed.
+/// A later run may return early without an error, because external state may have changed.
 #[tokio::test]
-async fn early_results_are_no_divergence() {
+async fn early_results_are_not_divergence() {
     let runs = Count::default();
     let counted = runs.clone();
     let server = builder()

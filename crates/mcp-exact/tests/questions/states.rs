@@ -1,5 +1,5 @@
-//! The state of a request that asks (2026-07-28, `basic/patterns/mrtr`): the principals that can open it, its maximum size,
-//! and the end of a request that cannot continue with it.
+//! `requestState` of requests with input requests (2026-07-28, `basic/patterns/mrtr`): principals, maximum size, and
+//! requests that cannot continue.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use crate::common::object;
 use crate::{Confirm, Count, Name, builder, connect, newest};
 
-/// Begins a server with a tool `ask` that asks once and tells the answer.
+/// Creates a builder of a server with a tool `ask`, which sends one input request and returns the answer.
 fn asks() -> mcp_exact::ServerBuilder {
     builder().tool("ask", |cx: Cx| async move {
         let sure = cx.elicit::<Confirm>("Sure?").await?;
@@ -26,7 +26,7 @@ fn asks() -> mcp_exact::ServerBuilder {
     })
 }
 
-/// A state is opened by every process that has the keys, and refused by one whose handler has another version.
+/// A `requestState` is accepted by every process with the same keys, unless its handler has another version.
 #[tokio::test]
 async fn states_move_between_processes() {
     let process = |version: &str, keys: KeyRing| {
@@ -57,7 +57,7 @@ async fn states_move_between_processes() {
     assert!(matches!(foreign, ClientError::Server(error) if error.code() == Some(-32602)));
 }
 
-/// Returns the params of a retry: those that a client would send after the first round.
+/// Returns the params of a retry, as a client sends them after the first result.
 async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
     let (near, far) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(far);
@@ -85,14 +85,14 @@ async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
         result.get("resultType").expect("a type").text(),
         "\"input_required\""
     );
-    let (answers, _) = answered(&result);
+    let (answers, _) = retry_members(&result);
     let mut params = object(r#"{"name":"ask","arguments":{}}"#);
     params.insert("inputResponses", answers);
     params.insert("requestState", result.get("requestState").expect("a state"));
     params
 }
 
-/// A state is bound to its request: with other arguments it is refused.
+/// A `requestState` is bound to its request: with other arguments, it is rejected.
 #[tokio::test]
 async fn states_belong_to_their_request() {
     let server = asks().build().expect("a server");
@@ -113,7 +113,7 @@ async fn retry(server: &Server, params: &JsonObject) -> Result<String, ClientErr
     Ok(result.get("content").expect("content").to_string())
 }
 
-/// Keys are rotated without a request that is lost: first every replica opens with the new key, then each seals with it.
+/// Keys can be rotated without losing requests: first every replica accepts the new key, then each seals with it.
 #[tokio::test]
 async fn keys_rotate_one_replica_at_a_time() {
     let replica = |keys: KeyRing| asks().keys(keys).build().expect("a server");
@@ -138,7 +138,7 @@ async fn keys_rotate_one_replica_at_a_time() {
     assert!(retry(&before, &params).await.is_err());
 }
 
-/// Principals are the values of a header; without it the caller is anonymous.
+/// Authenticator that uses a header as the principal; without the header, the caller is anonymous.
 struct ByHeader;
 
 impl Authenticate for ByHeader {
@@ -150,7 +150,7 @@ impl Authenticate for ByHeader {
     }
 }
 
-/// Posts a call of `ask` as a user, and returns the body of the answer.
+/// Posts a call of `ask` as a user, and returns the body of the response.
 async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
     let body = format!(
@@ -175,8 +175,8 @@ async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
     object(&answer[start..=end])
 }
 
-/// Returns the members of a retry: the answer to the question of a result, and its state.
-fn answered(result: &JsonObject) -> (JsonObject, String) {
+/// Returns the answer to the input request of a result, and its `requestState`, for a retry.
+fn retry_members(result: &JsonObject) -> (JsonObject, String) {
     let asks = object(result.get("inputRequests").expect("questions").text());
     let (name, _) = asks.iter().next().expect("a question");
     let answers = format!(r#"{{"{name}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
@@ -184,8 +184,8 @@ fn answered(result: &JsonObject) -> (JsonObject, String) {
     (object(&answers), state.text().to_owned())
 }
 
-/// A state belongs to the principal that was asked: no other one continues it, with or without a name. Anonymous callers
-/// cannot be distinguished, so that each of them may continue with the state of any other one.
+/// A `requestState` can be used only by the principal that has received it. Anonymous callers cannot be distinguished,
+/// so each of them can use the `requestState` of another anonymous caller.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn states_belong_to_their_principal() {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -205,7 +205,7 @@ async fn states_belong_to_their_principal() {
     ] {
         let answer = post(&address, asked, "").await;
         let result = object(answer.get("result").expect("a result").text());
-        let (answers, state) = answered(&result);
+        let (answers, state) = retry_members(&result);
         let more = format!(r#","inputResponses":{answers},"requestState":{state}"#);
         let answer = post(&address, retries, &more).await;
         if goes_on {
@@ -218,7 +218,8 @@ async fn states_belong_to_their_principal() {
     serving.abort();
 }
 
-/// Answers and results of `once` travel in the state: those that do not fit end the request, with an error that says so.
+/// The `requestState` contains answers and results of `once`; if they exceed its maximum size, the request ends with an
+/// error.
 #[tokio::test]
 async fn large_answers_end_the_request() {
     let limits = Limits {
@@ -273,7 +274,7 @@ async fn large_answers_end_the_request() {
     .await;
 }
 
-/// A timer around a question measures the time that the handler waits: none from 2026-07-28 on.
+/// A timer around an input request measures the waiting time of the handler, which is zero from 2026-07-28 on.
 #[tokio::test]
 async fn timers_around_questions_measure_waiting() {
     let server = builder()
@@ -304,7 +305,7 @@ async fn timers_around_questions_measure_waiting() {
     .await;
 }
 
-/// A handler that panics in a later run, or in an effect, ends its request alone; the effect is tried again.
+/// A panic of a handler in a later run, or in an effect, ends only its request; the effect is retried.
 #[tokio::test]
 async fn panics_after_questions_end_the_request() {
     let tries = Count::default();

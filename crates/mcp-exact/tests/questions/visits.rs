@@ -1,12 +1,12 @@
-//! Visits of pages: who is asked, and for what a client without the handler is not asked.
+//! URL elicitation: only clients with a handler for visits receive it.
 
 use mcp_exact::{Visit, VisitAnswer};
 
 use super::*;
 
-const PAGE: &str = "https://example.com/pay/1";
+const PAGE_URL: &str = "https://example.com/pay/1";
 
-/// Server with a tool that asks by form, and one that asks by page.
+/// Creates a server with one tool that elicits by form and one that elicits by URL.
 fn asking() -> Server {
     builder()
         .tool("form", |cx: Cx| async move {
@@ -14,7 +14,7 @@ fn asking() -> Server {
             Ok::<_, Error>(answer.accepted_with(|form| form.yes))
         })
         .tool("page", |cx: Cx| async move {
-            let answer = cx.elicit_url("Please pay", PAGE).await?;
+            let answer = cx.elicit_url("Please pay", PAGE_URL).await?;
             Ok::<_, Error>(format!("{answer:?}"))
         })
         .build()
@@ -31,7 +31,7 @@ async fn visits_reach_their_own_handler() {
     ] {
         let connect = || {
             let answered = move |visit: Visit| async move {
-                assert_eq!((visit.message(), visit.url()), ("Please pay", PAGE));
+                assert_eq!((visit.message(), visit.url()), ("Please pay", PAGE_URL));
                 answer
             };
             connect(&server).on_visit(answered)

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Server/tools, "Error Handling": errors of a tool are results, so that models can correct themselves.
+/// Errors of a tool are results, so that models can correct themselves (`server/tools`, "Error Handling").
 #[tokio::test]
 async fn tool_errors_are_results() {
     let server = server();
@@ -79,7 +79,7 @@ async fn a_panic_ends_its_request_only() {
     .await;
 }
 
-/// Error of a program that wraps those of this crate.
+/// Application error that wraps an error of this crate.
 #[derive(Debug)]
 struct Wrapped(Box<dyn std::error::Error + Send + Sync>);
 
@@ -130,7 +130,7 @@ async fn wrapped_errors_keep_their_meaning() {
     .await;
 }
 
-/// An extractor whose code panics.
+/// Extractor that panics.
 struct Panics;
 
 impl mcp_exact::FromCall for Panics {
@@ -139,7 +139,7 @@ impl mcp_exact::FromCall for Panics {
     }
 }
 
-/// Code of the program that is no part of a handler's future may panic too: only the request fails.
+/// If application code outside of a handler's future panics, only the request fails.
 #[tokio::test]
 async fn panics_outside_of_handlers_are_caught() {
     let server = Server::builder("test", "1")

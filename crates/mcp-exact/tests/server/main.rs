@@ -116,7 +116,8 @@ fn server() -> Server {
         .expect("a server")
 }
 
-/// One handler serves every revision: structured content and its output schema from 2025-06-18 on, text before.
+/// One handler serves every revision: with structured content and an output schema from 2025-06-18 on, with text
+/// before.
 #[tokio::test]
 async fn structured_results_reach_every_revision() {
     let server = server();
@@ -283,7 +284,7 @@ async fn prompts_take_strings() {
     .await;
 }
 
-/// Server/utilities/completion: at most 100 values.
+/// Completions have at most 100 values (`server/utilities/completion`).
 #[tokio::test]
 async fn completions_have_a_hundred_values() {
     let server = server();
@@ -375,7 +376,7 @@ async fn server_info_and_instructions_arrive() {
     .await;
 }
 
-/// A handler that reads the arguments as they come is advertised as taking any.
+/// A tool whose handler reads untyped arguments has an input schema that accepts any object.
 #[tokio::test]
 async fn arguments_without_a_schema_are_any() -> Result {
     let server = Server::builder("test", "1")
@@ -452,7 +453,8 @@ async fn requests_have_exact_types() {
     .await;
 }
 
-/// 2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters".
+/// Definitions with invalid header parameters are rejected (2026-07-28, `basic/transports/streamable-http`, "Custom
+/// Headers from Tool Parameters").
 #[test]
 fn mirrored_parameters_are_checked() {
     let schema = |header: &str| {

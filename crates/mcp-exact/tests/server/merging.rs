@@ -1,4 +1,4 @@
-//! Servers of several builders, and rules of visibility that add up.
+//! Servers that are merged from several builders, and combined visibility rules.
 
 use super::*;
 
@@ -27,7 +27,7 @@ async fn merged_servers_have_prefixes() -> Result {
     Ok(())
 }
 
-/// The functions and the layers of a merged builder come with it; a layer is around the tools of its own builder.
+/// Merging keeps the start and shutdown functions and the layers of a builder; its layers wrap only its own tools.
 #[tokio::test]
 async fn merged_servers_keep_their_layers() -> Result {
     let started = Arc::new(AtomicBool::new(false));
@@ -56,7 +56,7 @@ async fn merged_servers_keep_their_layers() -> Result {
     Ok(())
 }
 
-/// Each further rule of visibility hides more.
+/// Every visibility rule must allow a definition.
 #[tokio::test]
 async fn rules_of_visibility_add_up() -> Result {
     let server = Server::builder("test", "1")

@@ -1,5 +1,6 @@
-//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`): created, polled, cancelled, asked for input; `restart` has
-//! those that outlive their server. Sections are those of the extension's specification.
+//! Calls that become tasks (extension `io.modelcontextprotocol/tasks`): creation, polling, cancellation and input
+//! requests; the module `restart` has tests of tasks that outlive their server. Section names refer to the extension's
+//! specification.
 #![cfg(all(feature = "http-server", feature = "http-client", feature = "macros"))]
 
 #[path = "../common/mod.rs"]
@@ -35,12 +36,12 @@ fn newest() -> Revision {
     revisions().next_back().expect("a revision")
 }
 
-/// A server whose tasks are asked for often, so that tests need not wait.
+/// Creates a server builder with a short poll interval, so that tests need not wait.
 fn builder() -> ServerBuilder {
     Server::builder("test", "1.0.0").tasks(Tasks::new().poll_interval(Duration::from_millis(10)))
 }
 
-/// A client that supports tasks and accepts elicitations.
+/// Configures a client that supports tasks and accepts elicitations.
 fn connect(connect: Connect) -> Connect {
     connect
         .tasks()
@@ -70,8 +71,8 @@ async fn get(client: &Client, task: &JsonObject) -> JsonObject {
     task.expect("a task")
 }
 
-/// Asks for a task until it has a status.
-async fn until(client: &Client, task: &JsonObject, status: &str) -> JsonObject {
+/// Polls a task until it has a status.
+async fn poll_until(client: &Client, task: &JsonObject, status: &str) -> JsonObject {
     loop {
         let now = get(client, task).await;
         let found = text(&now, "status");
@@ -102,7 +103,7 @@ fn code(error: ClientError) -> Option<i64> {
     }
 }
 
-/// The same tool serves clients that know tasks and all that do not.
+/// The same tool serves clients with and without support for tasks.
 #[tokio::test]
 async fn every_client_has_the_result() {
     let server = builder()
@@ -131,7 +132,7 @@ async fn every_client_has_the_result() {
 /// "The `resultType` field MUST be set to "complete" on this object" and "a `Task` object with status `completed` and a `result`
 /// field" (section "Task Polling").
 #[tokio::test]
-async fn results_stand_in_the_task() {
+async fn results_are_part_of_the_task() {
     let server = builder()
         .tool(Tool::new("ok").task(), || async { "done" })
         .tool(Tool::new("error").task(), || async {
@@ -147,7 +148,7 @@ async fn results_stand_in_the_task() {
     for absent in ["result", "error", "inputRequests", "requestState"] {
         assert!(created.get(absent).is_none(), "{created}");
     }
-    let task = until(&client, &created, "completed").await;
+    let task = poll_until(&client, &created, "completed").await;
     assert_eq!(text(&task, "resultType"), "complete");
     let result = task.get("result").expect("a result");
     assert_eq!(
@@ -156,14 +157,14 @@ async fn results_stand_in_the_task() {
     );
     // "This includes tool calls that returned results with `isError: true`" (section "Task Status").
     let task = create(&client, "error").await;
-    let task = until(&client, &task, "completed").await;
+    let task = poll_until(&client, &task, "completed").await;
     let result = task.get("result").expect("a result").to_string();
     assert!(
         result.contains("out of paper") && result.contains("\"isError\":true"),
         "{result}"
     );
     let task = create(&client, "panic").await;
-    let task = until(&client, &task, "failed").await;
+    let task = poll_until(&client, &task, "failed").await;
     let error = task.get("error").expect("an error").to_string();
     assert!(
         error.contains("-32603") && task.get("result").is_none(),
@@ -190,7 +191,7 @@ async fn progress_becomes_the_status_message() {
         .expect("a server");
     let client = client(&server).await;
     let task = create(&client, "count").await;
-    let task = until(&client, &task, "input_required").await;
+    let task = poll_until(&client, &task, "input_required").await;
     assert_eq!(text(&task, "statusMessage"), "3 of 10");
 }
 
@@ -218,7 +219,7 @@ async fn answers_may_come_one_by_one() {
         .expect("a server");
     let client = client(&server).await;
     let task = create(&client, "both").await;
-    let asked = until(&client, &task, "input_required").await;
+    let asked = poll_until(&client, &task, "input_required").await;
     let asks = object(asked.get("inputRequests").expect("questions").text());
     let keys: Vec<String> = asks.iter().map(|(key, _)| key.into_owned()).collect();
     assert_eq!((keys.len(), &*keys[1]), (2, "second"), "{asks}");
@@ -247,7 +248,7 @@ async fn answers_may_come_one_by_one() {
     // An answer to a question that is answered already changes nothing.
     answer(&keys[0], false).await.expect("an answer");
     answer("second", false).await.expect("an answer");
-    let end = until(&client, &task, "completed").await;
+    let end = poll_until(&client, &task, "completed").await;
     let result = end.get("result").expect("a result").to_string();
     assert!(
         result.contains(r#"true false Err(\"no answer came in time\")"#),
@@ -255,8 +256,8 @@ async fn answers_may_come_one_by_one() {
     );
 }
 
-/// "On success, the server MUST acknowledge the request with an empty result" (section "Task Cancellation"), whatever has become
-/// of the task.
+/// "On success, the server MUST acknowledge the request with an empty result" (section "Task Cancellation"), even if
+/// the task has ended.
 #[tokio::test]
 async fn cancelled_tasks_end() {
     let cleaned = Arc::new(AtomicUsize::new(0));
@@ -281,13 +282,13 @@ async fn cancelled_tasks_end() {
         for _ in 0..2 {
             let ack = client.request("tasks/cancel", Some(params_of(&task))).await;
             assert!(ack.expect("an answer").get("status").is_none());
-            until(&client, &task, "cancelled").await;
+            poll_until(&client, &task, "cancelled").await;
         }
     }
     assert_eq!(cleaned.load(Ordering::SeqCst), 1);
 }
 
-/// A client that gives its call up does not leave a task behind.
+/// A call that the client drops leaves no task behind.
 #[tokio::test]
 async fn dropped_calls_cancel_their_tasks() {
     let (started, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -354,7 +355,7 @@ async fn undeclared_tasks_are_refused() {
     }
 }
 
-/// A handler may become a task from work that it has spawned.
+/// A tokio task that the handler has spawned can turn the call into a task.
 #[tokio::test]
 async fn spawned_work_becomes_a_task() {
     let server = builder()
@@ -369,8 +370,8 @@ async fn spawned_work_becomes_a_task() {
     assert_eq!(result, "true");
 }
 
-/// A handler decides by itself; its earlier questions are asked by its request ("SHOULD resolve all MRTR exchanges
-/// synchronously", section "Task Creation").
+/// A handler can turn its call into a task; earlier input requests are part of its request ("SHOULD resolve all MRTR
+/// exchanges synchronously", section "Task Creation").
 #[tokio::test]
 async fn handlers_become_tasks() {
     let server = builder()
@@ -488,7 +489,7 @@ async fn tasks_belong_to_their_principal() {
 /// A client that subscribes to its task is notified of each change, with the state of the task at that moment (section "Task
 /// Status Notifications").
 #[tokio::test]
-async fn subscribers_are_told() {
+async fn subscribers_are_notified() {
     let server = builder()
         .tool(Tool::new("ask").task(), |cx: Cx| async move {
             let sure = cx.elicit::<Confirm>("Sure?").await?;
@@ -572,8 +573,8 @@ async fn subscribers_are_told() {
     );
 }
 
-/// A store that cannot be written makes no task: "A server MUST NOT return `CreateTaskResult` until the task is durably created"
-/// (section "Task Creation").
+/// No task is created if its record cannot be saved: "A server MUST NOT return `CreateTaskResult` until the task is
+/// durably created" (section "Task Creation").
 #[tokio::test]
 async fn broken_stores_make_no_tasks() {
     let folder = Folder::new("broken");

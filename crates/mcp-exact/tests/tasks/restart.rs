@@ -1,4 +1,4 @@
-//! Tasks that outlive their server: they are kept in a folder, and a later process continues them.
+//! Tasks that outlive their server: they are stored in a folder, and a later process continues them.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -8,9 +8,9 @@ use mcp_exact::{
     Client, Cx, DirectoryTaskStore, Error, JsonObject, Result, Server, TaskStore as _, Tasks, Tool,
 };
 
-use super::{Confirm, client, connect, create, get, object, params_of, text, until};
+use super::{Confirm, client, connect, create, get, object, params_of, poll_until, text};
 
-/// Folder that is removed in the end.
+/// Folder that is removed on drop.
 pub(super) struct Folder(pub(super) PathBuf);
 
 impl Folder {
@@ -30,7 +30,7 @@ impl Drop for Folder {
     }
 }
 
-/// The example `task_server`, killed when it is dropped.
+/// Process of the example `task_server`, killed on drop.
 struct Process {
     child: Child,
     url: String,
@@ -72,8 +72,8 @@ fn example(name: &str) -> PathBuf {
         .join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// A server that was killed continues its tasks: answers and results of `once` are kept, no effect is repeated, and results
-/// of tasks that have ended can still be fetched.
+/// After a server was killed, the next process continues its tasks: answers and results of `once` are kept, no effect
+/// is repeated, and results of ended tasks can still be fetched.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_survive_a_restart() {
     let folder = Folder::new("restart");
@@ -117,7 +117,7 @@ async fn tasks_survive_a_restart() {
         let client = connect(Client::connect(&process.url))
             .await
             .expect("a client");
-        let end = until(&client, &task, "completed").await;
+        let end = poll_until(&client, &task, "completed").await;
         ends.push(end.get("result").expect("a result").to_string());
         drop(process);
     }
@@ -128,10 +128,10 @@ async fn tasks_survive_a_restart() {
     assert_eq!(printed(), "page 1\npage 2\npage 3\n");
 }
 
-/// Waits until a task asks something that it has not asked yet, and returns the key of the question.
+/// Waits until a task has a new input request, and returns the key of the request.
 async fn asks(client: &Client, task: &JsonObject, before: &[String]) -> String {
     loop {
-        let waiting = until(client, task, "input_required").await;
+        let waiting = poll_until(client, task, "input_required").await;
         let asks = object(waiting.get("inputRequests").expect("a question").text());
         let key = asks.iter().next().expect("a question").0.into_owned();
         if !before.contains(&key) {
@@ -166,7 +166,7 @@ async fn changed_handlers_are_not_resumed() {
         let task = {
             let client = client(&process("ask", "1")).await;
             let task = create(&client, "ask").await;
-            until(&client, &task, "input_required").await;
+            poll_until(&client, &task, "input_required").await;
             task
         };
         let next = process(tool, version);
@@ -192,7 +192,7 @@ async fn records_are_private() -> Result {
         .build()?;
     let client = client(&server).await;
     let task = create(&client, "task").await;
-    until(&client, &task, "completed").await;
+    poll_until(&client, &task, "completed").await;
     let mode = |path: &Path| std::fs::metadata(path).map(|data| data.permissions().mode() & 0o777);
     assert_eq!(mode(&folder.0)?, 0o700);
     for entry in std::fs::read_dir(&folder.0)? {

@@ -1,4 +1,4 @@
-//! Scopes over HTTP: what a token without them may not reach, by whichever request.
+//! Scopes over HTTP: no request with a token without the scope reaches a protected definition.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use mcp_exact::{Client, Listed, Principal, Resource, ResourceTemplate, Tool};
 
 use super::{builder, code, connect, create, get, params_of, text};
 
-/// Everybody is `ada`; the scopes stand in a header.
+/// Authenticator for which every client is `ada` and a header contains the scopes.
 struct ByHeader;
 
 impl Authenticate for ByHeader {

@@ -1,4 +1,4 @@
-//! Tasks and what their store knows of them: a client is never ahead of the store.
+//! Consistency of tasks with their store: a record is saved before the client is informed.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use mcp_exact::{
 use tokio::sync::{Notify, Semaphore};
 
 use super::restart::Folder;
-use super::{Confirm, client, create, get, object, text, until};
+use super::{Confirm, client, create, get, object, poll_until, text};
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// Store in memory, some of whose writes wait until they may go on.
+/// Store in memory whose writes can be made to wait.
 #[derive(Clone)]
-struct Gated(Arc<Gate>);
+struct GatedStore(Arc<Gate>);
 
 struct Gate {
     store: MemoryTaskStore,
@@ -28,7 +28,7 @@ struct Gate {
     saved: AtomicUsize,
 }
 
-impl Gated {
+impl GatedStore {
     fn new(waits: fn(&TaskRecord) -> bool) -> Self {
         Self(Arc::new(Gate {
             store: MemoryTaskStore::default(),
@@ -50,7 +50,7 @@ impl Gated {
     }
 }
 
-impl TaskStore for Gated {
+impl TaskStore for GatedStore {
     fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             if (self.0.waits)(&record) {
@@ -74,20 +74,20 @@ impl TaskStore for Gated {
 
 /// A record is saved before the client is informed of its content ([`TaskStore`]).
 #[tokio::test]
-async fn ends_are_saved_before_they_are_told() {
-    let store = Gated::new(TaskRecord::is_finished);
+async fn ends_are_saved_before_notification() {
+    let store = GatedStore::new(TaskRecord::is_finished);
     let client = client(&store.server()).await;
     let task = create(&client, "ok").await;
     store.0.entered.notified().await;
     assert_eq!(text(&get(&client, &task).await, "status"), "working");
     store.0.open.add_permits(1);
-    until(&client, &task, "completed").await;
+    poll_until(&client, &task, "completed").await;
 }
 
-/// The limit holds for calls whose tasks are being created.
+/// The limit of tasks includes tasks that are being created.
 #[tokio::test]
 async fn places_are_taken_before_tasks_are_saved() {
-    let store = Gated::new(|record| !record.is_finished());
+    let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let first = client.clone();
     let first = tokio::spawn(async move { create(&first, "forever").await });
@@ -104,10 +104,10 @@ async fn places_are_taken_before_tasks_are_saved() {
     first.await.expect("a task");
 }
 
-/// A call that is cancelled while its task is being saved leaves nothing that a later process would run.
+/// A call that is cancelled while its task is being saved leaves no unfinished task.
 #[tokio::test]
 async fn cancelled_calls_leave_no_unfinished_task() {
-    let store = Gated::new(|record| !record.is_finished());
+    let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let calling = client.clone();
     let call = tokio::spawn(async move { create(&calling, "forever").await });
@@ -123,10 +123,10 @@ async fn cancelled_calls_leave_no_unfinished_task() {
     assert!(store.unfinished().await.expect("records").is_empty());
 }
 
-/// True once the process of [`Fragile`] was started again.
+/// True if the server of [`Fragile`] was restarted.
 static IS_RESUMED: AtomicBool = AtomicBool::new(false);
 
-/// Extractor that fits no resumed call.
+/// Extractor that panics in resumed calls.
 struct Fragile;
 
 impl FromCall for Fragile {
@@ -136,7 +136,7 @@ impl FromCall for Fragile {
     }
 }
 
-/// An extractor that panics ends its task, not the start of the server.
+/// A panicking extractor ends its task, but does not prevent the start of the server.
 #[tokio::test]
 async fn panics_of_extractors_end_resumed_tasks() {
     let folder = Folder::new("extractor");
@@ -154,16 +154,16 @@ async fn panics_of_extractors_end_resumed_tasks() {
     let task = {
         let client = client(&process()).await;
         let task = create(&client, "ask").await;
-        until(&client, &task, "input_required").await;
+        poll_until(&client, &task, "input_required").await;
         task
     };
     IS_RESUMED.store(true, Ordering::SeqCst);
     let next = process();
     assert_eq!(next.resume_tasks().await.expect("a store"), 1);
-    until(&client(&next).await, &task, "failed").await;
+    poll_until(&client(&next).await, &task, "failed").await;
 }
 
-/// Files of expired tasks go while the store is used, and files of writes that were never finished when it is opened.
+/// Files of expired tasks are removed while the store is used, and files of unfinished writes when it is opened.
 #[tokio::test]
 async fn files_do_not_pile_up() -> Result {
     let folder = Folder::new("sweep");
