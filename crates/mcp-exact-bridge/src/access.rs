@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_rule_that_says_something_counts() {
+    fn last_matching_rule_applies() {
         let rules = [
             rule("files", "", "read_*", "read_secret"),
             rule("admin", "", "", "*"),

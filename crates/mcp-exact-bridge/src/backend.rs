@@ -15,11 +15,11 @@ use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::stateless::Stateless;
 use crate::tools::KnownTools;
-use crate::update::Live;
+use crate::update::LiveRules;
 use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
 
 /// Minimum and maximum delay before the connection to an unreachable server is retried.
-const TRIED_AGAIN: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
+const RETRY_DELAYS: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(60));
 
 /// Server that a bridge relays requests to.
 pub(crate) struct Backend {
@@ -31,7 +31,7 @@ pub(crate) struct Backend {
     pub(crate) options: Arc<Options>,
     pub(crate) stateless: Stateless,
     pub(crate) tools: Arc<KnownTools>,
-    live: Arc<Live>,
+    live: Arc<LiveRules>,
     is_removed: AtomicBool,
     /// Counts the upstreams that were replaced or removed.
     replaced: watch::Sender<u64>,
@@ -42,21 +42,21 @@ pub(crate) struct Backend {
 
 #[derive(Default)]
 struct State {
-    known: Option<Known>,
-    failed: Option<Failed>,
+    known: Option<ServerProfile>,
+    failed: Option<FailedAttempt>,
     /// Connections that may be open.
     connections: Vec<Weak<Connection>>,
 }
 
 /// Identity and capabilities of a server.
 #[derive(Clone)]
-pub(crate) struct Known {
+pub(crate) struct ServerProfile {
     pub(crate) info: SessionInfo,
     pub(crate) negotiation: CachedNegotiation,
 }
 
 /// Failed attempt to reach the server.
-struct Failed {
+struct FailedAttempt {
     error: PeerError,
     until: Instant,
     wait: Duration,
@@ -68,15 +68,15 @@ impl Backend {
         is_one_of_many: bool,
         upstream: Arc<dyn Upstream>,
         options: &Arc<Options>,
-        live: &Arc<Live>,
+        live: &Arc<LiveRules>,
     ) -> Self {
         let tools = Arc::new(KnownTools::default());
         Self {
+            stateless: Stateless::new(&name, options, live, &tools),
             name,
             is_one_of_many,
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
-            stateless: Stateless::new(options, live, &tools),
             tools,
             live: Arc::clone(live),
             is_removed: AtomicBool::new(false),
@@ -103,23 +103,23 @@ impl Backend {
     }
 
     /// Returns the identity and capabilities of the server, if it was reached before.
-    pub(crate) fn if_known(&self) -> Option<Known> {
+    pub(crate) fn cached_profile(&self) -> Option<ServerProfile> {
         self.lock().known.clone()
     }
 
     /// Returns the identity and capabilities of the server; connects to the server if it was never reached.
-    pub(crate) async fn known(&self) -> Result<Known, PeerError> {
-        if let Some(known) = self.if_known() {
+    pub(crate) async fn known(&self) -> Result<ServerProfile, PeerError> {
+        if let Some(known) = self.cached_profile() {
             return Ok(known);
         }
         let _probing = self.probing.lock().await;
-        if let Some(known) = self.if_known() {
+        if let Some(known) = self.cached_profile() {
             return Ok(known);
         }
         let nobody = ClientSide::new(None, &JsonObject::new());
         let connection = self.connect(&nobody, None).await?;
         self.tools.list(&connection).await;
-        self.if_known()
+        self.cached_profile()
             .ok_or_else(|| PeerError::internal("the server is not known"))
     }
 
@@ -130,7 +130,7 @@ impl Backend {
         receiver: Option<Arc<dyn Receiver>>,
     ) -> Result<Arc<Connection>, PeerError> {
         if self.is_removed() {
-            return Err(removed());
+            return Err(server_removed_error());
         }
         let prior = {
             let state = self.lock();
@@ -152,7 +152,7 @@ impl Backend {
                     connection.set_lost();
                     return Ok(connection);
                 }
-                state.known = Some(Known { info, negotiation });
+                state.known = Some(ServerProfile { info, negotiation });
                 state.failed = None;
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
                 state.connections.retain(is_open);
@@ -164,11 +164,11 @@ impl Backend {
                 if generation != *self.replaced.borrow() {
                     return Err(error);
                 }
-                let (shortest, longest) = TRIED_AGAIN;
+                let (shortest, longest) = RETRY_DELAYS;
                 let before = state.failed.take().map(|failed| failed.wait * 2);
                 let wait = before.unwrap_or(shortest).min(longest);
                 let until = Instant::now() + wait;
-                state.failed = Some(Failed {
+                state.failed = Some(FailedAttempt {
                     error: error.clone(),
                     until,
                     wait,
@@ -220,6 +220,11 @@ impl Backend {
         self.stateless.release_lost();
     }
 
+    /// Returns the number of replacements of the server.
+    pub(crate) fn generation(&self) -> u64 {
+        *self.replaced.borrow()
+    }
+
     /// Completes when the upstream of the server is replaced or removed.
     pub(crate) fn replaced(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut replaced = self.replaced.subscribe();
@@ -249,7 +254,7 @@ impl Backend {
     }
 
     /// Waits until the connection to the server may be retried.
-    pub(crate) async fn may_be_tried(&self) {
+    pub(crate) async fn wait_until_retry(&self) {
         let until = self.lock().failed.as_ref().map(|failed| failed.until);
         if let Some(until) = until {
             tokio::time::sleep_until(until).await;
@@ -257,7 +262,7 @@ impl Backend {
     }
 }
 
-fn removed() -> PeerError {
+fn server_removed_error() -> PeerError {
     PeerError::internal("the server was taken out of the configuration")
 }
 

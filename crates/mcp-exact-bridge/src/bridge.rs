@@ -19,7 +19,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::backend::{Backend, Backends, Known};
+use crate::backend::{Backend, Backends, ServerProfile};
 use crate::hooks::Hooks;
 use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
@@ -28,8 +28,8 @@ use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Kind, Names, Prefix, check_server_names};
 use crate::session::Session;
 use crate::stateless::Established;
-use crate::translate::{Way, newest};
-use crate::update::{Live, Rules, reach};
+use crate::translate::{Translation, newest};
+use crate::update::{LiveRules, Rules, reach};
 use crate::upstream::{EVERY_LIST, Upstream, identity};
 use crate::uris::KnownUris;
 
@@ -48,6 +48,10 @@ pub struct Options {
     /// True if each result lists in its `_meta`, as `mcp-exact/losses`, the losses of the conversions of the result and
     /// of its request.
     pub losses_in_meta: bool,
+    /// True if the response to a request over HTTP lists in its header `mcp-exact-losses` the ids of the losses of the
+    /// request and its result, in up to 1,024 bytes; see [`Bridge::http`]. A response that has become an event stream
+    /// lists the losses until then.
+    pub losses_in_header: bool,
     /// Function that is called for every loss, except accepted ones.
     pub on_loss: Option<LossHook>,
     /// Time limit for an answer of the server. A shorter timeout of the client ends the request earlier.
@@ -85,6 +89,7 @@ impl Default for Options {
             upstream_offer: Offer::default(),
             rules: Rules::default(),
             losses_in_meta: false,
+            losses_in_header: false,
             on_loss: None,
             request_timeout: RequestTimeout {
                 idle: Duration::from_secs(60 * 60),
@@ -122,15 +127,15 @@ pub enum BridgeError {
 /// In front of one server, the bridge has the name, capabilities and instructions of the server. In front of many
 /// servers, the bridge has the capabilities of all of them together. Clones of a bridge share all state.
 #[derive(Clone)]
-pub struct Bridge(pub(crate) Arc<Shared>);
+pub struct Bridge(pub(crate) Arc<SharedState>);
 
 /// State that all clones of a bridge share.
-pub(crate) struct Shared {
+pub(crate) struct SharedState {
     pub(crate) backends: Arc<Backends>,
     pub(crate) options: Arc<Options>,
     pub(crate) names: Arc<Names>,
     pub(crate) uris: KnownUris,
-    pub(crate) live: Arc<Live>,
+    pub(crate) live: Arc<LiveRules>,
     pub(crate) counters: Arc<Counters>,
     principals: Arc<Principals>,
     /// Lock that is held while servers are updated.
@@ -156,7 +161,7 @@ impl Bridge {
     /// [`BridgeError::Upstream`] if the server cannot be reached, or client and server support no common revision.
     pub async fn new(upstream: impl Upstream, options: Options) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
-        let live = Arc::new(Live::new(&options));
+        let live = Arc::new(LiveRules::new(&options));
         let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
         let known = backend.known().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
@@ -178,7 +183,7 @@ impl Bridge {
         options: Options,
     ) -> Result<Self, BridgeError> {
         let options = Arc::new(options);
-        let live = Arc::new(Live::new(&options));
+        let live = Arc::new(LiveRules::new(&options));
         let backends: Vec<Arc<Backend>> = upstreams
             .into_iter()
             .map(|(name, upstream)| Arc::new(Backend::new(name, true, upstream, &options, &live)))
@@ -196,7 +201,7 @@ impl Bridge {
     fn build(
         backends: Vec<Arc<Backend>>,
         options: Arc<Options>,
-        live: Arc<Live>,
+        live: Arc<LiveRules>,
         mut config: ServerConfig,
     ) -> Result<Self, BridgeError> {
         let servers = backends.iter().map(|backend| backend.name.clone());
@@ -215,7 +220,7 @@ impl Bridge {
         });
         let settings = config.build();
         let settings = settings.map_err(|error| BridgeError::Settings(error.to_string()))?;
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SharedState {
             backends,
             options,
             names,
@@ -234,7 +239,7 @@ impl Bridge {
     /// information is `None` for a server that was never reached.
     pub fn servers(&self) -> Vec<(String, Option<SessionInfo>)> {
         let backends = self.0.backends.all();
-        let known = |backend: &Arc<Backend>| backend.if_known().map(|known| known.info);
+        let known = |backend: &Arc<Backend>| backend.cached_profile().map(|known| known.info);
         let backends = backends.iter().filter(|backend| !backend.is_removed());
         backends
             .map(|backend| (backend.name.clone(), known(backend)))
@@ -286,9 +291,10 @@ impl Bridge {
     #[cfg(feature = "http-server")]
     pub fn http(
         &self,
-        options: mcp_exact_transport::http::server::HttpServerOptions,
+        mut options: mcp_exact_transport::http::server::HttpServerOptions,
     ) -> mcp_exact_transport::http::server::HttpService {
         let (settings, handler) = self.endpoint();
+        options.response_headers |= self.0.options.losses_in_header;
         mcp_exact_transport::http::server::HttpService::new(settings, handler, options)
     }
 }
@@ -318,7 +324,7 @@ pub struct Usage {
 fn config(
     options: &Options,
     server: &SessionInfo,
-    live: &Live,
+    live: &LiveRules,
 ) -> Result<ServerConfig, BridgeError> {
     let identity = server.info.as_ref().and_then(identity);
     let identity = identity.unwrap_or_else(|| options.identity.clone());
@@ -332,18 +338,18 @@ fn config(
 fn config_of_many(
     options: &Options,
     backends: &[Arc<Backend>],
-    live: &Live,
+    live: &LiveRules,
 ) -> Result<ServerConfig, BridgeError> {
     let mut config = config_with(options, options.identity.clone());
     let mut all = Vec::new();
     if options.servers_may_change {
-        all.extend(EVERYTHING.parse::<JsonObject>());
+        all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
     }
     let mut instructions = Vec::new();
     for backend in backends {
-        let Some(Known { info, .. }) = backend.if_known() else {
+        let Some(ServerProfile { info, .. }) = backend.cached_profile() else {
             // A server that was not reached yet may have any capability.
-            all.extend(EVERYTHING.parse::<JsonObject>());
+            all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
             continue;
         };
         all.push(capabilities(&info, live)?);
@@ -357,13 +363,13 @@ fn config_of_many(
 }
 
 /// All capabilities that a server can have.
-const EVERYTHING: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
+const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
 
 /// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
 /// revision. Capabilities that are left out, such as tasks, are reported as losses.
-fn capabilities(server: &SessionInfo, live: &Live) -> Result<JsonObject, BridgeError> {
-    let up = Way {
+fn capabilities(server: &SessionInfo, live: &LiveRules) -> Result<JsonObject, BridgeError> {
+    let up = Translation {
         from: server.revision,
         to: newest(),
         losses: live.losses(),
@@ -392,7 +398,7 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config
 }
 
-/// Parameters of the tools of many servers that are mirrored into headers.
+/// Tool parameters of many servers that clients mirror into headers.
 struct HeadersOfMany {
     names: Arc<Names>,
     backends: Arc<Backends>,
@@ -411,12 +417,12 @@ impl ToolHeaders for HeadersOfMany {
     }
 }
 
-impl Shared {
+impl SharedState {
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs a request, or a subscription, until it ends or the client cancels it.
+    /// Starts a task that relays a request or a subscription until it ends or the client cancels it.
     fn start(
         self: &Arc<Self>,
         handle: &ServerHandle,
@@ -449,7 +455,7 @@ impl Shared {
         });
     }
 
-    /// Applies the limits of its principal to a request.
+    /// Applies the limits of the request's principal.
     fn admit(&self, principal: Option<&Principal>) -> Result<Option<Admission>, PeerError> {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
@@ -488,8 +494,8 @@ impl Shared {
         sessions.get(server).cloned()
     }
 
-    /// Makes the sessions of a client whose handshake another process has seen: the transport resumes such a session from its
-    /// snapshot, and its first event is a request.
+    /// Creates the sessions of a client that has negotiated with another process. The transport resumes such a client
+    /// from a snapshot, so its first event is a request instead of a handshake.
     fn resume(&self, client: &ServerHandle, request: &IncomingRequest<RequestContext>) {
         if lifecycle(request.revision()) == Some(Lifecycle::Discover) {
             return;
@@ -531,11 +537,11 @@ impl Shared {
                     continue;
                 }
                 let mut filter = filter.clone();
-                // A resource whose server is not known may belong to any server.
+                // A resource that no server lists may belong to any server.
                 filter.uris.retain(|uri| {
-                    let of = self.uris.server_of(uri);
-                    of.is_none_or(|of| of == server)
-                        && self.may_use(server, principal.as_ref(), uri)
+                    let is_shown = |server| self.may_use(server, principal.as_ref(), uri);
+                    let of = self.uris.listed_by(uri, is_shown);
+                    of.is_none_or(|of| of == server) && is_shown(server)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let acknowledged = client.clone();
@@ -598,8 +604,8 @@ async fn listen_to(
         }
         // An unreachable server does not delay the changes of the other servers.
         established();
-        tokio::time::sleep(LISTENED_AGAIN).await;
-        backend.may_be_tried().await;
+        tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
+        backend.wait_until_retry().await;
         let client = client.clone();
         begin = Arc::new(move || {
             // Everything may have changed while the server was unreachable.
@@ -611,13 +617,13 @@ async fn listen_to(
 }
 
 /// Delay before a subscription to one of many servers is renewed.
-const LISTENED_AGAIN: Duration = Duration::from_millis(100);
+const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);
 
 fn lifecycle(revision: Revision) -> Option<Lifecycle> {
     mcp_exact_session::lifecycle(revision.as_str())
 }
 
-/// Answers a request of a client. When the answer is refused, the request is answered with the reason instead.
+/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error.
 fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) {
     let Err(error) = client.reply(key, reply) else {
         return;

@@ -1,11 +1,15 @@
-//! Hooks of the application around each request of a client, such as for policy, redaction and caching.
+//! Hooks of the application around each request of a client and on all other messages, for example for policies,
+//! redaction and caching.
 
 use std::fmt;
 use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mcp_exact_session::{JsonObject, PeerError, RawResult, Reply, Revision};
+use mcp_exact_session::{
+    Change, InputRequest, Json, JsonObject, LogMessage, PeerError, Principal, Progress, RawResult,
+    Reply, Revision,
+};
 
 /// Future of a hook.
 pub type HookFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,8 +61,58 @@ pub enum Decision {
     Refuse(PeerError),
 }
 
-/// Hook of the application around each request of a client to a server. A list request to many servers is one request
-/// to each of them.
+/// Direction and kind of a [`Message`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum MessageKind {
+    /// Question of the server to the client: a request (for elicitation, sampling or roots), or an input request in a
+    /// result of type `input_required`.
+    Question,
+    /// Result by which the client answers a question.
+    Answer,
+    /// Notification of the server: progress, a log message, a change, or another one.
+    ServerNotification,
+    /// Notification of the client.
+    ClientNotification,
+}
+
+/// Message between a client and a server that is neither a request of the client nor its result.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Message {
+    /// Direction and kind.
+    pub kind: MessageKind,
+    /// Name of the server in the configuration; empty if there is only one server.
+    pub server: String,
+    /// Principal of the client, if it is authenticated.
+    pub principal: Option<String>,
+    /// `Implementation` with name and version of the client; `None` for changes, which all subscriptions of a principal
+    /// receive.
+    pub client: Option<JsonObject>,
+    /// Revision of `params`.
+    pub revision: Revision,
+    /// Method of the question or notification. If neither client nor server has sessions, the method of an answer is
+    /// inferred from the form of its result.
+    pub method: String,
+    /// Params of the question or notification, or the result of an answer. A member `_meta` may be missing.
+    pub params: Option<JsonObject>,
+}
+
+/// Decision of a hook about a [`Message`].
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum MessageDecision {
+    /// Relays the message.
+    Relay,
+    /// Relays the message with other params, or another result, in the same revision.
+    RelayWith(JsonObject),
+    /// Does not relay the message. A notification is dropped. If client and server have sessions, the sender of a
+    /// question or answer receives the error; otherwise the request of the client ends with the error.
+    Refuse(PeerError),
+}
+
+/// Hook of the application around each request of a client to a server, and on all other messages. A list request to
+/// several servers counts as one request to each of them.
 ///
 /// Hooks are called in order before the request and in reverse order after the answer, so that the first hook sees the
 /// same messages as the client. An answer of a hook is passed to the hooks before it.
@@ -97,6 +151,14 @@ pub trait Hook: Send + Sync + 'static {
         let _ = call;
         Box::pin(ready(reply))
     }
+
+    /// Decides about a question of the server, the answer of the client, or a notification. This method is called between
+    /// other messages of the connection and must not block. Messages of servers are passed to the hooks in reverse order.
+    /// Changes that the bridge announces on its own, such as after an update, and errors of clients are not passed.
+    fn message(&self, message: &Message) -> MessageDecision {
+        let _ = message;
+        MessageDecision::Relay
+    }
 }
 
 /// Ordered list of hooks.
@@ -114,6 +176,27 @@ impl Hooks {
     /// Returns true if there is no hook.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Passes a message to all hooks.
+    fn pass(&self, message: &mut Message) -> Result<(), PeerError> {
+        let is_of_server = matches!(
+            message.kind,
+            MessageKind::Question | MessageKind::ServerNotification
+        );
+        for at in 0..self.0.len() {
+            let at = if is_of_server {
+                self.0.len() - 1 - at
+            } else {
+                at
+            };
+            match self.0[at].message(message) {
+                MessageDecision::Relay => {}
+                MessageDecision::RelayWith(params) => message.params = Some(params),
+                MessageDecision::Refuse(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 
     /// Runs a request through all hooks; `relay` sends it with the given params.
@@ -147,6 +230,170 @@ impl Hooks {
             reply = hook.after(&call, reply).await;
         }
         reply
+    }
+}
+
+/// Hooks on the messages between one client and one server.
+#[derive(Clone)]
+pub(crate) struct MessageHooks(Option<Arc<(Hooks, Message)>>);
+
+impl MessageHooks {
+    /// Creates the hooks; `describe` returns the fields that all messages have in common.
+    pub(crate) fn new(hooks: &Hooks, describe: impl FnOnce() -> Message) -> Self {
+        let has_hooks = !hooks.is_empty();
+        Self(has_hooks.then(|| Arc::new((hooks.clone(), describe()))))
+    }
+
+    /// Describes messages between a client and a server.
+    pub(crate) fn describe(
+        server: &str,
+        principal: Option<&Principal>,
+        client: Option<&JsonObject>,
+        revision: Revision,
+    ) -> Message {
+        Message {
+            kind: MessageKind::Question,
+            server: server.to_owned(),
+            principal: principal.map(|Principal(name)| name.clone()),
+            client: client.cloned(),
+            revision,
+            method: String::new(),
+            params: None,
+        }
+    }
+
+    /// Returns true if there is no hook.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Passes a message to the hooks; returns its params or result, or the error if a hook refuses the message.
+    pub(crate) fn pass(
+        &self,
+        kind: MessageKind,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<Option<JsonObject>, PeerError> {
+        let Some(of_client) = &self.0 else {
+            return Ok(params);
+        };
+        let (hooks, message) = &**of_client;
+        let mut message = Message {
+            kind,
+            method: method.to_owned(),
+            params,
+            ..message.clone()
+        };
+        hooks.pass(&mut message)?;
+        Ok(message.params)
+    }
+
+    /// Passes a question of the server.
+    pub(crate) fn question(&self, ask: InputRequest) -> Result<InputRequest, PeerError> {
+        let params = self.pass(MessageKind::Question, &ask.method, ask.params)?;
+        Ok(InputRequest::new(ask.method, params))
+    }
+
+    /// Passes the answer of a client.
+    pub(crate) fn answer(
+        &self,
+        method: &str,
+        answer: &JsonObject,
+    ) -> Result<JsonObject, PeerError> {
+        let answer = self.pass(MessageKind::Answer, method, Some(answer.clone()))?;
+        Ok(answer.unwrap_or_default())
+    }
+
+    /// Passes a notification of the server; `None` if it is dropped.
+    fn notification(&self, method: &str, params: JsonObject) -> Option<JsonObject> {
+        let passed = self.pass(MessageKind::ServerNotification, method, Some(params));
+        let passed = passed.inspect_err(|error| {
+            tracing::debug!(
+                error = error.message(),
+                method,
+                "a hook dropped a notification"
+            );
+        });
+        passed.ok().map(Option::unwrap_or_default)
+    }
+
+    /// Passes a change; `None` if it is dropped.
+    pub(crate) fn change(&self, change: Change) -> Option<Change> {
+        if self.is_empty() {
+            return Some(change);
+        }
+        let (method, params) = match &change {
+            Change::Tools => ("notifications/tools/list_changed", None),
+            Change::Prompts => ("notifications/prompts/list_changed", None),
+            Change::Resources => ("notifications/resources/list_changed", None),
+            Change::Resource(uri) => ("notifications/resources/updated", Some(uri)),
+            _ => return Some(change),
+        };
+        let params = params.map(|uri| ("uri", Json::string(uri)));
+        let passed = self.notification(method, params.into_iter().collect())?;
+        match change {
+            Change::Resource(_) => {
+                let uri = passed.view().find("uri")?.as_str()?.into_owned();
+                Some(Change::Resource(uri))
+            }
+            list => Some(list),
+        }
+    }
+
+    /// Passes a log message; `None` if it is dropped.
+    pub(crate) fn log(&self, message: LogMessage) -> Option<LogMessage> {
+        if self.is_empty() {
+            return Some(message);
+        }
+        let mut params = JsonObject::from_iter([("level", Json::string(message.level.name()))]);
+        if let Some(logger) = &message.logger {
+            params.insert("logger", Json::string(logger));
+        }
+        params.insert("data", message.data);
+        let passed = self.notification("notifications/message", params)?;
+        let [level, logger, data] = passed.view().find_each(["level", "logger", "data"]);
+        Some(LogMessage {
+            level: level?.as_str()?.parse().ok()?,
+            logger: logger.and_then(|logger| Some(logger.as_str()?.into_owned())),
+            data: data?.to_json(),
+        })
+    }
+
+    /// Passes progress; `None` if it is dropped.
+    pub(crate) fn progress(&self, progress: &Progress) -> Option<Progress> {
+        if self.is_empty() {
+            return Some(progress.clone());
+        }
+        let mut params = JsonObject::from_iter([("progress", number(progress.done)?)]);
+        if let Some(total) = progress.total {
+            params.insert("total", number(total)?);
+        }
+        if let Some(message) = &progress.message {
+            params.insert("message", Json::string(message));
+        }
+        let passed = self.notification("notifications/progress", params)?;
+        let [done, total, message] = passed.view().find_each(["progress", "total", "message"]);
+        let mut progress = Progress::new(done?.text().parse().ok()?);
+        progress.total = total.and_then(|total| total.text().parse().ok());
+        progress.message = message.and_then(|message| Some(message.as_str()?.into_owned()));
+        Some(progress)
+    }
+}
+
+/// Returns a number as JSON; `None` if it is not finite.
+fn number(number: f64) -> Option<Json> {
+    number.to_string().parse().ok()
+}
+
+/// Returns the method of the question that an answer belongs to (2026-07-28, `basic/patterns/mrtr`), inferred from its
+/// members because the answer does not contain the method.
+pub(crate) fn method_of_answer(answer: &JsonObject) -> &'static str {
+    let members = answer.view().find_each(["action", "model", "roots"]);
+    match members.map(|member| member.is_some()) {
+        [true, ..] => "elicitation/create",
+        [_, true, _] => "sampling/createMessage",
+        [.., true] => "roots/list",
+        _ => "",
     }
 }
 

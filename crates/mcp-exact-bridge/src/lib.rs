@@ -21,31 +21,33 @@
 //!
 //! | Client | Server | How |
 //! |---|---|---|
-//! | with a session | with sessions | each client has a connection of its own; questions of the server go to the client as they come |
-//! | with a session | without | results of type `input_required` become questions to the client, and its answers a repeated request; one `subscriptions/listen` stands for its subscriptions |
-//! | without a session | with sessions | a question ends the call with a result of type `input_required`; the call waits until the client repeats it with the answer |
-//! | without a session | without | results of type `input_required` pass, and the server's `requestState` with them |
+//! | with a session | with sessions | each client has a separate connection; requests of the server are relayed to the client |
+//! | with a session | without | results of type `input_required` become requests to the client, and its answers a retry; one `subscriptions/listen` covers all its subscriptions |
+//! | without a session | with sessions | a request of the server ends the call with a result of type `input_required`; the upstream call waits until the client retries with the answer |
+//! | without a session | without | results of type `input_required` are relayed with the server's `requestState` |
 //!
 //! # Many servers
 //!
-//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Tools and prompts are named after their
-//! server, as in `files__read`, or as [`Prefix`] says. Resources keep their URIs: a request about a URI goes to the server
-//! that has listed the URI or a template with a matching prefix first, and then to the others, until one knows the URI. Lists have one
-//! page, whose cache lifetime is the shortest one of the servers; `_meta` of the servers' own lists is omitted. While a
-//! server cannot be reached, its tools, prompts and resources are not listed and calls of them fail; the other servers
-//! remain available, and the bridge retries the connection periodically.
+//! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Names of tools and prompts start with
+//! the name of their server, as in `files__read`; [`Prefix`] changes this. Resources keep their URIs: a request about a
+//! URI goes to the server that has listed the URI or a template with a matching prefix first, and then to the others,
+//! until one knows the URI. Lists have one page, whose cache lifetime is the shortest one of the servers; `_meta` of
+//! the servers' own lists is omitted. While a server cannot be reached, its tools, prompts and resources are not listed
+//! and calls of them fail; the other servers remain available, and the bridge retries the connection periodically.
 //!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!
 //! # Losses
 //!
 //! Each loss of a conversion is a tracing event, is counted ([`Bridge::metrics`]), and is passed to
-//! [`Options::on_loss`]; [`Options::losses_in_meta`] lists losses in the result. [`LossRule`]s report, reject or accept
+//! [`Options::on_loss`]; [`Options::losses_in_meta`] lists losses in the result, and [`Options::losses_in_header`] lists
+//! their ids in the HTTP response. [`LossRule`]s report, reject or accept
 //! losses by their ids.
 //!
 //! # Around each request
 //!
-//! [`Hook`]s decide about a request and its answer: policy, redaction, caching. A [`CallObserver`] receives a report of
+//! [`Hook`]s decide about a request and its answer, and about all other messages: questions of servers, answers of clients,
+//! and notifications in both directions. They are for policy, redaction and caching. A [`CallObserver`] receives a report of
 //! each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each principal.
 //! [`Bridge::update`] changes rules and servers while clients keep their sessions.
 //!
@@ -55,11 +57,12 @@
 //! requests of the same principal, name and capabilities. A call that waits for an answer can be continued only once,
 //! only by a retry with the same principal, method and params, and only with its unguessable `requestState`. The
 //! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
-//! tell principals apart; see [`Options::seal`].
-//! If a call ends before the server has answered it, its connection is closed, so that later messages of the server
-//! reach no other call. An authenticated principal holds at most half of the shared connections; subscriptions and waiting
-//! calls of clients without a principal together hold at most half of them, too. Tasks are not relayed, since a server cannot
-//! tell whose task it is.
+//! tell principals apart; see [`Options::seal`]. If a call ends before the server has answered it, its connection is
+//! closed, so that later messages of the server reach no other call. Subscriptions of clients without sessions share one
+//! subscription at the server if they belong to the same principal and name the same resources. An authenticated
+//! principal holds at most half of the shared connections; subscriptions and waiting calls of clients without a
+//! principal together hold at most half of them, too. Tasks are not relayed, since a server cannot tell which client of
+//! the bridge owns a task.
 //!
 //! # Limits
 //!
@@ -91,7 +94,7 @@ mod uris;
 
 pub use access::AccessRule;
 pub use bridge::{Bridge, BridgeError, Options, Usage};
-pub use hooks::{Call, Decision, Hook, HookFuture, Hooks};
+pub use hooks::{Call, Decision, Hook, HookFuture, Hooks, Message, MessageDecision, MessageKind};
 pub use limits::PrincipalLimits;
 pub use losses::{LossHook, LossReport, LossRule};
 pub use mcp_exact_session::{LossPolicy, Offer, Seal};

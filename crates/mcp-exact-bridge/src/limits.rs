@@ -8,10 +8,10 @@ use mcp_exact_session::{JsonObject, PeerError};
 use tokio::time::Instant;
 
 /// Number of principals above which idle ones are removed.
-const MANY: usize = 10_000;
+const CLEANUP_THRESHOLD: usize = 10_000;
 
 /// JSON-RPC error code of a request that exceeds a limit, from the range for implementation-defined errors.
-const TOO_MANY: i64 = -32000;
+const LIMIT_EXCEEDED: i64 = -32000;
 
 /// Limits of each principal. All clients without a principal share one set of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -54,7 +54,7 @@ fn burst(limits: &PrincipalLimits) -> f64 {
     f64::from(limits.burst.max(1))
 }
 
-/// Permit of one request to run: it counts towards the concurrent requests of its principal until it is dropped.
+/// Permit for one request, which counts towards the concurrent requests of its principal until dropped.
 #[derive(Debug)]
 pub(crate) struct Admission {
     principals: Arc<Principals>,
@@ -74,7 +74,7 @@ impl Principals {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request, or says why it is refused.
+    /// Counts a request; returns an error if the request exceeds a limit.
     pub(crate) fn admit(
         self: &Arc<Self>,
         limits: &PrincipalLimits,
@@ -83,7 +83,7 @@ impl Principals {
     ) -> Result<Admission, PeerError> {
         let principal = principal.map(str::to_owned);
         let mut all = self.lock();
-        if all.len() >= MANY {
+        if all.len() >= CLEANUP_THRESHOLD {
             all.retain(|_, used| {
                 used.refill(limits, now);
                 used.running > 0 || used.tokens < burst(limits)
@@ -101,7 +101,7 @@ impl Principals {
             let words = format!(
                 "this principal has {most} requests in progress, as many as it may have; repeat the request when one has ended"
             );
-            return Err(PeerError::new(TOO_MANY, words));
+            return Err(PeerError::new(LIMIT_EXCEEDED, words));
         }
         if let Some(rate) = limits.per_second {
             if used.tokens < 1.0 {
@@ -112,7 +112,7 @@ impl Principals {
                     "this principal may send {rate} requests per second; repeat the request after {wait} milliseconds"
                 );
                 let data = JsonObject::from_iter([("retryAfterMs", wait)]);
-                return Err(PeerError::new(TOO_MANY, words).with_data(data));
+                return Err(PeerError::new(LIMIT_EXCEEDED, words).with_data(data));
             }
             used.tokens -= 1.0;
         }
@@ -142,7 +142,7 @@ mod tests {
             assert!(admit(Some("red"), 0).is_ok());
         }
         let refused = admit(Some("red"), 0).expect_err("a fourth one at once");
-        assert_eq!(refused.code(), Some(TOO_MANY));
+        assert_eq!(refused.code(), Some(LIMIT_EXCEEDED));
         let data = refused.data().map(|data| data.text().to_owned());
         assert_eq!(data.as_deref(), Some(r#"{"retryAfterMs":500}"#));
         assert!(admit(Some("blue"), 0).is_ok());
@@ -177,7 +177,7 @@ mod tests {
         let begin = Instant::now();
         let later = begin + Duration::from_secs(10);
         let held = principals.admit(&limits, Some("held"), begin);
-        for number in 0..MANY {
+        for number in 0..CLEANUP_THRESHOLD {
             let _ = principals.admit(&limits, Some(&number.to_string()), begin);
         }
         let _ = principals.admit(&limits, Some("next"), later);

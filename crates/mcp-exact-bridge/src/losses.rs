@@ -6,21 +6,30 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcp_exact_convert::Loss;
 use mcp_exact_session::{Json, JsonObject, LossPolicy, RawResult, Revision};
+use mcp_exact_transport::RequestContext;
 
 use crate::access::matches;
 
 /// Member of a result's `_meta` that lists the losses of the request and its result.
 pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
 
+/// Header of an HTTP response that lists the ids of the losses of a request and its result.
+#[cfg(feature = "http-server")]
+const LOSSES_HEADER: &str = "mcp-exact-losses";
+
+/// Maximum length of the header, in bytes.
+#[cfg(any(test, feature = "http-server"))]
+const MAX_HEADER_BYTES: usize = 1024;
+
 /// Maximum number of losses that a result lists.
-const MOST_LISTED: usize = 100;
+const MAX_LISTED_LOSSES: usize = 100;
 
 /// Maximum number of kinds of losses that are counted separately, because clients and servers choose the names of some
 /// members.
-const MOST_COUNTED: usize = 1000;
+const MAX_COUNTED_KINDS: usize = 1000;
 
-/// Counts all kinds of losses above [`MOST_COUNTED`].
-const OTHER: &str = "other";
+/// Counts all kinds of losses above [`MAX_COUNTED_KINDS`].
+const OTHER_KINDS: &str = "other";
 
 /// Policy for some losses.
 ///
@@ -103,10 +112,10 @@ impl LossCounters {
     fn count(&self, id: &str) {
         let mut counted = self.lock();
         let is_known = counted.contains_key(id);
-        let id = if is_known || counted.len() < MOST_COUNTED {
+        let id = if is_known || counted.len() < MAX_COUNTED_KINDS {
             id
         } else {
-            OTHER
+            OTHER_KINDS
         };
         *counted.entry(id.to_owned()).or_default() += 1;
     }
@@ -117,16 +126,18 @@ impl LossCounters {
     }
 }
 
-/// Settings of what becomes of losses.
+/// Settings for the handling of losses.
 #[derive(Debug, Default)]
 pub(crate) struct LossSettings {
     pub(crate) policy: LossPolicy,
     pub(crate) rules: Vec<LossRule>,
     pub(crate) hook: Option<LossHook>,
-    /// Where losses are counted; `None` for values that no message carries.
+    /// Counters of losses; `None` for values that are not part of a message.
     pub(crate) counters: Option<Arc<LossCounters>>,
     /// True if results list their losses in `_meta`.
     pub(crate) in_meta: bool,
+    /// True if responses over HTTP list the ids of losses in a header.
+    pub(crate) in_header: bool,
 }
 
 impl LossSettings {
@@ -137,12 +148,14 @@ impl LossSettings {
     }
 }
 
-/// Handling of losses of the messages of one request, or of messages that belong to none.
+/// Handling of losses in the messages of one request, or in messages outside of requests.
 #[derive(Debug, Clone)]
 pub(crate) struct Losses {
     settings: Arc<LossSettings>,
-    /// Losses for the result's `_meta`, in both directions.
+    /// Losses to list in the result's `_meta`, from the request and its result.
     listed: Option<Arc<Mutex<Vec<Json>>>>,
+    /// Request over HTTP whose response lists the ids of the losses.
+    request: Option<RequestContext>,
 }
 
 impl Losses {
@@ -150,10 +163,11 @@ impl Losses {
         Self {
             settings,
             listed: None,
+            request: None,
         }
     }
 
-    /// Ignores losses in values that the bridge itself reads, and that no message carries.
+    /// Creates a handling that ignores losses, for values that only the bridge reads.
     pub(crate) fn ignored() -> Self {
         Self::new(Arc::new(LossSettings {
             policy: LossPolicy::Accept,
@@ -161,11 +175,20 @@ impl Losses {
         }))
     }
 
-    /// Returns the same handling for one request, whose result lists its losses if the settings want that.
-    pub(crate) fn of_request(&self) -> Self {
+    /// Returns the same handling for one request, whose result and response list its losses if the settings require it.
+    pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
         Self {
             settings: Arc::clone(&self.settings),
             listed: self.settings.in_meta.then(Arc::default),
+            request: self.settings.in_header.then(|| request.clone()),
+        }
+    }
+
+    /// Returns the handling for a retry of the request, whose response lists the following losses.
+    pub(crate) fn of_retry(&self, request: &RequestContext) -> Self {
+        Self {
+            request: self.settings.in_header.then(|| request.clone()),
+            ..self.clone()
         }
     }
 
@@ -221,16 +244,19 @@ impl Losses {
             if let Some(LossHook(hook)) = &settings.hook {
                 hook(&report);
             }
+            if let Some(request) = &self.request {
+                list_in_header(request, &id);
+            }
             if let Some(listed) = &self.listed {
                 let mut listed = lock(listed);
-                if listed.len() < MOST_LISTED {
+                if listed.len() < MAX_LISTED_LOSSES {
                     listed.push(entry(&report, is_result));
                 }
             }
         }
     }
 
-    /// Adds the losses of a request to its result, which passes unchanged if there are none.
+    /// Adds the losses of a request to its result; without losses, the result is unchanged.
     pub(crate) fn list_in_result(&self, result: RawResult) -> RawResult {
         match &self.listed {
             Some(listed) if !lock(listed).is_empty() => self.list_in(result.into_object()).into(),
@@ -238,7 +264,7 @@ impl Losses {
         }
     }
 
-    /// Adds the losses of a request and its result to the `_meta` of the result, if the settings want that and there are any.
+    /// Adds the losses of a request and its result to the `_meta` of the result, if the settings require it.
     pub(crate) fn list_in(&self, result: JsonObject) -> JsonObject {
         let Some(listed) = &self.listed else {
             return result;
@@ -248,11 +274,48 @@ impl Losses {
     }
 }
 
+/// Adds the id of a loss to the header of the response to a request, if the request came over HTTP.
+#[cfg(feature = "http-server")]
+fn list_in_header(request: &RequestContext, id: &str) {
+    request.update_response_header(LOSSES_HEADER, |listed| with_id(listed, id));
+}
+
+/// Does nothing, because no request comes over HTTP without the feature.
+#[cfg(not(feature = "http-server"))]
+fn list_in_header(_: &RequestContext, _: &str) {}
+
+/// Adds an id to a list of ids, which is limited to [`MAX_HEADER_BYTES`]: `other` replaces all further ids. Characters
+/// that a header cannot contain are percent-encoded.
+#[cfg(any(test, feature = "http-server"))]
+fn with_id(listed: &str, id: &str) -> String {
+    use std::fmt::Write as _;
+
+    let mut encoded = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_graphic() && !matches!(byte, b',' | b'%') {
+            encoded.push(char::from(byte));
+        } else {
+            let _ = write!(encoded, "%{byte:02X}");
+        }
+    }
+    let ids = || listed.split(", ");
+    let has_room =
+        listed.len() + encoded.len() + 2 * ", ".len() + OTHER_KINDS.len() <= MAX_HEADER_BYTES;
+    let more = if has_room { &*encoded } else { OTHER_KINDS };
+    if ids().any(|known| known == more || known == OTHER_KINDS) {
+        listed.to_owned()
+    } else if listed.is_empty() {
+        more.to_owned()
+    } else {
+        format!("{listed}, {more}")
+    }
+}
+
 fn lock(listed: &Mutex<Vec<Json>>) -> MutexGuard<'_, Vec<Json>> {
     listed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Adds losses to the `_meta` of a result, unless there are none.
+/// Adds losses to the `_meta` of a result; without losses, the result is unchanged.
 pub(crate) fn with_losses(mut result: JsonObject, losses: &[Json]) -> JsonObject {
     if losses.is_empty() {
         return result;
@@ -322,6 +385,20 @@ mod tests {
     );
 
     #[test]
+    fn headers_are_bounded() {
+        let mut listed = with_id("", "tools/list:dropped:/tools/*/ü,%");
+        assert_eq!(listed, "tools/list:dropped:/tools/*/%C3%BC%2C%25");
+        assert_eq!(with_id(&listed, "tools/list:dropped:/tools/*/ü,%"), listed);
+        for number in 0..1000 {
+            listed = with_id(&listed, &format!("tools/list:dropped:/{number}"));
+            assert!(listed.len() <= MAX_HEADER_BYTES);
+        }
+        assert!(listed.ends_with(", other"), "{listed}");
+        let long = with_id("", &"x".repeat(MAX_HEADER_BYTES));
+        assert_eq!(long, OTHER_KINDS);
+    }
+
+    #[test]
     fn the_last_matching_rule_decides() {
         let rules = vec![
             LossRule::new(["tools/*"], LossPolicy::Refuse),
@@ -338,7 +415,7 @@ mod tests {
     fn accepted_losses_are_counted_and_not_listed() {
         let rules = vec![LossRule::new(["*/icons"], LossPolicy::Accept)];
         let settings = Arc::new(settings(rules));
-        let losses = Losses::new(Arc::clone(&settings)).of_request();
+        let losses = Losses::new(Arc::clone(&settings)).of_request(&RequestContext::default());
         let both = [
             loss("/tools/0/icons"),
             loss("/tools/1/icons"),
@@ -369,11 +446,11 @@ mod tests {
     #[test]
     fn kinds_of_losses_are_bounded() {
         let counters = LossCounters::default();
-        for number in 0..MOST_COUNTED + 10 {
+        for number in 0..MAX_COUNTED_KINDS + 10 {
             counters.count(&format!("tools/call:dropped:/arguments/name-{number}"));
         }
         let counted = counters.counted();
-        assert_eq!(counted.len(), MOST_COUNTED + 1);
-        assert_eq!(counted[OTHER], 10);
+        assert_eq!(counted.len(), MAX_COUNTED_KINDS + 1);
+        assert_eq!(counted[OTHER_KINDS], 10);
     }
 }

@@ -17,17 +17,17 @@ use tokio::time::timeout;
 
 use crate::access::matches;
 use crate::backend::Backend;
-use crate::bridge::Shared;
+use crate::bridge::SharedState;
 use crate::hooks::Call;
 use crate::losses::{self, Losses};
 use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::relay;
-use crate::translate::Way;
-use crate::update::ANSWERED_WITHIN;
+use crate::translate::Translation;
+use crate::update::SERVER_ANSWER_TIMEOUT;
 
-/// Maximum number of pages that are read of a server's list.
-const MOST_PAGES: usize = 1000;
+/// Maximum number of pages that are read from a server's list.
+const MAX_PAGES: usize = 1000;
 
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +94,7 @@ enum Target {
     First,
 }
 
-impl Shared {
+impl SharedState {
     /// Relays a request, and returns the answer for the client.
     pub(crate) async fn relay(
         self: &Arc<Self>,
@@ -119,8 +119,9 @@ impl Shared {
         }
     }
 
-    /// Returns true if the revision of the client defines the request, or a rule allows the method. What other requests name, and
-    /// to whom that belongs, only their server knows: they pass by default if there is one server, no rule and no principal.
+    /// Returns true if the revision of the client defines the request, or a rule allows the method. Access rules cannot
+    /// be applied to the items that other requests name, so by default such requests are relayed only in front of a
+    /// single server without rules, and only for clients without a principal.
     fn may_relay(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let method = request.method();
         let is_alone = || request.context().principal.is_none() && self.passes_everything();
@@ -257,7 +258,28 @@ impl Shared {
         })
     }
 
-    /// Relays a request to one server after the other, until one knows the named item; the server that has listed it is the first.
+    /// Returns the server whose input requests a retry answers; `None` if the `requestState` of the retry does not name
+    /// one.
+    fn asked_by(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<usize> {
+        request.state.as_ref()?;
+        let backends = self.backends.all();
+        let mut servers = backends.iter().enumerate();
+        let found =
+            servers.find(
+                |(server, backend)| match self.session(client, request, *server) {
+                    Some(session) => session.has_asked(request),
+                    None => backend.stateless.has_asked(backend, request),
+                },
+            );
+        found.map(|(server, _)| server)
+    }
+
+    /// Relays a request to one server after the other, until one knows the named item. The first one is the server that has asked
+    /// what a retry answers, or else the server that is known to have the item.
     async fn relay_to_first(
         self: &Arc<Self>,
         client: &ServerHandle,
@@ -269,28 +291,35 @@ impl Shared {
             .param("ref")
             .and_then(|reference| relay::uri(Some(&reference.object()?.to_object())));
         let uri = relay::uri(request.params()).or(reference);
-        let known = uri.as_deref().and_then(|uri| self.uris.server_of(uri));
+        let reader = principal.map(|Principal(name)| name.as_str());
+        let known = uri.as_deref().and_then(|uri| {
+            let answered = || self.uris.answered_by(reader, uri);
+            let asked = is_retry(request).then(answered).flatten();
+            asked.or_else(|| self.uris.server_of(reader, uri))
+        });
+        let first = self.asked_by(client, request).or(known);
         let mut last = None;
         let backends = self.backends.all();
         let mut servers: Vec<_> = backends.iter().enumerate().collect();
-        servers.sort_by_key(|(server, _)| Some(*server) != known);
+        servers.sort_by_key(|(server, _)| Some(*server) != first);
         for (server, backend) in servers {
             let name = uri.as_deref().unwrap_or_else(|| request.method());
             if !self.may_use(server, principal, name) {
                 continue;
             }
+            // Answers of the user are for the server that has asked.
+            let is_last = is_retry(request) && first == Some(server);
             match self.relay_to(server, client, request.clone()).await {
-                // Answers of the user are for the server that has asked.
-                Err(error)
-                    if is_unknown(&error) && !(is_retry(request) && known == Some(server)) =>
-                {
+                Err(error) if is_unknown(&error) && !is_last => {
                     last.get_or_insert(error);
                 }
                 // An unreachable server may have the item, but its error is returned only after the others were tried.
-                Err(error) if backend.is_down() => last = Some(error),
+                Err(error) if backend.is_down() && !is_last => last = Some(error),
                 answered => {
-                    if let (Some(uri), Ok(_)) = (&uri, &answered) {
-                        self.uris.note_answer(server, uri);
+                    if let ("resources/read", Some(uri), Ok(_)) =
+                        (request.method(), &uri, &answered)
+                    {
+                        self.uris.note_answer(server, reader, uri);
                     }
                     return answered;
                 }
@@ -348,13 +377,13 @@ impl Shared {
     }
 
     /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`).
-    fn lifetime(&self, listed: &[Listed]) -> Option<Lifetime> {
+    fn lifetime(&self, listed: &[ServerList]) -> Option<Lifetime> {
         let mut strictest = Lifetime {
             milliseconds: u64::MAX,
             // A list that depends on the principal must not be shared between principals.
             is_public: self.live.rules().access.is_empty(),
         };
-        for Listed { first, .. } in listed {
+        for ServerList { first, .. } in listed {
             let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
             let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
             strictest.milliseconds = strictest.milliseconds.min(milliseconds);
@@ -370,7 +399,7 @@ impl Shared {
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
-    ) -> (Vec<Listed>, bool) {
+    ) -> (Vec<ServerList>, bool) {
         let mut is_complete = true;
         let mut reading = JoinSet::new();
         let backends = self.backends.all();
@@ -381,12 +410,12 @@ impl Shared {
             let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
             reading.spawn(async move {
                 let reading = shared.entries(server, list, &client, &request);
-                let read = timeout(ANSWERED_WITHIN, reading).await;
+                let read = timeout(SERVER_ANSWER_TIMEOUT, reading).await;
                 let late = |_| Err(PeerError::internal("the server gave no answer in time"));
                 (server, read.unwrap_or_else(late))
             });
         }
-        let mut all: Vec<Option<Listed>> = backends.iter().map(|_| None).collect();
+        let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
         while let Some(read) = reading.join_next().await {
             match read {
                 Ok((server, Ok(listed))) => all[server] = listed,
@@ -402,7 +431,7 @@ impl Shared {
                 Err(error) => tracing::error!(%error, "a list was not read"),
             }
         }
-        let mut listed: Vec<Listed> = all.into_iter().flatten().collect();
+        let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
         // Names are assigned in the order of the servers, not of their answers.
         for listed in &mut listed {
             self.rename(list, listed, request.context().principal.as_ref());
@@ -417,7 +446,7 @@ impl Shared {
         list: List,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
-    ) -> Result<Option<Listed>, PeerError> {
+    ) -> Result<Option<ServerList>, PeerError> {
         let known = self.backends.get(server).known().await?;
         if known
             .info
@@ -428,10 +457,10 @@ impl Shared {
         {
             return Ok(None);
         }
-        let mut listed: Option<Listed> = None;
+        let mut listed: Option<ServerList> = None;
         let mut cursor: Option<Json> = None;
         let params = list_params(request);
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let mut params = params.clone();
             if let Some(cursor) = cursor.take() {
                 params.insert("cursor", cursor);
@@ -462,7 +491,7 @@ impl Shared {
                     listed.losses.extend(losses);
                 }
                 None => {
-                    listed = Some(Listed {
+                    listed = Some(ServerList {
                         server,
                         first: page,
                         entries,
@@ -478,7 +507,7 @@ impl Shared {
     }
 
     /// Removes the entries that the principal may not use, and renames the others for clients.
-    fn rename(&self, list: List, listed: &mut Listed, principal: Option<&Principal>) {
+    fn rename(&self, list: List, listed: &mut ServerList, principal: Option<&Principal>) {
         let server = listed.server;
         let mut uris = Vec::new();
         listed.entries.retain_mut(|entry| {
@@ -486,13 +515,15 @@ impl Shared {
             let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
                 return false;
             };
-            if !self.may_use(server, principal, &key) {
+            let is_shown = self.may_use(server, principal, &key);
+            let Entries::Named(kind) = list.entries else {
+                // What the server has does not depend on who looks at it.
+                uris.push(key);
+                return is_shown;
+            };
+            if !is_shown {
                 return false;
             }
-            let Entries::Named(kind) = list.entries else {
-                uris.push(key);
-                return true;
-            };
             let Some(name) = self.names.give(kind, server, &key) else {
                 return false;
             };
@@ -529,12 +560,12 @@ struct Lifetime {
 }
 
 /// List of one server.
-struct Listed {
+struct ServerList {
     server: usize,
     /// First page of the list, which has the cache hints.
     first: JsonObject,
     entries: Vec<JsonObject>,
-    /// What the conversions of all pages have lost.
+    /// Losses in the conversions of all pages.
     losses: Vec<Json>,
 }
 
@@ -557,7 +588,7 @@ fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
 /// Returns a result of the list without entries, in the revision of the client.
 fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
     let oldest = mcp_exact_session::revisions().next();
-    let way = Way {
+    let way = Translation {
         from: oldest.unwrap_or_else(|| request.revision()),
         to: request.revision(),
         losses: Losses::ignored(),
@@ -579,17 +610,17 @@ fn is_defined(revision: Revision, method: &str) -> bool {
     spec.is_some_and(|spec| spec.sends_request(Side::Client, method))
 }
 
-/// Returns true if the revision of the server defines the method and that of the client does not, such as `initialize` of a
-/// client of 2026-07-28: no conversion exists for the request.
+/// Returns true if the server's revision defines the method but the client's revision does not, such as `initialize`
+/// from a client of 2026-07-28. Such a request cannot be converted.
 fn has_another_meaning(backend: &Backend, request: &IncomingRequest<RequestContext>) -> bool {
     let method = request.method();
     !is_defined(request.revision(), method)
         && backend
-            .if_known()
+            .cached_profile()
             .is_some_and(|known| is_defined(known.info.revision, method))
 }
 
-/// Returns true if the request brings the answers to questions of a server.
+/// Returns true if the request has answers to input requests of a server.
 fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
     request.state.is_some() || !request.responses.is_empty()
 }

@@ -22,13 +22,13 @@ const BOUNDS: [f64; 12] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallOutcome {
-    /// With a result.
+    /// The request ended with a result.
     Result,
-    /// With the result of a tool that says it is an error (`isError`).
+    /// The request ended with a tool result that is marked as an error (`isError`).
     ToolError,
-    /// The request ended with input requests to the client, which repeats the request with the answers.
+    /// The request ended with input requests, which the client answers in a retry.
     InputRequired,
-    /// With an error of this code.
+    /// The request ended with an error of this code.
     Error(i64),
     /// The client has cancelled the request or has disconnected.
     Cancelled,
@@ -95,7 +95,7 @@ impl fmt::Debug for CallObserver {
 /// was none.
 pub(crate) struct CallTimer {
     counters: Arc<Counters>,
-    /// For the observer, if there is one.
+    /// Observer and the call to report to it, if there is an observer.
     observed: Option<(CallObserver, Call)>,
     server: String,
     method: &'static str,

@@ -9,10 +9,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const SEPARATOR: &str = "__";
 
 /// Maximum number of characters in a name that every client accepts.
-const LONGEST: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Maximum number of names that are remembered.
-const MOST: usize = 100_000;
+const MAX_NAMES: usize = 100_000;
 
 /// Condition under which the name of a tool or prompt is prefixed with the name of its server, as in `files__read`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,11 +38,11 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Names {
     prefix: Prefix,
-    given: Mutex<Given>,
+    assigned: Mutex<AssignedNames>,
 }
 
 #[derive(Debug, Default)]
-struct Given {
+struct AssignedNames {
     servers: Vec<String>,
     /// Name by server and the server's own name.
     by_own: HashMap<(Kind, usize, String), String>,
@@ -51,13 +51,13 @@ struct Given {
 }
 
 impl Names {
-    /// Creates the table for servers with these names, which [`check_server_names`] has checked.
+    /// Creates the table for servers with these names, which must have passed [`check_server_names`].
     pub(crate) fn new(prefix: Prefix, servers: Vec<String>) -> Self {
         Self {
             prefix,
-            given: Mutex::new(Given {
+            assigned: Mutex::new(AssignedNames {
                 servers,
-                ..Given::default()
+                ..AssignedNames::default()
             }),
         }
     }
@@ -67,37 +67,37 @@ impl Names {
         self.lock().servers.push(name.to_owned());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Given> {
-        self.given.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, AssignedNames> {
+        self.assigned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the name by which clients know a tool or prompt; `None` if the item must be omitted.
     pub(crate) fn give(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
-        let mut given = self.lock();
-        if let Some(name) = given.by_own.get(&(kind, server, own.to_owned())) {
+        let mut assigned = self.lock();
+        if let Some(name) = assigned.by_own.get(&(kind, server, own.to_owned())) {
             return Some(name.clone());
         }
-        let is_free = |name: &String| !given.by_name.contains_key(&(kind, name.clone()));
+        let is_free = |name: &String| !assigned.by_name.contains_key(&(kind, name.clone()));
         let plain = Some(own.to_owned()).filter(is_free);
         let name = match self.prefix {
             Prefix::Never => plain,
             Prefix::OnConflict => {
-                plain.or_else(|| Some(given.prefixed(server, own)).filter(is_free))
+                plain.or_else(|| Some(assigned.prefixed_name(server, own)).filter(is_free))
             }
-            Prefix::Always => Some(given.prefixed(server, own)).filter(is_free),
+            Prefix::Always => Some(assigned.prefixed_name(server, own)).filter(is_free),
         };
         let Some(name) = name else {
             tracing::warn!(
-                server = given.servers[server],
+                server = assigned.servers[server],
                 own,
                 "a name is taken: it is left out"
             );
             return None;
         };
-        if given.by_name.len() < MOST {
+        if assigned.by_name.len() < MAX_NAMES {
             let found = (server, own.to_owned());
-            given.by_name.insert((kind, name.clone()), found);
-            given
+            assigned.by_name.insert((kind, name.clone()), found);
+            assigned
                 .by_own
                 .insert((kind, server, own.to_owned()), name.clone());
         }
@@ -106,8 +106,8 @@ impl Names {
 
     /// Returns the server of a tool or prompt, and the server's own name of it.
     pub(crate) fn find(&self, kind: Kind, name: &str) -> Option<(usize, String)> {
-        let given = self.lock();
-        let found = given.by_name.get(&(kind, name.to_owned())).cloned();
+        let assigned = self.lock();
+        let found = assigned.by_name.get(&(kind, name.to_owned())).cloned();
         if found.is_some() || self.prefix != Prefix::Always {
             return found;
         }
@@ -116,18 +116,18 @@ impl Names {
             return None;
         }
         let (server, own) = name.split_once(SEPARATOR)?;
-        let server = given.servers.iter().position(|known| known == server)?;
-        (given.prefixed(server, own) == name).then(|| (server, own.to_owned()))
+        let server = assigned.servers.iter().position(|known| known == server)?;
+        (assigned.prefixed_name(server, own) == name).then(|| (server, own.to_owned()))
     }
 }
 
-impl Given {
-    fn prefixed(&self, server: usize, own: &str) -> String {
+impl AssignedNames {
+    fn prefixed_name(&self, server: usize, own: &str) -> String {
         let whole = format!("{}{SEPARATOR}{own}", self.servers[server]);
-        if whole.chars().count() <= LONGEST {
+        if whole.chars().count() <= MAX_NAME_LENGTH {
             return whole;
         }
-        let begin: String = whole.chars().take(LONGEST - 9).collect();
+        let begin: String = whole.chars().take(MAX_NAME_LENGTH - 9).collect();
         format!("{begin}_{:08x}", hash(&whole))
     }
 }
@@ -137,7 +137,7 @@ fn is_cut(name: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let end = name.as_bytes().rsplit(|byte| *byte == b'_').next();
     let is_hash = end.is_some_and(|end| end.len() == 8 && end.iter().all(is_digit));
-    is_hash && name.chars().count() == LONGEST
+    is_hash && name.chars().count() == MAX_NAME_LENGTH
 }
 
 /// Returns the FNV-1a hash of a name, so that every process truncates the name in the same way.
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn long_names_are_cut_and_told_apart() {
+    fn long_names_are_truncated_uniquely() {
         let names = self::names(Prefix::Always);
         let long = "x".repeat(80);
         let name = names.give(Kind::Tool, 0, &long).expect("a name");
         let other = names
             .give(Kind::Tool, 0, &format!("{long}y"))
             .expect("a name");
-        assert_eq!(name.len(), LONGEST);
+        assert_eq!(name.len(), MAX_NAME_LENGTH);
         assert_ne!(name, other);
         assert_eq!(names.find(Kind::Tool, &name), Some((0, long)));
         // Another process must list the tools before it can resolve a truncated name.
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(elsewhere.find(Kind::Tool, &name), None);
     }
 
-    /// The first server keeps the name, even if it is removed and added again.
+    /// The first server with a name keeps it, even if the server is removed and added again.
     #[test]
     fn conflicts_leave_given_names_alone() {
         let names = names(Prefix::OnConflict);

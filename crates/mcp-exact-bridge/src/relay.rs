@@ -1,6 +1,7 @@
-//! Parts of relaying that every client needs: the sender of a request, progress, questions inside of results, filters.
+//! Functions for relaying that clients with and without sessions share: client metadata, progress, results of type
+//! `input_required`, subscription filters.
 //!
-//! Pure functions, and the state that a call keeps while a client with a session answers.
+//! Also the state of a call that waits for the answers of a client with a session.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,9 +12,11 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
+use crate::hooks::MessageHooks;
 use crate::upstream::Connection;
 
-/// Returns the members by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol Fields").
+/// Returns the members of `_meta` by which a request of 2026-07-28 identifies its client (`basic`, "Per-Request
+/// Protocol Fields").
 pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
     let mut meta = JsonObject::new();
     let capabilities = client.capabilities.clone();
@@ -24,7 +27,8 @@ pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
     meta
 }
 
-/// Request of a client that gets the progress of an upstream request. A retry takes the place of the request before.
+/// Client request that receives the progress of an upstream request. A retry of the client replaces the original
+/// request.
 #[derive(Clone)]
 pub(crate) struct ProgressReceiver(Arc<Mutex<(ServerHandle, RequestKey)>>);
 
@@ -42,25 +46,30 @@ impl ProgressReceiver {
         *self.lock() = (client.clone(), request);
     }
 
-    /// Returns the callback that relays progress, if the request wants any. A client with a slow connection misses some.
+    /// Returns the callback that relays progress, if the request has a `progressToken`. Notifications that a slow
+    /// client cannot take are dropped.
     pub(crate) fn callback(
         &self,
         request: &IncomingRequest<RequestContext>,
+        hooks: MessageHooks,
     ) -> Option<ProgressCallback> {
         let meta = request.param("_meta").and_then(|meta| meta.object());
         meta?.find("progressToken")?;
         let receiver = self.clone();
         Some(Box::new(move |progress| {
+            let Some(progress) = hooks.progress(progress) else {
+                return;
+            };
             let (client, key) = receiver.lock().clone();
-            if let Err(error) = client.progress(key, progress) {
+            if let Err(error) = client.progress(key, &progress) {
                 tracing::debug!(%error, "progress was not handed on");
             }
         }))
     }
 }
 
-/// Returns the trace that a request belongs to by the headers of its HTTP request (W3C Trace Context), for servers of 2026-07-28.
-/// What its `_meta` says passes with its params.
+/// Returns the trace context in the headers of an HTTP request (W3C Trace Context), for servers of 2026-07-28; `None`
+/// if the `_meta` of the request has a trace context, which is relayed with the params.
 pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
     let meta = request.param("_meta").and_then(|meta| meta.object());
     if meta.is_some_and(|meta| meta.find("traceparent").is_some()) {
@@ -73,13 +82,13 @@ pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceCo
     Some(trace)
 }
 
-/// Returns the URI that a request names.
+/// Returns the member `uri` of params.
 pub(crate) fn uri(params: Option<&JsonObject>) -> Option<String> {
     let uri = params?.view().find("uri")?;
     Some(uri.as_str()?.into_owned())
 }
 
-/// Subscribes to resources at a server of a revision with sessions.
+/// Subscribes to resources on a new connection to a server with sessions.
 pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) {
     for uri in uris {
         let params = JsonObject::from_iter([("uri", Json::string(uri))]);
@@ -102,21 +111,21 @@ pub(crate) fn subscribe_again(connection: &Connection, uris: &BTreeSet<String>) 
     }
 }
 
-/// A call failed.
-pub(crate) enum Failed {
-    /// Its connection was lost before anything was sent.
+/// Reason why a call cannot be relayed on a connection.
+pub(crate) enum RelayError {
+    /// The connection was lost before the request was sent.
     Unsent,
-    /// With this error for the client.
+    /// The client receives this error.
     Error(PeerError),
 }
 
-impl From<PeerError> for Failed {
+impl From<PeerError> for RelayError {
     fn from(error: PeerError) -> Self {
         Self::Error(error)
     }
 }
 
-/// Says that a request was not sent to the server.
+/// Returns the error for a request that was not sent to the server.
 pub(crate) fn not_sent(error: &SendError) -> PeerError {
     match error {
         SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
@@ -125,14 +134,14 @@ pub(crate) fn not_sent(error: &SendError) -> PeerError {
     }
 }
 
-/// Says that a session has no server any more.
+/// Returns the error for a session whose connection to the server was lost.
 pub(crate) fn connection_lost() -> PeerError {
     PeerError::internal(
         "the connection of this session to the server was lost; begin a new session",
     )
 }
 
-/// Says why the server gave no answer.
+/// Returns the error for a request that the server did not answer.
 pub(crate) fn no_answer(outcome: &Outcome) -> PeerError {
     PeerError::internal(match outcome {
         Outcome::TimedOut => "the server gave no answer in time",
@@ -149,7 +158,7 @@ pub(crate) struct InputRequired {
     state: Option<Json>,
 }
 
-/// Reads a result of type `input_required`; `None` for other results.
+/// Parses a result of type `input_required`; `None` for other results.
 pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
     let names = ["resultType", "inputRequests", "requestState"];
     let [kind, asks, state] = result.object().view().find_each(names);
@@ -171,8 +180,8 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
 }
 
 impl InputRequired {
-    /// Returns the state that the client's endpoint keeps until the answers have arrived: the name of the server, its state, and
-    /// the questions.
+    /// Returns the state that the client's endpoint stores until the answers have arrived: the name of the server, its
+    /// `requestState`, and the methods of the input requests.
     pub(crate) fn session_state(&self, server: &str) -> String {
         let methods = self
             .asks
@@ -187,17 +196,17 @@ impl InputRequired {
     }
 }
 
-/// State of a call while a client with a session answers.
-pub(crate) struct Kept {
+/// State of a call that waits for the answers of a client with a session.
+pub(crate) struct SessionCallState {
     methods: JsonObject,
-    /// Name of the server that has asked.
+    /// Name of the server that has returned the input requests.
     pub(crate) server: String,
-    /// State of the server, exactly as it came.
+    /// `requestState` of the server, unchanged.
     pub(crate) state: Option<Json>,
 }
 
-impl Kept {
-    /// Reads what [`InputRequired::session_state`] has written.
+impl SessionCallState {
+    /// Parses the text that [`InputRequired::session_state`] has written.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let kept: JsonObject = text.parse().ok()?;
         let methods = kept
@@ -211,7 +220,7 @@ impl Kept {
         })
     }
 
-    /// Returns the method of the question of this name.
+    /// Returns the method of the input request with this key.
     pub(crate) fn method_of(&self, name: &str) -> String {
         let method = self
             .methods
@@ -222,8 +231,8 @@ impl Kept {
     }
 }
 
-/// Returns the params of `subscriptions/listen` for every list that a server announces and for these resources; `None` if that
-/// is nothing.
+/// Returns the params of `subscriptions/listen` for these resources and for every list whose changes the server
+/// announces; `None` if there is nothing to subscribe to.
 pub(crate) fn filter_of<'a>(
     server: &JsonObject,
     uris: impl Iterator<Item = &'a String>,

@@ -1,7 +1,8 @@
-//! A client with a session (up to 2025-11-25): it has a connection to each server of its own.
+//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server.
 //!
-//! Relays its requests, and everything that the server asks and says. From 2026-07-28 on a server asks by results of type
-//! `input_required`: the client's endpoint makes requests of them and brings the answers.
+//! Relays the requests of the client, and the requests and notifications of the server. A server of 2026-07-28 returns
+//! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
+//! retries the call with the answers.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -17,8 +18,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
-use crate::relay::{self, Failed, ProgressReceiver};
-use crate::translate::{Way, newest};
+use crate::hooks::{MessageHooks, MessageKind};
+use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::translate::{Translation, newest};
 use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, Question, Receiver};
 
 /// Session of a client with one server.
@@ -27,7 +29,7 @@ pub(crate) struct Session {
     client: ServerHandle,
     info: SessionInfo,
     backend: Arc<Backend>,
-    /// Held while the connection is opened.
+    /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     calls: Calls,
     /// Resources that the client is subscribed to.
@@ -38,11 +40,11 @@ pub(crate) struct Session {
 #[derive(Default)]
 struct State {
     connection: Option<Arc<Connection>>,
-    /// Questions of the server that wait for the client.
+    /// Tasks that wait for the client's answer to a request of the server.
     questions: HashMap<ServerRequestKey, AbortHandle>,
-    /// Principal of the latest request that has subscribed to a resource.
-    subscriber: Option<Principal>,
-    /// Task of the subscription at a server without sessions.
+    /// Principal of the latest request.
+    principal: Option<Principal>,
+    /// Task that listens to the subscription at a server without sessions.
     listening: Option<AbortHandle>,
 }
 
@@ -64,8 +66,8 @@ impl Session {
         })
     }
 
-    /// Makes a session of the same client with another server.
-    pub(crate) fn like(other: &Self, backend: &Arc<Backend>) -> Arc<Self> {
+    /// Creates a session of the same client with another server.
+    pub(crate) fn with_other_server(other: &Self, backend: &Arc<Backend>) -> Arc<Self> {
         Self::new(&other.client, other.info.clone(), backend)
     }
 
@@ -74,7 +76,7 @@ impl Session {
         &self.client
     }
 
-    /// Lets go of a lost connection, and opens another one unless the server was taken out.
+    /// Releases a lost connection, and opens a new one unless the server was removed.
     pub(crate) fn replace_lost(self: &Arc<Self>) {
         if !self.backend.is_removed() {
             if self.open_connection().is_none() {
@@ -98,7 +100,8 @@ impl Session {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects to the server as soon as the client is ready, so that it gets the messages that the server sends on its own.
+    /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
+    /// notifications.
     pub(crate) fn prepare(self: &Arc<Self>) {
         let session = Arc::clone(self);
         tokio::spawn(async move {
@@ -114,8 +117,8 @@ impl Session {
         connection.filter(|connection| !connection.is_lost())
     }
 
-    /// Returns the connection, and opens it before if it is not. What a server remembers of a session is lost with the
-    /// connection: with the only server the session has to begin anew, but not with one of many, or if the server has no sessions.
+    /// Returns the connection; opens one if there is none. The server's session state is lost with a connection: if the
+    /// only server has sessions, this method returns an error after a loss, so that the client starts a new session.
     async fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         if let Some(connection) = self.open_connection() {
             return Ok(connection);
@@ -131,10 +134,10 @@ impl Session {
             return Err(relay::connection_lost());
         }
         let capabilities = self
-            .newest_way()
+            .translation_to_newest()
             .definition("ClientCapabilities", &self.info.capabilities);
         let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
-        let receiver: Arc<dyn Receiver> = Arc::new(OfSession(self.this.clone()));
+        let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
         self.lock().connection = Some(Arc::clone(&connection));
         match connection.lifecycle() {
@@ -153,20 +156,29 @@ impl Session {
         Ok(connection)
     }
 
-    fn newest_way(&self) -> Way {
-        Way {
+    fn translation_to_newest(&self) -> Translation {
+        Translation {
             from: self.info.revision,
             to: newest(),
             losses: self.backend.losses(),
         }
     }
 
-    fn way(&self, connection: &Connection) -> Way {
-        Way {
+    fn translation_to(&self, connection: &Connection) -> Translation {
+        Translation {
             from: self.info.revision,
             to: connection.info.revision,
             losses: self.backend.losses(),
         }
+    }
+
+    /// Returns the hooks on messages other than requests of the client and their results.
+    fn messages(&self) -> MessageHooks {
+        MessageHooks::new(&self.backend.options.hooks, || {
+            let principal = self.lock().principal.clone();
+            let (client, revision) = (self.info.info.as_ref(), self.info.revision);
+            MessageHooks::describe(&self.backend.name, principal.as_ref(), client, revision)
+        })
     }
 
     /// Relays a request, and returns the answer for the client.
@@ -174,40 +186,56 @@ impl Session {
         &self,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
+        self.lock()
+            .principal
+            .clone_from(&request.context().principal);
         loop {
             let connection = self.connection().await?;
             match self.relay_on(&connection, &request).await {
                 // Nothing was sent on a connection that was lost meanwhile: another one is as good, if there may be one.
-                Err(Failed::Unsent) => {}
-                Err(Failed::Error(error)) => return Err(error),
+                Err(RelayError::Unsent) => {}
+                Err(RelayError::Error(error)) => return Err(error),
                 Ok(reply) => return Ok(reply),
             }
         }
+    }
+
+    /// Returns true if the server has sent the input requests that a retry answers.
+    pub(crate) fn has_asked(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let kept = request
+            .state
+            .as_deref()
+            .and_then(relay::SessionCallState::read);
+        kept.is_some_and(|kept| kept.server == self.backend.name)
     }
 
     async fn relay_on(
         &self,
         connection: &Arc<Connection>,
         request: &IncomingRequest<RequestContext>,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Reply, RelayError> {
         let method = request.method();
         if connection.lifecycle() == Lifecycle::Discover
             && matches!(method, "resources/subscribe" | "resources/unsubscribe")
         {
             return Ok(self.subscribe(request)?);
         }
-        let way = self.way(connection).of_request();
+        let way = self
+            .translation_to(connection)
+            .of_request(&request.context().cx);
         let params = way.params(
             method,
             request.params(),
             relay::client_meta(request.client()),
         )?;
-        let progress = ProgressReceiver::new(&self.client, request.key).callback(request);
+        let messages = self.messages();
+        let progress = ProgressReceiver::new(&self.client, request.key);
+        let progress = progress.callback(request, messages.clone());
         let options = CallOptions {
             progress: progress.is_some(),
             log_level: Some(Level::Debug),
             trace: relay::trace(request),
-            input: input_of(request, &way, &self.backend.name)?,
+            input: input_of(request, &way, &self.backend.name, &messages)?,
             ..CallOptions::default()
         };
         let outcome = self
@@ -224,21 +252,26 @@ impl Session {
             Outcome::Result(result) => match relay::input_required(&result) {
                 Some(required) => {
                     let state = required.session_state(&self.backend.name);
-                    let back = way.back();
+                    let back = way.reversed();
                     let asked = required.asks.into_iter();
-                    let asked = asked.map(|(name, ask)| Ok((name, back.question(&ask)?)));
+                    let asked = asked.map(|(name, ask)| {
+                        let ask = messages.question(back.question(&ask)?)?;
+                        Ok((name, ask))
+                    });
                     Ok(Reply::InputRequired {
                         requests: asked.collect::<Result<_, PeerError>>()?,
                         state: Some(state),
                     })
                 }
-                None => Ok(Reply::Result(way.back().result(
+                None => Ok(Reply::Result(way.reversed().result(
                     method,
                     result,
                     uri.as_deref(),
                 )?)),
             },
-            Outcome::Error(error) => Err(way.back().error(method, &error, uri.as_deref()).into()),
+            Outcome::Error(error) => {
+                Err(way.reversed().error(method, &error, uri.as_deref()).into())
+            }
             other => Err(relay::no_answer(&other).into()),
         }
     }
@@ -250,7 +283,7 @@ impl Session {
         params: Option<JsonObject>,
         options: CallOptions,
         progress: Option<ProgressCallback>,
-    ) -> Result<Outcome, Failed> {
+    ) -> Result<Outcome, RelayError> {
         let sent = connection
             .client
             .request(request.method(), params, options, progress);
@@ -267,7 +300,7 @@ impl Session {
         Ok(outcome)
     }
 
-    /// Subscribes to a resource at a server of 2026-07-28, where one subscription names them all
+    /// Subscribes to a resource at a server of 2026-07-28, where one subscription covers all resources
     /// (`basic/patterns/subscriptions`).
     fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
         if relay::uri(request.params()).is_none() {
@@ -277,15 +310,12 @@ impl Session {
         Ok(Reply::Result(JsonObject::new().into()))
     }
 
-    /// Remembers what the client is subscribed to.
+    /// Updates the set of resources that the client is subscribed to.
     fn note_subscription(&self, request: &IncomingRequest<RequestContext>) {
         let Some(uri) = relay::uri(request.params()) else {
             return;
         };
         let method = request.method();
-        if method == "resources/subscribe" {
-            self.lock().subscriber = request.context().principal.clone();
-        }
         self.subscribed.send_if_modified(|subscribed| match method {
             "resources/subscribe" => subscribed.insert(uri),
             "resources/unsubscribe" => subscribed.remove(&uri),
@@ -293,13 +323,13 @@ impl Session {
         });
     }
 
-    /// Begins the subscription at a server of 2026-07-28.
+    /// Opens the subscription at a server of 2026-07-28.
     fn listen(&self, connection: &Arc<Connection>) {
         let (connection, wanted) = (Arc::clone(connection), self.subscribed.subscribe());
         let listening = tokio::spawn(async move {
-            let error = connection.listen(wanted).await;
+            let error = connection.listen(wanted, true).await;
             let error = error.message();
-            tracing::warn!(error, "changes of the server are not told");
+            tracing::debug!(error, "changes of the server are not told any more");
         });
         let before = self.lock().listening.replace(listening.abort_handle());
         if let Some(before) = before {
@@ -307,15 +337,19 @@ impl Session {
         }
     }
 
-    /// Hands a notification of the client on.
+    /// Relays a notification of the client to the server.
     pub(crate) fn notify(&self, notification: &ClientNotification<RequestContext>) {
         let Some(connection) = self.open_connection() else {
             return;
         };
         let method = notification.method();
+        let kind = MessageKind::ClientNotification;
+        let params = self
+            .messages()
+            .pass(kind, method, notification.params().cloned());
+        let way = self.translation_to(&connection);
         let params =
-            self.way(&connection)
-                .notification(method, notification.params(), Role::Client);
+            params.and_then(|params| way.notification(method, params.as_ref(), Role::Client));
         let sent = params.map(|params| connection.client.notify(method, params));
         match sent {
             Ok(Ok(_)) => {}
@@ -330,7 +364,7 @@ impl Session {
         }
     }
 
-    /// Passes a request of the server to the client, and brings the answer back.
+    /// Relays a request of the server to the client, and the answer to the server.
     async fn ask(self: Arc<Self>, connection: Arc<Connection>, question: Question) {
         let answer = self.answer_of(&connection, &question).await;
         self.lock().questions.remove(&question.key);
@@ -342,10 +376,11 @@ impl Session {
         connection: &Connection,
         question: &Question,
     ) -> Result<RawResult, PeerError> {
-        let back = self.way(connection).back();
+        let back = self.translation_to(connection).reversed();
         let method = question.request.method();
         let ask = InputRequest::new(method, question.request.params().cloned());
-        let ask = back.question(&ask)?;
+        let messages = self.messages();
+        let ask = messages.question(back.question(&ask)?)?;
         let scope = self
             .calls
             .about(question.during)
@@ -357,7 +392,8 @@ impl Session {
         let asked = asked.map_err(|error| PeerError::internal(error.to_string()))?;
         match asked.await {
             Outcome::Result(result) => {
-                let answer = back.back().answer(method, result.object())?;
+                let answer = messages.answer(method, result.object())?;
+                let answer = back.reversed().answer(method, &answer)?;
                 Ok(RawResult::from(answer))
             }
             Outcome::Error(error) => Err(error),
@@ -376,7 +412,7 @@ impl Drop for Session {
     }
 }
 
-/// Forgets a call when its request ends or is cancelled.
+/// Removes a call from the table when dropped, that is, when its request ends or is cancelled.
 struct CallEnds<'a> {
     calls: &'a Calls,
     key: RequestKey,
@@ -388,13 +424,18 @@ impl Drop for CallEnds<'_> {
     }
 }
 
-/// Returns the input that the client has given, for a server of 2026-07-28.
+/// Returns the client's answers to input requests, for a server of 2026-07-28.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
-    way: &Way,
+    way: &Translation,
     server: &str,
+    messages: &MessageHooks,
 ) -> Result<Option<RequestInput>, PeerError> {
-    let Some(kept) = request.state.as_deref().and_then(relay::Kept::read) else {
+    let Some(kept) = request
+        .state
+        .as_deref()
+        .and_then(relay::SessionCallState::read)
+    else {
         return Ok(None);
     };
     if kept.server != server {
@@ -404,10 +445,8 @@ fn input_of(
     let responses = asked.map(|(name, outcome)| match outcome {
         Outcome::Result(result) => {
             let method = kept.method_of(name);
-            Ok((
-                name.to_owned(),
-                Json::from(way.answer(&method, result.object())?),
-            ))
+            let answer = messages.answer(&method, result.object())?;
+            Ok((name.to_owned(), Json::from(way.answer(&method, &answer)?)))
         }
         // An answer of 2026-07-28 is no error: the call ends with it.
         Outcome::Error(error) => Err(error.clone()),
@@ -419,10 +458,10 @@ fn input_of(
     }))
 }
 
-/// Receiver of the server's messages to the client of a session.
-struct OfSession(Weak<Session>);
+/// Receiver of the server's requests and notifications for the client of a session.
+struct SessionReceiver(Weak<Session>);
 
-impl Receiver for OfSession {
+impl Receiver for SessionReceiver {
     fn asked(&self, connection: &Arc<Connection>, question: Question) {
         let Some(session) = self.0.upgrade() else {
             return question.refuse("the client is gone");
@@ -451,6 +490,9 @@ impl Receiver for OfSession {
             .calls
             .about(about)
             .map_or(Scope::Peer, Scope::During);
+        let Some(message) = session.messages().log(message) else {
+            return;
+        };
         let logger = message.logger.as_deref();
         if let Err(error) = session
             .client
@@ -465,13 +507,15 @@ impl Receiver for OfSession {
             return;
         };
         if let Change::Resource(uri) = &change {
-            let subscriber = session.lock().subscriber.clone();
+            let principal = session.lock().principal.clone();
             // The rules may have changed since the client has subscribed.
-            if !session.backend.may_use(subscriber.as_ref(), uri) {
+            if !session.backend.may_use(principal.as_ref(), uri) {
                 return;
             }
         }
-        session.client.publish(&change);
+        if let Some(change) = session.messages().change(change) {
+            session.client.publish(&change);
+        }
     }
 
     fn resources(&self) -> BTreeSet<String> {
@@ -484,8 +528,10 @@ impl Receiver for OfSession {
             return;
         };
         let method = notification.method();
-        let back = session.way(connection).back();
-        match back.notification(method, notification.params(), Role::Server) {
+        let back = session.translation_to(connection).reversed();
+        let params = back.notification(method, notification.params(), Role::Server);
+        let kind = MessageKind::ServerNotification;
+        match params.and_then(|params| session.messages().pass(kind, method, params)) {
             Ok(params) => {
                 if let Err(error) = session.client.notify(Scope::Peer, method, params) {
                     tracing::debug!(%error, method, "a notification was not handed on");

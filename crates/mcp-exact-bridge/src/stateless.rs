@@ -1,71 +1,86 @@
 //! Clients without sessions (from 2026-07-28 on): each request is independent, and connections to the server are shared by
 //! the requests of one principal.
 //!
-//! A server of an older revision asks by requests, on which its call waits. The call then ends with a result of type
-//! `input_required`, and is kept here until the client repeats it with the answer. A connection whose client can be asked
-//! serves one call at a time: on standard streams a question does not name its call.
+//! A server of an older revision sends requests to the client while it works on a call. The bridge then answers the
+//! client's call with a result of type `input_required`, and keeps the upstream call open until the client retries with
+//! the answers. If the client can answer such requests, a connection serves one call at a time, because over stdio a
+//! request of the server does not name the call that it belongs to.
 
 mod connections;
+mod listening;
 mod receivers;
 mod sealing;
 mod waiting;
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    CallOptions, Filter, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome,
-    PeerError, Principal, RawResult, Reply, RequestInput, Seal,
+    CallOptions, IncomingRequest, InputRequest, Json, JsonObject, Lifecycle, Outcome, PeerError,
+    Principal, RawResult, Reply, RequestInput, Seal,
 };
 use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio::time::timeout;
 
 use self::connections::{Connections, Lease, Owner, SharedConnection};
-pub(crate) use self::receivers::Established;
-use self::receivers::{OfCall, OfSubscription};
+pub(crate) use self::listening::Established;
+use self::listening::Subscriptions;
+use self::receivers::CallReceiver;
 use self::sealing::{Binding, ProcessKey};
 use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked};
 use crate::backend::Backend;
 use crate::bridge::Options;
+use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::losses::Losses;
-use crate::relay::{self, Failed, ProgressReceiver};
+use crate::relay::{self, ProgressReceiver, RelayError};
 use crate::tools::KnownTools;
-use crate::translate::{Way, newest};
-use crate::update::Live;
-use crate::upstream::{ClientSide, Connection, Receiver};
+use crate::translate::{Translation, newest};
+use crate::update::LiveRules;
+use crate::upstream::{ClientSide, Connection};
 
-/// Questions that are asked at once.
-const MOST_QUESTIONS: usize = 16;
+/// Maximum number of server requests that are combined into one result of type `input_required`.
+const MAX_COMBINED_REQUESTS: usize = 16;
 
-/// Time between questions that are asked at once.
-const ASKED_TOGETHER: Duration = Duration::from_millis(5);
+/// Time to wait for a further server request before the result of type `input_required` is sent.
+const COMBINING_TIME: Duration = Duration::from_millis(5);
 
-/// Returns the name of a question that a server of an older revision has asked.
+/// Returns the key in `inputRequests` of a request that a server of an older revision has sent.
 fn name_of(at: usize) -> String {
     format!("question-{}", at + 1)
 }
 
-/// Everything that clients without sessions share.
+/// State that all clients without sessions share.
 pub(crate) struct Stateless {
     connections: Connections,
+    subscriptions: Subscriptions,
+    hooks: Hooks,
+    /// Name of the server.
+    server: String,
     answer_within: Duration,
-    most_waiting: usize,
-    live: Arc<Live>,
-    /// `None` if the system has no random numbers for a key.
+    max_waiting_calls: usize,
+    live: Arc<LiveRules>,
+    /// Key that binds the `requestState` of servers; `None` if the system provides no random numbers.
     seal: Option<Arc<dyn Seal>>,
     tools: Arc<KnownTools>,
-    /// Calls whose question waits for the client, by the state that it has got.
+    /// Calls that wait for the client's answers, by the `requestState` that the client has received.
     waiting: Arc<Mutex<WaitingCalls>>,
 }
 
 impl Stateless {
-    pub(crate) fn new(options: &Options, live: &Arc<Live>, tools: &Arc<KnownTools>) -> Self {
+    pub(crate) fn new(
+        server: &str,
+        options: &Options,
+        live: &Arc<LiveRules>,
+        tools: &Arc<KnownTools>,
+    ) -> Self {
         Self {
+            hooks: options.hooks.clone(),
+            server: server.to_owned(),
             connections: Connections::new(options),
+            subscriptions: Subscriptions::default(),
             answer_within: options.answer_within,
-            most_waiting: options.waiting_calls,
+            max_waiting_calls: options.waiting_calls,
             live: Arc::clone(live),
             seal: options.seal.clone().or_else(|| {
                 let key = ProcessKey::random()?;
@@ -76,7 +91,7 @@ impl Stateless {
         }
     }
 
-    /// Returns the number of calls that wait for a client.
+    /// Returns the number of calls that wait for a client's answers.
     pub(crate) fn waiting(&self) -> usize {
         locked(&self.waiting).len()
     }
@@ -112,16 +127,35 @@ impl Stateless {
                 let lease = self.connections.lease(backend, owner.clone()).await?;
                 self.call_alone(client, &request, lease).await
             } else {
-                let binding = self.binding(backend, &owner)?;
+                let binding = self.binding(backend, owner.principal.as_deref())?;
                 let connection = self.connections.shared_connection(backend, &owner).await?;
                 self.call_shared(client, &request, &connection, binding)
                     .await
             };
             match relayed {
                 // Nothing was sent on a connection that was lost meanwhile: another one is as good.
-                Err(Failed::Unsent) => {}
-                Err(Failed::Error(error)) => return Err(error),
+                Err(RelayError::Unsent) => {}
+                Err(RelayError::Error(error)) => return Err(error),
                 Ok(reply) => return Ok(reply),
+            }
+        }
+    }
+
+    /// Returns true if the server has sent the input requests that a retry answers: the retry continues a waiting call,
+    /// or its `requestState` is bound to the server and the principal.
+    pub(crate) fn has_asked(
+        &self,
+        backend: &Backend,
+        request: &IncomingRequest<RequestContext>,
+    ) -> bool {
+        let principal = request.context().principal.as_ref();
+        let principal = principal.map(|Principal(name)| name.as_str());
+        match request.state.as_deref() {
+            None => false,
+            Some(state) if state.starts_with(STATE_PREFIX) => self.is_waiting(state, principal),
+            Some(state) => {
+                let binding = self.binding(backend, principal);
+                binding.is_ok_and(|binding| binding.unbind(Json::string(state)).is_ok())
             }
         }
     }
@@ -131,7 +165,7 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<ClientSide, PeerError> {
         let client = request.client();
-        let way = Way {
+        let way = Translation {
             from: request.revision(),
             to: newest(),
             losses: Losses::ignored(),
@@ -140,64 +174,86 @@ impl Stateless {
         Ok(ClientSide::new(client.info.as_ref(), &capabilities))
     }
 
-    /// Binds states of a server to the principal.
+    /// Returns the binding of the server's `requestState` to the owner's principal.
     fn binding<'a>(
         &'a self,
         backend: &'a Backend,
-        owner: &'a Owner,
+        principal: Option<&'a str>,
     ) -> Result<Binding<'a>, PeerError> {
         let seal = self.seal.as_deref();
         let seal = seal.ok_or_else(|| PeerError::internal("the system gave no random numbers"))?;
         Ok(Binding {
             seal,
             server: &backend.name,
-            principal: owner.principal.as_deref(),
+            principal,
         })
     }
 
-    fn way(&self, request: &IncomingRequest<RequestContext>, connection: &Connection) -> Way {
-        Way {
+    /// Returns the hooks on messages other than requests and their results, in the middle of a request.
+    fn messages(&self, request: &IncomingRequest<RequestContext>) -> MessageHooks {
+        MessageHooks::new(&self.hooks, || {
+            let principal = request.context().principal.as_ref();
+            let (client, revision) = (request.client().info.as_ref(), request.revision());
+            MessageHooks::describe(&self.server, principal, client, revision)
+        })
+    }
+
+    fn translation_to(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        connection: &Connection,
+    ) -> Translation {
+        Translation {
             from: request.revision(),
             to: connection.info.revision,
             losses: self.live.losses(),
         }
     }
 
-    /// Calls a server that asks nothing, or by results.
+    /// Sends a call on a connection that other calls share. The server sends no requests during the call, or asks by
+    /// results of type `input_required`.
     async fn call_shared(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         SharedConnection { connection, calls }: &SharedConnection,
         binding: Binding<'_>,
-    ) -> Result<Reply, Failed> {
-        let way = self.way(request, connection).of_request();
-        let input = input_of(request, binding)?;
+    ) -> Result<Reply, RelayError> {
+        let way = self
+            .translation_to(request, connection)
+            .of_request(&request.context().cx);
+        let messages = self.messages(request);
+        let input = input_of(request, binding, &messages)?;
         let progress = ProgressReceiver::new(client, request.key);
         let pending = self.send(request, connection, &way, &progress, input)?;
-        let _call = calls.begin(pending.key(), client, request.key);
+        let _call = calls.begin(pending.key(), client, request.key, &messages);
         let reply = self.finish(request, connection, pending.await, &way)?;
         Ok(match reply {
-            Reply::Result(result) => Reply::Result(binding.bind(result)),
+            Reply::Result(result) => {
+                Reply::Result(binding.bind(with_questions(result, &messages)?))
+            }
             reply => reply,
         })
     }
 
-    /// Calls a server on a connection that no other call uses meanwhile.
+    /// Sends a call on a connection that no other call uses until the call has ended.
     async fn call_alone(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut lease: Lease,
-    ) -> Result<Reply, Failed> {
+    ) -> Result<Reply, RelayError> {
         let connection = lease.connection()?;
-        let way = self.way(request, &connection).of_request();
+        let way = self
+            .translation_to(request, &connection)
+            .of_request(&request.context().cx);
         let (sender, questions) = mpsc::unbounded_channel();
-        connection.set_receiver(Some(Arc::new(OfCall {
+        connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
             key: request.key,
             questions: sender,
-            back: self.way(request, &connection).back(),
+            back: self.translation_to(request, &connection).reversed(),
+            messages: self.messages(request),
         })));
         let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions has no states, and asks by requests.
@@ -210,11 +266,12 @@ impl Stateless {
             questions,
             progress,
             way,
+            place: None,
         };
         Ok(self.wait(request, call).await?)
     }
 
-    /// Waits for the answer of the server, or for a question.
+    /// Waits for the server's answer to a call, or for a request of the server during the call.
     async fn wait(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -231,16 +288,16 @@ impl Stateless {
         };
         let mut asked = vec![first];
         // What the server asks at the same time is asked at once.
-        while asked.len() < MOST_QUESTIONS
-            && let Ok(Some(question)) = timeout(ASKED_TOGETHER, questions.recv()).await
+        while asked.len() < MAX_COMBINED_REQUESTS
+            && let Ok(Some(question)) = timeout(COMBINING_TIME, questions.recv()).await
         {
             asked.push(question);
         }
-        let back = call.way.back();
+        let (back, messages) = (call.way.reversed(), self.messages(request));
         let asks = asked.iter().enumerate().map(|(at, question)| {
             let params = question.request.params().cloned();
             let ask = InputRequest::new(question.request.method(), params);
-            let ask = back.question(&ask);
+            let ask = back.question(&ask).and_then(|ask| messages.question(ask));
             let ask = ask.inspect_err(|error| question.refuse(error.message()))?;
             Ok((name_of(at), ask))
         });
@@ -252,23 +309,26 @@ impl Stateless {
         })
     }
 
-    /// Goes on with a call whose client has answered. Unanswered questions are asked again.
+    /// Continues a call with the answers of its client. Requests without an answer are sent to the client again.
     async fn resume(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         waiting: WaitingCall,
     ) -> Result<Reply, PeerError> {
-        let way = Way {
+        let way = Translation {
             from: request.revision(),
-            ..waiting.call.way.clone()
+            to: waiting.call.way.to,
+            losses: waiting.call.way.losses.of_retry(&request.context().cx),
         };
+        let messages = self.messages(request);
         let answers = waiting.asked.iter().enumerate();
         let answers = answers.map(|(at, question)| {
+            let method = question.request.method();
             let answer = request.responses.result(&name_of(at));
-            let answer =
-                answer.map(|answer| way.answer(question.request.method(), answer.object()));
-            answer.transpose()
+            let answer = answer.map(|answer| messages.answer(method, answer.object()));
+            let answer = answer.transpose()?;
+            answer.map(|answer| way.answer(method, &answer)).transpose()
         });
         let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
             Ok(answers) => answers,
@@ -281,17 +341,18 @@ impl Stateless {
         let WaitingCall {
             mut call,
             asked,
-            place,
+            expiry,
             ..
         } = waiting;
-        drop(place);
+        drop(expiry);
         // From now on the server tells this request, not the one before.
         let (sender, more) = mpsc::unbounded_channel();
-        call.connection.set_receiver(Some(Arc::new(OfCall {
+        call.connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
             key: request.key,
             questions: sender.clone(),
-            back: way.back(),
+            back: way.reversed(),
+            messages: messages.clone(),
         })));
         call.progress.replace(client, request.key);
         for (question, answer) in asked.into_iter().zip(answers) {
@@ -312,13 +373,13 @@ impl Stateless {
         &self,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
-        way: &Way,
+        way: &Translation,
         progress: &ProgressReceiver,
         input: Option<RequestInput>,
-    ) -> Result<PendingRequest, Failed> {
+    ) -> Result<PendingRequest, RelayError> {
         let client_meta = relay::client_meta(request.client());
         let params = way.params(request.method(), request.params(), client_meta)?;
-        let progress = progress.callback(request);
+        let progress = progress.callback(request, self.messages(request));
         let is_stateless = connection.lifecycle() == Lifecycle::Discover;
         let options = CallOptions {
             progress: progress.is_some(),
@@ -339,13 +400,13 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
         outcome: Outcome,
-        way: &Way,
+        way: &Translation,
     ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
             // The next call begins with another one, whatever became of this one.
             connection.set_lost();
         }
-        let back = way.back();
+        let back = way.reversed();
         let (method, uri) = (request.method(), relay::uri(request.params()));
         match outcome {
             Outcome::Result(result) => {
@@ -362,76 +423,64 @@ impl Stateless {
             other => Err(relay::no_answer(&other)),
         }
     }
-
-    /// Tells a subscription what changes, until the connection to the server ends. Calls `established` when it has begun.
-    pub(crate) async fn listen(
-        &self,
-        backend: &Arc<Backend>,
-        client: &ServerHandle,
-        filter: &Filter,
-        principal: Option<Principal>,
-        established: Established,
-    ) -> Result<(), PeerError> {
-        let nobody = ClientSide::new(None, &JsonObject::new());
-        // A connection of its own: what it is subscribed to is nobody else's.
-        let _permit = self.connections.lasting_permit(principal.as_ref()).await?;
-        let uris: BTreeSet<String> = filter.uris.iter().cloned().collect();
-        let receiver: Arc<dyn Receiver> = Arc::new(OfSubscription {
-            client: client.clone(),
-            backend: Arc::clone(backend),
-            principal,
-            uris: uris.clone(),
-            established: Arc::clone(&established),
-        });
-        let connection = backend.connect(&nobody, Some(receiver)).await?;
-        match connection.lifecycle() {
-            Lifecycle::Discover => {
-                if relay::filter_of(&connection.info.capabilities, uris.iter()).is_some() {
-                    let (_uris, wanted) = watch::channel(uris);
-                    return Err(connection.listen(wanted).await);
-                }
-            }
-            Lifecycle::Initialize => {
-                for uri in &filter.uris {
-                    let params = JsonObject::from_iter([("uri", Json::string(uri))]);
-                    let subscribing = connection.client.request(
-                        "resources/subscribe",
-                        Some(params),
-                        CallOptions::default(),
-                        None,
-                    );
-                    let subscribing = subscribing.map_err(|error| relay::not_sent(&error))?;
-                    if let Outcome::Error(error) = subscribing.await {
-                        tracing::warn!(
-                            uri,
-                            error = error.message(),
-                            "a resource is not subscribed to"
-                        );
-                    }
-                }
-            }
-        }
-        established();
-        let reason = connection.client.closed().await;
-        Err(PeerError::internal(reason.to_string()))
-    }
 }
 
-/// Returns the input that a client hands on to a server of its own lifecycle, as it came.
+/// Returns the client's answers and `requestState` unchanged, for a server of the same lifecycle.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
     binding: Binding<'_>,
+    messages: &MessageHooks,
 ) -> Result<Option<RequestInput>, PeerError> {
     let responses = request
         .param("inputResponses")
-        .and_then(|responses| responses.object());
+        .and_then(|responses| responses.object())
+        .map(|responses| responses.to_object());
     let state = request.param("requestState");
     if responses.is_none() && state.is_none() {
         return Ok(None);
     }
     let state = state.map(|state| binding.unbind(state.to_json()));
     Ok(Some(RequestInput {
-        responses: responses.map(|responses| responses.to_object()),
+        responses: responses
+            .map(|responses| with_answers(responses, messages))
+            .transpose()?,
         state: state.transpose()?,
     }))
+}
+
+/// Passes the answers of a client to the hooks.
+fn with_answers(responses: JsonObject, messages: &MessageHooks) -> Result<JsonObject, PeerError> {
+    if messages.is_empty() {
+        return Ok(responses);
+    }
+    let responses = responses.view().iter().map(|(name, answer)| {
+        let Some(answer) = answer.object().map(|answer| answer.to_object()) else {
+            return Ok((name, answer.to_json()));
+        };
+        let answer = messages.answer(method_of_answer(&answer), &answer)?;
+        Ok((name, Json::from(answer)))
+    });
+    responses.collect()
+}
+
+/// Passes the questions of a result of type `input_required` to the hooks.
+fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResult, PeerError> {
+    if messages.is_empty() {
+        return Ok(result);
+    }
+    let Some(required) = relay::input_required(&result) else {
+        return Ok(result);
+    };
+    let asked = required.asks.into_iter().map(|(name, ask)| {
+        let InputRequest { method, params, .. } = messages.question(ask)?;
+        let mut ask = JsonObject::from_iter([("method", Json::string(&method))]);
+        if let Some(params) = params {
+            ask.insert("params", params);
+        }
+        Ok((name, Json::from(ask)))
+    });
+    let asked = asked.collect::<Result<JsonObject, PeerError>>()?;
+    let mut object = result.into_object();
+    object.insert("inputRequests", asked);
+    Ok(object.into())
 }

@@ -1,7 +1,8 @@
 //! Cache of the server's tools: the parameters that clients mirror into headers, which endpoints compare with the arguments
 //! of calls (2026-07-28, `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 //!
-//! Learns from every list that passes. Of a tool that it does not know nothing is compared; the server itself still does.
+//! Every relayed `tools/list` result updates the cache. For an unknown tool, the bridge compares nothing; the server
+//! still compares headers and arguments.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,18 +12,18 @@ use mcp_exact_session::{Json, JsonObject, Outcome};
 
 use crate::upstream::Connection;
 
-/// Tools that are remembered at most.
-const MOST: usize = 10_000;
+/// Maximum number of tools in the cache.
+const MAX_TOOLS: usize = 10_000;
 
-/// Pages of the list that are read when the bridge begins.
-const MOST_PAGES: usize = 100;
+/// Maximum number of pages of the tool list that are read when the bridge starts.
+const MAX_PAGES: usize = 100;
 
 /// Parameters of the server's tools that are mirrored into headers.
 #[derive(Debug, Default)]
 pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[Mirrored]>>>);
 
 impl KnownTools {
-    /// Reads a result of `tools/list`.
+    /// Adds the tools of a `tools/list` result.
     pub(crate) fn learn(&self, result: &JsonObject) {
         let tools = result.view().find("tools");
         let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
@@ -39,19 +40,19 @@ impl KnownTools {
             let Ok(mirrored) = mirrored(&schema.to_object()) else {
                 continue;
             };
-            if known.len() < MOST || known.contains_key(&*name) {
+            if known.len() < MAX_TOOLS || known.contains_key(&*name) {
                 known.insert(name.into_owned(), mirrored.into());
             }
         }
     }
 
-    /// Lists the tools of the server once.
+    /// Requests the complete tool list of the server.
     pub(crate) async fn list(&self, connection: &Connection) {
         if connection.info.capabilities.view().find("tools").is_none() {
             return;
         }
         let mut cursor: Option<Json> = None;
-        for _ in 0..MOST_PAGES {
+        for _ in 0..MAX_PAGES {
             let params = cursor.map(|cursor| JsonObject::from_iter([("cursor", cursor)]));
             let listing = connection
                 .client

@@ -1,12 +1,13 @@
-//! Params, results, errors and questions in the revision of the peer on the other side of the bridge.
+//! Translates params, results and errors between the revision of the client and the revision of the server.
 //!
-//! Takes a message of one peer and returns the message for the other. Losses of a conversion are reported or refused, as
-//! [`Losses`] says. Equal revisions pass as they came, except for the members that each side writes itself.
+//! Losses of a conversion are reported or refused according to [`Losses`]. Between equal revisions, messages are
+//! unchanged except for the members that each endpoint writes itself.
 
 use mcp_exact_convert::{Context, KnownRevision, Loss, LossKind, MessageKind, Role, Root, convert};
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
 };
+use mcp_exact_transport::RequestContext;
 
 use crate::losses::Losses;
 
@@ -21,37 +22,37 @@ const OWN_META: [&str; 5] = [
 
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// Returns the newest revision, in which the settings of endpoints spell capabilities.
+/// Returns the newest revision. Endpoint settings have capabilities in the form of this revision.
 pub(crate) fn newest() -> Revision {
     let newest = mcp_exact_session::revisions().next_back();
     newest.unwrap_or(KnownRevision::V2026_07_28.revision())
 }
 
-/// Those of them that a request need not have.
+/// Members of [`OWN_META`] that are optional in a request.
 const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 
-/// Members of params that a retry brings (2026-07-28, `basic/patterns/mrtr`).
-const INPUT: [&str; 2] = ["inputResponses", "requestState"];
+/// Members of params that only a retry has (2026-07-28, `basic/patterns/mrtr`).
+const RETRY_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
-/// The way from one side to the other.
+/// Translation of messages from one revision to another.
 #[derive(Debug, Clone)]
-pub(crate) struct Way {
+pub(crate) struct Translation {
     pub(crate) from: Revision,
     pub(crate) to: Revision,
     pub(crate) losses: Losses,
 }
 
-impl Way {
-    /// Returns the same way for the messages of one request, whose result may list their losses.
-    pub(crate) fn of_request(&self) -> Self {
+impl Translation {
+    /// Returns the same translation for the messages of one request, whose result and response may list their losses.
+    pub(crate) fn of_request(&self, request: &RequestContext) -> Self {
         Self {
-            losses: self.losses.of_request(),
+            losses: self.losses.of_request(request),
             ..self.clone()
         }
     }
 
-    /// Returns the way back.
-    pub(crate) fn back(&self) -> Self {
+    /// Returns the translation in the opposite direction.
+    pub(crate) fn reversed(&self) -> Self {
         Self {
             from: self.to,
             to: self.from,
@@ -59,9 +60,9 @@ impl Way {
         }
     }
 
-    /// Converts the params of a client's request, without the members that the endpoint of the other side adds itself.
+    /// Converts the params of a client's request, without the members that the upstream endpoint adds itself.
     ///
-    /// `client_meta` are the members by which a request of 2026-07-28 states its client.
+    /// `client_meta` has the members of `_meta` by which a request of 2026-07-28 identifies its client.
     pub(crate) fn params(
         &self,
         method: &str,
@@ -78,11 +79,11 @@ impl Way {
             params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[])))
         };
         let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
-        Ok(converted.map(|params| without(&params, &OWN_META, &INPUT)))
+        Ok(converted.map(|params| without(&params, &OWN_META, &RETRY_MEMBERS)))
     }
 
-    /// Removes the member that makes a task of a call (2025-11-25, `basic/utilities/tasks`). Tasks are not relayed: their ids belong
-    /// to the one who has begun them, whom the server cannot tell from other clients of the bridge.
+    /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`). Tasks are not
+    /// relayed, because the server cannot distinguish the creator of a task from other clients of the bridge.
     fn without_task(&self, method: &str, params: &JsonObject) -> Result<JsonObject, PeerError> {
         let spec = mcp_exact_revisions::find(self.from.as_str());
         let has_tasks = spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_tasks);
@@ -93,7 +94,7 @@ impl Way {
             pointer: "/task".to_owned(),
             subject: None,
             kind: LossKind::Dropped,
-            revision: known(self.to)?,
+            revision: known_revision(self.to)?,
             reason: "the bridge relays no tasks: the call is answered when its work is done".into(),
         };
         self.note_losses(method, std::slice::from_ref(&loss), false)?;
@@ -121,7 +122,7 @@ impl Way {
         self.run(root, params.map(JsonObject::text), Context::new())
     }
 
-    /// Converts the result of a client's request. `uri` is that of the request, if it has one.
+    /// Converts the result of a client's request. `uri` is the URI in the params of the request, if there is one.
     pub(crate) fn result(
         &self,
         method: &str,
@@ -141,7 +142,7 @@ impl Way {
 
     /// Converts the error that answers a client's request.
     pub(crate) fn error(&self, method: &str, error: &PeerError, uri: Option<&str>) -> PeerError {
-        let ends = known(self.from).and_then(|from| Ok((from, known(self.to)?)));
+        let ends = known_revision(self.from).and_then(|from| Ok((from, known_revision(self.to)?)));
         let (from, to) = match ends {
             Ok(ends) if self.from != self.to => ends,
             _ => return error.clone(),
@@ -162,7 +163,7 @@ impl Way {
         }
     }
 
-    /// Converts a question of a server.
+    /// Converts a request of a server to the client.
     pub(crate) fn question(&self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
         let root = root(MessageKind::Request, &ask.method, Role::Server);
         let text = ask.params.as_ref().map(JsonObject::text);
@@ -170,7 +171,7 @@ impl Way {
         Ok(InputRequest::new(ask.method.clone(), params))
     }
 
-    /// Converts a client's answer to a question.
+    /// Converts a client's result for a request of the server.
     pub(crate) fn answer(
         &self,
         method: &str,
@@ -181,14 +182,14 @@ impl Way {
         Ok(converted.unwrap_or_default())
     }
 
-    /// Converts the definition of this name, such as `ServerCapabilities`.
+    /// Converts a value of the named definition, such as `ServerCapabilities`.
     pub(crate) fn definition(
         &self,
         name: &str,
         value: &JsonObject,
     ) -> Result<JsonObject, PeerError> {
         let mut cx = Context::new();
-        let (from, to) = (known(self.from)?, known(self.to)?);
+        let (from, to) = (known_revision(self.from)?, known_revision(self.to)?);
         let text = mcp_exact_convert::convert_type(name, value.text(), from, to, &mut cx)
             .map_err(|refused| PeerError::internal(refused.to_string()))?;
         let way = (self.from, self.to);
@@ -205,7 +206,7 @@ impl Way {
         if self.from == self.to {
             return text.map(object).transpose();
         }
-        let (from, to) = (known(self.from)?, known(self.to)?);
+        let (from, to) = (known_revision(self.from)?, known_revision(self.to)?);
         let converted = convert(root, text, from, to, &mut cx);
         let converted = converted.map_err(|refused| refusal(refused.pointer(), &refused))?;
         let is_result = root.kind == MessageKind::Result;
@@ -222,7 +223,7 @@ fn root(kind: MessageKind, method: &str, sender: Role) -> Root<'_> {
     }
 }
 
-fn known(revision: Revision) -> Result<KnownRevision, PeerError> {
+fn known_revision(revision: Revision) -> Result<KnownRevision, PeerError> {
     KnownRevision::parse(revision.as_str()).ok_or_else(|| {
         PeerError::internal(format!("the conversions of {revision} are not compiled in"))
     })
@@ -233,7 +234,7 @@ fn refusal(pointer: &str, words: &impl ToString) -> PeerError {
     PeerError::invalid_params(words.to_string()).with_data(data)
 }
 
-/// Makes an error of a result, which the client can do nothing about.
+/// Returns an internal error for a result that cannot be converted.
 fn as_internal(error: PeerError) -> PeerError {
     let words = format!(
         "the server's result cannot be sent in this revision: {}",
@@ -250,7 +251,8 @@ fn object(text: &str) -> Result<JsonObject, PeerError> {
         .map_err(|_| PeerError::internal("a conversion gave no object"))
 }
 
-/// Empties the capabilities that a request of 2026-07-28 has to state.
+/// Replaces the client capabilities in `_meta` by an empty object, because the server already knows them from the
+/// connection.
 fn with_known_client(params: &JsonObject) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
     let Some(meta) = meta.filter(|meta| meta.find(CLIENT_CAPABILITIES).is_some()) else {
@@ -263,7 +265,8 @@ fn with_known_client(params: &JsonObject) -> JsonObject {
     params
 }
 
-/// Leaves out members of `_meta` and of the params themselves. All other members stay unchanged.
+/// Returns params without the named members of `_meta` and the named members of the params. All other members are
+/// unchanged.
 fn without(params: &JsonObject, of_meta: &[&str], of_params: &[&str]) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
     let is_left_out = |name: &str| of_meta.contains(&name);

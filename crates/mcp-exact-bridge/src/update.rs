@@ -1,4 +1,4 @@
-//! Rules and servers that change while the bridge runs. Sessions go on.
+//! Updates of rules and servers while the bridge runs; sessions continue.
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -20,29 +20,29 @@ use crate::upstream::{EVERY_LIST, Upstream};
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Rules {
-    /// What is shown to whom.
+    /// Rules that show or hide tools, prompts and resources.
     pub access: Vec<AccessRule>,
     /// Policy for messages that the other revision cannot express without a loss.
     pub losses: LossPolicy,
-    /// Policies for some of these losses.
+    /// Policies for specific kinds of losses; they have precedence over `losses`.
     pub loss_rules: Vec<LossRule>,
-    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` stands for any
-    /// characters. Rules do not see what such requests name, ids in them are bound to no principal, and of many servers each
-    /// is tried in order. Without a pattern, such requests are relayed to the only server if there are no rules, for clients
-    /// without a principal.
+    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` stands for
+    /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
+    /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
+    /// in front of a single server without rules, and only for clients without a principal.
     pub extension_methods: Vec<String>,
-    /// Limits of each principal; `None` for none.
+    /// Limits of each principal; `None` for no limits.
     pub limits: Option<PrincipalLimits>,
 }
 
-/// Rules and what is made of them, as they are now.
+/// Current rules, and the settings that are derived from them.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct LiveRules {
     state: RwLock<(Arc<Rules>, Arc<LossSettings>)>,
     counters: Arc<LossCounters>,
 }
 
-impl Live {
+impl LiveRules {
     pub(crate) fn new(options: &Options) -> Self {
         let counters = Arc::default();
         let settings = settings(options, &options.rules, &counters);
@@ -52,13 +52,13 @@ impl Live {
         }
     }
 
-    /// Returns the rules.
+    /// Returns the current rules.
     pub(crate) fn rules(&self) -> Arc<Rules> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&state.0)
     }
 
-    /// Returns what becomes of losses.
+    /// Returns the current handling of losses.
     pub(crate) fn losses(&self) -> Losses {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         Losses::new(Arc::clone(&state.1))
@@ -83,38 +83,38 @@ fn settings(options: &Options, rules: &Rules, counters: &Arc<LossCounters>) -> A
         hook: options.on_loss.clone(),
         counters: Some(Arc::clone(counters)),
         in_meta: options.losses_in_meta,
+        in_header: options.losses_in_header,
     })
 }
 
-/// Server of an [`Update`].
+/// State of a named server after an [`Update`].
 #[derive(Clone)]
 #[non_exhaustive]
 pub enum ServerUpdate {
-    /// The server of this name stays as it is.
+    /// The server with this name is unchanged.
     Keep,
-    /// There is a new server of this name, or it is reached in another way from now on. Its calls in flight end where they
-    /// began.
+    /// The server is added, or its upstream is replaced. Calls in flight on a replaced upstream end with an error.
     Connect(Arc<dyn Upstream>),
 }
 
-/// Change of a bridge while it runs.
+/// Change of rules and servers of a running [`Bridge`].
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Update {
-    /// Rules from now on; `None` if they stay.
+    /// New rules; `None` keeps the current ones.
     pub rules: Option<Rules>,
-    /// All servers from now on, by name; `None` if they stay. Servers that it does not name are removed.
+    /// New list of servers, by name; `None` keeps the current ones. Servers that are not in the list are removed.
     pub servers: Option<Vec<(String, ServerUpdate)>>,
 }
 
 impl Bridge {
-    /// Changes rules and servers. Clients keep their sessions, and are told that lists may have changed. Names and settings of
-    /// the bridge that clients have seen already stay: capabilities are those of the servers it began with, unless
-    /// [`Options::servers_may_change`] is set.
+    /// Changes rules and servers. Clients keep their sessions, and are notified that lists may have changed. Names and
+    /// settings that clients have already seen do not change: the bridge keeps the capabilities of its initial servers,
+    /// unless [`Options::servers_may_change`] is set.
     ///
     /// # Errors
-    /// [`BridgeError::Settings`] if a name cannot be used, no server is left, or the bridge was made by [`Bridge::new`] and the
-    /// update names servers. Nothing has changed then.
+    /// [`BridgeError::Settings`] if a name is invalid, no server is left, or the update names servers and the
+    /// bridge was created by [`Bridge::new`]; the bridge is then unchanged.
     pub async fn update(&self, update: Update) -> Result<(), BridgeError> {
         let shared = &self.0;
         let _updating = shared.updating.lock().await;
@@ -191,7 +191,7 @@ impl Bridge {
         }
     }
 
-    /// Adds a server, to all sessions too.
+    /// Adds a server, and a session with it for each client that has sessions.
     fn add(&self, backend: Arc<Backend>) {
         let shared = &self.0;
         tracing::info!(server = backend.name, "a server was added");
@@ -201,14 +201,14 @@ impl Bridge {
         shared.backends.add(Arc::clone(&backend));
         for sessions in state.sessions.values_mut() {
             if let Some(session) = sessions.first() {
-                let session = Session::like(session, &backend);
+                let session = Session::with_other_server(session, &backend);
                 session.prepare();
                 sessions.push(session);
             }
         }
     }
 
-    /// Tells all clients that lists may have changed.
+    /// Notifies all clients that lists may have changed.
     fn announce(&self) {
         for client in self.0.clients() {
             for change in EVERY_LIST {
@@ -219,17 +219,17 @@ impl Bridge {
     }
 }
 
-/// Time that one of many servers has to show what it is and what it offers. The others do not wait longer for it.
-pub(crate) const ANSWERED_WITHIN: Duration = Duration::from_secs(15);
+/// Time limit for the answer of one server when the bridge asks many servers for their identities or lists.
+pub(crate) const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// Connects to each server once, side by side, to see what it is and offers.
+/// Connects to each server once, concurrently, to learn its identity and capabilities.
 pub(crate) async fn reach(backends: &[Arc<Backend>]) {
     let mut reached = JoinSet::new();
     for backend in backends {
         let backend = Arc::clone(backend);
         reached.spawn(async move {
             let server = backend.name.as_str();
-            match timeout(ANSWERED_WITHIN, backend.known()).await {
+            match timeout(SERVER_ANSWER_TIMEOUT, backend.known()).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     let error = error.message();

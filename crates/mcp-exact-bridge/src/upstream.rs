@@ -1,6 +1,4 @@
-//! Connections to the upstream server: how they are made, and the receivers of the server's messages outside of its answers.
-//!
-//! Knows nothing of revisions but the negotiated ones.
+//! Connections to the upstream server: opening them, and the receivers of the server's requests and notifications.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -20,14 +18,14 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bridge::Options;
-use crate::relay::{self, Failed};
+use crate::relay::{self, RelayError};
 
-/// A server that clients reach through the bridge. Each client of a revision with sessions gets a connection of its own.
+/// Server that clients reach through the bridge. Each client with a session gets a separate connection.
 pub trait Upstream: Send + Sync + 'static {
-    /// Begins a connection. [`ClientHandle::ready`] returns an error if client and server share no revision.
+    /// Opens a connection. [`ClientHandle::ready`] returns an error if client and server share no revision.
     ///
     /// # Errors
-    /// [`ConnectError`] if there is nothing to connect to.
+    /// [`ConnectError`] if the connection cannot be opened, such as when the server process cannot be started.
     fn connect(
         &self,
         settings: Arc<ClientSettings>,
@@ -61,33 +59,34 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
     }
 }
 
-/// Receiver of the upstream server's messages outside of its answers.
+/// Receiver of the upstream server's requests and notifications.
 pub(crate) trait Receiver: Send + Sync + 'static {
-    /// The server asks something. `about` is the request of the downstream client, where that is known.
+    /// Handles a request of the server.
     fn asked(&self, connection: &Arc<Connection>, question: Question);
-    /// The server takes a question back.
+    /// Handles the cancellation of a request by the server.
     fn withdrawn(&self, question: ServerRequestKey);
-    /// The server has logged something. `about` is the upstream request that it is about, where that is known.
+    /// Handles a log message; `about` is the upstream request that the message belongs to, if known.
     fn logged(&self, about: Option<RequestKey>, message: LogMessage);
-    /// The server has acknowledged a subscription (from 2026-07-28 on).
+    /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
     fn subscribed(&self) {}
-    /// Something of the server has changed.
+    /// Handles a change that the server announces.
     fn changed(&self, change: Change);
     /// Returns the resources whose updates the receiver wants; they are subscribed to again in a new session of the server.
     fn resources(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
-    /// The server has sent another notification.
+    /// Handles any other notification of the server.
     fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification);
 }
 
-/// Question of the upstream server that waits for an answer.
+/// Request of the upstream server that waits for an answer.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) key: ServerRequestKey,
-    /// Handle of the server's session that asks: another session, which may have begun on another transport, takes no answer to it.
+    /// Handle of the session in which the server has sent the request. A later session, which may use another
+    /// transport, does not accept the answer.
     asked_by: ClientHandle,
-    /// The upstream request in the middle of which it came, where that is known.
+    /// Upstream request during which the server has sent this request, if known.
     pub(crate) during: Option<RequestKey>,
     pub(crate) request: ServerRequest,
 }
@@ -108,7 +107,7 @@ impl Question {
     }
 }
 
-/// Connection to the upstream server.
+/// Connection to the upstream server on behalf of one client, or of clients that share it.
 pub(crate) struct Connection {
     pub(crate) client: ClientHandle,
     pub(crate) info: SessionInfo,
@@ -118,26 +117,26 @@ pub(crate) struct Connection {
 /// Receivers of the server's messages.
 #[derive(Default)]
 struct Routes {
-    life: watch::Sender<Life>,
+    life: watch::Sender<ConnectionState>,
     /// True if changes may have been missed, until the server acknowledges the next subscription.
     has_gap: AtomicBool,
-    state: Mutex<Routed>,
+    state: Mutex<RoutingState>,
 }
 
 /// State of a connection.
 #[derive(Debug, Clone, Copy, Default)]
-struct Life {
-    /// True once nothing can be sent any more.
+struct ConnectionState {
+    /// True when the connection is lost, so that nothing can be sent.
     is_lost: bool,
     /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
     sessions_ended: u64,
 }
 
 #[derive(Default)]
-struct Routed {
+struct RoutingState {
     connection: std::sync::Weak<Connection>,
     receiver: Option<Arc<dyn Receiver>>,
-    /// Questions that arrived before a receiver was set wait here.
+    /// Requests of the server that arrived before a receiver was set.
     early: Vec<Question>,
 }
 
@@ -183,12 +182,12 @@ impl Connection {
         mcp_exact_session::lifecycle(self.info.revision.as_str()).unwrap_or(Lifecycle::Initialize)
     }
 
-    /// Returns true once nothing can be sent any more.
+    /// Returns true if the connection is lost, so that nothing can be sent.
     pub(crate) fn is_lost(&self) -> bool {
         self.routes.life.borrow().is_lost
     }
 
-    /// Says that nothing can be sent any more.
+    /// Marks the connection as lost.
     pub(crate) fn set_lost(&self) {
         self.routes.life.send_modify(|life| life.is_lost = true);
     }
@@ -198,23 +197,23 @@ impl Connection {
         let mut life = self.routes.life.subscribe();
         let ended = life.borrow().sessions_ended;
         async move {
-            let has_ended = |life: &Life| life.is_lost || life.sessions_ended > ended;
+            let has_ended = |life: &ConnectionState| life.is_lost || life.sessions_ended > ended;
             let _ = life.wait_for(has_ended).await;
         }
     }
 
-    /// Says why a request was not sent.
-    pub(crate) fn unsent(&self, error: &SendError) -> Failed {
+    /// Returns the reason why a request was not sent.
+    pub(crate) fn unsent(&self, error: &SendError) -> RelayError {
         match error {
             SendError::Closed => {
                 self.set_lost();
-                Failed::Unsent
+                RelayError::Unsent
             }
-            error => Failed::Error(relay::not_sent(error)),
+            error => RelayError::Error(relay::not_sent(error)),
         }
     }
 
-    /// Sets the receiver of the server's messages from now on.
+    /// Sets the receiver of the server's requests and notifications.
     pub(crate) fn set_receiver(&self, receiver: Option<Arc<dyn Receiver>>) {
         self.routes.lock().receiver = receiver;
     }
@@ -242,60 +241,77 @@ impl Connection {
 
     /// Subscribes to the lists of a server of 2026-07-28 and to the wanted resources, which may change
     /// (`basic/patterns/subscriptions`). A subscription that ends with its stream is renewed. Returns when the connection is
-    /// lost or the server refuses.
-    pub(crate) async fn listen(&self, mut wanted: watch::Receiver<BTreeSet<String>>) -> PeerError {
-        let (shortest, longest) = LISTENED_AGAIN;
+    /// lost or `wanted` is closed; if the server refuses the subscription, returns unless `outlasts_refusals` is set: then the
+    /// subscription is tried again, when the wanted resources change or after a pause.
+    pub(crate) async fn listen(
+        &self,
+        mut wanted: watch::Receiver<BTreeSet<String>>,
+        outlasts_refusals: bool,
+    ) -> PeerError {
+        let (shortest, longest) = SUBSCRIPTION_RETRY_DELAYS;
         let mut pause = shortest;
         let mut listening: Option<PendingRequest> = None;
-        loop {
+        while !self.is_lost() {
             let filter = {
                 let wanted = wanted.borrow_and_update();
                 relay::filter_of(&self.info.capabilities, wanted.iter())
             };
-            let next = match filter {
-                None => None,
-                Some(params) => {
-                    let options = CallOptions::default();
-                    let method = "subscriptions/listen";
-                    match self.client.request(method, Some(params), options, None) {
-                        Ok(next) => Some(next),
-                        Err(error) => return relay::not_sent(&error),
+            let sent = filter.map(|params| {
+                let options = CallOptions::default();
+                let method = "subscriptions/listen";
+                self.client.request(method, Some(params), options, None)
+            });
+            let begun = Instant::now();
+            let refused = match sent.transpose() {
+                Err(SendError::Closed) => break,
+                Err(error) => Some(relay::not_sent(&error)),
+                Ok(next) => {
+                    // The previous subscription ends after the next one was sent.
+                    drop(std::mem::replace(&mut listening, next));
+                    let ended = async {
+                        match &mut listening {
+                            Some(listening) => listening.await,
+                            None => std::future::pending().await,
+                        }
+                    };
+                    let outcome = tokio::select! {
+                        outcome = ended => outcome,
+                        changed = wanted.changed() => match changed {
+                            Ok(()) => continue,
+                            Err(_) => break,
+                        },
+                    };
+                    tracing::debug!(?outcome, "a subscription at the server has ended");
+                    match outcome {
+                        Outcome::Error(error) => Some(error),
+                        _ => None,
                     }
                 }
             };
-            // The previous subscription ends after the next one was sent.
-            drop(std::mem::replace(&mut listening, next));
-            let begun = Instant::now();
-            let ended = async {
-                match &mut listening {
-                    Some(listening) => listening.await,
-                    None => std::future::pending().await,
-                }
-            };
-            let outcome = tokio::select! {
-                outcome = ended => outcome,
-                changed = wanted.changed() => match changed {
-                    Ok(()) => continue,
-                    Err(_) => return relay::connection_lost(),
-                },
-            };
-            if let Outcome::Error(error) = outcome {
-                return error;
-            }
-            tracing::debug!(?outcome, "a subscription at the server is renewed");
             listening = None;
+            if let Some(error) = refused {
+                if !outlasts_refusals {
+                    return error;
+                }
+                let error = error.message();
+                tracing::warn!(error, "changes of the server are not told for now");
+            }
             self.routes.has_gap.store(true, Ordering::Release);
             pause = if begun.elapsed() > longest {
                 shortest
             } else {
                 (pause * 2).min(longest)
             };
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                changed = wanted.changed() => if changed.is_err() { break },
+            }
         }
+        relay::connection_lost()
     }
 
-    /// Has the server log everything: the endpoint of each client sends what that client wants (up to 2025-11-25,
-    /// `server/utilities/logging`).
+    /// Sets the log level of the server to `debug`: the endpoint of each client filters by the level that the client
+    /// has set (up to 2025-11-25, `server/utilities/logging`).
     fn ask_for_logs(&self) {
         let declared = self.info.capabilities.view().find("logging").is_some();
         if !declared || self.lifecycle() != Lifecycle::Initialize {
@@ -339,7 +355,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Routes {
-    fn lock(&self) -> MutexGuard<'_, Routed> {
+    fn lock(&self) -> MutexGuard<'_, RoutingState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -418,9 +434,10 @@ impl Routes {
 }
 
 /// Minimum and maximum delay before a subscription that has ended is renewed.
-const LISTENED_AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(30));
+const SUBSCRIPTION_RETRY_DELAYS: (Duration, Duration) =
+    (Duration::from_millis(100), Duration::from_secs(30));
 
-/// Changes of all lists.
+/// Change events of all lists.
 pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];
 
 /// Reports a change of every list and of every wanted resource, after an interval in which changes may have been missed.
@@ -434,9 +451,9 @@ fn announce_everything(receiver: &dyn Receiver) {
 /// Name and capabilities of a client, as the upstream server sees them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub(crate) struct ClientSide {
-    /// `Implementation` as the client has sent it.
+    /// `Implementation` object of the client, unchanged.
     info: Option<String>,
-    /// Capabilities as the newest revision spells them.
+    /// Capabilities of the client in the form of the newest revision.
     capabilities: String,
 }
 
@@ -448,7 +465,7 @@ impl ClientSide {
         }
     }
 
-    /// Returns true if the server may ask the client something.
+    /// Returns true if the client has a capability for requests of the server.
     pub(crate) fn answers_questions(&self) -> bool {
         let capabilities: JsonObject = self.capabilities.parse().unwrap_or_default();
         let asked = capabilities
@@ -479,7 +496,7 @@ impl ClientSide {
     }
 }
 
-/// Reads an `Implementation`.
+/// Parses an `Implementation` object.
 pub(crate) fn identity(info: &JsonObject) -> Option<Identity> {
     let [name, version, title] = info.view().find_each(["name", "version", "title"]);
     let (name, version) = (name?.as_str()?, version?.as_str()?);
@@ -500,7 +517,7 @@ fn unreachable_server(error: &ConnectError) -> PeerError {
     ))
 }
 
-/// Upstream requests of the calls of a client: key of the upstream request, and key of the client's.
+/// Keys of the requests of a client, by the keys of the corresponding upstream requests.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<HashMap<RequestKey, RequestKey>>);
 
@@ -517,8 +534,8 @@ impl Calls {
         self.lock().remove(&upstream);
     }
 
-    /// Returns the client's request that a message of the server belongs to: the one it names, or the only one there is. On
-    /// standard streams the message does not name the request.
+    /// Returns the client's request that a message of the server refers to. Over stdio the message names no request, so
+    /// the only running request is returned.
     pub(crate) fn about(&self, upstream: Option<RequestKey>) -> Option<RequestKey> {
         let calls = self.lock();
         match upstream {

@@ -1,36 +1,105 @@
-//! Servers that have listed a resource or a template.
+//! Servers of resources: those that have listed a resource or a template, and those that have answered a read request
+//! of a principal.
 //!
-//! A complete list replaces what is known of its server, so that a resource can move to another server.
+//! A complete list replaces the earlier URIs of its server, so that a resource can move to another server. Lists are
+//! those of the servers, before rules hide entries from a principal. The number of remembered bytes is bounded.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of URIs of each kind that are remembered of a server.
-const MOST_URIS: usize = 100_000;
+/// Maximum number of bytes of the remembered URIs: of each kind from one server, and of all read URIs together.
+const MAX_BYTES: usize = 8 << 20;
+
+/// Maximum length of a URI that is remembered, in bytes.
+const MAX_URI_BYTES: usize = 2 << 10;
+
+/// Estimated memory of a remembered URI in addition to its text, in bytes.
+const OVERHEAD: usize = 64;
 
 /// URIs by the index of their server.
 #[derive(Debug, Default)]
-pub(crate) struct KnownUris(Mutex<BTreeMap<usize, OfServer>>);
+pub(crate) struct KnownUris(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    servers: BTreeMap<usize, ServerUris>,
+    answered: AnsweredUris,
+}
 
 /// URIs of one server.
 #[derive(Debug, Default)]
-struct OfServer {
+struct ServerUris {
     listed: HashSet<String>,
     /// Literal prefixes of the templates, before their first expressions.
     templates: BTreeSet<String>,
-    /// URIs that are not listed, of which requests were answered.
-    answered: HashSet<String>,
+}
+
+/// Servers that have answered a read request, by principal and URI. The requests of one principal never affect the
+/// routing of others.
+#[derive(Debug, Default)]
+struct AnsweredUris {
+    by_principal: HashMap<Option<String>, HashMap<String, usize>>,
+    bytes: usize,
+}
+
+impl AnsweredUris {
+    fn find(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+        let of_principal = self.by_principal.get(&principal.map(str::to_owned))?;
+        of_principal.get(uri).copied()
+    }
+
+    fn note(&mut self, principal: Option<&str>, uri: &str, server: usize) {
+        if uri.len() > MAX_URI_BYTES {
+            return;
+        }
+        let bytes = uri.len() + OVERHEAD + principal.map_or(0, str::len);
+        if self.bytes + bytes > MAX_BYTES {
+            *self = Self::default();
+        }
+        let principal = principal.map(str::to_owned);
+        let of_principal = self.by_principal.entry(principal).or_default();
+        if of_principal.insert(uri.to_owned(), server).is_none() {
+            self.bytes += bytes;
+        }
+    }
+}
+
+impl State {
+    fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
+        let listing = self
+            .servers
+            .iter()
+            .filter(|(_, of)| of.listed.contains(uri));
+        let mut listing = listing.map(|(server, _)| *server);
+        listing.find(|server| is_right(*server))
+    }
+
+    /// Returns the server that has the template with the longest matching prefix.
+    fn templated_by(&self, uri: &str) -> Option<usize> {
+        // Completions refer to a template by its text, so the text is also looked up.
+        let uri = literal(uri);
+        let matching = |of_server: &ServerUris| {
+            let begins = of_server.templates.iter();
+            let begins = begins.filter(|begin| uri.starts_with(begin.as_str()));
+            begins.map(String::len).max()
+        };
+        let lengths = self.servers.iter();
+        let lengths = lengths.filter_map(|(server, of)| Some((matching(of)?, *server)));
+        // Of equal lengths the first server counts.
+        let best = lengths.max_by_key(|(length, server)| (*length, std::cmp::Reverse(*server)));
+        best.map(|(_, server)| server)
+    }
 }
 
 impl KnownUris {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<usize, OfServer>> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Replaces the resources of a server by those of a complete list.
     pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) {
-        let uris = uris.into_iter().take(MOST_URIS).collect();
-        self.lock().entry(server).or_default().listed = uris;
+        let uris = limit_uris(uris.into_iter()).collect();
+        self.lock().servers.entry(server).or_default().listed = uris;
     }
 
     /// Replaces the templates of a server by those of a complete list. A template that begins with an expression matches
@@ -39,55 +108,55 @@ impl KnownUris {
         let literals = templates
             .iter()
             .map(|template| literal(template).to_owned());
-        let literals = literals.filter(|literal| !literal.is_empty());
-        self.lock().entry(server).or_default().templates = literals.take(MOST_URIS).collect();
+        let literals = limit_uris(literals.filter(|literal| !literal.is_empty())).collect();
+        self.lock().servers.entry(server).or_default().templates = literals;
     }
 
-    /// Notes that a server has answered a request about a URI.
-    pub(crate) fn note_answer(&self, server: usize, uri: &str) {
-        let mut all = self.lock();
-        let of_server = all.entry(server).or_default();
-        if of_server.listed.contains(uri) || of_server.answered.contains(uri) {
-            return;
+    /// Records that a server has answered a request of a principal that reads a URI.
+    pub(crate) fn note_answer(&self, server: usize, principal: Option<&str>, uri: &str) {
+        let mut state = self.lock();
+        if state.listed_by(uri, |by| by == server).is_none() {
+            state.answered.note(principal, uri, server);
         }
-        if of_server.answered.len() >= MOST_URIS {
-            of_server.answered.clear();
-        }
-        of_server.answered.insert(uri.to_owned());
     }
 
-    /// Removes everything that is known of a server.
+    /// Removes all URIs of a server, and the read URIs of all servers.
     pub(crate) fn forget(&self, server: usize) {
-        self.lock().remove(&server);
+        let mut state = self.lock();
+        state.servers.remove(&server);
+        // Few servers change, and answers are learned again.
+        state.answered = AnsweredUris::default();
     }
 
-    /// Returns the server of a URI: the first one that lists it, or else has answered a request about it, or else has the
-    /// template with the longest matching prefix.
-    pub(crate) fn server_of(&self, uri: &str) -> Option<usize> {
-        let all = self.lock();
-        let find = |is_its: fn(&OfServer, &str) -> bool| {
-            let mut servers = all.iter();
-            let found = servers.find(|(_, of_server)| is_its(of_server, uri));
-            found.map(|(server, _)| *server)
-        };
-        find(|of_server, uri| of_server.listed.contains(uri))
-            .or_else(|| find(|of_server, uri| of_server.answered.contains(uri)))
-            .or_else(|| {
-                // Completions refer to a template by its text, so the text is also looked up.
-                let uri = literal(uri);
-                let matching = |of_server: &OfServer| {
-                    let begins = of_server.templates.iter();
-                    let begins = begins.filter(|begin| uri.starts_with(begin.as_str()));
-                    begins.map(String::len).max()
-                };
-                let lengths = all.iter();
-                let lengths = lengths.filter_map(|(server, of)| Some((matching(of)?, *server)));
-                // Of equal lengths the first server counts.
-                let best =
-                    lengths.max_by_key(|(length, server)| (*length, std::cmp::Reverse(*server)));
-                best.map(|(_, server)| server)
-            })
+    /// Returns the first server that lists a URI and satisfies the predicate.
+    pub(crate) fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
+        self.lock().listed_by(uri, is_right)
     }
+
+    /// Returns the server that has answered an earlier request of a principal that reads a URI.
+    pub(crate) fn answered_by(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+        self.lock().answered.find(principal, uri)
+    }
+
+    /// Returns the server of a URI for a principal: the first one that lists it, or else has the template with the longest
+    /// matching prefix, or else has answered the principal.
+    pub(crate) fn server_of(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
+        let state = self.lock();
+        state
+            .listed_by(uri, |_| true)
+            .or_else(|| state.templated_by(uri))
+            .or_else(|| state.answered.find(principal, uri))
+    }
+}
+
+/// Drops URIs that are too long, and those that exceed the limit in bytes.
+fn limit_uris(uris: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
+    let mut bytes = 0;
+    uris.filter(|uri| uri.len() <= MAX_URI_BYTES)
+        .take_while(move |uri| {
+            bytes += uri.len() + OVERHEAD;
+            bytes <= MAX_BYTES
+        })
 }
 
 /// Returns the literal prefix of a template, before its first expression.
@@ -110,12 +179,14 @@ mod tests {
         let uris = KnownUris::default();
         uris.set_resources(0, strings(&["doc://x", "doc://y"]));
         uris.set_resources(1, strings(&["doc://x"]));
-        assert_eq!(uris.server_of("doc://x"), Some(0), "the first one");
+        assert_eq!(uris.server_of(None, "doc://x"), Some(0), "the first one");
         uris.set_resources(0, strings(&["doc://y"]));
-        assert_eq!(uris.server_of("doc://x"), Some(1), "the list was replaced");
+        let of = uris.server_of(None, "doc://x");
+        assert_eq!(of, Some(1), "the list was replaced");
         uris.forget(1);
-        assert_eq!(uris.server_of("doc://x"), None, "the server was removed");
-        assert_eq!(uris.server_of("doc://y"), Some(0));
+        let of = uris.server_of(None, "doc://x");
+        assert_eq!(of, None, "the server was removed");
+        assert_eq!(uris.server_of(None, "doc://y"), Some(0));
     }
 
     #[test]
@@ -123,11 +194,47 @@ mod tests {
         let uris = KnownUris::default();
         uris.set_templates(0, &strings(&["{scheme}://all", "doc://{+page}"]));
         uris.set_templates(1, &strings(&["doc://b/{page}"]));
-        assert_eq!(uris.server_of("doc://b/1"), Some(1));
-        assert_eq!(uris.server_of("doc://c"), Some(0));
-        assert_eq!(uris.server_of("doc://{+page}"), Some(0));
-        assert_eq!(uris.server_of("web://x"), None, "no template names it");
-        uris.note_answer(1, "web://x");
-        assert_eq!(uris.server_of("web://x"), Some(1));
+        let of = |uri| uris.server_of(None, uri);
+        assert_eq!(of("doc://b/1"), Some(1));
+        assert_eq!(of("doc://c"), Some(0));
+        assert_eq!(of("doc://{+page}"), Some(0));
+        assert_eq!(of("web://x"), None, "no template names it");
+    }
+
+    #[test]
+    fn answers_are_of_one_principal() {
+        let uris = KnownUris::default();
+        uris.set_templates(0, &strings(&["doc://{+page}"]));
+        for uri in ["doc://x", "web://x"] {
+            uris.note_answer(1, Some("red"), uri);
+        }
+        assert_eq!(uris.server_of(Some("red"), "web://x"), Some(1));
+        assert_eq!(uris.server_of(Some("blue"), "web://x"), None);
+        assert_eq!(uris.server_of(None, "web://x"), None);
+        let of = uris.server_of(Some("red"), "doc://x");
+        assert_eq!(of, Some(0), "a template counts before an answer");
+        uris.forget(1);
+        assert_eq!(uris.server_of(Some("red"), "web://x"), None);
+    }
+
+    #[test]
+    fn remembered_bytes_are_bounded() {
+        let uris = KnownUris::default();
+        let long = format!("doc://{}", "x".repeat(MAX_URI_BYTES));
+        uris.note_answer(0, None, &long);
+        uris.set_resources(1, vec![long.clone()]);
+        assert_eq!(uris.server_of(None, &long), None, "it is too long");
+        let uri = |number: usize| format!("doc://{number:0>1000}");
+        let most = 2 * MAX_BYTES / 1000;
+        uris.set_resources(1, (0..most).map(uri).collect());
+        for number in most..2 * most {
+            uris.note_answer(0, Some("red"), &uri(number));
+            assert!(uris.lock().answered.bytes <= MAX_BYTES);
+        }
+        let state = uris.lock();
+        let answered: usize = state.answered.by_principal.values().map(HashMap::len).sum();
+        for kept in [answered, state.servers[&1].listed.len()] {
+            assert!(kept * 1000 <= MAX_BYTES, "{kept} URIs are kept");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Connections to one server that clients without sessions share.
 //!
-//! Each connection belongs to one owner. Permits limit the number of connections, of one principal and of all together.
+//! Each connection belongs to one owner. Permits limit the number of connections per principal and in total.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -10,17 +10,17 @@ use mcp_exact_session::{PeerError, Principal};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
-use super::receivers::{OfShared, SharedCalls};
+use super::receivers::{SharedCalls, SharedCallsReceiver};
 use crate::backend::Backend;
 use crate::bridge::Options;
 use crate::upstream::{ClientSide, Connection, Receiver};
 
-/// Time that a call waits for the permission to open a connection, and interval at which unused ones are closed meanwhile.
-const PERMIT_WITHIN: Duration = Duration::from_secs(30);
-const PERMIT_RETRIED: Duration = Duration::from_millis(20);
+/// Time that a call waits for a permit to open a connection.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
+const PERMIT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Time after which a connection is closed whose call has ended without an answer.
-const CLOSED_AFTER: Duration = Duration::from_secs(1);
+/// Delay before the connection of a call that has ended without an answer is closed.
+const CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// All connections to one server that clients without sessions share.
 pub(super) struct Connections {
@@ -33,23 +33,26 @@ pub(super) struct Connections {
 
 #[derive(Default)]
 struct State {
-    /// Connections for one call at a time that none uses, the latest used one last.
-    idle: HashMap<Owner, Vec<Idle>>,
+    /// Unused connections that serve one call at a time, the most recently used one last. Each owner in the map has a
+    /// task that closes unused connections, and removes the owner when none is left.
+    idle: HashMap<Owner, Vec<IdleConnection>>,
     /// Connections that the calls of an owner share.
-    open: HashMap<Owner, Open>,
-    /// Locks that are held while such a connection is opened.
+    open: HashMap<Owner, OpenConnection>,
+    /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// Shares of the connections, by principal.
+    /// Maximum number of connections of each principal, as semaphores.
     shares: HashMap<Option<String>, Weak<Semaphore>>,
 }
 
-/// Permission for one connection. Authenticated principals, and subscriptions of all others, hold one of their share, too.
+/// Permit for one connection. It also counts towards the share of an authenticated principal, or towards the common
+/// share of subscriptions without a principal.
 pub(super) struct Permit {
     _connection: OwnedSemaphorePermit,
     _share: Option<OwnedSemaphorePermit>,
 }
 
-/// Owner of a connection: connections are never shared between principals, or between clients with other capabilities.
+/// Owner of a connection: connections are never shared between principals, or between clients with different names or
+/// capabilities.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub(super) principal: Option<String>,
@@ -63,24 +66,25 @@ pub(super) struct SharedConnection {
     pub(super) calls: Arc<SharedCalls>,
 }
 
-struct Open {
+struct OpenConnection {
     shared: SharedConnection,
     _permit: Permit,
     since: Instant,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: Arc<Connection>,
     permit: Permit,
     since: Instant,
 }
 
-/// A connection for one call, given back when it is dropped.
+/// Exclusive use of a connection by one call; dropping the lease returns the connection.
 pub(super) struct Lease {
     owner: Owner,
-    /// `None` once it was given back.
+    /// Leased connection; `None` after it was returned.
     held: Option<(Arc<Connection>, Permit)>,
-    /// True while the server works on a call. It goes on after a cancellation: what it then asks and logs must reach no other call.
+    /// True while the server works on a call. The server may continue after a cancellation, and its later requests and
+    /// log messages must not reach another call.
     pub(super) is_busy: bool,
     state: Arc<Mutex<State>>,
     idle_after: Duration,
@@ -113,8 +117,7 @@ impl State {
         })
     }
 
-    /// Makes room for another connection: closes the one that has been without a call for the longest time, of a principal or of
-    /// all.
+    /// Closes the connection that has been unused for the longest time, among those of a principal or among all.
     fn close_oldest_unused(&mut self, principal: Option<&str>) {
         let is_candidate =
             |owner: &Owner| principal.is_none() || owner.principal.as_deref() == principal;
@@ -133,13 +136,10 @@ impl State {
             self.open.remove(&owner);
         } else if let Some(idle) = self.idle.get_mut(&owner) {
             idle.remove(0);
-            if idle.is_empty() {
-                self.idle.remove(&owner);
-            }
         }
     }
 
-    /// Returns the share of a principal, or of all clients without one.
+    /// Returns the semaphore with the share of a principal, or with the common share of clients without a principal.
     fn share(&mut self, principal: Option<&str>, connections: usize) -> Arc<Semaphore> {
         self.shares.retain(|_, share| share.strong_count() > 0);
         let principal = principal.map(str::to_owned);
@@ -171,11 +171,10 @@ impl Connections {
         for idle in state.idle.values_mut() {
             idle.retain(|idle| !idle.connection.is_lost());
         }
-        state.idle.retain(|_, idle| !idle.is_empty());
     }
 
-    /// Waits for the permission to open a connection. An authenticated principal gets half of them at most: its subscriptions and
-    /// waiting calls, which hold connections for long, leave some to the others.
+    /// Waits for a permit to open a connection. An authenticated principal gets at most half of all connections, so
+    /// that its subscriptions and waiting calls, which hold connections for a long time, leave some to others.
     pub(super) async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
         let share = match principal {
             None => None,
@@ -188,8 +187,8 @@ impl Connections {
         self.permit_of(share).await
     }
 
-    /// Waits for the permission to open a connection that lasts, such as that of a subscription. Clients without a principal
-    /// get half of them together.
+    /// Waits for a permit to open a long-lived connection, such as one for a subscription. All clients without a
+    /// principal together get at most half of the connections.
     pub(super) async fn lasting_permit(
         &self,
         principal: Option<&Principal>,
@@ -205,8 +204,8 @@ impl Connections {
         }
     }
 
-    /// Returns a place for a waiting call of a client without a principal, which holds its connection for long; `None` if these
-    /// calls and subscriptions hold half of all connections.
+    /// Returns a permit for a waiting call of a client without a principal; `None` if such calls and subscriptions
+    /// already hold half of all connections.
     pub(super) fn waiting_place(&self) -> Option<OwnedSemaphorePermit> {
         let share = locked(&self.state).share(None, self.share);
         share.try_acquire_owned().ok()
@@ -220,7 +219,7 @@ impl Connections {
         })
     }
 
-    /// Acquires a permit. While there is none, `make_room` closes connections that no call uses.
+    /// Acquires a permit. While no permit is available, `make_room` closes unused connections.
     async fn acquire(
         &self,
         permits: &Arc<Semaphore>,
@@ -228,13 +227,13 @@ impl Connections {
     ) -> Result<OwnedSemaphorePermit, PeerError> {
         let permit = Arc::clone(permits).acquire_owned();
         tokio::pin!(permit);
-        let end = Instant::now() + PERMIT_WITHIN;
+        let end = Instant::now() + PERMIT_TIMEOUT;
         while Instant::now() < end {
             if permits.available_permits() == 0 {
                 make_room(&mut locked(&self.state));
             }
             // Calls that end meanwhile leave connections that can be closed.
-            if let Ok(Ok(permit)) = timeout(PERMIT_RETRIED, &mut permit).await {
+            if let Ok(Ok(permit)) = timeout(PERMIT_RETRY_INTERVAL, &mut permit).await {
                 return Ok(permit);
             }
         }
@@ -263,10 +262,10 @@ impl Connections {
         }
         let permit = self.permit(owner.principal.as_deref()).await?;
         let calls = Arc::new(SharedCalls::default());
-        let receiver: Arc<dyn Receiver> = Arc::new(OfShared(Arc::downgrade(&calls)));
+        let receiver: Arc<dyn Receiver> = Arc::new(SharedCallsReceiver(Arc::downgrade(&calls)));
         let connection = backend.connect(&owner.client, Some(receiver)).await?;
         let opened = SharedConnection { connection, calls };
-        let open = Open {
+        let open = OpenConnection {
             shared: opened.clone(),
             _permit: permit,
             since: Instant::now(),
@@ -276,7 +275,7 @@ impl Connections {
         Ok(opened)
     }
 
-    /// Closes the connection that an owner's calls share, once no call has used it for some time.
+    /// Closes the shared connection of an owner when no call has used it for the idle time.
     fn close_when_idle(&self, owner: Owner) {
         let (state, idle_after) = (Arc::downgrade(&self.state), self.idle_after);
         tokio::spawn(async move {
@@ -303,7 +302,7 @@ impl Connections {
         });
     }
 
-    /// Takes an unused connection for exclusive use, the latest used one first, or opens one.
+    /// Returns an unused connection for exclusive use, preferably the most recently used one, or opens a new one.
     pub(super) async fn lease(&self, backend: &Backend, owner: Owner) -> Result<Lease, PeerError> {
         let idle = loop {
             let mut state = locked(&self.state);
@@ -338,8 +337,8 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// Gives the connection back, unless it is lost or the server still works on the call. It is closed when it was not used for
-    /// some time.
+    /// Returns the connection, unless it is lost or the server still works on the call. A returned connection is closed
+    /// after the idle time.
     fn drop(&mut self) {
         let Some((connection, permit)) = self.held.take() else {
             return;
@@ -352,43 +351,49 @@ impl Drop for Lease {
             // Some servers stop serving when the response to a cancelled request is closed at once (Python SDK 1.8).
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 runtime.spawn(async move {
-                    tokio::time::sleep(CLOSED_AFTER).await;
+                    tokio::time::sleep(CLOSE_DELAY).await;
                     drop((connection, permit));
                 });
             }
             return;
         }
         let since = Instant::now();
-        let idle = Idle {
+        let idle = IdleConnection {
             connection,
             permit,
             since,
         };
-        locked(&self.state)
-            .idle
-            .entry(self.owner.clone())
-            .or_default()
-            .push(idle);
-        let (state, owner, idle_after) = (
-            Arc::downgrade(&self.state),
-            self.owner.clone(),
-            self.idle_after,
-        );
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        let mut all = locked(&self.state);
+        if let Some(unused) = all.idle.get_mut(&self.owner) {
+            unused.push(idle);
+            return;
+        }
+        all.idle.insert(self.owner.clone(), vec![idle]);
+        drop(all);
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let state = Arc::downgrade(&self.state);
+            runtime.spawn(close_unused(state, self.owner.clone(), self.idle_after));
+        }
+    }
+}
+
+/// Closes the connections of an owner that no call has used for some time, until none is left.
+async fn close_unused(state: Weak<Mutex<State>>, owner: Owner, idle_after: Duration) {
+    let mut wait = idle_after;
+    loop {
+        tokio::time::sleep(wait).await;
+        let Some(state) = state.upgrade() else {
             return;
         };
-        runtime.spawn(async move {
-            tokio::time::sleep(idle_after).await;
-            let Some(state) = state.upgrade() else {
-                return;
-            };
-            let mut state = locked(&state);
-            if let Some(idle) = state.idle.get_mut(&owner) {
-                idle.retain(|idle| idle.since > since);
-                if idle.is_empty() {
-                    state.idle.remove(&owner);
-                }
-            }
-        });
+        let mut state = locked(&state);
+        let Some(unused) = state.idle.get_mut(&owner) else {
+            return;
+        };
+        unused.retain(|idle| idle.since.elapsed() < idle_after);
+        let Some(oldest) = unused.first() else {
+            state.idle.remove(&owner);
+            return;
+        };
+        wait = idle_after.saturating_sub(oldest.since.elapsed());
     }
 }

@@ -1,28 +1,29 @@
-//! Receivers of the server's messages outside of its answers, one for each kind of connection of clients without sessions.
+//! Receivers of the server's requests and notifications, one for each kind of call of clients without sessions.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
-    Change, LogMessage, Principal, RequestKey, Scope, ServerNotification, ServerRequestKey,
+    Change, LogMessage, RequestKey, Scope, ServerNotification, ServerRequestKey,
 };
 use mcp_exact_transport::ServerHandle;
 use tokio::sync::mpsc;
 
-use crate::backend::Backend;
-use crate::translate::Way;
+use crate::hooks::{MessageHooks, MessageKind};
+use crate::translate::Translation;
 use crate::upstream::{Connection, Question, Receiver};
 
-/// Receiver of the server's messages during a call that has a connection of its own.
-pub(super) struct OfCall {
+/// Receiver of the server's requests and notifications during a call that has a separate connection.
+pub(super) struct CallReceiver {
     pub(super) client: ServerHandle,
     pub(super) key: RequestKey,
     pub(super) questions: mpsc::UnboundedSender<Question>,
-    pub(super) back: Way,
+    pub(super) back: Translation,
+    pub(super) messages: MessageHooks,
 }
 
-impl Receiver for OfCall {
+impl Receiver for CallReceiver {
     fn asked(&self, _: &Arc<Connection>, question: Question) {
         if let Err(unsent) = self.questions.send(question) {
             unsent.0.refuse("the call has ended");
@@ -34,7 +35,7 @@ impl Receiver for OfCall {
     }
 
     fn logged(&self, _: Option<RequestKey>, message: LogMessage) {
-        log_to(&self.client, self.key, message);
+        log_to(&self.client, self.key, &self.messages, message);
     }
 
     fn changed(&self, _: Change) {
@@ -46,6 +47,8 @@ impl Receiver for OfCall {
         let params = self
             .back
             .notification(method, notification.params(), Role::Server);
+        let kind = MessageKind::ServerNotification;
+        let params = params.and_then(|params| self.messages.pass(kind, method, params));
         let sent = params.map(|params| self.client.notify(Scope::During(self.key), method, params));
         if !matches!(sent, Ok(Ok(_))) {
             tracing::debug!(method, "a notification was not handed on");
@@ -53,11 +56,19 @@ impl Receiver for OfCall {
     }
 }
 
-/// Calls that share a connection: key of the upstream request, and whose request it relays.
+/// Calls that share a connection, by the key of the upstream request.
 #[derive(Default)]
-pub(super) struct SharedCalls(Mutex<HashMap<RequestKey, (ServerHandle, RequestKey)>>);
+pub(super) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
 
-/// Forgets a call when it ends or is cancelled.
+/// Request of a client that an upstream request relays.
+#[derive(Clone)]
+struct RelayedRequest {
+    client: ServerHandle,
+    request: RequestKey,
+    messages: MessageHooks,
+}
+
+/// Removes a call from the table when dropped, that is, when the call ends or is cancelled.
 pub(super) struct SharedCall<'a> {
     calls: &'a SharedCalls,
     key: RequestKey,
@@ -70,7 +81,7 @@ impl Drop for SharedCall<'_> {
 }
 
 impl SharedCalls {
-    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, (ServerHandle, RequestKey)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<RequestKey, RelayedRequest>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -83,13 +94,19 @@ impl SharedCalls {
         key: RequestKey,
         client: &ServerHandle,
         request: RequestKey,
+        messages: &MessageHooks,
     ) -> SharedCall<'_> {
-        self.lock().insert(key, (client.clone(), request));
+        let relayed = RelayedRequest {
+            client: client.clone(),
+            request,
+            messages: messages.clone(),
+        };
+        self.lock().insert(key, relayed);
         SharedCall { calls: self, key }
     }
 
-    /// Returns the call that a message of the server names, or the only one there is.
-    fn about(&self, key: Option<RequestKey>) -> Option<(ServerHandle, RequestKey)> {
+    /// Returns the call that a message of the server refers to; if the message names no call, the only running call.
+    fn about(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
             Some(key) => calls.get(&key).cloned(),
@@ -99,10 +116,10 @@ impl SharedCalls {
     }
 }
 
-/// Receiver of the server's messages on a connection that calls share.
-pub(super) struct OfShared(pub(super) Weak<SharedCalls>);
+/// Receiver of the server's notifications on a connection that several calls share; requests of the server are refused.
+pub(super) struct SharedCallsReceiver(pub(super) Weak<SharedCalls>);
 
-impl Receiver for OfShared {
+impl Receiver for SharedCallsReceiver {
     fn asked(&self, _: &Arc<Connection>, question: Question) {
         question.refuse("the client has declared no capability to answer it");
     }
@@ -111,8 +128,8 @@ impl Receiver for OfShared {
 
     fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
         let call = self.0.upgrade().and_then(|calls| calls.about(about));
-        if let Some((client, key)) = call {
-            log_to(&client, key, message);
+        if let Some(call) = call {
+            log_to(&call.client, call.request, &call.messages, message);
         }
     }
 
@@ -128,55 +145,16 @@ impl Receiver for OfShared {
     }
 }
 
-fn log_to(client: &ServerHandle, key: RequestKey, message: LogMessage) {
-    let LogMessage {
+fn log_to(client: &ServerHandle, key: RequestKey, messages: &MessageHooks, message: LogMessage) {
+    let Some(LogMessage {
         level,
         logger,
         data,
-    } = message;
+    }) = messages.log(message)
+    else {
+        return;
+    };
     if let Err(error) = client.log(Scope::During(key), level, logger.as_deref(), data) {
         tracing::debug!(%error, "a log message was not handed on");
     }
-}
-
-/// Called when a subscription has begun at a server.
-pub(crate) type Established = Arc<dyn Fn() + Send + Sync>;
-
-/// Receiver of the server's messages to a subscription.
-pub(super) struct OfSubscription {
-    pub(super) client: ServerHandle,
-    pub(super) backend: Arc<Backend>,
-    pub(super) principal: Option<Principal>,
-    pub(super) uris: BTreeSet<String>,
-    pub(super) established: Established,
-}
-
-impl Receiver for OfSubscription {
-    fn asked(&self, _: &Arc<Connection>, question: Question) {
-        question.refuse("a subscription answers no questions");
-    }
-
-    fn withdrawn(&self, _: ServerRequestKey) {}
-
-    fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
-
-    fn subscribed(&self) {
-        (self.established)();
-    }
-
-    fn changed(&self, change: Change) {
-        if let Change::Resource(uri) = &change
-            // The rules may have changed since the subscription began.
-            && !self.backend.may_use(self.principal.as_ref(), uri)
-        {
-            return;
-        }
-        self.client.publish(&change);
-    }
-
-    fn resources(&self) -> BTreeSet<String> {
-        self.uris.clone()
-    }
-
-    fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}
 }

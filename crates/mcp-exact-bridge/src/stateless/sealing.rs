@@ -1,8 +1,7 @@
-//! States of servers that pass through the bridge, bound to the principal that they were given to (2026-07-28,
-//! `basic/patterns/mrtr`).
+//! Binds the `requestState` of a server to the principal that receives it (2026-07-28, `basic/patterns/mrtr`).
 //!
-//! A server sees one client, the bridge. That a state belongs to its user, as the specification demands, only the bridge can
-//! check.
+//! The specification requires a server to check that a `requestState` belongs to its user. The server sees only one
+//! client, the bridge, so the bridge makes this check.
 
 use std::fmt;
 
@@ -12,16 +11,16 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use mcp_exact_session::{Json, PeerError, RawResult, Seal};
 
-/// Begins every state that is bound to a principal.
+/// Prefix of every `requestState` that is bound to a principal.
 const SEALED_PREFIX: &str = "mcp-exact-bridge-sealed:";
 
 const NONCE: usize = 24;
 
-/// Key of this process. Other processes cannot open what it seals.
+/// Random key of this process. Other processes cannot open values that were sealed with it.
 pub(crate) struct ProcessKey(XChaCha20Poly1305);
 
 impl ProcessKey {
-    /// Makes a random key; `None` if the system has no random numbers.
+    /// Creates a random key; `None` if the system provides no random numbers.
     pub(crate) fn random() -> Option<Self> {
         let mut key = [0; 32];
         getrandom::fill(&mut key).ok()?;
@@ -64,8 +63,8 @@ impl Seal for ProcessKey {
     }
 }
 
-/// Binds states to a principal and to one of many servers. In front of one server, states of clients without a principal pass as
-/// they are.
+/// Binding of `requestState` values to a principal, and to one server of many. In front of a single server, the values
+/// for clients without a principal are relayed unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Binding<'a> {
     pub(super) seal: &'a dyn Seal,
@@ -84,7 +83,7 @@ impl Binding<'_> {
         Some(context.into_bytes())
     }
 
-    /// Binds the state of a result of type `input_required`.
+    /// Seals the `requestState` of a result of type `input_required`.
     pub(super) fn bind(&self, result: RawResult) -> RawResult {
         let Some(context) = self.context() else {
             return result;
@@ -104,7 +103,7 @@ impl Binding<'_> {
         object.into()
     }
 
-    /// Returns the server's state, exactly as it came, of the one that a client has sent.
+    /// Opens a `requestState` from a client; returns the server's original value.
     pub(super) fn unbind(&self, state: Json) -> Result<Json, PeerError> {
         let text = state.view().as_str();
         let sealed = text
@@ -115,14 +114,14 @@ impl Binding<'_> {
             (Some(context), Some(sealed)) => {
                 let opened = self.seal.open(sealed, &context);
                 let opened = opened.and_then(|opened| opened.parse().ok());
-                opened.ok_or_else(foreign)
+                opened.ok_or_else(foreign_state_error)
             }
-            _ => Err(foreign()),
+            _ => Err(foreign_state_error()),
         }
     }
 }
 
-fn foreign() -> PeerError {
+fn foreign_state_error() -> PeerError {
     PeerError::invalid_params(
         "`requestState` was not given to this principal by this gateway, or the gateway was restarted; begin the call anew",
     )

@@ -1,6 +1,6 @@
-//! Calls whose question waits for their client, and the states that find them again.
+//! Calls that wait for their client's answers, and the `requestState` values that identify them.
 //!
-//! A state works once, for the same call of the same principal, until it expires.
+//! A `requestState` is accepted once, for the same call of the same principal, until it expires.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,46 +8,58 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
 use mcp_exact_transport::{PendingRequest, RequestContext};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 use super::Stateless;
 use super::connections::{Lease, Owner};
 use crate::relay::ProgressReceiver;
-use crate::translate::Way;
+use crate::translate::Translation;
 use crate::upstream::{Connection, Question};
 
-/// Begins every state of a call that waits here.
+/// Prefix of the `requestState` of every waiting call.
 pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
 
-/// Call of a server that may ask something in the middle of it.
+/// Call during which the server may send requests to the client.
 pub(super) struct RunningCall {
     // The connection is given back after the request was cancelled: fields are dropped in order.
     pub(super) pending: PendingRequest,
     pub(super) questions: mpsc::UnboundedReceiver<Question>,
     pub(super) progress: ProgressReceiver,
-    /// Conversion of the call, with its losses until now.
-    pub(super) way: Way,
+    /// Conversion of the call's messages, with the losses so far.
+    pub(super) way: Translation,
     pub(super) connection: Arc<Connection>,
     pub(super) lease: Lease,
+    /// Permit that counts the calls of clients without a principal that have waited; other calls use the share of their
+    /// principal. The call holds the permit until it ends, so that its server can send further input requests.
+    pub(super) place: Option<OwnedSemaphorePermit>,
 }
 
-/// Call whose question waits for the client.
+/// Task that ends a waiting call in time. Dropping it cancels the task.
+pub(super) struct Expiry(AbortHandle);
+
+impl Drop for Expiry {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Call that waits for the client's answers.
 pub(super) struct WaitingCall {
     pub(super) call: RunningCall,
-    /// Questions to the client, in the order of the names.
+    /// Requests of the server to the client, in the order of their keys in `inputRequests`.
     pub(super) asked: Vec<Question>,
     owner: Option<String>,
     method: String,
     /// Params of the call without the members that a retry changes.
     params: serde_json::Value,
-    /// State that finds the call again.
+    /// `requestState` that identifies the call.
     state: String,
     until: Instant,
-    /// Place among the waiting calls of clients without a principal; the others hold connections of their share.
-    pub(super) place: Option<OwnedSemaphorePermit>,
+    pub(super) expiry: Expiry,
 }
 
-/// Calls whose question waits for their client, by state.
+/// Calls that wait for their client's answers, by `requestState`.
 pub(super) type WaitingCalls = HashMap<String, WaitingCall>;
 
 pub(super) fn locked(calls: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls> {
@@ -55,43 +67,50 @@ pub(super) fn locked(calls: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls
 }
 
 impl Stateless {
-    /// Keeps a call until its client has answered; returns the state that finds it again.
+    /// Stores a call until its client has answered; returns the `requestState` that identifies the call.
     pub(super) fn keep(
         &self,
         request: &IncomingRequest<RequestContext>,
-        call: RunningCall,
+        mut call: RunningCall,
         asked: Vec<Question>,
     ) -> Result<String, PeerError> {
         let too_many = || {
             PeerError::internal("too many calls wait for answers of their clients; try again later")
         };
         let principal = request.context().principal.as_ref();
-        let place = match principal {
-            Some(_) => None,
-            None => Some(self.connections.waiting_place().ok_or_else(too_many)?),
-        };
+        if principal.is_none() && call.place.is_none() {
+            call.place = Some(self.connections.waiting_place().ok_or_else(too_many)?);
+        }
         let (state, until) = (random_state()?, Instant::now() + self.answer_within);
         let session_end = call.connection.session_end();
+        let mut all = locked(&self.waiting);
+        if all.len() >= self.max_waiting_calls {
+            return Err(too_many());
+        }
         let waiting = WaitingCall {
             call,
             asked,
             owner: principal.map(|Principal(name)| name.clone()),
             method: request.method().to_owned(),
             params: bound_params(request),
+            expiry: self.expiry(state.clone(), until, session_end),
             state: state.clone(),
             until,
-            place,
         };
-        {
-            let mut all = locked(&self.waiting);
-            if all.len() >= self.most_waiting {
-                return Err(too_many());
-            }
-            all.insert(state.clone(), waiting);
-        }
-        let (all, found) = (Arc::downgrade(&self.waiting), state.clone());
-        let take = move || all.upgrade().and_then(|all| locked(&all).remove(&found));
-        tokio::spawn(async move {
+        all.insert(state.clone(), waiting);
+        Ok(state)
+    }
+
+    /// Ends a call that waits when its connection is lost or its time is over.
+    fn expiry(
+        &self,
+        state: String,
+        until: Instant,
+        session_end: impl Future<Output = ()> + Send + 'static,
+    ) -> Expiry {
+        let all = Arc::downgrade(&self.waiting);
+        let take = move || all.upgrade().and_then(|all| locked(&all).remove(&state));
+        let expiring = tokio::spawn(async move {
             // A call that is not here at the end of the session can be put back until it expires.
             if timeout_at(until, session_end).await.is_ok()
                 && let Some(WaitingCall { method, .. }) = take()
@@ -107,10 +126,17 @@ impl Stateless {
                 );
             }
         });
-        Ok(state)
+        Expiry(expiring.abort_handle())
     }
 
-    /// Lets a call wait on, for the same state.
+    /// Returns true if a call of this principal waits for this state.
+    pub(super) fn is_waiting(&self, state: &str, principal: Option<&str>) -> bool {
+        let all = locked(&self.waiting);
+        let waiting = all.get(state);
+        waiting.is_some_and(|waiting| waiting.owner.as_deref() == principal)
+    }
+
+    /// Stores a call again under the same `requestState`.
     pub(super) fn put_back(&self, waiting: WaitingCall) {
         let mut all = locked(&self.waiting);
         // Under the lock: the task that ends it at this time has not been here.
@@ -122,8 +148,8 @@ impl Stateless {
         }
     }
 
-    /// Takes the call that a retry continues. It has to be the same call of the same principal (2026-07-28,
-    /// `basic/patterns/mrtr`).
+    /// Removes and returns the call that a retry continues. Method, params and principal of the retry must be those of
+    /// the call (2026-07-28, `basic/patterns/mrtr`).
     pub(super) fn take_waiting(
         &self,
         state: &str,
@@ -147,7 +173,7 @@ impl Stateless {
     }
 }
 
-/// Returns an unguessable state.
+/// Returns an unguessable `requestState`.
 fn random_state() -> Result<String, PeerError> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)
@@ -155,7 +181,8 @@ fn random_state() -> Result<String, PeerError> {
     Ok(format!("{STATE_PREFIX}{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Returns the params of a call without the members that a retry changes, as a value: a retry may spell them in another way.
+/// Returns the params of a call without the members that a retry changes. The params are compared as values, because a
+/// retry may serialize them differently.
 pub(super) fn bound_params(request: &IncomingRequest<RequestContext>) -> serde_json::Value {
     let text = request.params().map_or("{}", JsonObject::text);
     let mut params: serde_json::Value = serde_json::from_str(text).unwrap_or_default();

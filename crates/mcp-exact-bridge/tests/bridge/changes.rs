@@ -1,4 +1,4 @@
-//! Changes that the server announces reach the clients that want to know, in every pair of revisions.
+//! Change notifications of the server reach subscribed clients, in every pair of revisions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 
 use crate::common::{InMemory, bridge, client_of, server};
 
-/// Connects a client that wants to know of changes.
+/// Connects a client that subscribes to changes.
 async fn listening(
     bridge: &Bridge,
     revision: Revision,
@@ -18,8 +18,9 @@ async fn listening(
     (client.await.expect("a client"), changes)
 }
 
-/// Announces a change until the client is notified: its stream to the server is opened beside its first steps.
-async fn is_told(
+/// Announces a change repeatedly until the client is notified, because the client opens its notification stream
+/// concurrently with its first requests.
+async fn is_notified(
     changes: &mut UnboundedReceiver<ClientChange>,
     wanted: &ClientChange,
     announce: impl Fn(),
@@ -49,7 +50,7 @@ async fn list_changes_reach_clients() {
                     .insert("new", || async { "" })
                     .expect("a tool");
             };
-            let told = is_told(&mut changes, &ClientChange::Tools, insert).await;
+            let told = is_notified(&mut changes, &ClientChange::Tools, insert).await;
             assert!(told, "client {of_client}, server {of_server}");
             client.close();
         }
@@ -67,14 +68,14 @@ async fn changes_of_resources_reach_their_subscribers() {
             let pair = format!("client {of_client}, server {of_server}");
             let subscription = client.subscribe(["docs://intro"]).await.expect(&pair);
             let update = || server.resources().updated("docs://intro");
-            assert!(is_told(&mut changes, &wanted, update).await, "{pair}");
+            assert!(is_notified(&mut changes, &wanted, update).await, "{pair}");
             drop(subscription);
             client.close();
         }
     }
 }
 
-/// A subscription brings no updates of a resource that is hidden from its principal.
+/// A subscription receives no updates of a resource that is hidden from its principal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hidden_resources_are_not_announced() {
     let of_client = revisions().next_back().expect("a revision");

@@ -1,4 +1,4 @@
-//! Servers and clients of one revision each, and a bridge between them.
+//! Creates servers and clients of one revision each, and a bridge between them.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,9 @@ use mcp_exact_session::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{
+    AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 
@@ -39,14 +41,14 @@ pub struct Confirm {
     pub yes: bool,
 }
 
-/// Notifications of each kind that the tool `flood` sends.
-pub const FLOOD: u32 = 5_000;
+/// Number of notifications of each kind that the tool `flood` sends.
+pub const FLOOD_COUNT: u32 = 5_000;
 
-/// Sends more notifications than any queue holds.
+/// Sends more notifications than fit into any queue.
 async fn flood(cx: Cx) -> Result<&'static str, Error> {
-    for done in 0..FLOOD {
+    for done in 0..FLOOD_COUNT {
         // What does not fit in the queue of the server is dropped.
-        let _ = cx.progress(done, FLOOD);
+        let _ = cx.progress(done, FLOOD_COUNT);
         let _ = cx.info("flooded");
         if done % 64 == 0 {
             tokio::task::yield_now().await;
@@ -55,7 +57,7 @@ async fn flood(cx: Cx) -> Result<&'static str, Error> {
     Ok("flooded")
 }
 
-/// Makes a server that speaks one revision.
+/// Creates a server that supports one revision.
 pub fn server(revision: Revision) -> Server {
     Server::builder("behind", "1.2.3")
         .title("Behind the bridge")
@@ -167,15 +169,15 @@ struct Review {
     code: String,
 }
 
-/// A server in memory: each connection is served by the same server.
+/// Upstream in memory that serves each connection with the same server.
 #[derive(Clone)]
 pub struct InMemory {
     server: Server,
     /// Tasks that serve the connections.
     pub serving: Arc<Mutex<Vec<AbortHandle>>>,
-    /// Connections that the server will accept without a word, the next ones first.
+    /// Number of next connections that are accepted but never answered.
     pub silent: Arc<AtomicUsize>,
-    /// Whether connections are refused.
+    /// True if connections are refused.
     pub is_down: Arc<AtomicBool>,
 }
 
@@ -189,7 +191,7 @@ impl InMemory {
         }
     }
 
-    /// Breaks every connection.
+    /// Aborts every connection.
     pub fn kill(&self) {
         for serving in self.serving.lock().expect("a lock").drain(..) {
             serving.abort();
@@ -241,13 +243,81 @@ impl Upstream for InMemory {
     }
 }
 
+/// A server in memory some of whose requests are answered in its place.
+pub struct Intercepted<F> {
+    pub server: Server,
+    /// Returns the members that answer a request, such as `"result":{}`; `None` if the server answers.
+    pub answer: Arc<F>,
+}
+
+impl<F: Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> Upstream
+    for Intercepted<F>
+{
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        type Ends = (
+            Lines<BufReader<ReadHalf<DuplexStream>>>,
+            WriteHalf<DuplexStream>,
+        );
+        let lines = |stream: DuplexStream| -> Ends {
+            let (reader, writer) = tokio::io::split(stream);
+            (BufReader::new(reader).lines(), writer)
+        };
+        let (client, local) = tokio::io::duplex(256 << 10);
+        let (remote, behind) = tokio::io::duplex(256 << 10);
+        let server = self.server.clone();
+        tokio::spawn(async move {
+            let (reader, writer) = tokio::io::split(behind);
+            let _ = server
+                .serve(LineTransport::new(reader, writer, 4 << 20))
+                .await;
+        });
+        let ((mut requests, mut to_client), (mut answers, mut to_server)) =
+            (lines(local), lines(remote));
+        let answer = Arc::clone(&self.answer);
+        tokio::spawn(async move {
+            loop {
+                let (line, is_request) = tokio::select! {
+                    line = requests.next_line() => (line, true),
+                    line = answers.next_line() => (line, false),
+                };
+                let Ok(Some(line)) = line else { return };
+                let message = object(&line);
+                let method = message.view().find("method");
+                let method = method.and_then(|method| Some(method.as_str()?.into_owned()));
+                let instead = method.filter(|_| is_request);
+                let instead = instead.and_then(|method| answer(&method, &message));
+                let (line, to) = match (instead, message.get("id")) {
+                    (Some(members), Some(id)) => {
+                        let answer = format!(r#"{{"jsonrpc":"2.0","id":{},{members}}}"#, id.text());
+                        (answer, &mut to_client)
+                    }
+                    _ if is_request => (line, &mut to_server),
+                    _ => (line, &mut to_client),
+                };
+                if to.write_all(format!("{line}\n").as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        let (reader, writer) = tokio::io::split(client);
+        let transport = LineTransport::new(reader, writer, settings.limits.message_bytes);
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, transport, options))
+    }
+}
+
 pub async fn bridge(upstream: InMemory) -> Bridge {
     Bridge::new(upstream, Options::default())
         .await
         .expect("a bridge")
 }
 
-/// Connects a client to the bridge in memory, with answers to every question.
+/// Connects a client to the bridge in memory; the client answers every request of the server.
 pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
     let (local, remote) = memory_pair(256 << 10, 4 << 20);
     let (settings, handler) = bridge.endpoint();
@@ -258,12 +328,13 @@ pub fn client_of(bridge: &Bridge, revision: Revision) -> Connect {
     answering(Client::over(local)).revision(revision)
 }
 
-/// Connects a client to the bridge in memory that takes results as they come.
+/// Connects a low-level client to the bridge in memory, which receives unmodified results.
 pub async fn handle_of(bridge: &Bridge, revision: Revision) -> ClientHandle {
     handle_with(bridge, revision, |_| {}).await
 }
 
-/// Connects a client to the bridge in memory that takes results as they come, and passes other events to a function.
+/// Connects a low-level client to the bridge in memory, which receives unmodified results and passes other events to a
+/// function.
 pub async fn handle_with(
     bridge: &Bridge,
     revision: Revision,
@@ -286,7 +357,7 @@ pub async fn handle_with(
     client
 }
 
-/// Gives a client answers to every question.
+/// Adds handlers for every request of the server to a client.
 pub fn answering(connect: Connect) -> Connect {
     connect
         .identity("in-front", "4.5.6")
@@ -301,7 +372,7 @@ pub fn answering(connect: Connect) -> Connect {
         }])
 }
 
-/// A bridge over HTTP, until it is dropped.
+/// Bridge that serves clients over HTTP until dropped.
 pub struct Listening {
     pub url: String,
     task: AbortHandle,
@@ -335,7 +406,7 @@ pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
 }
 
-/// Sends messages to the bridge as they are, and returns the answer to the request with an id.
+/// Sends unmodified messages to the bridge, and returns the response with an id.
 pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) -> JsonObject {
     let (local, remote) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(remote);
@@ -367,7 +438,7 @@ pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) 
     }
 }
 
-/// Begins a call that waits until it is cancelled, and returns when the server has reported its progress.
+/// Starts a call that runs until it is cancelled, and returns when the server has reported progress.
 pub async fn waiting_call(client: &Client) -> JoinHandle<Result<String, ClientError>> {
     let (begun, has_begun) = oneshot::channel();
     let begun = Mutex::new(Some(begun));
@@ -383,7 +454,7 @@ pub async fn waiting_call(client: &Client) -> JoinHandle<Result<String, ClientEr
     call
 }
 
-/// Notes the progress of a call.
+/// Returns a callback that records the progress of a call.
 pub fn noting(seen: &Arc<Mutex<Vec<f64>>>) -> impl Fn(Progress) + Send + Sync + 'static {
     let seen = Arc::clone(seen);
     move |progress: Progress| seen.lock().expect("a lock").push(progress.done)

@@ -1,4 +1,4 @@
-//! Servers that flood, clients that do not read or leave in the middle of a call, and a bridge that is started again.
+//! Faults: servers that flood, clients that stop reading or disconnect during a call, and a restart of the bridge.
 
 use std::future::pending;
 use std::net::SocketAddr;
@@ -16,13 +16,13 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::common::{Add, InMemory, Sum, answering, bridge, client_of, server, waiting_call};
-use crate::isolation::{YES, answering as answers, call, raw_client};
+use crate::isolation::{ACCEPT_RESPONSE, answering as answers, call, raw_client};
 use crate::matrix::wait_until;
 
-/// Time that no call in these tests needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit that is longer than any call in these tests needs.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A server that sends thousands of notifications in a call: the call is answered, and so is the next one.
+/// A server sends thousands of notifications during a call: this call and the next one are answered.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn flooded_call_is_answered() {
     for of_server in revisions() {
@@ -31,7 +31,7 @@ async fn flooded_call_is_answered() {
             let pair = format!("client {of_client}, server {of_server}");
             let client = client_of(&bridge, of_client).await.expect(&pair);
             let call = client.call::<_, String>("flood", &()).on_progress(|_| {});
-            let flooded = tokio::time::timeout(PATIENCE, call.into_future()).await;
+            let flooded = tokio::time::timeout(TIMEOUT, call.into_future()).await;
             assert_eq!(flooded.expect(&pair).expect(&pair), "flooded", "{pair}");
             let sum: Sum = client.call("add", &Add { a: 1, b: 2 }).await.expect(&pair);
             assert_eq!(sum.sum, 3, "{pair}");
@@ -40,9 +40,9 @@ async fn flooded_call_is_answered() {
     }
 }
 
-/// A client that stops reading in the middle of a flood keeps no other client waiting.
+/// A client that stops reading during a flood of notifications delays no other client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_client_delays_nobody() {
+async fn slow_client_delays_no_other_client() {
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = bridge(upstream.clone()).await;
@@ -61,12 +61,12 @@ async fn slow_client_delays_nobody() {
             let fast = client_of(&bridge, of_client).await.expect(&pair);
             for a in 0..50 {
                 let sum = fast.call::<_, Sum>("add", &Add { a, b: 1 }).into_future();
-                let sum = tokio::time::timeout(PATIENCE, sum).await;
+                let sum = tokio::time::timeout(TIMEOUT, sum).await;
                 assert_eq!(sum.expect(&pair).expect(&pair).sum, a + 1, "{pair}");
             }
             fast.close();
             drop(local);
-            let left = tokio::time::timeout(PATIENCE, slow).await;
+            let left = tokio::time::timeout(TIMEOUT, slow).await;
             left.expect("the bridge lets go of a client that is gone")
                 .expect(&pair);
         }
@@ -74,7 +74,7 @@ async fn slow_client_delays_nobody() {
     }
 }
 
-/// Returns the messages of a client up to a call of the tool that floods it.
+/// Returns the messages of a client up to its call of the tool `flood`.
 fn flooding_call(revision: Revision) -> String {
     let id = revision.as_str();
     let call = |meta: &str| {
@@ -98,7 +98,8 @@ fn flooding_call(revision: Revision) -> String {
     opening.join("\n") + "\n"
 }
 
-/// A client that leaves in the middle of a call: the bridge forgets the call, and the server is told or loses the connection.
+/// A client disconnects during a call: the bridge removes the call, and the server receives a cancellation or loses the
+/// connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_ends_with_its_client() {
     for of_server in revisions() {
@@ -123,7 +124,7 @@ async fn call_ends_with_its_client() {
     }
 }
 
-/// A bridge that serves clients over HTTP at an address, until it is stopped.
+/// Bridge that serves clients over HTTP at an address until it is stopped.
 struct Process {
     bridge: Bridge,
     address: SocketAddr,
@@ -153,7 +154,7 @@ impl Process {
         }
     }
 
-    /// Starts another one in its place, which has the session store alone.
+    /// Starts another bridge at the same address, which shares only the session store with this one.
     async fn restart(self, of_server: Revision, store: &Arc<MemorySessionStore>) -> Self {
         drop(self.stop);
         self.serving.await.expect("no panic");
@@ -161,8 +162,8 @@ impl Process {
     }
 }
 
-/// A bridge that is started again resumes the sessions of its clients from the session store: their next call is answered,
-/// and the server may ask them again.
+/// A restarted bridge resumes the sessions of its clients from the session store: their next call is answered, and the
+/// server can send them requests again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_bridge_resumes_sessions() {
     for of_server in revisions() {
@@ -196,8 +197,8 @@ async fn restarted_bridge_resumes_sessions() {
     }
 }
 
-/// A call that waits for the answer of a client without a session ends with the process: the retry is answered with an error
-/// that says so.
+/// A call that waits for the answer of a client without a session ends with the process: the retry is answered with an
+/// error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn restarted_bridge_refuses_waiting_calls() {
     let handshake =
@@ -209,7 +210,7 @@ async fn restarted_bridge_refuses_waiting_calls() {
         let client = raw_client(&url, "own").await;
         let asked = call(&client, "{}", None).await.expect("a question");
         let process = process.restart(of_server, &store).await;
-        let error = call(&client, "{}", Some(answers(&asked, YES))).await;
+        let error = call(&client, "{}", Some(answers(&asked, ACCEPT_RESPONSE))).await;
         let error = error.expect_err("the call is gone");
         assert_eq!(error.code(), Some(-32602));
         assert!(
@@ -221,8 +222,8 @@ async fn restarted_bridge_refuses_waiting_calls() {
     }
 }
 
-/// A connection whose call was cancelled is closed: the server still works on the call, and what it then asks or logs must not
-/// reach the next one.
+/// A connection whose call was cancelled is closed: the server still works on the call, and its later requests and log
+/// messages must not reach the next call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelled_call_takes_its_connection_along() {
     let newest = revisions().next_back().expect("a revision");
@@ -238,7 +239,7 @@ async fn cancelled_call_takes_its_connection_along() {
     }
 }
 
-/// While all connections are in use, a call waits for the next one that becomes free, whoever has used it.
+/// While all connections are in use, a call waits for the next free connection, regardless of its previous owner.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_gets_the_next_connection() {
     let newest = revisions().next_back().expect("a revision");
@@ -256,15 +257,14 @@ async fn waiting_call_gets_the_next_connection() {
                 sum.map(|sum| sum.sum == number + 1)
             });
         }
-        let all = tokio::time::timeout(PATIENCE, calls.join_all()).await;
+        let all = tokio::time::timeout(TIMEOUT, calls.join_all()).await;
         for sum in all.expect("nobody waits for long") {
             assert!(sum.expect("a sum"), "server {of_server}");
         }
     }
 }
 
-/// A server of HTTP+SSE, which the client of the bridge finds out: the server asks in the session that has taken the place of the
-/// first attempt.
+/// The bridge falls back to HTTP+SSE: the server sends requests in the session that has replaced the first attempt.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn server_over_sse_asks() {
     let oldest = revisions().next().expect("a revision");
@@ -278,7 +278,7 @@ async fn server_over_sse_asks() {
     for of_client in revisions() {
         let client = client_of(&bridge, of_client).await.expect("a client");
         let sampled = client.call::<_, String>("sample", &()).into_future();
-        let sampled = tokio::time::timeout(PATIENCE, sampled).await;
+        let sampled = tokio::time::timeout(TIMEOUT, sampled).await;
         let sampled = sampled.expect("an answer").expect("a text");
         assert_eq!(sampled, "Something.", "client {of_client}");
         client.close();

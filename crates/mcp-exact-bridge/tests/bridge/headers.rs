@@ -1,4 +1,4 @@
-//! Headers of clients: their credentials stay in the bridge, and their traces go on.
+//! Headers of clients: credentials are not relayed, and trace contexts are.
 
 use std::sync::{Arc, Mutex};
 
@@ -15,11 +15,11 @@ use crate::common::{Listening, listen_with};
 
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
-/// Notes the headers of all requests, and takes everybody for the same principal.
+/// Authenticator that records the headers of all requests and gives all clients the same principal.
 #[derive(Default)]
-struct Notes(Mutex<Vec<String>>);
+struct HeaderRecorder(Mutex<Vec<String>>);
 
-impl Authenticate for Notes {
+impl Authenticate for HeaderRecorder {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         let headers = format!("{:?}", request.headers);
         self.0.lock().expect("a lock").push(headers);
@@ -27,8 +27,8 @@ impl Authenticate for Notes {
     }
 }
 
-/// Serves over HTTP what says which `_meta` it has got.
-async fn serve(revision: Revision, notes: &Arc<Notes>) -> Listening {
+/// Serves a server over HTTP whose tool returns the received `_meta`.
+async fn serve(revision: Revision, notes: &Arc<HeaderRecorder>) -> Listening {
     let server = Server::builder("behind", "1.0.0")
         .revisions([revision])
         .tool("meta", |cx: Cx| async move {
@@ -53,7 +53,10 @@ async fn serve(revision: Revision, notes: &Arc<Notes>) -> Listening {
 async fn tokens_of_clients_stay_in_the_bridge() {
     let over_http = || revisions().filter(|revision| revision.as_str() > "2024-11-05");
     for of_server in over_http() {
-        let (upstream, downstream) = (Arc::new(Notes::default()), Arc::new(Notes::default()));
+        let (upstream, downstream) = (
+            Arc::new(HeaderRecorder::default()),
+            Arc::new(HeaderRecorder::default()),
+        );
         let behind = serve(of_server, &upstream).await;
         let own = HttpEndpoint::new(&behind.url).expect("a URL").header(
             HeaderName::from_static("authorization"),

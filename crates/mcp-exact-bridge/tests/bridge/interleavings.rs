@@ -1,7 +1,7 @@
-//! Two principals with one server: in whatever order things happen, nothing of one principal reaches the other.
+//! Random interleavings of two principals with one server: no data of one principal reaches the other.
 //!
-//! Everything that a principal sends and subscribes to bears its name, and every client notes the messages that bear the other
-//! name. Seeded, so that a failure can be repeated; `MCP_EXACT_SEEDS` sets the number of runs.
+//! Everything that a principal sends and subscribes to contains its name, and every client records the messages that
+//! contain the other name. Runs are seeded, so that a failure can be reproduced; `MCP_EXACT_SEEDS` sets their number.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
@@ -28,22 +28,22 @@ use serde::Deserialize;
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::common::{InMemory, Listening, listen_with, object};
-use crate::isolation::{ByHeader, ended};
+use crate::isolation::{ByHeader, outcome_of};
 
-/// Runs without `MCP_EXACT_SEEDS`: each revision of the server once in memory and once over HTTP.
+/// Default number of runs: each revision of the server once in memory and once over HTTP.
 const SEEDS: u64 = 10;
 
 const PRINCIPALS: [&str; 2] = ["red", "blue"];
 
-/// Clients of each principal.
-const CLIENTS: usize = 2;
+/// Number of clients of each principal.
+const CLIENTS_PER_PRINCIPAL: usize = 2;
 
-/// Steps of each client.
-const STEPS: usize = 12;
+/// Number of steps of each client.
+const STEPS_PER_CLIENT: usize = 12;
 
-/// What reached a client although it is of the other principal.
+/// Kind of message that reached a client of the wrong principal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Crossed {
+enum CrossedMessage {
     Answer,
     Progress,
     Log,
@@ -52,27 +52,27 @@ enum Crossed {
     WaitingCall,
 }
 
-/// Defect that a run has on purpose.
+/// Deliberate defect of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
-    /// The bridge takes all principals for one.
+    /// The bridge sees all principals as the same one.
     OnePrincipal,
-    /// The bridge gets the same connection whenever it asks for a new one.
+    /// The bridge gets an existing connection instead of each new one.
     OneConnection,
-    /// The server answers with what it was last sent.
+    /// The server answers with the marker of the latest call of any client.
     ServerMixesUp,
-    /// Clients subscribe to the resources of everybody.
+    /// Clients subscribe to the resources of both principals.
     SubscribesToAll,
 }
 
-/// What a run has shown.
+/// Result of a run.
 #[derive(Debug, Default)]
 struct Report {
-    crossed: BTreeSet<Crossed>,
-    /// Messages that were looked at, by kind.
-    seen: BTreeMap<Crossed, usize>,
-    /// Crossings in words.
+    crossed: BTreeSet<CrossedMessage>,
+    /// Number of inspected messages, by kind.
+    seen: BTreeMap<CrossedMessage, usize>,
+    /// Descriptions of the messages that reached the wrong principal.
     words: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ struct Note {
     name: String,
 }
 
-/// Gives all requests the same principal.
+/// Authenticator that gives all requests the same principal.
 struct OnePrincipal;
 
 impl Authenticate for OnePrincipal {
@@ -128,7 +128,7 @@ impl Authenticate for OnePrincipal {
     }
 }
 
-/// Hands out its second connection to everybody who wants a further one; the bridge closes the first one itself.
+/// Upstream that returns its second connection for every further one; the bridge closes the first one itself.
 struct OneConnection {
     upstream: InMemory,
     opened: Mutex<Vec<ClientHandle>>,
@@ -151,7 +151,7 @@ impl Upstream for OneConnection {
     }
 }
 
-/// A call that waits for the answer of its client: what another principal needs to take it over.
+/// Call that waits for the answer of its client, with the data that another principal would need to continue it.
 #[derive(Clone)]
 struct Waiting {
     owner: &'static str,
@@ -168,8 +168,8 @@ struct SharedState {
 }
 
 impl SharedState {
-    /// Notes a message that a client has got. It crossed if it bears the name of another principal.
-    fn saw(&self, kind: Crossed, principal: &str, text: &str) {
+    /// Records a message that a client has received; it is a violation if it contains the name of the other principal.
+    fn record_message(&self, kind: CrossedMessage, principal: &str, text: &str) {
         let mut report = self.report.lock().expect("a lock");
         *report.seen.entry(kind).or_default() += 1;
         let mut others = PRINCIPALS.iter().filter(|other| **other != principal);
@@ -182,7 +182,7 @@ impl SharedState {
     }
 }
 
-/// Client of a principal.
+/// Client of one principal.
 struct OneClient {
     shared: Arc<SharedState>,
     principal: &'static str,
@@ -217,14 +217,16 @@ impl OneClient {
         let endpoint = endpoint.expect("a URL").header(name, value);
         let noted = Arc::clone(shared);
         let handler = move |client: &ClientHandle, event| match event {
-            ClientEvent::Log { params, .. } => noted.saw(Crossed::Log, principal, params.text()),
+            ClientEvent::Log { params, .. } => {
+                noted.record_message(CrossedMessage::Log, principal, params.text())
+            }
             ClientEvent::Changed {
                 change: Change::Resource(uri),
                 ..
-            } => noted.saw(Crossed::Update, principal, &uri),
+            } => noted.record_message(CrossedMessage::Update, principal, &uri),
             ClientEvent::Request { key, request, .. } => {
                 let asked = request.params().map_or("", JsonObject::text);
-                noted.saw(Crossed::Question, principal, asked);
+                noted.record_message(CrossedMessage::Question, principal, asked);
                 let _ = client.answer(key, Ok(RawResult::from(answer_of(principal))));
             }
             _ => {}
@@ -241,7 +243,7 @@ impl OneClient {
         if !one.is_stateless() {
             let level = JsonObject::from_iter([("level", Json::string("debug"))]);
             let set = one.request("logging/setLevel", level, None).await;
-            one.checked("debug", set);
+            one.answer_text("debug", set);
         }
         one
     }
@@ -265,16 +267,16 @@ impl OneClient {
         };
         let progress = Box::new(move |progress: &Progress| {
             let message = progress.message.as_deref().unwrap_or_default();
-            noted.saw(Crossed::Progress, principal, message);
+            noted.record_message(CrossedMessage::Progress, principal, message);
         });
-        ended(
+        outcome_of(
             self.client
                 .request(method, Some(params), options, Some(progress)),
         )
         .await
     }
 
-    /// Subscribes to this client's own resource. From 2026-07-28 on the subscription lasts as long as the client.
+    /// Subscribes to this client's own resource. From 2026-07-28 on, the subscription lasts as long as the client.
     async fn subscribe(&self, uris: &[String]) {
         if self.is_stateless() {
             let uris = Json::from_encode(&uris.to_vec());
@@ -290,11 +292,11 @@ impl OneClient {
         for uri in uris {
             let params = JsonObject::from_iter([("uri", Json::string(uri))]);
             let subscribed = self.request("resources/subscribe", params, None).await;
-            self.checked(uri, subscribed);
+            self.answer_text(uri, subscribed);
         }
     }
 
-    /// Does steps as the seed chooses them.
+    /// Runs random steps.
     async fn run(self, number: usize, mut rng: Rng) {
         let own = |principal: &str| format!("note://{principal}-{number}");
         let uris: Vec<String> = match self.shared.fault {
@@ -302,18 +304,19 @@ impl OneClient {
             _ => vec![own(self.principal)],
         };
         self.subscribe(&uris).await;
-        for step in 0..STEPS {
+        for step in 0..STEPS_PER_CLIENT {
             tokio::time::sleep(Duration::from_millis(rng.below(4) as u64)).await;
             let marker = format!("{}-{number}-{step}", self.principal);
             match rng.below(5) {
                 0 => self.shared.server.resources().updated(own(self.principal)),
-                1 => self.steal(&mut rng).await,
+                1 => self.try_to_take_over_call(&mut rng).await,
                 2 => self.ask(&marker, &mut rng).await,
                 _ => {
-                    let work = work("work", &marker, rng.below(3));
+                    let work = work_arguments("work", &marker, rng.below(3));
                     let answer = self.request("tools/call", work, None).await;
-                    let answer = self.checked(&marker, answer);
-                    self.shared.saw(Crossed::Answer, self.principal, &answer);
+                    let answer = self.answer_text(&marker, answer);
+                    self.shared
+                        .record_message(CrossedMessage::Answer, self.principal, &answer);
                     if self.shared.fault == Fault::None {
                         assert!(answer.contains(&marker), "{marker}: {answer}");
                     }
@@ -323,8 +326,8 @@ impl OneClient {
         self.client.close();
     }
 
-    /// Returns an answer as text. Only a fault may make an error of it.
-    fn checked(&self, marker: &str, answer: Result<JsonObject, PeerError>) -> String {
+    /// Returns an answer as text. An error is allowed only in runs with a fault.
+    fn answer_text(&self, marker: &str, answer: Result<JsonObject, PeerError>) -> String {
         match answer {
             Ok(answer) => answer.to_string(),
             Err(error) => {
@@ -334,21 +337,22 @@ impl OneClient {
         }
     }
 
-    /// Calls a tool that asks in the middle of the call.
+    /// Calls a tool that sends a request to the client during the call.
     async fn ask(&self, marker: &str, rng: &mut Rng) {
-        let params = work("ask", marker, 0);
+        let params = work_arguments("ask", marker, 0);
         let first = self.request("tools/call", params.clone(), None).await;
         let first = match first {
             Ok(first) => first,
-            Err(error) => return drop(self.checked(marker, Err(error))),
+            Err(error) => return drop(self.answer_text(marker, Err(error))),
         };
         let Some(asked) = first.get("inputRequests") else {
             let answer = first.to_string();
-            self.shared.saw(Crossed::Answer, self.principal, &answer);
+            self.shared
+                .record_message(CrossedMessage::Answer, self.principal, &answer);
             return;
         };
         self.shared
-            .saw(Crossed::Question, self.principal, asked.text());
+            .record_message(CrossedMessage::Question, self.principal, asked.text());
         let asked: JsonObject = asked.try_into().expect("questions");
         let answers = asked.iter();
         let answers =
@@ -365,12 +369,13 @@ impl OneClient {
         tokio::time::sleep(Duration::from_millis(rng.below(20) as u64)).await;
         // With a fault the other principal may have been faster.
         let answer = self.request("tools/call", params, Some(input)).await;
-        let answer = self.checked(marker, answer);
-        self.shared.saw(Crossed::Answer, self.principal, &answer);
+        let answer = self.answer_text(marker, answer);
+        self.shared
+            .record_message(CrossedMessage::Answer, self.principal, &answer);
     }
 
-    /// Continues a call of the other principal, with exactly what that principal would send.
-    async fn steal(&self, rng: &mut Rng) {
+    /// Tries to continue a call of the other principal with exactly the retry that this principal would send.
+    async fn try_to_take_over_call(&self, rng: &mut Rng) {
         if !self.is_stateless() {
             return;
         }
@@ -389,11 +394,12 @@ impl OneClient {
         };
         let stolen = self.request("tools/call", params, Some(input)).await;
         let text = stolen.map_or_else(|_| String::new(), |stolen| stolen.to_string());
-        self.shared.saw(Crossed::WaitingCall, self.principal, &text);
+        self.shared
+            .record_message(CrossedMessage::WaitingCall, self.principal, &text);
     }
 }
 
-fn work(tool: &str, marker: &str, turns: usize) -> JsonObject {
+fn work_arguments(tool: &str, marker: &str, turns: usize) -> JsonObject {
     let arguments = object(&format!(r#"{{"marker":"{marker}","turns":{turns}}}"#));
     JsonObject::from_iter([
         ("name", Json::string(tool)),
@@ -401,7 +407,7 @@ fn work(tool: &str, marker: &str, turns: usize) -> JsonObject {
     ])
 }
 
-/// Serves the server itself over HTTP.
+/// Serves the upstream server over HTTP, without the bridge.
 async fn serve_over_http(server: &Server) -> Listening {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -458,7 +464,7 @@ async fn run(seed: u64, fault: Fault) -> Report {
         waiting: Mutex::default(),
     });
     let mut running = JoinSet::new();
-    for number in 0..CLIENTS {
+    for number in 0..CLIENTS_PER_PRINCIPAL {
         for principal in PRINCIPALS {
             // The first clients of both principals are alike, so that nothing but the principal tells them apart.
             let revision = match (number, fault) {
@@ -481,7 +487,7 @@ async fn run(seed: u64, fault: Fault) -> Report {
 async fn nothing_crosses_between_principals() {
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
-    let mut seen: BTreeMap<Crossed, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<CrossedMessage, usize> = BTreeMap::new();
     for seed in 0..seeds {
         let report = run(seed, Fault::None).await;
         assert!(
@@ -495,25 +501,28 @@ async fn nothing_crosses_between_principals() {
     }
     println!("{seeds} runs; messages that were looked at: {seen:?}");
     for kind in [
-        Crossed::Answer,
-        Crossed::Progress,
-        Crossed::Log,
-        Crossed::Question,
-        Crossed::Update,
-        Crossed::WaitingCall,
+        CrossedMessage::Answer,
+        CrossedMessage::Progress,
+        CrossedMessage::Log,
+        CrossedMessage::Question,
+        CrossedMessage::Update,
+        CrossedMessage::WaitingCall,
     ] {
         assert!(seen.contains_key(&kind), "{kind:?} was never looked at");
     }
 }
 
-/// Each fault lets something cross, and the test above would notice it.
+/// Each deliberate fault lets a message reach the wrong principal, and the run detects it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deliberate_faults_are_noticed() {
     for (fault, kinds) in [
-        (Fault::OnePrincipal, &[Crossed::WaitingCall][..]),
-        (Fault::OneConnection, &[Crossed::Log, Crossed::Question]),
-        (Fault::ServerMixesUp, &[Crossed::Answer]),
-        (Fault::SubscribesToAll, &[Crossed::Update]),
+        (Fault::OnePrincipal, &[CrossedMessage::WaitingCall][..]),
+        (
+            Fault::OneConnection,
+            &[CrossedMessage::Log, CrossedMessage::Question],
+        ),
+        (Fault::ServerMixesUp, &[CrossedMessage::Answer]),
+        (Fault::SubscribesToAll, &[CrossedMessage::Update]),
     ] {
         let mut crossed = BTreeSet::new();
         // Revisions of the server in turn: not each of them can have each fault.

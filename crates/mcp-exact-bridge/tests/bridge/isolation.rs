@@ -1,4 +1,4 @@
-//! No data of one client reaches another one.
+//! Isolation: no data of one client reaches another one.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,7 +15,7 @@ use mcp_exact_session::{
 
 use crate::common::{InMemory, Listening, bridge, listen_with, object, server};
 
-/// Takes the header `x-principal` as the name of the principal.
+/// Authenticator that uses the header `x-principal` as the principal.
 pub struct ByHeader;
 
 impl Authenticate for ByHeader {
@@ -26,7 +26,7 @@ impl Authenticate for ByHeader {
     }
 }
 
-/// Serves a bridge over HTTP to the principals that requests name.
+/// Serves a bridge over HTTP with the authenticator [`ByHeader`].
 pub async fn listen_by_header(bridge: &Bridge) -> Listening {
     listen_with(
         bridge,
@@ -38,7 +38,7 @@ pub async fn listen_by_header(bridge: &Bridge) -> Listening {
     .await
 }
 
-/// Connects a client of 2026-07-28 that hands questions through.
+/// Connects a client of 2026-07-28 that passes input requests to the test.
 pub async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
     config.capabilities = object(r#"{"elicitation":{},"sampling":{}}"#);
@@ -46,7 +46,7 @@ pub async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     connect(url, principal, config).await
 }
 
-/// Connects a client of 2026-07-28 that answers no questions.
+/// Connects a client of 2026-07-28 without capabilities for input requests.
 pub async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
     let config = ClientConfig::new(Identity::new("plain", "1.0.0"));
     connect(url, principal, config).await
@@ -66,7 +66,7 @@ async fn connect(url: &str, principal: &'static str, mut config: ClientConfig) -
 }
 
 async fn list(client: &ClientHandle) -> Result<JsonObject, PeerError> {
-    ended(client.request("tools/list", None, CallOptions::default(), None)).await
+    outcome_of(client.request("tools/list", None, CallOptions::default(), None)).await
 }
 
 pub async fn call(
@@ -82,10 +82,10 @@ pub async fn call(
         input,
         ..CallOptions::default()
     };
-    ended(client.request("tools/call", Some(params), options, None)).await
+    outcome_of(client.request("tools/call", Some(params), options, None)).await
 }
 
-pub async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
+pub async fn outcome_of(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
     match sent.expect("a request").await {
         Outcome::Result(result) => Ok(result.into_object()),
         Outcome::Error(error) => Err(error),
@@ -93,7 +93,7 @@ pub async fn ended(sent: Result<PendingRequest, SendError>) -> Result<JsonObject
     }
 }
 
-/// Returns the retry of a call that brings the answer to its only question.
+/// Returns the members of a retry that answers the only input request of a call.
 pub fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     let asks: JsonObject = required
         .get("inputRequests")
@@ -109,9 +109,9 @@ pub fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     }
 }
 
-pub const YES: &str = r#"{"action":"accept","content":{"yes":true}}"#;
+pub const ACCEPT_RESPONSE: &str = r#"{"action":"accept","content":{"yes":true}}"#;
 
-/// 2026-07-28, `basic/patterns/mrtr`: a state is bound to its request and to the user.
+/// A `requestState` is bound to its request and to the user (2026-07-28, `basic/patterns/mrtr`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_is_continued_by_its_own_client_alone() {
     let handshake =
@@ -124,9 +124,14 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
         let first = call(&own, "{}", None).await.expect("a question");
         assert_eq!(bridge.usage().waiting_calls, 1);
 
-        let stolen = call(&other, "{}", Some(answering(&first, YES))).await;
+        let stolen = call(&other, "{}", Some(answering(&first, ACCEPT_RESPONSE))).await;
         assert_eq!(stolen.expect_err("another principal").code(), Some(-32602));
-        let changed = call(&own, r#"{"more":1}"#, Some(answering(&first, YES))).await;
+        let changed = call(
+            &own,
+            r#"{"more":1}"#,
+            Some(answering(&first, ACCEPT_RESPONSE)),
+        )
+        .await;
         assert_eq!(changed.expect_err("other arguments").code(), Some(-32602));
         assert_eq!(
             bridge.usage().waiting_calls,
@@ -134,13 +139,13 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
             "the call still waits for its own client"
         );
 
-        let second = call(&own, "{}", Some(answering(&first, YES)))
+        let second = call(&own, "{}", Some(answering(&first, ACCEPT_RESPONSE)))
             .await
             .expect("a question");
-        let again = call(&own, "{}", Some(answering(&first, YES))).await;
+        let again = call(&own, "{}", Some(answering(&first, ACCEPT_RESPONSE))).await;
         assert_eq!(again.expect_err("a state works once").code(), Some(-32602));
 
-        let third = call(&own, "{}", Some(answering(&second, YES)))
+        let third = call(&own, "{}", Some(answering(&second, ACCEPT_RESPONSE)))
             .await
             .expect("a question");
         let sample = r#"{"role":"assistant","model":"m","content":{"type":"text","text":"Hi."}}"#;
@@ -154,7 +159,7 @@ async fn waiting_call_is_continued_by_its_own_client_alone() {
     }
 }
 
-/// A call that the client does not continue ends, and its connection is free again.
+/// A call that the client does not continue expires, and its connection becomes free.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_expires() {
     let of_server = revisions()
@@ -172,12 +177,12 @@ async fn waiting_call_expires() {
     let first = call(&client, "{}", None).await.expect("a question");
     let expired = || bridge.usage().waiting_calls == 0;
     crate::matrix::wait_until(expired, "the call expires").await;
-    let late = call(&client, "{}", Some(answering(&first, YES))).await;
+    let late = call(&client, "{}", Some(answering(&first, ACCEPT_RESPONSE))).await;
     assert_eq!(late.expect_err("expired").code(), Some(-32602));
     crate::matrix::wait_until(|| upstream.connections() == 0, "idle connections close").await;
 }
 
-/// A server that does not answer one client's connection delays no other one.
+/// A connection that the server does not answer delays only its own client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slow_connection_delays_its_own_client_alone() {
     for of_server in revisions() {
@@ -203,7 +208,7 @@ async fn slow_connection_delays_its_own_client_alone() {
     }
 }
 
-/// Connections that no call uses make room for other clients.
+/// Unused connections are closed when other clients need connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unused_connections_make_room() {
     for of_server in revisions() {

@@ -1,4 +1,4 @@
-//! Many clients, servers that hang, and sessions that come and go: nothing is left, and nobody waits for another one.
+//! Load: many clients, servers that do not answer, and short sessions leave nothing behind and do not delay each other.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use tokio::task::JoinSet;
 use crate::common::{Add, InMemory, Sum, client_of, server};
 use crate::matrix::wait_until;
 
-/// Sessions that come and go, of all revisions in turn, with each server. `MCP_EXACT_SESSIONS` sets their number.
-const SESSIONS: usize = 300;
+/// Default number of sessions that are opened and closed with each server, of all revisions in turn;
+/// `MCP_EXACT_SESSIONS` overrides it.
+const DEFAULT_SESSIONS: usize = 300;
 
-/// Clients at the same time.
-const CLIENTS: usize = 1000;
+/// Number of concurrent clients.
+const CLIENT_COUNT: usize = 1000;
 
 async fn add(bridge: &Bridge, revision: Revision, a: i64) -> mcp_exact::Client {
     let client = client_of(bridge, revision).await.expect("a client");
@@ -22,7 +23,7 @@ async fn add(bridge: &Bridge, revision: Revision, a: i64) -> mcp_exact::Client {
     client
 }
 
-async fn is_left(bridge: &Bridge, upstream: &InMemory) {
+async fn wait_until_released(bridge: &Bridge, upstream: &InMemory) {
     let nothing = || {
         let usage = bridge.usage();
         (usage.sessions, usage.requests, usage.waiting_calls) == (0, 0, 0)
@@ -32,20 +33,20 @@ async fn is_left(bridge: &Bridge, upstream: &InMemory) {
     wait_until(nothing, "nothing is left").await;
 }
 
-fn quick() -> Options {
+fn short_timeouts() -> Options {
     let mut options = Options::default();
     options.idle = Duration::from_millis(20);
     options
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_leave_nothing() {
+async fn sessions_release_all_state() {
     let sessions = std::env::var("MCP_EXACT_SESSIONS").ok();
-    let sessions = sessions.map_or(SESSIONS, |count| count.parse().expect("a number"));
+    let sessions = sessions.map_or(DEFAULT_SESSIONS, |count| count.parse().expect("a number"));
     let all: Vec<Revision> = revisions().collect();
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
-        let bridge = Bridge::new(upstream.clone(), quick())
+        let bridge = Bridge::new(upstream.clone(), short_timeouts())
             .await
             .expect("a bridge");
         for number in 0..sessions {
@@ -55,7 +56,7 @@ async fn sessions_leave_nothing() {
                 client.close();
             }
         }
-        is_left(&bridge, &upstream).await;
+        wait_until_released(&bridge, &upstream).await;
         assert_eq!(bridge.metrics().requests("result"), sessions as u64);
     }
 }
@@ -64,27 +65,27 @@ async fn sessions_leave_nothing() {
 async fn thousand_clients_use_one_server() {
     let all: Vec<Revision> = revisions().collect();
     let upstream = InMemory::new(&server(all[3]));
-    let bridge = Bridge::new(upstream.clone(), quick())
+    let bridge = Bridge::new(upstream.clone(), short_timeouts())
         .await
         .expect("a bridge");
     let mut clients = JoinSet::new();
-    for number in 0..CLIENTS {
+    for number in 0..CLIENT_COUNT {
         let (bridge, revision) = (bridge.clone(), all[number % all.len()]);
         clients.spawn(async move { add(&bridge, revision, number as i64).await });
     }
     let clients = clients.join_all().await;
-    assert_eq!(clients.len(), CLIENTS);
+    assert_eq!(clients.len(), CLIENT_COUNT);
     // Those of 2026-07-28 have no sessions.
     assert_eq!(
         bridge.usage().sessions,
-        CLIENTS / all.len() * (all.len() - 1)
+        CLIENT_COUNT / all.len() * (all.len() - 1)
     );
     clients.iter().for_each(mcp_exact::Client::close);
     drop(clients);
-    is_left(&bridge, &upstream).await;
+    wait_until_released(&bridge, &upstream).await;
 }
 
-/// A server that gives no answer costs its own call an error, and no other call anything.
+/// A call that the server does not answer ends with an error, and no other call is affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn call_without_an_answer_ends() {
     for of_server in revisions() {

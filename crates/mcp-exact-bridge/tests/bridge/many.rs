@@ -4,19 +4,21 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_exact::{Client, Cx, Error, Json, Resource, Revision, Server, Tool, revisions};
+use mcp_exact::{Client, Cx, Error, Json, JsonObject, Resource, Revision, Server, Tool, revisions};
 use mcp_exact_bridge::{
     AccessRule, Bridge, BridgeError, Call, Decision, Hook, HookFuture, Hooks, Options, Prefix,
     ServerUpdate, Update, Upstream,
 };
 use mcp_exact_session::Identity;
 
-use crate::common::{Add, Confirm, InMemory, Sum, answer_to, client_of, handle_of, server};
-use crate::isolation::{ended, listen_by_header, plain_client};
+use crate::common::{
+    Add, Confirm, InMemory, Intercepted, Sum, answer_to, client_of, handle_of, object, server,
+};
+use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
 
-/// A second server, which speaks every revision; one of its tools has a name that `server` has taken.
-fn other() -> Server {
+/// Creates a second server, which supports every revision; one of its tools has the same name as a tool of `server`.
+fn second_server() -> Server {
     Server::builder("other", "3.2.1")
         .instructions("The other one.")
         .tool(
@@ -110,7 +112,10 @@ async fn use_both(client: &Client, of_server: Revision) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_of_every_revision_use_all_servers() {
     for of_server in revisions() {
-        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        let (first, second) = (
+            InMemory::new(&server(of_server)),
+            InMemory::new(&second_server()),
+        );
         let all = upstreams(&[("first", &first), ("second", &second)]);
         let bridge = Bridge::many(all, options(Prefix::Always)).await;
         let bridge = bridge.expect("a bridge");
@@ -129,7 +134,10 @@ async fn clients_of_every_revision_use_all_servers() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn names_are_prefixed_on_conflict_or_never() {
     let newest = revisions().next_back().expect("a revision");
-    let (first, second) = (InMemory::new(&server(newest)), InMemory::new(&other()));
+    let (first, second) = (
+        InMemory::new(&server(newest)),
+        InMemory::new(&second_server()),
+    );
     let add = Add { a: 1, b: 2 };
     for of_client in revisions() {
         let all = || upstreams(&[("first", &first), ("second", &second)]);
@@ -150,7 +158,7 @@ async fn names_are_prefixed_on_conflict_or_never() {
     }
 }
 
-/// Calls a tool of a server that may have to be connected again before.
+/// Calls a tool repeatedly until the bridge has reconnected to its server.
 async fn call_until_it_works(client: &Client, tool: &str) -> Sum {
     let mut ended = Err("not called".to_owned());
     for _ in 0..200 {
@@ -164,12 +172,16 @@ async fn call_until_it_works(client: &Client, tool: &str) -> Sum {
     ended.unwrap_or_else(|error| panic!("{tool}: {error}"))
 }
 
-/// A server that is down hides what it offers, says so when it is called, and is there again when it is back.
+/// The tools of an unreachable server are not listed, calls of them fail, and both work again once the server is
+/// reachable.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rest_lives_without_a_server_that_is_down() {
+async fn other_servers_work_without_an_unreachable_one() {
     let oldest = revisions().next();
     for of_server in oldest.into_iter().chain(revisions().next_back()) {
-        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        let (first, second) = (
+            InMemory::new(&server(of_server)),
+            InMemory::new(&second_server()),
+        );
         second.is_down.store(true, Ordering::Relaxed);
         let all = upstreams(&[("first", &first), ("second", &second)]);
         let bridge = Bridge::many(all, options(Prefix::Always)).await;
@@ -212,7 +224,7 @@ async fn rest_lives_without_a_server_that_is_down() {
     }
 }
 
-/// What a principal may not use is neither listed nor called, and rules of others do not matter.
+/// Hidden items are neither listed nor callable, and rules for other principals do not apply.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_hold_for_lists_and_calls() {
     let rule = |servers: &str, principals: &str, allow: &str, deny: &str| {
@@ -225,7 +237,10 @@ async fn rules_hold_for_lists_and_calls() {
         rule
     };
     for of_server in revisions() {
-        let (first, second) = (InMemory::new(&server(of_server)), InMemory::new(&other()));
+        let (first, second) = (
+            InMemory::new(&server(of_server)),
+            InMemory::new(&second_server()),
+        );
         let mut options = options(Prefix::Always);
         options.rules.access = vec![
             rule("first", "", "add rev* docs://intro", ""),
@@ -239,7 +254,7 @@ async fn rules_hold_for_lists_and_calls() {
         let other = plain_client(&listening.url, "other").await;
         let request = |client: &mcp_exact::transport::ClientHandle, method, params: &str| {
             let params = (!params.is_empty()).then(|| crate::common::object(params));
-            ended(client.request(method, params, <_>::default(), None))
+            outcome_of(client.request(method, params, <_>::default(), None))
         };
         let names = |listed: mcp_exact::JsonObject| {
             let text = listed.to_string();
@@ -273,7 +288,7 @@ async fn rules_hold_for_lists_and_calls() {
     }
 }
 
-/// What a principal may not use is hidden in front of a single server, too.
+/// Access rules also apply in front of a single server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rules_hold_in_front_of_one_server() {
     for of_server in revisions() {
@@ -296,10 +311,10 @@ async fn rules_hold_in_front_of_one_server() {
             let params = r#"{"ref":{"type":"ref/resource","uri":"docs://{+page}"},"argument":{"name":"page","value":"1"}}"#;
             let params = Some(crate::common::object(params));
             let completed = raw.request("completion/complete", params, <_>::default(), None);
-            assert!(ended(completed).await.is_err(), "{pair}");
+            assert!(outcome_of(completed).await.is_err(), "{pair}");
             let params = Some(crate::common::object(r#"{"uri":"docs://intro"}"#));
             let read = raw.request("resources/read", params, <_>::default(), None);
-            let code = ended(read).await.expect_err(&pair).code();
+            let code = outcome_of(read).await.expect_err(&pair).code();
             // "Resource not found: -32002" (`server/resources`, "Error Handling"), from 2026-07-28 on -32602.
             let is_newest = of_client.as_str() >= "2026";
             assert_eq!(
@@ -317,10 +332,10 @@ async fn rules_hold_in_front_of_one_server() {
     }
 }
 
-/// Notes which server gets which request.
-struct Notes(Arc<Mutex<Vec<(String, String)>>>);
+/// Hook that records which server receives which request.
+struct RequestRecorder(Arc<Mutex<Vec<(String, String)>>>);
 
-impl Hook for Notes {
+impl Hook for RequestRecorder {
     fn before<'a>(&'a self, call: &'a Call) -> HookFuture<'a, Decision> {
         let note = (call.server.clone(), call.method.clone());
         self.0.lock().expect("a lock").push(note);
@@ -328,7 +343,7 @@ impl Hook for Notes {
     }
 }
 
-/// A server asks while it reads a resource that nobody has listed: the answers go to this server alone.
+/// A server sends an input request while it reads a resource that was never listed: the answers go only to this server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_go_to_the_server_that_asks() {
     let newest = revisions().next_back().expect("a revision");
@@ -342,10 +357,10 @@ async fn answers_go_to_the_server_that_asks() {
         .build()
         .expect("a server");
     for of_client in revisions().filter(|revision| revision.as_str() >= "2025-06-18") {
-        let (first, second) = (InMemory::new(&other()), InMemory::new(&asking));
+        let (first, second) = (InMemory::new(&second_server()), InMemory::new(&asking));
         let notes = Arc::default();
         let mut options = options(Prefix::Always);
-        options.hooks = Hooks::default().with(Notes(Arc::clone(&notes)));
+        options.hooks = Hooks::default().with(RequestRecorder(Arc::clone(&notes)));
         let all = upstreams(&[("first", &first), ("second", &second)]);
         let bridge = Bridge::many(all, options).await.expect("a bridge");
         let client = client_of(&bridge, of_client).await.expect("a client");
@@ -358,7 +373,83 @@ async fn answers_go_to_the_server_that_asks() {
     }
 }
 
-/// A resource that its server does not have any more is that of the next one.
+/// Hiding a resource from one principal does not affect the routing of others: their requests still reach its server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lists_of_one_principal_steer_no_other() {
+    let newest = revisions().next_back().expect("a revision");
+    let (first, second) = (
+        InMemory::new(&server(newest)),
+        InMemory::new(&second_server()),
+    );
+    let notes = Arc::default();
+    let mut options = options(Prefix::Always);
+    options.hooks = Hooks::default().with(RequestRecorder(Arc::clone(&notes)));
+    let mut rule = AccessRule::default();
+    rule.principals = vec!["other".to_owned()];
+    rule.deny = vec!["other://*".to_owned()];
+    options.rules.access = vec![rule];
+    let all = upstreams(&[("first", &first), ("second", &second)]);
+    let bridge = Bridge::many(all, options).await.expect("a bridge");
+    let listening = listen_by_header(&bridge).await;
+    let own = plain_client(&listening.url, "own").await;
+    let other = plain_client(&listening.url, "other").await;
+    for client in [&own, &other] {
+        let listed = client.request("resources/list", None, <_>::default(), None);
+        let listed = outcome_of(listed).await.expect("resources").to_string();
+        assert_eq!(listed.contains("other://x"), std::ptr::eq(client, &own));
+    }
+    notes.lock().expect("a lock").clear();
+    let params = Some(object(r#"{"uri":"other://x"}"#));
+    let read = own.request("resources/read", params, <_>::default(), None);
+    assert!(outcome_of(read).await.is_ok());
+    let notes = std::mem::take(&mut *notes.lock().expect("a lock"));
+    let read = ("second".to_owned(), "resources/read".to_owned());
+    assert_eq!(notes, [read], "the listing server is asked at once");
+    own.close();
+    other.close();
+}
+
+/// A server sends an input request while it reads a resource that it has not listed: the answers go to this server,
+/// although another one has listed the resource.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_go_to_another_server_than_the_listing_one() {
+    let newest = revisions().next_back().expect("a revision");
+    let asking = Server::builder("asking", "1.0.0")
+        .revisions([newest])
+        .template("ask://{+page}", |cx: Cx| async move {
+            let form = cx.elicit::<Confirm>("First?").await?;
+            let yes = form.accepted_with(|form| form.yes);
+            Ok::<_, Error>(yes.to_string())
+        })
+        .build()
+        .expect("a server");
+    for of_client in revisions().filter(|revision| revision.as_str() >= "2025-06-18") {
+        let server = Server::builder("listing", "1.0.0")
+            .resource(Resource::new("ask://x"), || async { "" })
+            .build();
+        let listing = Intercepted {
+            server: server.expect("a server"),
+            answer: Arc::new(|method: &str, _: &JsonObject| {
+                let error = r#""error":{"code":-32602,"message":"it was removed"}"#;
+                (method == "resources/read").then(|| error.to_owned())
+            }),
+        };
+        let second: Arc<dyn Upstream> = Arc::new(InMemory::new(&asking));
+        let all: [(_, Arc<dyn Upstream>); 2] = [
+            ("first".to_owned(), Arc::new(listing)),
+            ("second".to_owned(), second),
+        ];
+        let bridge = Bridge::many(all, options(Prefix::Always)).await;
+        let bridge = bridge.expect("a bridge");
+        let client = client_of(&bridge, of_client).await.expect("a client");
+        client.resources().all().await.expect("resources");
+        let read = client.read("ask://x").await.expect("the resource");
+        assert_eq!(read.text(), "true", "client {of_client}");
+        client.close();
+    }
+}
+
+/// A resource that its server no longer has is read from the next server that has it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resources_move_to_other_servers() {
     let with = |text: &'static str| {
@@ -384,14 +475,17 @@ async fn resources_move_to_other_servers() {
     }
 }
 
-/// A method of an extension names what no rule knows: with many servers it passes if a rule allows it.
+/// In front of many servers, methods of extensions are relayed only if a rule allows them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn extension_methods_pass_by_rule() {
-    let (first, second) = (InMemory::new(&other()), InMemory::new(&other()));
+    let (first, second) = (
+        InMemory::new(&second_server()),
+        InMemory::new(&second_server()),
+    );
     for is_allowed in [false, true] {
         let notes = Arc::default();
         let mut options = options(Prefix::Always);
-        options.hooks = Hooks::default().with(Notes(Arc::clone(&notes)));
+        options.hooks = Hooks::default().with(RequestRecorder(Arc::clone(&notes)));
         if is_allowed {
             options.rules.extension_methods = vec!["example/*".to_owned()];
         }
@@ -400,7 +494,9 @@ async fn extension_methods_pass_by_rule() {
         for of_client in revisions() {
             let client = handle_of(&bridge, of_client).await;
             let sent = client.request("example/run", None, <_>::default(), None);
-            let refused = ended(sent).await.expect_err("no server has the method");
+            let refused = outcome_of(sent)
+                .await
+                .expect_err("no server has the method");
             assert_eq!(refused.code(), Some(-32601), "client {of_client}");
             let notes: Vec<_> = std::mem::take(&mut *notes.lock().expect("a lock"));
             assert_eq!(

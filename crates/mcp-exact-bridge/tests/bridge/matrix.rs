@@ -1,4 +1,4 @@
-//! Every feature, through the bridge, between clients and servers of all pairs of revisions.
+//! Uses every feature through the bridge, for all pairs of client and server revisions.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,7 +12,7 @@ fn elicits(revision: &str) -> bool {
     revision >= "2025-06-18"
 }
 
-/// A call that works for a client of one revision works through the bridge, for every revision of the server.
+/// Uses every feature of the client's revision and checks the results.
 async fn use_everything(client: &Client, server: &str) {
     let info = client.server_info().expect("the name of the server");
     assert!(info.to_string().contains("behind"), "{info}");
@@ -91,7 +91,7 @@ async fn use_everything(client: &Client, server: &str) {
     }
 }
 
-/// Uses everything within half a minute, and leaves.
+/// Uses every feature within half a minute, and disconnects.
 async fn use_in_time(client: Client, server: Revision) {
     let used = use_everything(&client, server.as_str());
     let in_time = tokio::time::timeout(Duration::from_secs(30), used).await;
@@ -138,7 +138,7 @@ async fn all_pairs_over_http() {
     assert_eq!(pairs, 20);
 }
 
-/// The cancellation of a call reaches the server, and the bridge keeps nothing of it (`basic/utilities/cancellation`).
+/// The cancellation of a call reaches the server, and the bridge removes the call (`basic/utilities/cancellation`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancellation_reaches_the_server() {
     for of_server in revisions() {

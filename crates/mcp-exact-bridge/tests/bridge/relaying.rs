@@ -1,4 +1,4 @@
-//! What a program sees and decides of the requests that are relayed: losses, hooks, reports, limits, metrics.
+//! Control of relayed requests by the application: losses, hooks, reports, limits and metrics.
 
 use std::future::ready;
 use std::sync::{Arc, Mutex};
@@ -7,12 +7,16 @@ use std::time::Duration;
 use mcp_exact::{JsonObject, Revision, revisions};
 use mcp_exact_bridge::{
     Bridge, Call, CallObserver, CallOutcome, Decision, Hook, HookFuture, Hooks, LossPolicy,
-    LossRule, Options, PrincipalLimits,
+    LossRule, Message, MessageDecision, MessageKind, Options, PrincipalLimits,
 };
 use mcp_exact_session::{CallOptions, Json, PeerError, Reply};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
-use crate::common::{Add, InMemory, Sum, answer_to, client_of, handle_of, object, server};
-use crate::isolation::{ended, listen_by_header, plain_client};
+use crate::common::{
+    Add, InMemory, Sum, answer_to, client_of, handle_of, listen, noting, object, server,
+};
+use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
 
 fn revision(id: &str) -> Revision {
@@ -30,11 +34,11 @@ async fn request(
     method: &str,
     params: Option<JsonObject>,
 ) -> Result<JsonObject, PeerError> {
-    ended(client.request(method, params, CallOptions::default(), None)).await
+    outcome_of(client.request(method, params, CallOptions::default(), None)).await
 }
 
 /// Returns the ids of the losses that a result lists.
-fn listed(result: &JsonObject) -> Vec<String> {
+fn listed_loss_ids(result: &JsonObject) -> Vec<String> {
     let meta = result.view().find("_meta").and_then(|meta| meta.object());
     let losses = meta.and_then(|meta| meta.find("mcp-exact/losses"));
     let losses = losses.and_then(|losses| losses.decode_as::<Vec<JsonObject>>().ok());
@@ -55,7 +59,7 @@ async fn results_list_their_losses() {
         let bridge = bridge_with(revision("2026-07-28"), options).await;
         let old = handle_of(&bridge, revision("2024-11-05")).await;
         let tools = request(&old, "tools/list", None).await.expect("tools");
-        let ids = listed(&tools);
+        let ids = listed_loss_ids(&tools);
         assert_eq!(ids.iter().any(|id| id == TITLE), is_listed, "{ids:?}");
         let counted = bridge.metrics().losses;
         assert!(counted[TITLE] > 0, "{counted:?}");
@@ -65,9 +69,61 @@ async fn results_list_their_losses() {
         // Between equal revisions nothing is lost.
         let new = handle_of(&bridge, revision("2026-07-28")).await;
         let tools = request(&new, "tools/list", None).await.expect("tools");
-        assert!(listed(&tools).is_empty(), "{tools}");
+        assert!(listed_loss_ids(&tools).is_empty(), "{tools}");
         old.close();
         new.close();
+    }
+}
+
+/// Posts a message to a bridge, and returns the headers and the body of the response.
+async fn post(url: &str, headers: &str, body: &str) -> (String, String) {
+    let address = url.strip_prefix("http://").expect("a URL");
+    let address = address.strip_suffix("/mcp").expect("a path");
+    let mut stream = TcpStream::connect(address).await.expect("a connection");
+    let length = body.len();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.expect("sent");
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.expect("a response");
+    let (head, body) = text.split_once("\r\n\r\n").expect("a response");
+    (head.to_ascii_lowercase(), body.to_owned())
+}
+
+#[tokio::test]
+async fn responses_list_their_losses() {
+    for is_listed in [true, false] {
+        let mut options = Options::default();
+        options.losses_in_header = is_listed;
+        let bridge = bridge_with(revision("2026-07-28"), options).await;
+        let listening = listen(&bridge).await;
+        let hello = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;
+        let (head, _) = post(&listening.url, "", hello).await;
+        let id = head
+            .lines()
+            .find_map(|line| line.strip_prefix("mcp-session-id: "));
+        let session = format!("Mcp-Session-Id: {}\r\n", id.expect("a session"));
+        let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+        post(&listening.url, &session, ready).await;
+        let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+        let (head, body) = post(&listening.url, &session, list).await;
+        assert!(body.contains("add"), "{body}");
+        let mut lines = head.lines();
+        let losses = lines.find_map(|line| line.strip_prefix("mcp-exact-losses: "));
+        assert_eq!(losses.is_some(), is_listed, "{head}");
+        if let Some(losses) = losses {
+            let is_it = |id: &str| id == TITLE.to_ascii_lowercase();
+            assert_eq!(
+                losses.split(", ").filter(|id| is_it(id)).count(),
+                1,
+                "{losses}"
+            );
+        }
+        let prompts = r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#;
+        let (head, _) = post(&listening.url, &session, prompts).await;
+        assert!(!head.contains("mcp-exact-losses"), "{head}");
     }
 }
 
@@ -94,10 +150,10 @@ async fn rules_decide_about_each_loss() {
     newer.close();
 }
 
-/// Counts results, and changes what its settings name.
-struct Changes;
+/// Hook that refuses, answers or changes requests depending on their subject, and edits the text of one resource.
+struct ChangingHook;
 
-impl Hook for Changes {
+impl Hook for ChangingHook {
     fn before<'a>(&'a self, call: &'a Call) -> HookFuture<'a, Decision> {
         let decision = match call.subject().as_deref() {
             Some("count") => Decision::Refuse(PeerError::invalid_params("not today")),
@@ -126,10 +182,10 @@ impl Hook for Changes {
     }
 }
 
-/// Sees what the client sees.
-struct Sees(Arc<Mutex<Vec<String>>>);
+/// Hook that records results as the client sees them.
+struct RecordingHook(Arc<Mutex<Vec<String>>>);
 
-impl Hook for Sees {
+impl Hook for RecordingHook {
     fn after<'a>(&'a self, call: &'a Call, reply: Reply) -> HookFuture<'a, Reply> {
         let words = format!("{:?}: {reply:?}", call.subject());
         self.0.lock().expect("a lock").push(words);
@@ -142,7 +198,9 @@ async fn hooks_decide_in_every_pair() {
     for of_server in revisions() {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let mut options = Options::default();
-        options.hooks = Hooks::default().with(Sees(Arc::clone(&seen))).with(Changes);
+        options.hooks = Hooks::default()
+            .with(RecordingHook(Arc::clone(&seen)))
+            .with(ChangingHook);
         let bridge = bridge_with(of_server, options).await;
         for of_client in revisions() {
             let pair = format!("client {of_client}, server {of_server}");
@@ -301,7 +359,7 @@ async fn limits_are_of_each_principal() {
     }
 }
 
-/// Tasks are not relayed: a call that asks for one is answered when its work is done, and the loss is reported.
+/// Tasks are not relayed: a call that requests a task is answered with its final result, and the loss is reported.
 #[tokio::test]
 async fn calls_lose_their_tasks() {
     let mut options = Options::default();
@@ -317,6 +375,96 @@ async fn calls_lose_their_tasks() {
     let result: JsonObject = result.try_into().expect("an object");
     assert!(result.text().contains(r#""sum":3"#), "{result}");
     let lost = "tools/call:dropped:/task";
-    assert_eq!(listed(&result), [lost]);
+    assert_eq!(listed_loss_ids(&result), [lost]);
     assert_eq!(bridge.metrics().losses[lost], 1);
+}
+
+type Seen = Arc<Mutex<Vec<(MessageKind, String)>>>;
+
+/// Hook that records all messages, changes sampling results, and refuses requests for roots.
+struct Watches(Seen);
+
+impl Hook for Watches {
+    fn message(&self, message: &Message) -> MessageDecision {
+        let note = (message.kind, message.method.clone());
+        self.0.lock().expect("a lock").push(note);
+        match (message.kind, message.method.as_str()) {
+            (MessageKind::Answer, "sampling/createMessage") => {
+                let params = message.params.as_ref().expect("an answer").text();
+                let other = params.replace("Something.", "Nothing.");
+                MessageDecision::RelayWith(object(&other))
+            }
+            (MessageKind::Question, "roots/list") => {
+                MessageDecision::Refuse(PeerError::invalid_params("no roots"))
+            }
+            (MessageKind::ServerNotification, "notifications/progress") => {
+                let done = message
+                    .params
+                    .as_ref()
+                    .and_then(|params| params.get("progress"));
+                let done: f64 = done.expect("progress").text().parse().expect("a number");
+                let doubled = format!(r#"{{"progress":{},"total":6}}"#, done * 2.0);
+                MessageDecision::RelayWith(object(&doubled))
+            }
+            _ => MessageDecision::Relay,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hooks_see_questions_and_notifications() {
+    for of_server in revisions() {
+        let server = server(of_server);
+        let seen: Seen = Arc::default();
+        let mut options = Options::default();
+        options.hooks = Hooks::default().with(Watches(Arc::clone(&seen)));
+        let bridge = Bridge::new(InMemory::new(&server), options).await;
+        let bridge = bridge.expect("a bridge");
+        for of_client in revisions() {
+            let pair = format!("client {of_client}, server {of_server}");
+            let has_seen = |kind, method: &str| {
+                let seen = seen.lock().expect("a lock");
+                seen.contains(&(kind, method.to_owned()))
+            };
+            seen.lock().expect("a lock").clear();
+            let client = client_of(&bridge, of_client).on_change(|_| {});
+            let client = client.await.expect(&pair);
+            let sampled: String = client.call("sample", &()).await.expect(&pair);
+            assert_eq!(sampled, "Nothing.", "{pair}");
+            for kind in [MessageKind::Question, MessageKind::Answer] {
+                assert!(has_seen(kind, "sampling/createMessage"), "{pair}: {kind:?}");
+            }
+            let roots = client.call::<_, String>("roots", &()).await;
+            let error = roots.expect_err(&pair).to_string();
+            assert!(error.contains("no roots"), "{pair}: {error}");
+            assert!(!has_seen(MessageKind::Answer, "roots/list"), "{pair}");
+            let progress = Arc::default();
+            let count = client.call::<_, String>("count", &());
+            let count = count.on_progress(noting(&progress)).await;
+            assert_eq!(count.expect(&pair), "3", "{pair}");
+            let progress = progress.lock().expect("a lock").clone();
+            assert_eq!(progress, [2.0, 4.0, 6.0], "{pair}");
+            let inserted = server
+                .tools()
+                .insert(format!("of-{of_client}").as_str(), || async { "" });
+            inserted.expect("a tool");
+            let changed = || {
+                let method = "notifications/tools/list_changed";
+                has_seen(MessageKind::ServerNotification, method)
+            };
+            if of_client.as_str() < "2026" {
+                wait_until(changed, &pair).await;
+                let raw = handle_of(&bridge, of_client).await;
+                // The session connects to the server first.
+                let listed = request(&raw, "tools/list", None).await;
+                assert!(listed.is_ok(), "{pair}");
+                let method = "notifications/example/changed";
+                raw.notify(method, None).expect("sent");
+                let told = || has_seen(MessageKind::ClientNotification, method);
+                wait_until(told, &pair).await;
+                raw.close();
+            }
+            client.close();
+        }
+    }
 }

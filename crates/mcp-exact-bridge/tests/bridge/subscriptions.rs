@@ -1,10 +1,12 @@
-//! Subscriptions that outlast a stream, a session of the server and rules.
+//! Subscriptions across lost streams, restarted servers and changed rules.
 
 use std::collections::BTreeSet;
 use std::future::pending;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientChange, JsonObject, Server, revisions};
@@ -13,11 +15,12 @@ use mcp_exact_session::{CallOptions, Change, ClientEvent, Json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-use crate::common::{InMemory, bridge, client_of, handle_with, server};
-use crate::isolation::ended;
+use crate::common::{InMemory, Intercepted, bridge, client_of, handle_with, object, server};
+use crate::isolation::{listen_by_header, outcome_of, plain_client};
+use crate::matrix::wait_until;
 
-/// Time in which every change has to arrive.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time limit for the arrival of a change.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Serves over HTTP at an address; returns the address and the task.
 async fn serve_at(server: &Server, address: &str) -> (String, JoinHandle<()>) {
@@ -28,8 +31,8 @@ async fn serve_at(server: &Server, address: &str) -> (String, JoinHandle<()>) {
     (address, serving)
 }
 
-/// A server that is started again at the same address knows no session and has no stream: the bridge subscribes again, and
-/// the sessions of its clients get changes as before.
+/// A server restarted at the same address has no sessions and no streams: the bridge subscribes again, and its clients
+/// keep receiving changes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_outlast_a_restarted_server() {
     let over_http = || revisions().filter(|revision| revision.as_str() > "2024-11-05");
@@ -53,7 +56,7 @@ async fn subscriptions_outlast_a_restarted_server() {
             clients.push((client, subscription, changes));
         }
         let wanted = ClientChange::Resource("docs://intro".to_owned());
-        let told = async |changes: &mut mpsc::UnboundedReceiver<ClientChange>| {
+        let wait_for_update = async |changes: &mut mpsc::UnboundedReceiver<ClientChange>| {
             loop {
                 server.resources().updated("docs://intro");
                 let change = tokio::time::timeout(Duration::from_millis(50), changes.recv()).await;
@@ -64,8 +67,8 @@ async fn subscriptions_outlast_a_restarted_server() {
         };
         for (client, _, changes) in &mut clients {
             let pair = format!("client {}, server {of_server}", client.revision());
-            let told = tokio::time::timeout(PATIENCE, told(changes)).await;
-            assert!(told.is_ok(), "{pair}");
+            let notified = tokio::time::timeout(TIMEOUT, wait_for_update(changes)).await;
+            assert!(notified.is_ok(), "{pair}");
         }
         serving.abort();
         let _ = serving.await;
@@ -76,15 +79,96 @@ async fn subscriptions_outlast_a_restarted_server() {
                 "client {}, server {of_server}, started again",
                 client.revision()
             );
-            let told = tokio::time::timeout(PATIENCE, told(changes)).await;
-            assert!(told.is_ok(), "{pair}");
+            let notified = tokio::time::timeout(TIMEOUT, wait_for_update(changes)).await;
+            assert!(notified.is_ok(), "{pair}");
         }
         clients.iter().for_each(|(client, ..)| client.close());
         serving.abort();
     }
 }
 
-/// Subscriptions that begin at the same time all hold.
+/// Clients without sessions that subscribe to the same resources share one subscription at the server, unless they
+/// belong to different principals.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_subscriptions_share_a_connection() {
+    const CLIENTS: usize = 200;
+    for of_server in revisions() {
+        let server = server(of_server);
+        let upstream = InMemory::new(&server);
+        let bridge = bridge(upstream.clone()).await;
+        let listening = listen_by_header(&bridge).await;
+        let (own, other) = (
+            plain_client(&listening.url, "own").await,
+            plain_client(&listening.url, "other").await,
+        );
+        // The connection by which the bridge has learned of the server.
+        let none = || upstream.connections() == 0;
+        wait_until(none, &format!("server {of_server}: no connection")).await;
+        let subscribe = |client: &ClientHandle| {
+            let filter = r#"{"notifications":{"resourceSubscriptions":["docs://intro"],"toolsListChanged":true}}"#;
+            let options = CallOptions::default();
+            let method = "subscriptions/listen";
+            let listening = client.request(method, Some(object(filter)), options, None);
+            tokio::spawn(listening.expect("a request"))
+        };
+        let mut all: Vec<_> = (0..CLIENTS).map(|_| subscribe(&own)).collect();
+        let running = || bridge.usage().requests == CLIENTS && upstream.connections() == 1;
+        wait_until(running, &format!("server {of_server}: one connection")).await;
+        all.push(subscribe(&other));
+        let two = || bridge.usage().requests == CLIENTS + 1 && upstream.connections() == 2;
+        wait_until(two, &format!("server {of_server}: two connections")).await;
+        // Those that stay keep the subscription of the others.
+        all.drain(1..CLIENTS)
+            .for_each(|listening| listening.abort());
+        let left = || bridge.usage().requests == 2;
+        wait_until(left, &format!("server {of_server}: two are left")).await;
+        assert_eq!(upstream.connections(), 2, "server {of_server}");
+        assert!(all.iter().all(|listening| !listening.is_finished()));
+        all.drain(..).for_each(|listening| listening.abort());
+        wait_until(none, &format!("server {of_server}: they have ended")).await;
+        own.close();
+        other.close();
+    }
+}
+
+/// The bridge repeats a refused subscription: when the wanted resources change, and after a pause.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_subscriptions_are_tried_again() {
+    let newest = revisions().next_back().expect("a revision");
+    for of_client in revisions().filter(|revision| *revision != newest) {
+        let server = server(newest);
+        let left = Arc::new(AtomicUsize::new(3));
+        let refusing = Arc::clone(&left);
+        let upstream = Intercepted {
+            server: server.clone(),
+            answer: Arc::new(move |method: &str, _: &JsonObject| {
+                let left = |left: usize| left.checked_sub(1);
+                let is_refused = method == "subscriptions/listen"
+                    && refusing.fetch_update(Relaxed, Relaxed, left).is_ok();
+                let error = r#""error":{"code":-32603,"message":"not now"}"#;
+                is_refused.then(|| error.to_owned())
+            }),
+        };
+        let bridge = Bridge::new(upstream, Options::default()).await;
+        let bridge = bridge.expect("a bridge");
+        let (changed, mut changes) = mpsc::unbounded_channel();
+        let client = client_of(&bridge, of_client);
+        let client = client.on_change(move |change| drop(changed.send(change)));
+        let client = client.await.expect("a client");
+        let subscription = client.subscribe(["docs://intro"]).await;
+        let subscription = subscription.expect("subscribed");
+        let wanted = ClientChange::Resource("docs://intro".to_owned());
+        let update = async { while changes.recv().await.as_ref() != Some(&wanted) {} };
+        // Nothing is updated: the bridge announces what may have changed meanwhile.
+        let notified = tokio::time::timeout(TIMEOUT, update).await;
+        assert!(notified.is_ok(), "client {of_client}");
+        assert_eq!(left.load(Relaxed), 0, "client {of_client}");
+        drop(subscription);
+        client.close();
+    }
+}
+
+/// Subscriptions that start concurrently are all established.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn simultaneous_subscriptions_all_hold() {
     let newest = revisions().next_back().expect("a revision");
@@ -113,7 +197,7 @@ async fn simultaneous_subscriptions_all_hold() {
             })
             .collect();
         for subscribing in subscribing {
-            ended(subscribing).await.expect("subscribed");
+            outcome_of(subscribing).await.expect("subscribed");
         }
         let mut missing = uris.clone();
         let all = async {
@@ -125,13 +209,13 @@ async fn simultaneous_subscriptions_all_hold() {
                 }
             }
         };
-        let all = tokio::time::timeout(PATIENCE, all).await;
+        let all = tokio::time::timeout(TIMEOUT, all).await;
         assert!(all.is_ok(), "client {of_client}: no update of {missing:?}");
         client.close();
     }
 }
 
-/// A resource that becomes hidden while it is subscribed to is announced no more.
+/// A client gets no more updates of a subscribed resource once a rule hides the resource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_follow_the_rules() {
     for of_server in revisions() {
@@ -169,7 +253,7 @@ async fn subscriptions_follow_the_rules() {
             {}
             for _ in 0..3 {
                 update();
-                let change = tokio::time::timeout(PATIENCE, changes.recv()).await;
+                let change = tokio::time::timeout(TIMEOUT, changes.recv()).await;
                 let change = change.expect(&pair).expect("a change");
                 assert_eq!(change, shown, "{pair}");
             }

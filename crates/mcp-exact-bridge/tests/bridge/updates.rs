@@ -1,4 +1,4 @@
-//! Rules and servers that change while clients are connected.
+//! Updates of rules and servers while clients are connected.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use tokio::sync::mpsc;
 use crate::common::{InMemory, client_of};
 use crate::matrix::wait_until;
 
-/// Makes a server with one tool that says which server it is.
-fn named(name: &'static str) -> InMemory {
+/// Creates a server with one tool that returns the name of the server.
+fn server_named(name: &'static str) -> InMemory {
     let server = Server::builder(name, "1.0.0")
         .tool("who", move || async move { name })
         .tool("waits", move |cx: mcp_exact::Cx| async move {
@@ -54,15 +54,15 @@ async fn names(client: &mcp_exact::Client) -> Vec<String> {
     names.filter(|name| name.ends_with("who")).collect()
 }
 
-async fn who(client: &mcp_exact::Client, tool: &str) -> Result<String, String> {
+async fn call(client: &mcp_exact::Client, tool: &str) -> Result<String, String> {
     let called = client.call::<_, String>(tool, &()).await;
     called.map_err(|error| error.to_string())
 }
 
-/// Servers come, go and are replaced under clients of every revision; none of these has to connect again.
+/// Servers are added, removed and replaced while clients of every revision stay connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_change_under_connected_clients() {
-    let [first, second, third, newer] = ["first", "second", "third", "newer"].map(named);
+    let [first, second, third, newer] = ["first", "second", "third", "newer"].map(server_named);
     let bridge = bridge_of(vec![("a", &first), ("b", &second)]).await;
     let mut clients = Vec::new();
     for revision in revisions() {
@@ -71,7 +71,7 @@ async fn servers_change_under_connected_clients() {
         let client = client.on_change(move |change| drop(changed.send(change)));
         let client = client.await.expect("a client");
         assert_eq!(names(&client).await, ["a__who", "b__who"]);
-        assert_eq!(who(&client, "a__who").await.as_deref(), Ok("first"));
+        assert_eq!(call(&client, "a__who").await.as_deref(), Ok("first"));
         clients.push((client, changes));
     }
     // A call in flight ends where it began.
@@ -122,7 +122,7 @@ async fn servers_change_under_connected_clients() {
             ("b__who", "newer"),
             ("c__who", "third"),
         ] {
-            assert_eq!(who(client, tool).await.as_deref(), Ok(answer), "{pair}");
+            assert_eq!(call(client, tool).await.as_deref(), Ok(answer), "{pair}");
         }
     }
     wait_until(
@@ -137,9 +137,9 @@ async fn servers_change_under_connected_clients() {
     removed.expect("an update");
     for (client, _) in &clients {
         assert_eq!(names(client).await, ["c__who"], "{}", client.revision());
-        let gone = who(client, "a__who").await.expect_err("no such tool");
+        let gone = call(client, "a__who").await.expect_err("no such tool");
         assert!(gone.contains("Unknown tool: a__who"), "{gone}");
-        assert_eq!(who(client, "c__who").await.as_deref(), Ok("third"));
+        assert_eq!(call(client, "c__who").await.as_deref(), Ok("third"));
     }
     wait_until(
         || first.connections() == 0,
@@ -156,18 +156,18 @@ async fn servers_change_under_connected_clients() {
             "{}",
             client.revision()
         );
-        assert_eq!(who(client, "a__who").await.as_deref(), Ok("first"));
+        assert_eq!(call(client, "a__who").await.as_deref(), Ok("first"));
         client.close();
     }
 }
 
 #[tokio::test]
 async fn rules_change_at_once() {
-    let first = named("first");
+    let first = server_named("first");
     let bridge = bridge_of(vec![("a", &first)]).await;
     for revision in revisions() {
         let client = client_of(&bridge, revision).await.expect("a client");
-        assert!(who(&client, "a__who").await.is_ok());
+        assert!(call(&client, "a__who").await.is_ok());
         let mut update = Update::default();
         let mut rules = Rules::default();
         let mut rule = AccessRule::default();
@@ -176,18 +176,18 @@ async fn rules_change_at_once() {
         update.rules = Some(rules);
         bridge.update(update).await.expect("an update");
         assert!(names(&client).await.is_empty());
-        assert!(who(&client, "a__who").await.is_err());
+        assert!(call(&client, "a__who").await.is_err());
         let mut update = Update::default();
         update.rules = Some(Rules::default());
         bridge.update(update).await.expect("an update");
-        assert!(who(&client, "a__who").await.is_ok());
+        assert!(call(&client, "a__who").await.is_ok());
         client.close();
     }
 }
 
 #[tokio::test]
 async fn wrong_update_changes_nothing() {
-    let first = named("first");
+    let first = server_named("first");
     let bridge = bridge_of(vec![("a", &first)]).await;
     let mut rules = Rules::default();
     let mut rule = AccessRule::default();

@@ -1,4 +1,4 @@
-//! Servers that go away, and clients that do.
+//! Loss of servers and clients.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use mcp_exact_bridge::{Bridge, Options};
 use crate::common::{Add, InMemory, Sum, bridge, client_of, server, waiting_call};
 use crate::matrix::wait_until;
 
-/// A server that dies in the middle of a call: the call ends with an error that says so. Without a session on
-/// either side the next call has a new connection; a session has lost its state, and its calls end with an error that says so.
+/// If a server dies during a call, the call ends with an error. Without sessions, the next call gets a new connection;
+/// in a session, later calls end with an error, because the session has lost its state.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_server_ends_its_calls() {
     for of_server in revisions() {
@@ -39,9 +39,10 @@ async fn lost_server_ends_its_calls() {
     }
 }
 
-/// The connection of a client without a session serves the next client; the connection of a session ends with it.
+/// The connection of a client without a session is reused for the next client; the connection of a session is closed
+/// with the session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_leave_leave_nothing() {
+async fn disconnected_clients_release_all_state() {
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
         let mut options = Options::default();
@@ -69,9 +70,9 @@ async fn clients_that_leave_leave_nothing() {
     }
 }
 
-/// A server that cannot be started is reported when the bridge is made.
+/// A server that cannot be started is reported when the bridge is created.
 #[tokio::test]
-async fn missing_server_is_told() {
+async fn missing_server_is_reported() {
     let command = mcp_exact::transport::ServerCommand::new("no-such-server-anywhere");
     let error = Bridge::new(command, Options::default())
         .await

@@ -1,0 +1,275 @@
+//! Subscriptions of clients without sessions. Equal subscriptions of one principal share one subscription at the
+//! server, so that the number of connections does not grow with the number of clients.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use mcp_exact_session::{
+    CallOptions, Change, Filter, Json, JsonObject, Lifecycle, LogMessage, Outcome, PeerError,
+    Principal, RequestKey, ServerNotification, ServerRequestKey,
+};
+use mcp_exact_transport::ServerHandle;
+use tokio::sync::watch;
+use tokio::task::AbortHandle;
+
+use super::Stateless;
+use crate::backend::Backend;
+use crate::hooks::MessageHooks;
+use crate::relay;
+use crate::translate::newest;
+use crate::upstream::{ClientSide, Connection, Question, Receiver};
+
+/// Callback for the server's acceptance of a subscription.
+pub(crate) type Established = Arc<dyn Fn() + Send + Sync>;
+
+/// Subscriptions at one server.
+#[derive(Default)]
+pub(super) struct Subscriptions(Mutex<HashMap<SubscriptionKey, Weak<Subscription>>>);
+
+/// Key of a subscription: the principal and the resources. Changes of lists are part of every subscription.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct SubscriptionKey {
+    /// Number of replacements of the server, so that subscriptions at the replaced server are not reused.
+    generation: u64,
+    principal: Option<Principal>,
+    uris: BTreeSet<String>,
+}
+
+/// Subscription at the server, which ends when its last subscriber leaves.
+struct Subscription {
+    subscribers: Mutex<Subscribers>,
+    /// Reason why the subscription has ended.
+    ended: watch::Receiver<Option<PeerError>>,
+    task: OnceLock<AbortHandle>,
+}
+
+#[derive(Default)]
+struct Subscribers {
+    is_established: bool,
+    next: u64,
+    all: BTreeMap<u64, (ServerHandle, Established)>,
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
+    }
+}
+
+/// Membership of a client in a subscription, until it is dropped.
+struct Subscriber {
+    subscription: Arc<Subscription>,
+    number: u64,
+}
+
+impl Drop for Subscriber {
+    fn drop(&mut self) {
+        let left = self.subscription.lock().all.remove(&self.number);
+        drop(left);
+    }
+}
+
+impl Subscription {
+    /// Starts a subscription at a server.
+    fn begin(backend: &Arc<Backend>, wanted: &SubscriptionKey) -> Arc<Self> {
+        let (end, ended) = watch::channel(None);
+        let subscription = Arc::new(Self {
+            subscribers: Mutex::default(),
+            ended,
+            task: OnceLock::new(),
+        });
+        let receiver = SubscriptionReceiver {
+            backend: Arc::clone(backend),
+            principal: wanted.principal.clone(),
+            uris: wanted.uris.clone(),
+            subscription: Arc::downgrade(&subscription),
+        };
+        let task = tokio::spawn(async move {
+            let reason = listen(Arc::new(receiver)).await;
+            end.send_replace(Some(reason));
+        });
+        let _ = subscription.task.set(task.abort_handle());
+        subscription
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Subscribers> {
+        self.subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a subscriber, and calls `established` once the server has accepted the subscription.
+    fn join(self: Arc<Self>, client: &ServerHandle, established: &Established) -> Subscriber {
+        let (number, is_established) = {
+            let mut subscribers = self.lock();
+            let number = subscribers.next;
+            subscribers.next += 1;
+            let subscriber = (client.clone(), Arc::clone(established));
+            subscribers.all.insert(number, subscriber);
+            (number, subscribers.is_established)
+        };
+        if is_established {
+            established();
+        }
+        Subscriber {
+            subscription: self,
+            number,
+        }
+    }
+
+    fn set_established(&self) {
+        let all: Vec<Established> = {
+            let mut subscribers = self.lock();
+            subscribers.is_established = true;
+            let all = subscribers.all.values();
+            all.map(|(_, established)| Arc::clone(established))
+                .collect()
+        };
+        all.iter().for_each(|established| established());
+    }
+
+    fn publish(&self, change: &Change) {
+        let all: Vec<ServerHandle> = {
+            let subscribers = self.lock();
+            let all = subscribers.all.values();
+            all.map(|(client, _)| client.clone()).collect()
+        };
+        for client in all {
+            client.publish(change);
+        }
+    }
+}
+
+impl Stateless {
+    /// Relays changes to a subscription until the connection to the server ends. Calls `established` when the server has
+    /// accepted the subscription.
+    pub(crate) async fn listen(
+        &self,
+        backend: &Arc<Backend>,
+        client: &ServerHandle,
+        filter: &Filter,
+        principal: Option<Principal>,
+        established: Established,
+    ) -> Result<(), PeerError> {
+        let wanted = SubscriptionKey {
+            generation: backend.generation(),
+            principal,
+            uris: filter.uris.iter().cloned().collect(),
+        };
+        let subscription = self.subscriptions.find_or_begin(backend, wanted);
+        let mut ended = subscription.ended.clone();
+        let _subscriber = subscription.join(client, &established);
+        let ended = ended.wait_for(Option::is_some).await;
+        let reason = ended.ok().and_then(|reason| reason.clone());
+        Err(reason.unwrap_or_else(|| PeerError::internal("the subscription has ended")))
+    }
+}
+
+impl Subscriptions {
+    fn find_or_begin(&self, backend: &Arc<Backend>, wanted: SubscriptionKey) -> Arc<Subscription> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.get(&wanted).and_then(Weak::upgrade);
+        if let Some(known) = known.filter(|known| known.ended.borrow().is_none()) {
+            return known;
+        }
+        all.retain(|_, subscription| subscription.strong_count() > 0);
+        let subscription = Subscription::begin(backend, &wanted);
+        all.insert(wanted, Arc::downgrade(&subscription));
+        subscription
+    }
+}
+
+/// Subscribes at the server on a separate connection, and returns the reason why the subscription has ended.
+async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
+    let (backend, uris) = (Arc::clone(&receiver.backend), receiver.uris.clone());
+    let connections = &backend.stateless.connections;
+    let permit = connections.lasting_permit(receiver.principal.as_ref());
+    let _permit = match permit.await {
+        Ok(permit) => permit,
+        Err(error) => return error,
+    };
+    let nobody = ClientSide::new(None, &JsonObject::new());
+    let messages = Arc::clone(&receiver) as Arc<dyn Receiver>;
+    let connection = match backend.connect(&nobody, Some(messages)).await {
+        Ok(connection) => connection,
+        Err(error) => return error,
+    };
+    match connection.lifecycle() {
+        Lifecycle::Discover => {
+            if relay::filter_of(&connection.info.capabilities, uris.iter()).is_some() {
+                let (_uris, wanted) = watch::channel(uris);
+                return connection.listen(wanted, false).await;
+            }
+        }
+        Lifecycle::Initialize => {
+            for uri in &uris {
+                let params = JsonObject::from_iter([("uri", Json::string(uri))]);
+                let options = CallOptions::default();
+                let method = "resources/subscribe";
+                let subscribing = connection
+                    .client
+                    .request(method, Some(params), options, None);
+                let subscribing = match subscribing {
+                    Ok(subscribing) => subscribing,
+                    Err(error) => return relay::not_sent(&error),
+                };
+                if let Outcome::Error(error) = subscribing.await {
+                    let error = error.message();
+                    tracing::warn!(uri, error, "a resource is not subscribed to");
+                }
+            }
+        }
+    }
+    receiver.subscribed();
+    let reason = connection.client.closed().await;
+    PeerError::internal(reason.to_string())
+}
+
+/// Receiver of the server's notifications for a subscription.
+struct SubscriptionReceiver {
+    backend: Arc<Backend>,
+    principal: Option<Principal>,
+    uris: BTreeSet<String>,
+    subscription: Weak<Subscription>,
+}
+
+impl Receiver for SubscriptionReceiver {
+    fn asked(&self, _: &Arc<Connection>, question: Question) {
+        question.refuse("a subscription answers no questions");
+    }
+
+    fn withdrawn(&self, _: ServerRequestKey) {}
+
+    fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
+
+    fn subscribed(&self) {
+        if let Some(subscription) = self.subscription.upgrade() {
+            subscription.set_established();
+        }
+    }
+
+    fn changed(&self, change: Change) {
+        if let Change::Resource(uri) = &change
+            // The rules may have changed since the subscription began.
+            && !self.backend.may_use(self.principal.as_ref(), uri)
+        {
+            return;
+        }
+        let messages = MessageHooks::new(&self.backend.options.hooks, || {
+            let principal = self.principal.as_ref();
+            MessageHooks::describe(&self.backend.name, principal, None, newest())
+        });
+        let change = messages.change(change);
+        if let (Some(change), Some(subscription)) = (change, self.subscription.upgrade()) {
+            subscription.publish(&change);
+        }
+    }
+
+    fn resources(&self) -> BTreeSet<String> {
+        self.uris.clone()
+    }
+
+    fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}
+}
