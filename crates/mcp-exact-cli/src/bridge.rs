@@ -69,7 +69,7 @@ pub struct Arguments {
     /// use /sse.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Allow this name in the header Host; without it, names of this machine alone.
+    /// Allow this name in the header Host; without it, only the loopback names are allowed.
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
     /// Allow web pages of this origin.
@@ -78,14 +78,14 @@ pub struct Arguments {
     /// Offer clients this revision; can be given more than once. Without it all revisions.
     #[arg(long, value_name = "R")]
     client_revision: Vec<String>,
-    /// Policy for messages that the other revision cannot express without a loss: `report` without it.
+    /// Policy for messages that the other revision cannot express without a loss; the default is `report`.
     #[arg(long, value_enum)]
     losses: Option<Losses>,
-    /// Say what clients of each revision get of this server, and end. Without a server, of any server of the revision that -r
-    /// names.
+    /// Print what clients of each revision receive from this server, and exit. Without a server, print it for any
+    /// server of the revision that -r names.
     #[arg(long, conflicts_with_all = ["listen", "losses"])]
     explain: bool,
-    /// Stand in front of the servers of a file: TOML, or the `mcp.json` of a client.
+    /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -104,11 +104,11 @@ pub struct Arguments {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Losses {
-    /// Convert it, and say on standard error what is lost.
+    /// Convert the message, and report the losses on standard error.
     Report,
-    /// Answer with an error.
+    /// Answer with an error instead of the message.
     Refuse,
-    /// Convert it, and say nothing.
+    /// Convert the message without reporting losses.
     Accept,
 }
 
@@ -124,20 +124,25 @@ impl From<Losses> for LossPolicy {
 
 /// Runs the bridge until the last client has disconnected, or prints the explanation.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    // Calls that end with the runtime are in the log, too.
+    let mut audit = None;
     block_on(async {
         if arguments.explain {
             explain(arguments).await
         } else {
-            relay(arguments).await
+            relay(arguments, &mut audit).await
         }
     })
 }
 
-async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
+async fn relay(
+    arguments: &Arguments,
+    audit: &mut Option<audit::AuditLog>,
+) -> anyhow::Result<Outcome> {
     let mut setup = Setup::of(arguments)?;
     let told = Mutex::new(BTreeSet::new());
     setup.options.on_loss = Some(LossHook::new(move |report| {
-        let loss = Lost::of(report);
+        let loss = ReportedLossKind::of(report);
         let line = format!(
             "{}, {} to {}: {}{}",
             loss.method,
@@ -152,16 +157,15 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
         );
         // Later list responses repeat the same losses.
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() < MOST_TOLD && told.insert((loss, report.to.to_string())) {
+        if told.len() < MAX_REPORTED_LOSSES && told.insert((loss, report.to.to_string())) {
             let words = Painter::stderr().paint(Style::Yellow, "lost");
             let _ = writeln!(io::stderr(), "{words}: {}", printable(&line));
         }
     }));
-    let mut audit = None;
     if let Some(path) = &setup.config.audit {
         let (observer, log) = audit::open(path, setup.config.audit_arguments)?;
         setup.options.on_call = Some(observer);
-        audit = Some(log);
+        *audit = Some(log);
     }
     let clients = setup.config.auth.as_ref().map(authentication).transpose()?;
     let bridge = setup.connect().await?;
@@ -173,12 +177,10 @@ async fn relay(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if let Some(watching) = watching {
         watching.abort();
     }
-    // Writes the last lines.
-    drop(audit);
     served.map(|()| Outcome::Valid)
 }
 
-/// Serves clients over HTTP until the process is asked to end, and then completes the calls in flight.
+/// Serves clients over HTTP until a shutdown signal is received, and then completes the calls in flight.
 async fn serve_http(
     setup: &Setup<'_>,
     bridge: &Bridge,
@@ -280,6 +282,7 @@ impl<'a> Setup<'a> {
         let mut options = Options::default();
         options.rules = rules(&config, arguments.losses);
         options.losses_in_meta = config.losses_in_meta;
+        options.losses_in_header = config.losses_in_header;
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
         options.seal = config.seal()?;
@@ -362,16 +365,16 @@ fn rules(config: &Config, losses: Option<Losses>) -> Rules {
 }
 
 /// Maximum number of kinds of losses that are reported while the bridge serves clients.
-const MOST_TOLD: usize = 1000;
+const MAX_REPORTED_LOSSES: usize = 1000;
 
 /// Kind of a loss: losses of the same member in different tools have the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Lost {
+struct ReportedLossKind {
     method: String,
     what: String,
 }
 
-impl Lost {
+impl ReportedLossKind {
     fn of(report: &LossReport<'_>) -> Self {
         let loss = report.loss;
         let pointer = loss
@@ -390,7 +393,7 @@ impl Lost {
 }
 
 /// Losses of one revision, with the names of the affected tools, prompts and resources.
-type AllLost = Arc<Mutex<BTreeMap<Lost, BTreeSet<String>>>>;
+type AllLost = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 
 /// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
 async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
@@ -402,7 +405,7 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let seen = Arc::clone(&lost);
     setup.options.on_loss = Some(LossHook::new(move |report| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let subjects = seen.entry(Lost::of(report)).or_default();
+        let subjects = seen.entry(ReportedLossKind::of(report)).or_default();
         subjects.extend(report.loss.subject.clone());
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
@@ -419,7 +422,7 @@ async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
             continue;
         }
         outcome = Outcome::Invalid;
-        for (Lost { method, what }, subjects) in lost {
+        for (ReportedLossKind { method, what }, subjects) in lost {
             let of = match subjects.iter().next() {
                 None => String::new(),
                 Some(only) if subjects.len() == 1 => format!(" ({only})"),
@@ -492,7 +495,7 @@ async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     })
 }
 
-/// Completes when the process receives a signal to end.
+/// Completes when the process receives a shutdown signal.
 async fn asked_to_end() {
     #[cfg(unix)]
     {

@@ -14,13 +14,13 @@ use clap::Args;
 use mcp_exact_wire::Definition;
 use serde::Serialize;
 
-use crate::message::{self, Direction, Known, Part};
+use crate::message::{self, Direction, MessageContext, Part};
 use crate::output::{Painter, Style, is_standard_stream, printable};
 use crate::registry::{Entry, Registry};
 use crate::verdict::{Checker, Finding, Verdict};
 use crate::{Outcome, report};
 
-pub use log::worded as log_words;
+pub use log::format_verdict as log_words;
 
 /// The arguments of `mcp-exact check`.
 #[derive(Args)]
@@ -44,7 +44,7 @@ pub struct Arguments {
     /// The revision to check against, such as 2025-06-18.
     #[arg(long, short, value_name = "R", required_unless_present_any = ["jsonl", "log"])]
     revision: Option<String>,
-    /// The definition that the documents are; without it they are JSON-RPC messages.
+    /// The definition that the documents are values of; without it they are JSON-RPC messages.
     #[arg(long = "type", short = 't', value_name = "T", conflicts_with_all = ["direction", "method", "part"])]
     definition: Option<String>,
     /// Sender of the messages; without it only their envelopes are checked.
@@ -76,11 +76,11 @@ pub struct Arguments {
     files: Vec<PathBuf>,
 }
 
-/// What the documents are.
+/// Kind of the documents to check.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
     Definition(&'static Definition),
-    Message(Known<'a>),
+    Message(MessageContext<'a>),
     Part(Part, &'a str, Option<Direction>),
 }
 
@@ -122,7 +122,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let subject = match (&arguments.definition, arguments.part, method) {
         (Some(name), ..) => Subject::Definition(entry.definition(name)?),
         (None, Some(part), Some(method)) => Subject::Part(part, method, arguments.direction),
-        (None, ..) => Subject::Message(Known {
+        (None, ..) => Subject::Message(MessageContext {
             direction: arguments.direction,
             answered: method,
         }),
@@ -239,7 +239,7 @@ fn print_verdict(
     } else {
         &[]
     };
-    let text = worded(name, verdict, unknown, bytes, painter);
+    let text = format_verdict(name, verdict, unknown, bytes, painter);
     if !arguments.print {
         return io::stdout().lock().write_all(text.as_bytes());
     }
@@ -250,8 +250,8 @@ fn print_verdict(
     }
 }
 
-/// Returns a verdict as text, one line for the file and one for each finding.
-fn worded(
+/// Formats a verdict as text: one line for the file and one for each finding.
+fn format_verdict(
     name: &str,
     verdict: &Verdict,
     unknown: &[Finding],
@@ -289,7 +289,7 @@ fn worded(
     text
 }
 
-/// Returns a byte offset as line and column.
+/// Converts a byte offset to line and column.
 pub fn place(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset.min(bytes.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;

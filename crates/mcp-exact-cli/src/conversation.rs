@@ -1,8 +1,8 @@
 //! Checks the messages of a conversation between a client and a server: against the schema of the revision, and against
 //! rules that depend on earlier messages.
 //!
-//! The input are the messages of both sides in the order in which they were sent; the output are the violated rules
-//! of each message. No IO is done.
+//! Reads the messages of both sides in the order in which they were sent, and returns the violated rules of each
+//! message. Performs no IO.
 
 mod sender;
 
@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Map, Value};
 
-use crate::message::{self, Direction, Known};
+use crate::message::{self, Direction, MessageContext};
 use crate::registry::{Entry, Registry};
 use crate::rules::{self, Rule};
 use crate::verdict::Checker;
@@ -22,7 +22,7 @@ const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Maximum number of completed requests that are stored.
-const REMEMBERED: usize = 100_000;
+const MAX_STORED_REQUESTS: usize = 100_000;
 
 /// Settings of a conversation.
 #[derive(Debug, Clone, Copy, Default)]
@@ -70,7 +70,7 @@ struct Token {
 
 /// Result of checking a message.
 #[derive(Debug, Clone)]
-pub struct Observed {
+pub struct CheckedMessage {
     /// Sender of the message.
     pub from: Direction,
     /// Revision of the message, if known.
@@ -170,7 +170,7 @@ impl Conversation {
 
     /// Checks the next message. Without `from`, the sender is determined from the method or from the request of the
     /// response; an unknown sender is assumed to be the client.
-    pub fn observe(&mut self, from: Option<Direction>, text: &str) -> Observed {
+    pub fn observe(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
             Err(error) => return self.not_json(from, text, &error),
@@ -181,7 +181,7 @@ impl Conversation {
             Value::Object(object) => self.single(from, text, &object),
             _ => {
                 let message = "it is no object";
-                self.observed(
+                self.checked_message(
                     from,
                     "no message",
                     vec![Breach::new(&rules::VERSION, message)],
@@ -190,8 +190,13 @@ impl Conversation {
         }
     }
 
-    fn observed(&self, from: Direction, label: &str, breaches: Vec<Breach>) -> Observed {
-        Observed {
+    fn checked_message(
+        &self,
+        from: Direction,
+        label: &str,
+        breaches: Vec<Breach>,
+    ) -> CheckedMessage {
+        CheckedMessage {
             from,
             revision: self.negotiated(),
             label: label.to_owned(),
@@ -200,7 +205,12 @@ impl Conversation {
     }
 
     /// Numbers that serde_json cannot represent are valid JSON nevertheless: the decoder of the types decides.
-    fn not_json(&self, from: Option<Direction>, text: &str, error: &serde_json::Error) -> Observed {
+    fn not_json(
+        &self,
+        from: Option<Direction>,
+        text: &str,
+        error: &serde_json::Error,
+    ) -> CheckedMessage {
         let from = from.unwrap_or(Direction::Server);
         let breaches = match mcp_exact_wire::from_str::<mcp_exact_wire::Json>(text) {
             Ok(_) => Vec::new(),
@@ -212,10 +222,10 @@ impl Conversation {
                 vec![Breach::new(rule, format!("it is not JSON: {error}"))]
             }
         };
-        self.observed(from, "not a message", breaches)
+        self.checked_message(from, "not a message", breaches)
     }
 
-    fn batch(&mut self, from: Direction, text: &str, items: &[Value]) -> Observed {
+    fn batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
         let mut breaches = Vec::new();
         let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
         if !has_batches {
@@ -244,10 +254,15 @@ impl Conversation {
                 ..breach
             }));
         }
-        self.observed(from, &format!("batch of {}", labels.join(", ")), breaches)
+        self.checked_message(from, &format!("batch of {}", labels.join(", ")), breaches)
     }
 
-    fn single(&mut self, from: Direction, text: &str, object: &Map<String, Value>) -> Observed {
+    fn single(
+        &mut self,
+        from: Direction,
+        text: &str,
+        object: &Map<String, Value>,
+    ) -> CheckedMessage {
         let method = object.get("method").and_then(Value::as_str);
         match (method, object.get("id")) {
             (Some(method), Some(id)) => self.request(from, text, object, method, id),
@@ -257,7 +272,7 @@ impl Conversation {
     }
 
     /// Returns the revision of an open request, because a server's messages do not name theirs.
-    fn asked(&self) -> Option<&'static str> {
+    fn revision_of_open_request(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
 
@@ -296,7 +311,7 @@ impl Conversation {
         self.pinned
             .or(named)
             .or(self.negotiated)
-            .or_else(|| self.asked())
+            .or_else(|| self.revision_of_open_request())
     }
 
     /// Returns the violations of the schema by a request or notification.
@@ -306,14 +321,19 @@ impl Conversation {
         revision: Option<&'static str>,
         text: &str,
     ) -> Vec<Breach> {
-        let known = Known {
+        let known = MessageContext {
             direction: Some(from),
             answered: None,
         };
         self.schema(revision, known, text)
     }
 
-    fn schema(&self, revision: Option<&'static str>, known: Known<'_>, text: &str) -> Vec<Breach> {
+    fn schema(
+        &self,
+        revision: Option<&'static str>,
+        known: MessageContext<'_>,
+        text: &str,
+    ) -> Vec<Breach> {
         let Some(entry) = self.entry(revision) else {
             return Vec::new();
         };
@@ -323,7 +343,7 @@ impl Conversation {
         };
         let known = match revision {
             Some(_) => known,
-            None => Known::default(),
+            None => MessageContext::default(),
         };
         let verdict = message::check(checker, known, text.as_bytes());
         let found = verdict
@@ -352,7 +372,7 @@ impl Conversation {
         object: &Map<String, Value>,
         method: &str,
         id: &Value,
-    ) -> Observed {
+    ) -> CheckedMessage {
         let params = object.get("params").unwrap_or(&Value::Null);
         let revision = self.revision_of(from, method, params);
         let mut breaches = self.call_schema(from, revision, text);
@@ -393,7 +413,7 @@ impl Conversation {
                 token,
             },
         );
-        Observed {
+        CheckedMessage {
             from,
             revision,
             label: format!("request {method}"),
@@ -432,7 +452,7 @@ impl Conversation {
         text: &str,
         object: &Map<String, Value>,
         method: &str,
-    ) -> Observed {
+    ) -> CheckedMessage {
         let params = object.get("params").unwrap_or(&Value::Null);
         let revision = self.revision_of(from, method, params);
         let mut breaches = self.call_schema(from, revision, text);
@@ -452,7 +472,7 @@ impl Conversation {
         if is_stateless && from == Direction::Server {
             breaches.extend(self.subscription(method, params));
         }
-        Observed {
+        CheckedMessage {
             from,
             revision,
             label: method.to_owned(),
@@ -519,11 +539,16 @@ impl Conversation {
         })
     }
 
-    fn response(&mut self, from: Direction, text: &str, object: &Map<String, Value>) -> Observed {
+    fn response(
+        &mut self,
+        from: Direction,
+        text: &str,
+        object: &Map<String, Value>,
+    ) -> CheckedMessage {
         let id = object.get("id").unwrap_or(&Value::Null);
         let key = (from.peer(), id.to_string());
         let Some(pending) = self.pending.remove(&key) else {
-            let mut breaches = self.schema(self.negotiated(), Known::default(), text);
+            let mut breaches = self.schema(self.negotiated(), MessageContext::default(), text);
             breaches.extend(self.unexpected(from, id, &key));
             let is_error = object.contains_key("error");
             if is_error && id.is_null() {
@@ -532,7 +557,7 @@ impl Conversation {
                 breaches.retain(|breach| breach.pointer != "/id");
             }
             let label = if is_error { "error" } else { "result" };
-            return self.observed(from, &format!("{label} for the id {id}"), breaches);
+            return self.checked_message(from, &format!("{label} for the id {id}"), breaches);
         };
         if let Some(token) = &pending.token
             && let Some(token) = self.tokens.get_mut(&(from.peer(), token.clone()))
@@ -552,7 +577,7 @@ impl Conversation {
             self.server_capabilities = result["capabilities"].clone();
             revision = self.pinned.or(self.negotiated);
         }
-        let known = Known {
+        let known = MessageContext {
             direction: Some(from),
             answered: Some(&pending.method),
         };
@@ -575,7 +600,7 @@ impl Conversation {
             Some(_) => format!("error of {}", pending.method),
             None => format!("result of {}", pending.method),
         };
-        Observed {
+        CheckedMessage {
             from,
             revision,
             label,
@@ -585,7 +610,7 @@ impl Conversation {
 
     /// Stores a completed request. Old entries are removed, so that long conversations do not use unlimited memory.
     fn remember(&mut self, key: Key) {
-        if self.answered.len() >= REMEMBERED {
+        if self.answered.len() >= MAX_STORED_REQUESTS {
             self.answered.clear();
             self.tokens.retain(|_, token| !token.has_ended);
         }

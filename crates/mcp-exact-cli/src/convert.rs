@@ -44,7 +44,7 @@ pub struct Arguments {
     /// The revision to convert to.
     #[arg(long, value_name = "R", required_unless_present = "jsonl")]
     to: Option<String>,
-    /// The definition that the documents are.
+    /// The definition that the documents are values of.
     #[arg(long = "type", value_name = "T")]
     definition: Option<String>,
     /// The method of the documents; of results and errors, that of the request that they answer.
@@ -63,10 +63,10 @@ pub struct Arguments {
     #[arg(long)]
     keep_newer: bool,
     /// The id of the request, as JSON, for types that hold it from 2025-11-25 on.
-    #[arg(long, value_name = "JSON", value_parser = decoded::<RequestId>)]
+    #[arg(long, value_name = "JSON", value_parser = decode_document::<RequestId>)]
     id: Option<RequestId>,
     /// Members of `_meta` that requests of 2026-07-28 need, as a JSON object.
-    #[arg(long, value_name = "JSON", value_parser = decoded::<JsonObject>)]
+    #[arg(long, value_name = "JSON", value_parser = decode_document::<JsonObject>)]
     meta: Option<JsonObject>,
     /// The URI that was asked for, for answers to resources/read.
     #[arg(long)]
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
-fn decoded<T: Decode>(text: &str) -> Result<T, String> {
+fn decode_document<T: Decode>(text: &str) -> Result<T, String> {
     from_str(text).map_err(|error| error.detail().to_owned())
 }
 

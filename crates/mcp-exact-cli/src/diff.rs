@@ -41,10 +41,10 @@ pub struct Arguments {
     /// Write one page over the two revisions and those between them, or over all of them; `-` is standard output.
     #[arg(long, value_name = "FILE", conflicts_with = "descriptions")]
     html: Option<PathBuf>,
-    /// The day that the page names; without it today, or that of SOURCE_DATE_EPOCH.
+    /// Date on the page. Without it, the date of SOURCE_DATE_EPOCH if that is set, else today (UTC).
     #[arg(long, value_name = "DAY", requires = "html")]
     date: Option<String>,
-    /// List the descriptions that were worded anew, too.
+    /// List changed descriptions, too.
     #[arg(long)]
     descriptions: bool,
 }

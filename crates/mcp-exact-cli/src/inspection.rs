@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use mcp_exact_model::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
 pub use dispatch::Dispatch;
-use dispatch::Selected;
+use dispatch::SelectedVariant;
 
 /// Representation of a revision, and the dispatch tables by which a decoder selects the variants of its unions.
 #[derive(Debug, Clone, Deserialize)]
@@ -97,7 +97,7 @@ impl<'i> Inspector<'i> {
         });
     }
 
-    fn expected(&mut self, what: &str) {
+    fn report_wrong_type(&mut self, what: &str) {
         self.report("type", format!("expected {what}"));
     }
 
@@ -118,14 +118,14 @@ impl<'i> Inspector<'i> {
                     let open = matches!(definition.shape, Shape::Document(_));
                     self.members(definition, members, object, open);
                 }
-                _ => self.expected("an object"),
+                _ => self.report_wrong_type("an object"),
             },
             Shape::Enum(values) => match value {
                 Value::String(text) if !values.contains(text) => {
                     self.report("enum", format!("{text:?} is not a value of this revision"));
                 }
                 Value::String(_) => {}
-                _ => self.expected("a string"),
+                _ => self.report_wrong_type("a string"),
             },
             Shape::Constant(constant) => self.constant(&Value::from(constant.as_str()), value),
             Shape::Union(variants) => self.union(definition, variants, value),
@@ -134,7 +134,7 @@ impl<'i> Inspector<'i> {
             Shape::StringOrInteger => {
                 let is_whole = value.as_number().is_some_and(is_whole);
                 if !value.is_string() && !is_whole {
-                    self.expected("a string or an integer");
+                    self.report_wrong_type("a string or an integer");
                 }
             }
         }
@@ -199,7 +199,7 @@ impl<'i> Inspector<'i> {
             Type::Json => {}
             Type::JsonObject => {
                 if !value.is_object() {
-                    self.expected("an object");
+                    self.report_wrong_type("an object");
                 }
             }
             Type::String(wanted) => match (value, &wanted.format) {
@@ -208,20 +208,20 @@ impl<'i> Inspector<'i> {
                     self.report("format", message);
                 }
                 (Value::String(_), _) => {}
-                _ => self.expected("a string"),
+                _ => self.report_wrong_type("a string"),
             },
             Type::Boolean => {
                 if !value.is_boolean() {
-                    self.expected("true or false");
+                    self.report_wrong_type("true or false");
                 }
             }
             Type::Integer(bounds) => match value.as_number() {
                 Some(number) if is_whole(number) => self.bounds(*bounds, value),
-                _ => self.expected("an integer"),
+                _ => self.report_wrong_type("an integer"),
             },
             Type::Number(bounds) => match value {
                 Value::Number(_) => self.bounds(*bounds, value),
-                _ => self.expected("a number"),
+                _ => self.report_wrong_type("a number"),
             },
             Type::Ref { name, .. } => {
                 if let Some(definition) = self.model.ir.get(name) {
@@ -239,7 +239,7 @@ impl<'i> Inspector<'i> {
                         self.at(&index.to_string(), |this| this.value(items, item));
                     }
                 }
-                _ => self.expected("an array"),
+                _ => self.report_wrong_type("an array"),
             },
             Type::Map(values) => match value {
                 Value::Object(object) => {
@@ -247,7 +247,7 @@ impl<'i> Inspector<'i> {
                         self.at(name, |this| this.value(values, value));
                     }
                 }
-                _ => self.expected("an object"),
+                _ => self.report_wrong_type("an object"),
             },
             Type::Nullable(inner) => {
                 if !value.is_null() {
@@ -291,21 +291,25 @@ impl<'i> Inspector<'i> {
 
     fn union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
         let dispatch = self.model.dispatch.get(&definition.name);
-        match dispatch.map_or(Selected::None, |dispatch| dispatch.select(value)) {
-            Selected::Variant(index) => self.value(&variants[index], value),
-            Selected::InItem(inner) => self.at("0", |this| this.undecided(definition, *inner)),
-            other => self.undecided(definition, other),
+        match dispatch.map_or(SelectedVariant::None, |dispatch| dispatch.select(value)) {
+            SelectedVariant::Variant(index) => self.value(&variants[index], value),
+            SelectedVariant::InItem(inner) => {
+                self.at("0", |this| this.report_no_variant(definition, *inner))
+            }
+            other => self.report_no_variant(definition, other),
         }
     }
 
     /// Reports why no variant is selected.
-    fn undecided(&mut self, definition: &Definition, selected: Selected<'_, '_>) {
+    fn report_no_variant(&mut self, definition: &Definition, selected: SelectedVariant<'_, '_>) {
         match selected {
-            Selected::Unrecognized(tag) => {
+            SelectedVariant::Unrecognized(tag) => {
                 self.report("tag", format!("{tag:?} is not known to this revision"));
             }
-            Selected::Wrong(kind, message) => self.report(kind, message),
-            Selected::WrongTag(name) => self.at(name, |this| this.expected("a string")),
+            SelectedVariant::Wrong(kind, message) => self.report(kind, message),
+            SelectedVariant::WrongTag(name) => {
+                self.at(name, |this| this.report_wrong_type("a string"))
+            }
             _ => {
                 let message = format!("no variant of `{}` fits", definition.name);
                 self.report("anyOf", message);

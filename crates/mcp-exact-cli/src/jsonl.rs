@@ -10,12 +10,12 @@ use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
-use crate::message::{self, Direction, Known};
+use crate::message::{self, Direction, MessageContext};
 use crate::registry::Registry;
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
-const BUFFER: usize = 1 << 16;
-const SHAPE: &str = r#"{"revision", "type", "json"}"#;
+const BUFFER_BYTES: usize = 1 << 16;
+const EXPECTED_OBJECT: &str = r#"{"revision", "type", "json"}"#;
 
 /// Input line.
 #[derive(Deserialize)]
@@ -63,8 +63,8 @@ pub fn run() -> anyhow::Result<Outcome> {
 pub fn answer_lines(
     answer: impl FnMut(usize, &[u8], &mut Vec<u8>) -> serde_json::Result<()>,
 ) -> anyhow::Result<Outcome> {
-    let input = BufReader::with_capacity(BUFFER, io::stdin().lock());
-    let output = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    let input = BufReader::with_capacity(BUFFER_BYTES, io::stdin().lock());
+    let output = BufWriter::with_capacity(BUFFER_BYTES, io::stdout().lock());
     answer_all(input, output, answer)?;
     Ok(Outcome::Valid)
 }
@@ -103,7 +103,7 @@ fn answer(
     line: &[u8],
     out: &mut Vec<u8>,
 ) -> serde_json::Result<()> {
-    match judge(registry, line) {
+    match check_line(registry, line) {
         Ok(verdict) => serde_json::to_writer(
             out,
             &Answer {
@@ -124,8 +124,8 @@ fn answer(
     }
 }
 
-fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
-    let question: Question = question(line, SHAPE)?;
+fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
+    let question: Question = question(line, EXPECTED_OBJECT)?;
     let entry = registry
         .revision(&question.revision)
         .map_err(|unknown| unknown.problem)?;
@@ -137,7 +137,7 @@ fn judge(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
             Ok(Checker::new(entry).definition(definition, bytes))
         }
         (None, direction) => {
-            let known = Known {
+            let known = MessageContext {
                 direction,
                 answered: question.method.as_deref(),
             };

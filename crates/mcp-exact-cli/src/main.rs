@@ -46,7 +46,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Looks at, checks and converts messages of the Model Context Protocol, in every revision.
+/// Checks, converts and inspects messages of the Model Context Protocol, in every revision.
 #[derive(Parser)]
 #[command(
     name = "mcp-exact",
@@ -73,11 +73,11 @@ enum Command {
     Check(check::Arguments),
     /// Convert documents from one revision to another.
     Convert(convert::Arguments),
-    /// Say what changed between two revisions, or write one page over all of them.
+    /// List the changes between two revisions, or write one page with all revisions.
     Diff(diff::Arguments),
-    /// Show a type or a method with its documentation, and what changed about it since.
+    /// Show a type or a method with its documentation and its later changes.
     Show(show::Arguments),
-    /// Show what a server is and offers.
+    /// Show the identity, tools, resources and prompts of a server.
     #[cfg(feature = "client")]
     Inspect(client::inspect::Arguments),
     /// Call a tool.
@@ -89,7 +89,7 @@ enum Command {
     /// Get a prompt.
     #[cfg(feature = "client")]
     Prompt(client::prompt::Arguments),
-    /// Print what a server announces.
+    /// Print the notifications of a server.
     #[cfg(feature = "client")]
     Listen(client::listen::Arguments),
     /// Examine a server: which rules of the specification does it break?
@@ -97,9 +97,9 @@ enum Command {
     /// Run a gateway in front of a server, so that clients of any revision can use it.
     #[cfg(feature = "bridge")]
     Bridge(bridge::Arguments),
-    /// Sit between a client and a server: record and check what they say.
+    /// Forward messages between a client and a server, and record and check them.
     Proxy(proxy::Arguments),
-    /// Play a recording to a server, and compare its answers.
+    /// Send a recording to a server, and compare its responses.
     Replay(replay::Arguments),
     /// List, end and count the sessions that server processes share on Redis.
     #[cfg(feature = "sessions")]

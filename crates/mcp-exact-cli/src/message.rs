@@ -42,7 +42,7 @@ enum Form {
 
 /// Facts about a message that are not in its text.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Known<'a> {
+pub struct MessageContext<'a> {
     /// Direction of the message.
     pub direction: Option<Direction>,
     /// Method of the request, for a response.
@@ -50,9 +50,9 @@ pub struct Known<'a> {
 }
 
 /// Checks a message.
-pub fn check(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Verdict {
+pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> Verdict {
     let Some(envelope) = checker.entry.find("JSONRPCMessage") else {
-        return unsupported(checker.entry);
+        return unsupported_verdict(checker.entry);
     };
     let envelope = checker.definition(envelope, bytes);
     if envelope.encoded.is_none() {
@@ -69,7 +69,11 @@ pub fn check(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Verdict {
 }
 
 /// Checks each message of a batch (only in 2025-03-26).
-fn batch(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Result<Verdict, DecodeError> {
+fn batch(
+    checker: Checker<'_>,
+    known: MessageContext<'_>,
+    bytes: &[u8],
+) -> Result<Verdict, DecodeError> {
     let items: Vec<Json> = from_slice(bytes)?;
     let mut verdict = Verdict::nothing(Scope::Message);
     let mut encoded = Some(Vec::with_capacity(items.len()));
@@ -90,7 +94,7 @@ fn batch(checker: Checker<'_>, known: Known<'_>, bytes: &[u8]) -> Result<Verdict
 
 fn single(
     checker: Checker<'_>,
-    known: Known<'_>,
+    known: MessageContext<'_>,
     bytes: &[u8],
     envelope: Verdict,
 ) -> Result<Verdict, DecodeError> {
@@ -108,7 +112,7 @@ fn single(
     let method: String = from_str(method.text())?;
     Ok(match checker.entry.find(union_of(direction, form)) {
         Some(union) => {
-            let mut verdict = typed(checker, direction, form, bytes, &method, union);
+            let mut verdict = check_as_union(checker, direction, form, bytes, &method, union);
             // Older revisions omit the envelope in their request types.
             let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
             verdict.unknown.retain(|finding| !is_envelope(finding));
@@ -210,7 +214,7 @@ pub fn check_part(
         _ => Form::Request,
     };
     let direction = direction.or_else(|| sender_of(checker.entry, form, method));
-    let known = Known {
+    let known = MessageContext {
         direction,
         answered: Some(method),
     };
@@ -266,7 +270,7 @@ const ALL_FORMS: [(Direction, Form); 4] = [
 
 /// Checks the message as the union of all messages of this direction. The envelope members do not conflict with any
 /// definition: older revisions allow them as unknown members, newer ones define them.
-fn typed(
+fn check_as_union(
     checker: Checker<'_>,
     direction: Direction,
     form: Form,
@@ -306,7 +310,7 @@ fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str)
     let mut message = format!(
         "unknown method `{}`: {} cannot have it",
         shortened(method),
-        described(direction, form)
+        describe_form(direction, form)
     );
     let elsewhere = ALL_FORMS
         .into_iter()
@@ -314,7 +318,7 @@ fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str)
     match elsewhere {
         Some((direction, form)) => {
             message.push_str("; it belongs to ");
-            message.push_str(described(direction, form));
+            message.push_str(describe_form(direction, form));
         }
         None => suggest_similar(
             &mut message,
@@ -338,7 +342,7 @@ fn methods(entry: &Entry, direction: Direction, form: Form) -> &'static [&'stati
     }
 }
 
-fn described(direction: Direction, form: Form) -> &'static str {
+fn describe_form(direction: Direction, form: Form) -> &'static str {
     match (direction, form) {
         (Direction::Client, Form::Request) => "a request that a client sends",
         (Direction::Client, Form::Notification) => "a notification that a client sends",
@@ -347,7 +351,7 @@ fn described(direction: Direction, form: Form) -> &'static str {
     }
 }
 
-fn unsupported(entry: &Entry) -> Verdict {
+fn unsupported_verdict(entry: &Entry) -> Verdict {
     let id = entry.revision.id();
     Verdict {
         findings: vec![Finding {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 /// Maximum length of a name in messages and comparisons; longer names are truncated.
 const MAX_NAME: usize = 64;
 /// Maximum number of suggested names.
-const SUGGESTIONS: usize = 3;
+const MAX_SUGGESTIONS: usize = 3;
 
 /// Returns an external name, truncated for a message.
 pub fn shortened(name: &str) -> String {
@@ -53,7 +53,7 @@ pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a 
         .collect();
     near.sort_unstable();
     near.dedup();
-    near.truncate(SUGGESTIONS);
+    near.truncate(MAX_SUGGESTIONS);
     near.into_iter().map(|(_, name)| name).collect()
 }
 

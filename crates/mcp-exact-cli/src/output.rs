@@ -103,7 +103,7 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
     let mut widths: Vec<usize> = heading.iter().map(|text| width(text)).collect();
     for row in rows {
         for (index, cell) in row.iter().enumerate().take(count) {
-            widths[index] = widths[index].max(width(cell)).min(WIDEST);
+            widths[index] = widths[index].max(width(cell)).min(MAX_COLUMN_WIDTH);
         }
     }
     let line = |cells: &[String]| {
@@ -111,11 +111,13 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
         for (index, cell) in cells.iter().enumerate().take(count) {
             let is_last = index + 1 == count;
             let room = if is_last {
-                LINE.saturating_sub(width(&line)).max(WIDEST)
+                MAX_LINE_WIDTH
+                    .saturating_sub(width(&line))
+                    .max(MAX_COLUMN_WIDTH)
             } else {
-                WIDEST
+                MAX_COLUMN_WIDTH
             };
-            let text = shortened(cell, room);
+            let text = shorten(cell, room);
             line.push_str(&text);
             if !is_last {
                 let gap = (widths[index] + 2).saturating_sub(width(&text)).max(2);
@@ -135,11 +137,11 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
 }
 
 /// Maximum width of a column other than the last one, in characters.
-const WIDEST: usize = 44;
+const MAX_COLUMN_WIDTH: usize = 44;
 /// Maximum width of a line, in characters.
-const LINE: usize = 118;
+const MAX_LINE_WIDTH: usize = 118;
 
-fn shortened(text: &str, room: usize) -> String {
+fn shorten(text: &str, room: usize) -> String {
     let text = printable(text.lines().next().unwrap_or_default());
     match text.char_indices().nth(room) {
         Some(_) => {

@@ -23,7 +23,7 @@ pub struct Process {
 
 /// Result of waiting for a line of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Received {
+pub enum ServerOutput {
     /// A line, without the line break.
     Line(Vec<u8>),
     /// No line within the time limit.
@@ -77,7 +77,7 @@ impl Process {
     }
 
     /// Waits for the next line that is not empty.
-    pub fn receive(&mut self, limit: Duration) -> Received {
+    pub fn receive(&mut self, limit: Duration) -> ServerOutput {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -85,10 +85,10 @@ impl Process {
                 Ok(line) if line.trim_ascii().is_empty() => {}
                 Ok(line) => {
                     let end = line.strip_suffix(b"\n").unwrap_or(&line);
-                    return Received::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());
+                    return ServerOutput::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());
                 }
-                Err(RecvTimeoutError::Timeout) => return Received::Silence,
-                Err(RecvTimeoutError::Disconnected) => return Received::End,
+                Err(RecvTimeoutError::Timeout) => return ServerOutput::Silence,
+                Err(RecvTimeoutError::Disconnected) => return ServerOutput::End,
             }
         }
     }

@@ -14,7 +14,7 @@ use anyhow::Context;
 use clap::Args;
 
 use crate::check::log_words;
-use crate::conversation::{Conversation, Observed, Options};
+use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, Style, create, printable};
 use crate::registry::Registry;
@@ -34,7 +34,7 @@ pub struct Arguments {
     /// Record all messages in a file, a line each; `-` is standard error here, for standard output is the client's.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
-    /// Write what is wrong to a file instead of standard error.
+    /// Write violations to a file instead of standard error.
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Print each message to standard error, with direction and revision.
@@ -43,10 +43,10 @@ pub struct Arguments {
     /// List members that the revision does not define, too.
     #[arg(long)]
     unknown: bool,
-    /// The revision; without it what client and server negotiate counts.
+    /// The revision of all messages; without it, the negotiated revision.
     #[arg(long, short, value_name = "R")]
     revision: Option<String>,
-    /// End with exit code 1 if a message was wrong.
+    /// Exit with code 1 if a message has a violation.
     #[arg(long)]
     fail: bool,
     /// The command of the server, with its arguments.
@@ -60,7 +60,7 @@ pub struct Arguments {
 }
 
 /// A forwarded message.
-struct Passed(Direction, Vec<u8>);
+struct ForwardedMessage(Direction, Vec<u8>);
 
 /// Maximum length of a message that is checked and recorded, in bytes; longer ones are only forwarded.
 const MAX_CHECKED_BYTES: usize = 64 << 20;
@@ -109,7 +109,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let wrong = if watching.is_finished() {
         watching.join().map_or(0, |watcher| watcher.wrong)
     } else {
-        FINISH.store(true, std::sync::atomic::Ordering::Release);
+        IS_FINISHED.store(true, std::sync::atomic::Ordering::Release);
         watching.join().map_or(0, |watcher| watcher.wrong)
     };
     if arguments.fail && wrong > 0 {
@@ -118,8 +118,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     std::process::exit(code(status));
 }
 
-/// Set when no more messages are awaited.
-static FINISH: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+/// True when no more messages are expected.
+static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
 fn file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
     match path {
@@ -139,7 +139,12 @@ fn code(status: ExitStatus) -> i32 {
 
 /// Forwards bytes, and passes each message to the watcher before its last byte is forwarded, so that the watcher sees a
 /// request before its response.
-fn pass(from: Direction, mut input: impl Read, mut output: impl Write, to: &Sender<Passed>) {
+fn pass(
+    from: Direction,
+    mut input: impl Read,
+    mut output: impl Write,
+    to: &Sender<ForwardedMessage>,
+) {
     let mut buffer = vec![0; 64 << 10];
     let mut line = Vec::new();
     let mut is_too_long = false;
@@ -164,11 +169,11 @@ fn pass(from: Direction, mut input: impl Read, mut output: impl Write, to: &Send
     hand_over(from, &mut line, to);
 }
 
-fn hand_over(from: Direction, line: &mut Vec<u8>, to: &Sender<Passed>) {
+fn hand_over(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
     let message = line.trim_ascii().to_vec();
     line.clear();
     if !message.is_empty() {
-        let _ = to.send(Passed(from, message));
+        let _ = to.send(ForwardedMessage(from, message));
     }
 }
 
@@ -181,13 +186,13 @@ struct Watcher {
 }
 
 impl Watcher {
-    fn watch(&mut self, passed: &Receiver<Passed>) {
+    fn watch(&mut self, passed: &Receiver<ForwardedMessage>) {
         let pause = std::time::Duration::from_millis(20);
         loop {
             match passed.recv_timeout(pause) {
-                Ok(Passed(from, message)) => self.take(from, &message),
+                Ok(ForwardedMessage(from, message)) => self.take(from, &message),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    if FINISH.load(std::sync::atomic::Ordering::Acquire) {
+                    if IS_FINISHED.load(std::sync::atomic::Ordering::Acquire) {
                         return;
                     }
                 }
@@ -226,7 +231,7 @@ impl Watcher {
 }
 
 /// Returns a message in the format of `--trace`: direction, revision, kind, text, and violations.
-pub fn trace(observed: &Observed, text: &str, painter: Painter) -> String {
+pub fn trace(observed: &CheckedMessage, text: &str, painter: Painter) -> String {
     let revision = observed.revision.unwrap_or("-");
     let mut lines = format!(
         "{} {} {}  {}\n",

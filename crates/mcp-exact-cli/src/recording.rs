@@ -21,7 +21,7 @@ pub struct Entry {
 }
 
 #[derive(Serialize)]
-struct Written<'a> {
+struct WrittenLine<'a> {
     from: Direction,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a RawValue>,
@@ -30,7 +30,7 @@ struct Written<'a> {
 }
 
 #[derive(Deserialize)]
-struct Read<'a> {
+struct RecordedLine<'a> {
     from: Direction,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
@@ -41,7 +41,7 @@ impl Entry {
     /// Reads a line.
     pub fn read(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line);
-        if let Ok(read) = serde_json::from_str::<Read<'_>>(&text) {
+        if let Ok(read) = serde_json::from_str::<RecordedLine<'_>>(&text) {
             let message = read.message.map(|message| message.get().to_owned());
             if let Some(text) = message.or(read.text) {
                 let from = Some(read.from);
@@ -60,7 +60,7 @@ pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result
     // A raw value keeps white space including line breaks, which would end the line.
     let json = serde_json::from_slice::<&RawValue>(message).ok();
     let json = json.filter(|_| !message.contains(&b'\n') && !message.contains(&b'\r'));
-    let line = Written {
+    let line = WrittenLine {
         from,
         message: json,
         text: match json {

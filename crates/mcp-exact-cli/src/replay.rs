@@ -15,7 +15,7 @@ use crate::check::{log_words, read};
 use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, Style};
-use crate::process::{Process, Received};
+use crate::process::{Process, ServerOutput};
 use crate::recording::Entry;
 
 /// The arguments of `mcp-exact replay`.
@@ -179,9 +179,9 @@ impl Player<'_> {
             }
             let left = until.saturating_duration_since(Instant::now());
             match self.server.receive(left) {
-                Received::Line(line) => self.take(&line)?,
-                Received::Silence => bail!("no answer within {} s", self.limit.as_secs()),
-                Received::End => bail!("the server has ended"),
+                ServerOutput::Line(line) => self.take(&line)?,
+                ServerOutput::Silence => bail!("no answer within {} s", self.limit.as_secs()),
+                ServerOutput::End => bail!("the server has ended"),
             }
         }
     }

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     /// Ids that are not in `docs/requirements.toml`: rules of JSON-RPC itself.
-    const BESIDE: [&str; 1] = ["RPC.method-not-found"];
+    const RULES_OF_JSON_RPC: [&str; 1] = ["RPC.method-not-found"];
 
     #[test]
     fn rules_are_rows_of_the_ledger() {
@@ -198,7 +198,7 @@ mod tests {
         for rule in ALL.iter().filter(|rule| rule.level == Level::Must) {
             let row = rows.iter().find(|row| row["id"].as_str() == Some(rule.id));
             assert!(
-                row.is_some() || BESIDE.contains(&rule.id),
+                row.is_some() || RULES_OF_JSON_RPC.contains(&rule.id),
                 "{} is no row of the ledger",
                 rule.id
             );

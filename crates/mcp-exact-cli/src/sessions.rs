@@ -1,6 +1,7 @@
-//! `mcp-exact sessions`: lists, ends and counts the sessions that server processes share on Redis. Feature `sessions`.
+//! `mcp-exact sessions`: lists, ends and counts the sessions that server processes share on Redis. Requires the feature
+//! `sessions`.
 //!
-//! Reads and writes what `mcp-exact-redis` keeps there; talks to no server.
+//! The commands access the data of `mcp-exact-redis` directly, without connecting to a server.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,8 +16,8 @@ use crate::Outcome;
 use crate::client::block_on;
 use crate::output::printable;
 
-/// Environment variable with the URL of Redis, which no list of processes shows.
-const URL: &str = "MCP_EXACT_REDIS";
+/// Environment variable with the URL of Redis, because other users can see command-line arguments.
+const URL_VARIABLE: &str = "MCP_EXACT_REDIS";
 
 /// The arguments of `mcp-exact sessions`.
 #[derive(Args)]
@@ -39,13 +40,13 @@ enum Command {
     Stats(Stats),
 }
 
-/// Redis that the servers share.
+/// Options for the connection to the Redis that the servers share.
 #[derive(Args)]
 struct Place {
     /// URL of Redis, or of a Sentinel; without it, the variable MCP_EXACT_REDIS has the URL.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-    /// Beginning of the keys of the servers.
+    /// Key prefix of the servers.
     #[arg(long, value_name = "TEXT", default_value = "mcp")]
     prefix: String,
     /// Ask the Sentinel at the URL for the master of this name.
@@ -108,9 +109,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 
 impl Place {
     fn open(&self) -> anyhow::Result<RedisSessions> {
-        let url = self.redis.clone().or_else(|| std::env::var(URL).ok());
+        let url = self
+            .redis
+            .clone()
+            .or_else(|| std::env::var(URL_VARIABLE).ok());
         let Some(url) = url else {
-            bail!("no Redis is named; give `--redis URL` or set the variable {URL}");
+            bail!("no Redis is named; give `--redis URL` or set the variable {URL_VARIABLE}");
         };
         let mut options = RedisOptions::new(url);
         options.prefix.clone_from(&self.prefix);

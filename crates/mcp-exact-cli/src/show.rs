@@ -21,7 +21,7 @@ Without a name, all methods and types of the revision are listed.
 
 Exit code: 0 it is printed, 2 wrong usage or an unknown name.")]
 pub struct Arguments {
-    /// The type or the method, such as Tool or tools/call.
+    /// Name of a type or method, such as Tool or tools/call.
     #[arg(value_name = "TYPE|METHOD")]
     name: Option<String>,
     /// The revision; without it the newest one that has the name.

@@ -1,7 +1,7 @@
-//! Verdict of a check on one document, in one form for definitions and messages.
+//! Verdict of checking a document, which is a value of a definition or a message.
 //!
-//! Takes the findings of the wire crate, and if a document does not decode, the model's findings behind the first error;
-//! prints nothing.
+//! Findings come from the decoder and `validate()`; if a document does not decode, an inspection with the model adds
+//! the findings after the first error.
 
 use mcp_exact_wire::{DecodeError, Definition, Format, Json, MAX_LISTED, Violation, Violations};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::registry::Entry;
 pub struct Verdict {
     /// Part of the document that was checked.
     pub scope: Scope,
-    /// The first findings; none when the document is valid.
+    /// The first findings; empty if the document is valid.
     pub findings: Vec<Finding>,
     /// Number of violations, listed or not.
     pub count: usize,
@@ -29,24 +29,24 @@ pub struct Verdict {
 /// Part of a document that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// All of it, as the definition that was asked for.
+    /// The complete document, as the requested definition.
     Definition,
-    /// All of a message.
+    /// The complete message.
     Message,
-    /// The envelope of a message, because it is not one.
+    /// Only the envelope, because the document is not a valid message.
     Envelope,
-    /// The envelope of a message, because its sender is unknown.
+    /// Only the envelope, because the sender of the message is unknown.
     NoDirection,
-    /// The envelope of a message, because only the request that it answers gives a result its type.
+    /// Only the envelope, because the type of a result depends on its request, which is unknown.
     Response,
 }
 
 /// A defect of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Place of the violation, as a JSON pointer.
+    /// Location of the violation, as a JSON pointer.
     pub pointer: String,
-    /// The kind of rule, in one word.
+    /// Kind of the violated rule, in one word.
     pub kind: &'static str,
     /// Description of the violation.
     pub message: String,
@@ -60,7 +60,7 @@ pub struct Finding {
 pub struct Checker<'a> {
     /// The revision.
     pub entry: &'a Entry,
-    /// True if members are listed that the revision does not define.
+    /// True if members that the revision does not define are listed.
     pub wants_unknown: bool,
 }
 
@@ -94,8 +94,8 @@ impl<'a> Checker<'a> {
         verdict
     }
 
-    /// Checks a document as the definition of this name, which need not have a type: one that the schema defines inside
-    /// another one, such as a union of results.
+    /// Checks a document as the named definition, which need not have a Rust type, such as a union of results that is
+    /// defined inside another definition.
     pub fn name(self, name: &str, bytes: &[u8]) -> Verdict {
         if let Some(definition) = self.entry.find(name) {
             return self.definition(definition, bytes);
@@ -144,12 +144,12 @@ impl Verdict {
         }
     }
 
-    /// Returns the same verdict on another part of the document.
+    /// Returns the verdict with another scope.
     pub fn with(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
-    /// Returns true if the document decoded and nothing is wrong with it.
+    /// Returns true if the document decoded and has no findings.
     pub fn accepted(&self) -> bool {
         self.count == 0
     }
@@ -202,7 +202,7 @@ impl Verdict {
     }
 }
 
-/// Inspects text as a definition; returns `None` if it is not JSON, or nothing but the decoder can read it.
+/// Inspects text as a definition; `None` if serde_json cannot parse the text.
 fn inspect(entry: &Entry, name: &str, bytes: &[u8]) -> Option<Inspection> {
     let value = serde_json::from_slice(bytes).ok()?;
     entry.model().ok()?.inspect(name, &value, has_format)
@@ -239,7 +239,7 @@ impl Scope {
         }
     }
 
-    /// Returns why not everything was checked, and what helps.
+    /// Returns the reason why only a part was checked, with a hint.
     pub fn note(self) -> Option<&'static str> {
         match self {
             Self::Definition | Self::Message | Self::Envelope => None,

@@ -1,6 +1,7 @@
 //! `mcp-exact doctor` finds planted faults: this program is also the faulty server, started with the name of its fault.
 //!
-//! Each fault is found under the id of its rule, and the server without a fault is clean, on standard streams and over HTTP.
+//! Each fault is reported under the id of its rule, and the server without a fault has no findings, over stdio and
+//! HTTP.
 
 #[path = "doctor/server.rs"]
 mod server;
@@ -9,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 
-/// Faults that show on standard streams, with the rules that the doctor has to name and the revision that it is asked to try.
+/// Faults of servers over stdio, with the rules that the doctor must report and the revision to test.
 const FAULTS: &[(&str, &str, &str)] = &[
     (
         "accepts-any-revision",
@@ -72,7 +73,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("late-acknowledgement", "SUB.ack-first", "2026-07-28"),
 ];
 
-/// Faults that show over HTTP alone.
+/// Faults that only servers over HTTP can have.
 const HTTP_FAULTS: &[(&str, &str, &str)] = &[
     ("any-origin", "HTTP.origin", "2025-11-25"),
     ("notification-200", "HTTP.202", "2025-11-25"),
@@ -96,8 +97,8 @@ const HTTP_FAULTS: &[(&str, &str, &str)] = &[
     ),
 ];
 
-/// Deviations of servers over HTTP that no rule of the revision forbids: its transport is another one, or there are two
-/// readings.
+/// Deviations of servers over HTTP that violate no rule, because the revision has another transport or the rule is
+/// ambiguous.
 const HTTP_ALLOWED: &[(&str, &str)] = &[
     ("immortal-session", "2024-11-05"),
     ("notification-200", "2024-11-05"),
@@ -118,7 +119,7 @@ fn main() {
     )];
     trials.extend(FAULTS.iter().map(|(fault, rule, revision)| {
         Trial::test(format!("stdio::{fault}"), move || {
-            planted("stdio", fault, rule, revision)
+            check_planted_fault("stdio", fault, rule, revision)
         })
     }));
     if cfg!(feature = "http") {
@@ -128,12 +129,12 @@ fn main() {
         ));
         trials.extend(HTTP_FAULTS.iter().map(|(fault, rule, revision)| {
             Trial::test(format!("http::{fault}"), move || {
-                planted("http", fault, rule, revision)
+                check_planted_fault("http", fault, rule, revision)
             })
         }));
         trials.extend(HTTP_ALLOWED.iter().map(|(fault, revision)| {
             Trial::test(format!("http::{fault} in {revision}"), move || {
-                allowed("http", fault, revision)
+                check_allowed_fault("http", fault, revision)
             })
         }));
     }
@@ -155,7 +156,7 @@ fn clean(transport: &str) -> Result<(), Failed> {
     }
 }
 
-fn allowed(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
+fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
     let (code, found) = examine(transport, fault, &["--revision", revision]);
     if code == 0 && found["findings"] == serde_json::json!([]) {
         Ok(())
@@ -164,7 +165,12 @@ fn allowed(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
     }
 }
 
-fn planted(transport: &str, fault: &str, rule: &str, revision: &str) -> Result<(), Failed> {
+fn check_planted_fault(
+    transport: &str,
+    fault: &str,
+    rule: &str,
+    revision: &str,
+) -> Result<(), Failed> {
     let (code, found) = examine(transport, fault, &["--revision", revision]);
     let findings = found["findings"].as_array().cloned().unwrap_or_default();
     let hit = findings.iter().find(|finding| finding["rule"] == rule);
@@ -174,7 +180,7 @@ fn planted(transport: &str, fault: &str, rule: &str, revision: &str) -> Result<(
     }
 }
 
-/// Lets the doctor examine the faulty server; returns its exit code and its output.
+/// Runs the doctor against the faulty server; returns its exit code and its output.
 fn examine(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
     let this = std::env::current_exe().expect("this program has a path");
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));

@@ -1,5 +1,5 @@
-//! A server that demands authorization: a person signs in elsewhere and pastes the URL where the browser ended, and the token is kept
-//! for the next command.
+//! A server that requires authorization: the user signs in with another browser and pastes the redirect URL, and the
+//! token is stored for the next command.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -8,13 +8,13 @@ use mcp_exact_tests_auth::issuer::{Issuer, start};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-/// Runs `inspect`, and signs in.
+/// Runs `mcp-exact inspect` and signs in.
 async fn inspect(endpoint: &str, data: &Path, arguments: &[&str]) -> Output {
     let before = ["inspect", "--headless", "--json"];
     sign_in(data, &[&before[..], arguments, &[endpoint]].concat()).await
 }
 
-/// Runs the program. Signs in if it prints a URL, as a person does with a browser elsewhere.
+/// Runs the program; if it prints a URL, signs in there and enters the redirect URL.
 async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .args(arguments)
@@ -44,7 +44,7 @@ async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
     output
 }
 
-/// Returns where a browser ends that opens a URL of the authorization server.
+/// Opens a URL of the authorization server and returns the final redirect URL.
 async fn redirect_of(url: &str) -> String {
     let rest = url.strip_prefix("http://").expect("it is on loopback");
     let (address, path) = rest.split_once('/').expect("it has a path");
@@ -101,7 +101,7 @@ async fn program(data: &Path, arguments: &[&str]) -> Output {
         .expect("it starts")
 }
 
-/// A client of 2024-11-05 uses a server of 2026-07-28 after a person has signed in, and never signs in by itself.
+/// A 2024-11-05 client uses a 2026-07-28 server after the user has signed in; the gateway never opens a sign-in itself.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_client_uses_a_protected_server() {
@@ -136,7 +136,7 @@ async fn old_client_uses_a_protected_server() {
     assert_eq!(issuer.site.count("/authorize"), 1);
 }
 
-/// Returns the fenced blocks of a language in a section of a page, with other URLs.
+/// Returns the fenced code blocks of a language in a section of a page, with the URL replaced.
 #[cfg(feature = "bridge")]
 fn blocks(section: &str, language: &str, url: &str) -> Vec<String> {
     let fences = section.split("```").skip(1).step_by(2);
@@ -145,8 +145,8 @@ fn blocks(section: &str, language: &str, url: &str) -> Vec<String> {
     blocks.collect()
 }
 
-/// Follows "Ten minutes" of `docs/bridge.md` as an operator does, by its commands alone: signs in, looks at what clients get, and
-/// has a client of 2024-11-05 start the server of the configuration.
+/// Follows "Ten minutes" of `docs/bridge.md` as an operator does, with only its commands: signs in, prints what clients
+/// receive, and lets a 2024-11-05 client start the configured gateway.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documented_commands_serve_an_old_client() {
@@ -207,7 +207,7 @@ async fn documented_commands_serve_an_old_client() {
     );
 }
 
-/// The gateway brings its own credentials to the server, and never those of its client.
+/// The gateway sends its own credentials to the server, and never those of its client.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateway_brings_its_own_credentials() {

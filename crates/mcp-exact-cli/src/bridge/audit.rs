@@ -1,11 +1,12 @@
 //! Audit log of `mcp-exact bridge`: one line of JSON per completed request.
 
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{self, SyncSender};
-use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
 use mcp_exact_bridge::{CallObserver, CallOutcome, CallReport};
@@ -13,39 +14,116 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-/// What the log says of the arguments of a call.
+/// Form in which the log records the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arguments {
-    /// Their SHA-256, as they were spelled: who knows the arguments can prove that they are the ones of the call.
+    /// SHA-256 hash of the arguments as received, which proves which arguments were sent to anyone who knows them.
     #[default]
     Sha256,
-    /// The arguments themselves.
+    /// The complete arguments.
     Full,
-    /// Nothing.
+    /// The arguments are omitted.
     None,
 }
 
-/// Maximum number of lines that wait to be written.
+/// Maximum number of lines that wait to be written, and of their bytes.
 const MAX_WAITING_LINES: usize = 10_000;
+const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Writer of the log. Dropping it waits until all lines of completed requests are written.
+/// Time that the last lines have at the end of the program.
+const END_WITHIN: Duration = Duration::from_secs(5);
+
+/// Writer of the log. Dropping it waits until all lines of completed requests are written, for [`END_WITHIN`] at most.
 pub struct AuditLog {
-    /// Sends a line, or `None` for the end.
-    lines: SyncSender<Option<String>>,
-    writer: Option<JoinHandle<()>>,
+    name: String,
+    waiting: Arc<Waiting>,
+}
+
+/// Lines that wait to be written. Adding a line never blocks: requests do not wait for the disk.
+#[derive(Default)]
+struct Waiting {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    lines: VecDeque<String>,
+    bytes: usize,
+    /// Number of lines that were left out after the waiting ones, because there was no room.
+    left_out: u64,
+    /// True once no line follows.
+    is_ending: bool,
+    /// True once the writer has written everything.
+    is_written: bool,
+}
+
+impl Waiting {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, line: String) {
+        let mut state = self.lock();
+        let bytes = state.bytes + line.len();
+        // Once a line was left out, all are until the writer has noted that: the log has its gap in one place.
+        if state.left_out > 0 || state.lines.len() >= MAX_WAITING_LINES || bytes > MAX_WAITING_BYTES
+        {
+            state.left_out += 1;
+            return;
+        }
+        state.bytes = bytes;
+        state.lines.push_back(line);
+        self.changed.notify_all();
+    }
+
+    /// Waits for lines; removes and returns all of them, with the number of lines that were dropped after them; `None`
+    /// at the end.
+    fn take(&self) -> Option<(VecDeque<String>, u64)> {
+        let state = self.lock();
+        let is_idle =
+            |state: &mut State| state.lines.is_empty() && state.left_out == 0 && !state.is_ending;
+        let state = self.changed.wait_while(state, is_idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        let lines = std::mem::take(&mut state.lines);
+        let left_out = std::mem::take(&mut state.left_out);
+        state.bytes = 0;
+        if lines.is_empty() && left_out == 0 {
+            state.is_written = true;
+            self.changed.notify_all();
+            return None;
+        }
+        Some((lines, left_out))
+    }
+
+    /// Waits until the writer has written everything; returns false if it has not within this time.
+    fn end(&self, within: Duration) -> bool {
+        let mut state = self.lock();
+        state.is_ending = true;
+        self.changed.notify_all();
+        let is_writing = |state: &mut State| !state.is_written;
+        let ended = self.changed.wait_timeout_while(state, within, is_writing);
+        let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
+        state.is_written
+    }
 }
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        let _ = self.lines.send(None);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
+        if !self.waiting.end(END_WITHIN) {
+            let _ = writeln!(
+                io::stderr(),
+                "the audit log {} has not taken its last lines in {} seconds",
+                self.name,
+                END_WITHIN.as_secs()
+            );
         }
     }
 }
 
-/// Opens the log; `-` is standard error. Requests wait only while [`MAX_WAITING_LINES`] lines are not written.
+/// Opens the log; `-` is standard error. Lines in excess of [`MAX_WAITING_LINES`] unwritten ones are dropped, and the
+/// log contains their number.
 pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
     let out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())
@@ -54,9 +132,9 @@ pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, 
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
     };
     let log = AuditLog::start(out, path.display().to_string())?;
-    let lines = log.lines.clone();
+    let waiting = Arc::clone(&log.waiting);
     let observer = CallObserver::new(move |report| {
-        let _ = lines.send(Some(line(report, arguments, SystemTime::now())));
+        waiting.add(line(report, arguments, SystemTime::now()));
     });
     Ok((observer, log))
 }
@@ -64,21 +142,35 @@ pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, 
 impl AuditLog {
     /// Starts the thread that writes the log.
     fn start(mut out: Box<dyn Write + Send>, name: String) -> io::Result<Self> {
-        let (lines, received) = mpsc::sync_channel::<Option<String>>(MAX_WAITING_LINES);
+        let waiting = Arc::new(Waiting::default());
+        let (received, of_log) = (Arc::clone(&waiting), name.clone());
+        let mut write = move |line: String| {
+            if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
+                let _ = writeln!(
+                    io::stderr(),
+                    "the audit log {of_log} cannot be written: {error}"
+                );
+            }
+        };
         let write = move || {
-            while let Ok(Some(line)) = received.recv() {
-                if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
-                    let _ = writeln!(
-                        io::stderr(),
-                        "the audit log {name} cannot be written: {error}"
-                    );
+            while let Some((lines, left_out)) = received.take() {
+                lines.into_iter().for_each(&mut write);
+                if left_out > 0 {
+                    write(gap(left_out, SystemTime::now()));
                 }
             }
         };
         let writer = thread::Builder::new().name("audit".to_owned());
-        let writer = Some(writer.spawn(write)?);
-        Ok(Self { lines, writer })
+        writer.spawn(write)?;
+        Ok(Self { name, waiting })
     }
+}
+
+/// Returns the log line with the number of dropped lines.
+fn gap(left_out: u64, now: SystemTime) -> String {
+    let time = humantime::format_rfc3339_millis(now).to_string();
+    let line = serde_json::json!({ "time": time, "left_out": left_out });
+    format!("{line}\n")
 }
 
 fn line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
@@ -129,18 +221,23 @@ fn line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> Strin
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-    use std::time::Duration;
+    use std::sync::mpsc::{self, Receiver, Sender};
 
     use super::*;
 
-    /// A disk that is slower than the requests.
-    struct Slow(Arc<Mutex<Vec<u8>>>);
+    /// Writer that reports when a write begins, and completes it when the test allows it.
+    struct Slow {
+        written: Arc<Mutex<Vec<u8>>>,
+        asked: Sender<()>,
+        may_write: Receiver<()>,
+    }
 
     impl Write for Slow {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            thread::sleep(Duration::from_millis(2));
-            self.0.lock().expect("a lock").write(bytes)
+            let _ = self.asked.send(());
+            // Without its sender, it waits no more.
+            let _ = self.may_write.recv();
+            self.written.lock().expect("a lock").write(bytes)
         }
 
         fn flush(&mut self) -> io::Result<()> {
@@ -148,18 +245,84 @@ mod tests {
         }
     }
 
+    /// Log on a slow disk.
+    struct OnSlowDisk {
+        log: AuditLog,
+        written: Arc<Mutex<Vec<u8>>>,
+        asked: Receiver<()>,
+        may_write: Sender<()>,
+    }
+
+    impl OnSlowDisk {
+        fn start() -> Self {
+            let written = Arc::default();
+            let ((asked, is_asked), (may, may_write)) = (mpsc::channel(), mpsc::channel());
+            let out = Box::new(Slow {
+                written: Arc::clone(&written),
+                asked,
+                may_write,
+            });
+            let log = AuditLog::start(out, "log".to_owned()).expect("a thread");
+            Self {
+                log,
+                written,
+                asked: is_asked,
+                may_write: may,
+            }
+        }
+
+        /// Lets the disk write from now on, and returns the lines at the end.
+        fn end(self) -> Vec<String> {
+            drop(self.may_write);
+            drop(self.log);
+            let written = self.written.lock().expect("a lock");
+            let lines = String::from_utf8_lossy(&written).into_owned();
+            lines.lines().map(str::to_owned).collect()
+        }
+    }
+
     #[test]
     fn all_lines_are_written_at_the_end() {
-        let written = Arc::default();
-        let out = Box::new(Slow(Arc::clone(&written)));
-        let log = AuditLog::start(out, "log".to_owned()).expect("a thread");
+        let slow = OnSlowDisk::start();
         for number in 0..100 {
-            let line = Some(format!("{number}\n"));
-            log.lines.send(line).expect("the thread receives");
+            slow.log.waiting.add(format!("{number}\n"));
         }
-        drop(log);
-        let written = written.lock().expect("a lock");
-        let lines = String::from_utf8_lossy(&written).lines().count();
-        assert_eq!(lines, 100);
+        let all: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        assert_eq!(slow.end(), all);
+    }
+
+    /// A disk that hangs stops no request: lines are dropped and counted in the log.
+    #[test]
+    fn lines_without_room_are_counted() {
+        let slow = OnSlowDisk::start();
+        slow.log.waiting.add("first\n".to_owned());
+        slow.asked.recv().expect("the disk is asked");
+        for number in 0..MAX_WAITING_LINES + 3 {
+            slow.log.waiting.add(format!("{number}\n"));
+        }
+        let lines = slow.end();
+        assert_eq!(lines.len(), 1 + MAX_WAITING_LINES + 1);
+        assert!(lines[MAX_WAITING_LINES + 1].contains(r#""left_out":3"#));
+    }
+
+    #[test]
+    fn bytes_without_room_are_counted() {
+        let slow = OnSlowDisk::start();
+        slow.log.waiting.add("first\n".to_owned());
+        slow.asked.recv().expect("the disk is asked");
+        slow.log.waiting.add("second\n".to_owned());
+        slow.log.waiting.add("x".repeat(MAX_WAITING_BYTES));
+        let lines = slow.end();
+        assert_eq!(lines.len(), 3);
+        assert!(lines[2].contains(r#""left_out":1"#), "{}", lines[2]);
+    }
+
+    #[test]
+    fn the_end_waits_no_longer_than_allowed() {
+        let slow = OnSlowDisk::start();
+        slow.log.waiting.add("first\n".to_owned());
+        slow.asked.recv().expect("the disk is asked");
+        assert!(!slow.log.waiting.end(Duration::ZERO));
+        assert_eq!(slow.end(), ["first"]);
     }
 }

@@ -26,15 +26,16 @@ pub struct Config {
     pub client_revision: Vec<String>,
     pub losses: Option<Losses>,
     pub losses_in_meta: bool,
+    pub losses_in_header: bool,
     pub metrics: bool,
     pub audit: Option<PathBuf>,
     pub audit_arguments: audit::Arguments,
-    /// Seconds that calls in flight may take after the process was asked to end.
+    /// Time limit in seconds for calls in flight after a shutdown signal.
     pub drain: Option<u64>,
     /// Patterns of methods outside of the specification that are relayed.
     pub extension_methods: Vec<String>,
     pub auth: Option<Auth>,
-    /// Keys that protect the state of calls, in base64; the first one seals.
+    /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
     prefix: Prefixed,
     limits: Option<Limits>,
@@ -96,7 +97,7 @@ struct Server {
     oauth: Option<ServerOAuth>,
 }
 
-/// Stands for the credentials of a server in a build that cannot use them.
+/// Placeholder for the credentials of a server, in a build without OAuth.
 #[cfg(not(feature = "oauth"))]
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerOAuth {}
@@ -154,7 +155,7 @@ impl Config {
         Ok((config, entries, credentials))
     }
 
-    /// Returns the keys that protect the state of calls; `None` if each process has one of its own.
+    /// Returns the keys that protect `requestState`; `None` if each process creates a random key.
     pub fn seal(&self) -> anyhow::Result<Option<Arc<dyn Seal>>> {
         let keys = self.seal_keys.iter().map(|key| {
             let remedy = "seal-keys: write 32 random bytes in base64, such as `openssl rand -base64 32` prints";
@@ -236,6 +237,10 @@ impl Config {
                 "losses-in-meta",
                 self.losses_in_meta != other.losses_in_meta,
             ),
+            (
+                "losses-in-header",
+                self.losses_in_header != other.losses_in_header,
+            ),
             ("metrics", self.metrics != other.metrics),
             ("audit", self.audit != other.audit),
             (
@@ -275,13 +280,13 @@ pub struct ConfiguredServer {
 }
 
 impl ConfiguredServer {
-    /// Returns true if a file describes the server as another one does.
+    /// Returns true if both entries describe the same server in the same way.
     pub fn is_same(&self, other: &Self) -> bool {
         self.entry == other.entry && self.oauth == other.oauth
     }
 }
 
-/// Makes the requests to a server bring the credentials of its entry.
+/// Adds the credentials of a server's entry to the requests to the server.
 #[cfg(feature = "oauth")]
 fn with_credentials(
     endpoint: HttpEndpoint,
@@ -298,7 +303,7 @@ fn with_credentials(
     authorized(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
 }
 
-/// Says that this build has no OAuth.
+/// Returns an error, because this build has no OAuth.
 #[cfg(not(feature = "oauth"))]
 fn with_credentials(
     endpoint: HttpEndpoint,

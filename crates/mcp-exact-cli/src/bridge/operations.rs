@@ -18,7 +18,7 @@ pub struct Operations {
     pub bridge: Bridge,
     /// True if `/metrics` is served.
     pub has_metrics: bool,
-    /// Set after the process was asked to end.
+    /// True after a shutdown signal.
     pub is_ending: Arc<AtomicBool>,
     /// Authenticator of clients; without one, all clients are anonymous.
     pub clients: Option<Arc<dyn Authenticate>>,

@@ -10,7 +10,7 @@ use super::config::{Config, ConfiguredServer};
 use crate::output::printable;
 
 /// Interval at which the file is checked.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a configuration file and updates the bridge. An invalid file changes nothing.
 pub struct Reload {
@@ -31,7 +31,7 @@ impl Reload {
         let mut before = known.clone();
         loop {
             tokio::select! {
-                () = tokio::time::sleep(LOOK) => {
+                () = tokio::time::sleep(CHECK_INTERVAL) => {
                     let now = text(&self.path);
                     // A file that is being replaced may be missing or incomplete for a moment: two reads have to agree.
                     let is_written = now == before;
@@ -85,7 +85,7 @@ fn text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// SIGHUP, on systems that have it.
+/// Receiver of SIGHUP, on systems that have this signal.
 struct Hangup {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

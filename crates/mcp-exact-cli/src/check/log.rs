@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::{Arguments, print_line, read, read_once};
-use crate::conversation::{Breach, Conversation, Observed, Options};
+use crate::conversation::{Breach, CheckedMessage, Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, Style, printable};
 use crate::recording::Entry;
@@ -103,7 +103,7 @@ fn check_file(
                 out,
                 "{name}:{}: {}",
                 index + 1,
-                worded(&observed, Painter::stdout())
+                format_verdict(&observed, Painter::stdout())
             )?;
         }
     }
@@ -124,7 +124,7 @@ fn check_file(
 }
 
 /// Returns a message and its violations as text, one line per violation.
-pub fn worded(observed: &Observed, painter: Painter) -> String {
+pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> String {
     let label = format!(
         "{} {}",
         observed.from.name(),

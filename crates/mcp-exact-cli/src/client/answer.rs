@@ -67,7 +67,7 @@ impl Answers {
                 Field::Value(value) => drop(values.insert(name.clone(), value)),
                 Field::Skipped => {}
                 Field::Declined => {
-                    tell("  declined");
+                    print_line_to_terminal("  declined");
                     return form.decline();
                 }
             }
@@ -82,12 +82,12 @@ impl Answers {
         self.tell_question(visit.message());
         let painter = Painter::stderr();
         let host = painter.paint(Style::Bold, visit.host());
-        tell(&format!(
+        print_line_to_terminal(&format!(
             "  It wants you to visit a page of {host}:\n\n{}\n",
             visit.url()
         ));
         for warning in visit.warnings() {
-            tell(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
+            print_line_to_terminal(&painter.paint(Style::Red, &format!("  Careful: {warning}.")));
         }
         let question =
             "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
@@ -100,7 +100,7 @@ impl Answers {
 
     fn tell_question(&self, message: &str) {
         let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
-        tell(&format!("{heading}: {}", printable(message)));
+        print_line_to_terminal(&format!("{heading}: {}", printable(message)));
     }
 
     async fn field(&self, name: &str, field: &Value, is_required: bool) -> Field {
@@ -108,7 +108,7 @@ impl Answers {
             return match value_of(field, given) {
                 Ok(value) => Field::Value(value),
                 Err(error) => {
-                    tell(&format!("  {name}: {error}"));
+                    print_line_to_terminal(&format!("  {name}: {error}"));
                     Field::Declined
                 }
             };
@@ -135,7 +135,7 @@ impl Answers {
                     (Some(default), _) => Field::Value(default.clone()),
                     (None, false) => Field::Skipped,
                     (None, true) => {
-                        tell(&format!(
+                        print_line_to_terminal(&format!(
                             "  {name} is required; --answer {name}=VALUE answers it"
                         ));
                         Field::Declined
@@ -147,14 +147,14 @@ impl Answers {
                     (Some(default), _) => return Field::Value(default.clone()),
                     (None, false) => return Field::Skipped,
                     (None, true) => {
-                        tell("    it is required; end of input declines");
+                        print_line_to_terminal("    it is required; end of input declines");
                         continue;
                     }
                 }
             }
             match value_of(field, &text) {
                 Ok(value) => return Field::Value(value),
-                Err(error) => tell(&format!("    {error}")),
+                Err(error) => print_line_to_terminal(&format!("    {error}")),
             }
         }
     }
@@ -164,13 +164,13 @@ impl Answers {
         let _turn = self.terminal.lock().await;
         let heading = format!("{} asks a model", self.server);
         let heading = Painter::stderr().paint(Style::Bold, &heading);
-        tell(&format!("{heading}: {}", printable(&request.text())));
+        print_line_to_terminal(&format!("{heading}: {}", printable(&request.text())));
         match self.given.get("sampling").cloned() {
             Some(text) => SampleReply::message("person", Content::text(text)),
             None => match ask("  Answer as the model (end of input refuses): ").await {
                 Some(text) => SampleReply::message("person", Content::text(text)),
                 None => {
-                    tell("  refused; --answer sampling=TEXT answers it");
+                    print_line_to_terminal("  refused; --answer sampling=TEXT answers it");
                     SampleReply::refuse("the user refused the request")
                 }
             },
@@ -178,7 +178,7 @@ impl Answers {
     }
 }
 
-pub(super) fn tell(line: &str) {
+pub(super) fn print_line_to_terminal(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
 

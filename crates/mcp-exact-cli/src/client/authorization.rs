@@ -12,12 +12,12 @@ use mcp_exact::auth::client::FileStore;
 use mcp_exact::auth::client::{Browser, Headless, OAuth, open_browser};
 use mcp_exact::transport::http::client::{HttpClient, HttpEndpoint};
 
-use super::answer::tell;
+use super::answer::print_line_to_terminal;
 
 /// Environment variable with the secret of a registered client, because other users can see command-line arguments.
-const SECRET: &str = "MCP_EXACT_CLIENT_SECRET";
+const CLIENT_SECRET_VARIABLE: &str = "MCP_EXACT_CLIENT_SECRET";
 
-/// Authorization of the program. Nothing is asked before a server demands it.
+/// Options for authorization. The user signs in only when a server requires it.
 #[derive(Debug, Clone, Args)]
 pub struct Authorization {
     /// Do not open a browser: print the URL to sign in at, and read the URL that the browser ends at.
@@ -44,7 +44,7 @@ impl Authorization {
         let oauth = match (&self.client_id, &self.issuer) {
             (Some(id), Some(issuer)) => {
                 let oauth = OAuth::registered(issuer, id);
-                match std::env::var(SECRET) {
+                match std::env::var(CLIENT_SECRET_VARIABLE) {
                     Ok(secret) => oauth.secret(secret),
                     Err(_) => oauth,
                 }
@@ -57,10 +57,11 @@ impl Authorization {
         } else {
             oauth.user_agent(browser())
         };
-        self.scoped(oauth)
+        self.with_scopes(oauth)
     }
 
-    /// Returns what obtains tokens for a program whose standard input belongs to a client: nobody can paste a URL there.
+    /// Returns the OAuth options for a process whose standard input belongs to a client, so that no URL can be pasted
+    /// there.
     #[cfg(feature = "bridge")]
     pub fn oauth_without_input(&self) -> anyhow::Result<OAuth> {
         if !self.headless {
@@ -73,24 +74,24 @@ impl Authorization {
         Ok(unattended.oauth()?.user_agent(unattended_agent()))
     }
 
-    fn scoped(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
+    fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let oauth = oauth.scopes(&self.scope);
         if self.forget {
             Ok(oauth)
         } else {
-            stored(oauth)
+            with_store(oauth)
         }
     }
 }
 
 fn browser() -> Browser {
     Browser::default().open_with(|url| {
-        tell(&format!("Sign in at {url}"));
+        print_line_to_terminal(&format!("Sign in at {url}"));
         open_browser(url).map_err(|error| format!("{error}; or add --headless"))
     })
 }
 
-/// Returns a user agent that asks for a sign-in beforehand.
+/// Returns a user agent that fails with a request to sign in beforehand.
 #[cfg(feature = "bridge")]
 fn unattended_agent() -> Headless {
     Headless::new(|_| async {
@@ -123,7 +124,7 @@ pub fn authorized(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEn
 pub struct ServerOAuth {
     grant: Grant,
     client_id: Option<String>,
-    /// May hold a variable of the environment.
+    /// Client secret, which may contain an environment variable.
     secret: Option<String>,
     issuer: Option<String>,
     scopes: Vec<String>,
@@ -131,7 +132,7 @@ pub struct ServerOAuth {
 
 #[cfg(feature = "bridge")]
 impl std::fmt::Debug for ServerOAuth {
-    /// Leaves the secret out.
+    /// Omits the secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerOAuth")
             .field("grant", &self.grant)
@@ -142,21 +143,21 @@ impl std::fmt::Debug for ServerOAuth {
     }
 }
 
-/// How the gateway gets a token.
+/// OAuth grant by which the gateway obtains a token.
 #[cfg(feature = "bridge")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Grant {
-    /// A person has signed in, or does so in a browser.
+    /// A user signs in with a browser, or has signed in before.
     #[default]
     AuthorizationCode,
-    /// The gateway acts for itself.
+    /// The gateway acts on its own behalf, without a user.
     ClientCredentials,
 }
 
 #[cfg(feature = "bridge")]
 impl ServerOAuth {
-    /// Returns what obtains tokens for the server. `expand` puts in variables of the environment.
+    /// Returns the OAuth options for the server. `expand` replaces environment variables in settings.
     pub fn oauth(&self, expand: impl Fn(&str) -> anyhow::Result<String>) -> anyhow::Result<OAuth> {
         let secret = self.secret.as_deref().map(expand).transpose()?;
         let oauth = match self.grant {
@@ -182,7 +183,7 @@ impl ServerOAuth {
                 (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
             },
         };
-        stored(oauth.scopes(&self.scopes).user_agent(browser()))
+        with_store(oauth.scopes(&self.scopes).user_agent(browser()))
     }
 
     fn with_issuer(&self, oauth: OAuth) -> OAuth {
@@ -194,12 +195,12 @@ impl ServerOAuth {
 }
 
 #[cfg(unix)]
-fn stored(oauth: OAuth) -> anyhow::Result<OAuth> {
+fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth.store(FileStore::new(tokens()?)))
 }
 
 #[cfg(not(unix))]
-fn stored(oauth: OAuth) -> anyhow::Result<OAuth> {
+fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth)
 }
 

@@ -22,13 +22,13 @@ pub struct Arguments {
     /// Subscribe to changes of a resource.
     #[arg(long, value_name = "URI")]
     resource: Vec<String>,
-    /// Ask for log messages from this level on (before 2026-07-28).
+    /// Request log messages of at least this level (before 2026-07-28).
     #[arg(long, value_name = "LEVEL")]
     level: Option<LogLevel>,
     /// Seconds to listen.
     #[arg(long = "for", value_name = "SECONDS")]
     duration: Option<u64>,
-    /// End after so many announcements.
+    /// End after this number of notifications.
     #[arg(long, value_name = "N")]
     count: Option<usize>,
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub struct Settings {
     /// Offer this revision only; without it all revisions, the newest first.
     #[arg(long, short, value_name = "R", global = false)]
     revision: Option<String>,
-    /// Seconds to wait for an answer; progress counts as a sign of life.
+    /// Seconds to wait for a response; each progress notification restarts the time.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
     /// Print each message to standard error, with direction, revision and what is wrong in it.
@@ -51,7 +51,7 @@ pub struct Settings {
     /// Give the server a root: a directory that it may work in, as a URI.
     #[arg(long, value_name = "URI")]
     root: Vec<String>,
-    /// Answer a field of forms that the server asks for, instead of asking on the terminal.
+    /// Answer a field of the server's forms, instead of asking on the terminal.
     #[arg(long, value_name = "NAME=VALUE")]
     answer: Vec<String>,
     /// Do not show what the server writes to its standard error.

@@ -83,7 +83,7 @@ pub struct Job<'a> {
     context: Context,
 }
 
-/// What the documents are.
+/// Kind of the documents to convert.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'a> {
     Definition(&'a str),

@@ -14,7 +14,7 @@ use crate::Outcome;
 use crate::jsonl::{answer_lines, question};
 use crate::message::Direction;
 
-const SHAPE: &str = r#"{"from", "to", "type", "json"}"#;
+const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
 
 /// Input line.
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ pub fn run() -> anyhow::Result<Outcome> {
 }
 
 fn answer(line: &[u8]) -> Result<Answer, String> {
-    let question: Question = question(line, SHAPE)?;
+    let question: Question = question(line, EXPECTED_OBJECT)?;
     let wishes = JobOptions {
         from: &question.from,
         to: &question.to,

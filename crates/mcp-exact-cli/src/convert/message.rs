@@ -12,9 +12,9 @@ use super::job::{Findings, Job, Kind, Part, Problem};
 use crate::message::Direction;
 
 /// Name of the definition of all messages in every revision.
-const MESSAGE: &str = "JSONRPCMessage";
+const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
 /// The only method whose errors are converted in a special way.
-const READ: &str = "resources/read";
+const READ_METHOD: &str = "resources/read";
 
 /// Converts a message or a batch. `answered` is the method of the request for responses.
 pub fn convert<'t>(
@@ -50,7 +50,7 @@ impl Envelope<'_> {
             let reason = format!("{end} has no batches; convert its messages one by one");
             return Err(problem("", reason));
         }
-        check_type(MESSAGE, text, self.job.from)?;
+        check_type(MESSAGE_DEFINITION, text, self.job.from)?;
         let messages: Vec<Json> = from_str(text).map_err(not_json)?;
         let mut converted = Vec::with_capacity(messages.len());
         for (index, message) in messages.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Envelope<'_> {
             let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
             return Err(problem("", reason.to_owned()));
         }
-        check_type(MESSAGE, text, self.job.from)?;
+        check_type(MESSAGE_DEFINITION, text, self.job.from)?;
         let method = head.method.as_deref();
         let (kind, name, part) = match (head.kind, head.result) {
             (HeadKind::Request, _) => (Kind::Request, "params", head.params),
@@ -113,7 +113,7 @@ impl Envelope<'_> {
     /// Valid envelopes differ: up to 2025-06-18 every error has an id.
     fn check_target(&self, message: &str) -> Result<(), Problem> {
         let to = self.job.to;
-        check_type(MESSAGE, message, to).map_err(|refused| {
+        check_type(MESSAGE_DEFINITION, message, to).map_err(|refused| {
             let reason = format!("in {to} it is {}", refused.reason());
             problem(refused.pointer(), reason)
         })
@@ -138,7 +138,9 @@ impl Envelope<'_> {
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         if kind == Kind::Error {
             let mut of_read = Findings::default();
-            let read = self.job.part(self.part_of(kind, READ), part, &mut of_read);
+            let read = self
+                .job
+                .part(self.part_of(kind, READ_METHOD), part, &mut of_read);
             let other = self.job.part(self.part_of(kind, ""), part, remarks);
             if read == other && of_read == *remarks {
                 return other.map_err(|problem| problem.below(&format!("/{name}")));

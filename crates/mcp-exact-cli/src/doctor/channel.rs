@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::process::{Process, Received};
+use crate::process::{Process, ServerOutput};
 
 #[cfg(feature = "http")]
 pub use super::http::Http;
@@ -60,7 +60,7 @@ impl Channel {
     }
 
     /// Waits for the next message.
-    pub fn receive(&mut self, limit: Duration) -> Received {
+    pub fn receive(&mut self, limit: Duration) -> ServerOutput {
         match self {
             Self::Process(process) => process.receive(limit),
             #[cfg(feature = "http")]

@@ -14,9 +14,9 @@ pub const UNKNOWN_REVISION: &str = "1999-01-01";
 /// Maximum number of pages of a list that are fetched.
 const MAX_PAGES: usize = 20;
 /// Maximum number of resources, prompts and tools that are tested, each.
-const SAMPLES: usize = 3;
+const MAX_SAMPLES: usize = 3;
 /// Duration for which the doctor waits for unsolicited messages.
-const SILENCE: Duration = Duration::from_millis(150);
+const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
 
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
@@ -43,7 +43,7 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
 /// Checks a session after `initialize`.
 pub fn after_initialize(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     session.notify("notifications/initialized", json!({}));
-    session.listen(SILENCE);
+    session.listen(UNSOLICITED_WAIT);
     ping(session);
     basics(session);
     let capabilities = result["capabilities"].clone();
@@ -231,7 +231,10 @@ fn tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
         }
     }
     let told = calls.iter().cloned();
-    let harmless = tools.iter().filter(|tool| is_harmless(tool)).take(SAMPLES);
+    let harmless = tools
+        .iter()
+        .filter(|tool| is_harmless(tool))
+        .take(MAX_SAMPLES);
     let harmless = harmless.map(|tool| ToolCall {
         name: tool["name"].as_str().unwrap_or_default().to_owned(),
         arguments: json!({}),
@@ -269,7 +272,7 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
 }
 
 fn resources(session: &mut Session<'_>, resources: &[Value]) {
-    for resource in resources.iter().take(SAMPLES) {
+    for resource in resources.iter().take(MAX_SAMPLES) {
         session.request("resources/read", json!({"uri": resource["uri"]}));
     }
     let unknown = json!({"uri": "mcp-exact://no-such-resource"});
@@ -301,7 +304,7 @@ fn prompts(session: &mut Session<'_>, prompts: &[Value]) {
             .into_iter()
             .any(|argument| argument["required"] == true)
     };
-    for prompt in prompts.iter().filter(needs_nothing).take(SAMPLES) {
+    for prompt in prompts.iter().filter(needs_nothing).take(MAX_SAMPLES) {
         session.request("prompts/get", json!({"name": prompt["name"]}));
     }
     match session.request("prompts/get", json!({"name": "mcp-exact-no-such-prompt"})) {
@@ -416,12 +419,12 @@ fn subscriptions(session: &mut Session<'_>) {
         if method == Some("notifications/subscriptions/acknowledged")
             || message["id"] == "doctor-listen"
         {
-            limit = SILENCE;
+            limit = UNSOLICITED_WAIT;
         }
     }
     session.notify(
         "notifications/cancelled",
         json!({"requestId": "doctor-listen"}),
     );
-    session.listen(SILENCE);
+    session.listen(UNSOLICITED_WAIT);
 }

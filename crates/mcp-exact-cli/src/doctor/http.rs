@@ -18,13 +18,13 @@ use super::checks::UNKNOWN_REVISION;
 use super::report::Report;
 use super::session::client_info;
 use crate::conversation::Breach;
-use crate::process::Received;
+use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY_BYTES: usize = 64 << 20;
 const SESSION_ID: &str = "mcp-session-id";
-const VERSION: &str = "mcp-protocol-version";
+const VERSION_HEADER: &str = "mcp-protocol-version";
 
 /// Server at a URL.
 pub struct Target {
@@ -181,8 +181,8 @@ pub struct Http {
     status: Option<u16>,
 }
 
-const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
-const JSON: (&str, &str) = ("content-type", "application/json");
+const ACCEPT_HEADER: (&str, &str) = ("accept", "application/json, text/event-stream");
+const CONTENT_TYPE_HEADER: (&str, &str) = ("content-type", "application/json");
 
 impl Http {
     /// Creates a client without a session.
@@ -203,14 +203,14 @@ impl Http {
     /// Sends a message and reads the response.
     pub fn send(&mut self, message: &Value, revision: Option<&str>, limit: Duration) -> bool {
         let session_id = self.session_id.clone();
-        let named = named(message);
-        let mut headers = vec![ACCEPT, JSON];
+        let named = name_header_value(message);
+        let mut headers = vec![ACCEPT_HEADER, CONTENT_TYPE_HEADER];
         headers.extend(session_id.as_deref().map(|id| (SESSION_ID, id)));
         let version =
             message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
         let revision = version.or(revision);
-        headers.extend(revision.map(|revision| (VERSION, revision)));
-        headers.extend(mirrored(message, named.as_deref()));
+        headers.extend(revision.map(|revision| (VERSION_HEADER, revision)));
+        headers.extend(mirrored_headers(message, named.as_deref()));
         let id = message.get("id").cloned();
         let is_last = |found: &Value| {
             if message.is_array() {
@@ -242,10 +242,10 @@ impl Http {
     }
 
     /// Returns the next received message.
-    pub fn receive(&mut self) -> Received {
+    pub fn receive(&mut self) -> ServerOutput {
         match self.waiting.pop_front() {
-            Some(message) => Received::Line(message),
-            None => Received::End,
+            Some(message) => ServerOutput::Line(message),
+            None => ServerOutput::End,
         }
     }
 }
@@ -264,7 +264,7 @@ impl Drop for Http {
 }
 
 /// Returns the name that requests of discover revisions repeat in a header.
-fn named(message: &Value) -> Option<String> {
+fn name_header_value(message: &Value) -> Option<String> {
     let name = match message["method"].as_str()? {
         "tools/call" | "prompts/get" => &message["params"]["name"],
         "resources/read" => &message["params"]["uri"],
@@ -274,7 +274,10 @@ fn named(message: &Value) -> Option<String> {
 }
 
 /// Returns the headers that mirror members of the body; other revisions ignore them.
-fn mirrored<'m>(message: &'m Value, named: Option<&'m str>) -> Vec<(&'static str, &'m str)> {
+fn mirrored_headers<'m>(
+    message: &'m Value,
+    named: Option<&'m str>,
+) -> Vec<(&'static str, &'m str)> {
     let mut headers = Vec::new();
     headers.extend(
         message["method"]
@@ -318,7 +321,7 @@ impl Examination<'_> {
 
     fn post(&mut self, headers: &[(&str, &str)], message: &Value) -> Exchange {
         self.report.checks += 1;
-        let mut all = vec![ACCEPT, JSON];
+        let mut all = vec![ACCEPT_HEADER, CONTENT_TYPE_HEADER];
         all.extend_from_slice(headers);
         let id = message.get("id").cloned();
         let is_last =
@@ -390,21 +393,21 @@ impl Examination<'_> {
             .into_iter()
             .collect();
         if self.spec.has_protocol_version_header() {
-            headers.push((VERSION, self.spec.id()));
+            headers.push((VERSION_HEADER, self.spec.id()));
         }
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let accepted = self.post(&headers, &initialized);
-        self.accepted(&accepted);
+        self.check_accepted(&accepted);
         self.get(&headers);
         if self.spec.has_protocol_version_header() {
             self.version_header(id.as_deref());
         }
         if id.is_some() {
-            self.ended(&headers);
+            self.check_ended_session(&headers);
         }
     }
 
-    fn accepted(&mut self, exchange: &Exchange) {
+    fn check_accepted(&mut self, exchange: &Exchange) {
         if exchange.is_success() && (exchange.status != 202 || exchange.body > 0) {
             let message = format!(
                 "a notification was answered with status {} and {} bytes",
@@ -440,7 +443,7 @@ impl Examination<'_> {
     }
 
     fn version_header(&mut self, session_id: Option<&str>) {
-        let mut headers = vec![(VERSION, UNKNOWN_REVISION)];
+        let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
         let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
         let exchange = self.post(&headers, &ping);
@@ -454,7 +457,7 @@ impl Examination<'_> {
     }
 
     /// Ends the session, and sends another request.
-    fn ended(&mut self, headers: &[(&str, &str)]) {
+    fn check_ended_session(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let deleted = self
             .target
@@ -483,23 +486,26 @@ impl Examination<'_> {
             }}})
         };
         let discover = message("server/discover", id);
-        let right = [(VERSION, id), ("mcp-method", "server/discover")];
+        let right = [(VERSION_HEADER, id), ("mcp-method", "server/discover")];
         self.origin(&right, &discover);
         let answered = self.post(&right, &discover);
         self.content_type(&rules::HTTP_RESPONSE, &answered);
 
-        let other = [(VERSION, "2025-11-25"), ("mcp-method", "server/discover")];
+        let other = [
+            (VERSION_HEADER, "2025-11-25"),
+            ("mcp-method", "server/discover"),
+        ];
         let exchange = self.post(&other, &discover);
         // A 2025-11-25 server may treat this as a request without a session: any status 400 is accepted.
         if exchange.status != 400 {
             self.mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
         }
-        let other = [(VERSION, id), ("mcp-method", "tools/list")];
+        let other = [(VERSION_HEADER, id), ("mcp-method", "tools/list")];
         let exchange = self.post(&other, &discover);
         self.mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
 
         let unknown = "mcp-exact/no-such-method";
-        let headers = [(VERSION, id), ("mcp-method", unknown)];
+        let headers = [(VERSION_HEADER, id), ("mcp-method", unknown)];
         let exchange = self.post(&headers, &message(unknown, id));
         if exchange.status != 404 || exchange.error_code() != Some(-32601) {
             let message = format!(
@@ -510,7 +516,7 @@ impl Examination<'_> {
             self.breach(&rules::HTTP_UNKNOWN_METHOD, message);
         }
         let headers = [
-            (VERSION, UNKNOWN_REVISION),
+            (VERSION_HEADER, UNKNOWN_REVISION),
             ("mcp-method", "server/discover"),
         ];
         let exchange = self.post(&headers, &message("server/discover", UNKNOWN_REVISION));

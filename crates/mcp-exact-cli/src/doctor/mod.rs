@@ -267,11 +267,11 @@ impl Doctor {
             session.end();
             return Ok(true);
         }
-        self.without_discover(id, &answer, report)
+        self.check_missing_discover(id, &answer, report)
     }
 
-    /// Detects servers that respond to requests of a discover revision and do not have `server/discover`.
-    fn without_discover(
+    /// Returns true if the server responds to requests of a discover revision and does not have `server/discover`.
+    fn check_missing_discover(
         &self,
         id: &'static str,
         answer: &Answer,

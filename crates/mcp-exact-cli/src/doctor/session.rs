@@ -8,7 +8,7 @@ use super::channel::{Channel, Server};
 use super::report::Report;
 use crate::conversation::{Breach, Conversation, Options};
 use crate::message::Direction;
-use crate::process::Received;
+use crate::process::ServerOutput;
 use crate::rules::{self, Rule};
 
 /// Response to a request, or its absence.
@@ -79,7 +79,7 @@ pub struct Settings {
 }
 
 /// Timeout of the first request: the command may have to install the server.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl<'r> Session<'r> {
     /// Opens a session.
@@ -166,7 +166,7 @@ impl<'r> Session<'r> {
             return Answer::End;
         }
         let limit = match self.next_id {
-            1 => self.limit.max(START),
+            1 => self.limit.max(START_TIMEOUT),
             _ => self.limit,
         };
         self.answer_of(&id, limit)
@@ -236,14 +236,14 @@ impl<'r> Session<'r> {
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let line = match self.channel.receive(left) {
-                Received::Line(line) => line,
-                Received::Silence => return Err(Answer::Silence),
-                Received::End => {
+                ServerOutput::Line(line) => line,
+                ServerOutput::Silence => return Err(Answer::Silence),
+                ServerOutput::End => {
                     self.give_up_broken();
-                    return Err(self.ended());
+                    return Err(self.end_reason());
                 }
             };
-            let Some(text) = self.whole(&line) else {
+            let Some(text) = self.complete_message(&line) else {
                 continue;
             };
             self.observe(Direction::Server, &text);
@@ -261,7 +261,7 @@ impl<'r> Session<'r> {
         }
     }
 
-    fn ended(&self) -> Answer {
+    fn end_reason(&self) -> Answer {
         match &self.channel {
             Channel::Process(_) => Answer::End,
             #[cfg(feature = "http")]
@@ -270,7 +270,7 @@ impl<'r> Session<'r> {
     }
 
     /// Joins lines that are only together a message. Returns a message when it is complete.
-    fn whole(&mut self, line: &[u8]) -> Option<String> {
+    fn complete_message(&mut self, line: &[u8]) -> Option<String> {
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
             // A line that is valid JSON may still be part of a message that began before.

@@ -43,7 +43,7 @@ enum Tag {
 }
 
 /// Selected union variant of a value.
-pub enum Selected<'d, 'v> {
+pub enum SelectedVariant<'d, 'v> {
     /// The variant with this index.
     Variant(usize),
     /// The discriminant has a value that the revision does not define.
@@ -53,14 +53,14 @@ pub enum Selected<'d, 'v> {
     /// The discriminant with this name is not a string.
     WrongTag(&'d str),
     /// The first item of an array, which selects the variant, matches none.
-    InItem(Box<Selected<'d, 'v>>),
+    InItem(Box<SelectedVariant<'d, 'v>>),
     /// The value matches no variant.
     None,
 }
 
 impl Dispatch {
     /// Selects the variant of a value.
-    pub fn select<'d, 'v>(&'d self, value: &'v Value) -> Selected<'d, 'v> {
+    pub fn select<'d, 'v>(&'d self, value: &'v Value) -> SelectedVariant<'d, 'v> {
         let of_kind = match value {
             Value::Null => self.null,
             Value::Bool(_) => self.boolean,
@@ -70,11 +70,11 @@ impl Dispatch {
                 (Some(by_item), _, Some(first)) => {
                     let selected = match first.as_object() {
                         Some(object) => by_item.select(false, object),
-                        None => Selected::Wrong("type", "expected an object".to_owned()),
+                        None => SelectedVariant::Wrong("type", "expected an object".to_owned()),
                     };
                     return match selected {
-                        Selected::Variant(_) => selected,
-                        other => Selected::InItem(Box::new(other)),
+                        SelectedVariant::Variant(_) => selected,
+                        other => SelectedVariant::InItem(Box::new(other)),
                     };
                 }
                 (_, [first, ..], _) => Some(*first),
@@ -83,16 +83,20 @@ impl Dispatch {
             Value::Object(object) => {
                 return match &self.objects {
                     Some(by_member) => by_member.select(self.open, object),
-                    None => Selected::None,
+                    None => SelectedVariant::None,
                 };
             }
         };
-        of_kind.map_or(Selected::None, Selected::Variant)
+        of_kind.map_or(SelectedVariant::None, SelectedVariant::Variant)
     }
 }
 
 impl ObjectDispatch {
-    fn select<'d, 'v>(&'d self, open: bool, object: &'v Map<String, Value>) -> Selected<'d, 'v> {
+    fn select<'d, 'v>(
+        &'d self,
+        open: bool,
+        object: &'v Map<String, Value>,
+    ) -> SelectedVariant<'d, 'v> {
         let has = |probe: &(String, Option<String>)| {
             object.get(&probe.0).is_some_and(|value| {
                 let inner = probe.1.as_ref();
@@ -103,13 +107,16 @@ impl ObjectDispatch {
         for &(a, b) in &self.exclusive {
             if has[a] && has[b] {
                 let (a, b) = (&self.probes[a].0, &self.probes[b].0);
-                return Selected::Wrong("exclusive", format!("`{a}` and `{b}` exclude each other"));
+                return SelectedVariant::Wrong(
+                    "exclusive",
+                    format!("`{a}` and `{b}` exclude each other"),
+                );
             }
         }
         let tag = match self.tag.as_ref().and_then(|name| object.get(name)) {
             None => None,
             Some(Value::String(tag)) => Some(tag.as_str()),
-            Some(_) => return Selected::WrongTag(self.tag.as_deref().unwrap_or_default()),
+            Some(_) => return SelectedVariant::WrongTag(self.tag.as_deref().unwrap_or_default()),
         };
         let mut is_known = false;
         for case in &self.cases {
@@ -120,13 +127,15 @@ impl ObjectDispatch {
             };
             is_known |= fits && case.tag != Tag::Any;
             if fits && case.has.iter().all(|index| has[*index]) {
-                return Selected::Variant(case.variant);
+                return SelectedVariant::Variant(case.variant);
             }
         }
         match (tag, &self.tag) {
-            (Some(tag), _) if !is_known && open => Selected::Unrecognized(tag),
-            (None, Some(name)) => Selected::Wrong("required", format!("missing member `{name}`")),
-            _ => Selected::None,
+            (Some(tag), _) if !is_known && open => SelectedVariant::Unrecognized(tag),
+            (None, Some(name)) => {
+                SelectedVariant::Wrong("required", format!("missing member `{name}`"))
+            }
+            _ => SelectedVariant::None,
         }
     }
 }

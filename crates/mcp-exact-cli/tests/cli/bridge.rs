@@ -1,4 +1,4 @@
-//! `mcp-exact bridge` in front of a server of 2025-06-18 that a script of the shell plays.
+//! `mcp-exact bridge` in front of a 2025-06-18 server that is a shell script.
 #![cfg(unix)]
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
@@ -10,8 +10,8 @@ use expect_test::expect;
 
 use crate::program::{program, run};
 
-/// Answers by the id of each request.
-const SERVER: &str = r#"
+/// Shell script of a server that responds depending on the id of each request.
+const SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
@@ -30,7 +30,16 @@ fn client_of_another_revision_uses_the_server() {
     let bridge = env!("CARGO_BIN_EXE_mcp-exact");
     for revision in ["2024-11-05", "2026-07-28"] {
         let arguments = [
-            "call", "-r", revision, "echo", "--", bridge, "bridge", "sh", "-c", SERVER,
+            "call",
+            "-r",
+            revision,
+            "echo",
+            "--",
+            bridge,
+            "bridge",
+            "sh",
+            "-c",
+            SERVER_SCRIPT,
         ];
         let ended = run(folder, &arguments, b"");
         assert_eq!(ended.code, 0, "{revision}: {}", ended.err);
@@ -39,10 +48,10 @@ fn client_of_another_revision_uses_the_server() {
 }
 
 #[test]
-fn explain_says_what_clients_of_each_revision_lose() {
+fn explain_lists_losses_of_each_revision() {
     let ended = run(
         Path::new("."),
-        &["bridge", "--explain", "sh", "-c", SERVER],
+        &["bridge", "--explain", "sh", "-c", SERVER_SCRIPT],
         b"",
     );
     assert_eq!(ended.code, 1, "{}", ended.err);
@@ -85,7 +94,7 @@ fn refused_losses_are_errors() {
         "refuse",
         "sh",
         "-c",
-        SERVER,
+        SERVER_SCRIPT,
     ];
     let ended = run(Path::new("."), &arguments, b"");
     assert_eq!(ended.code, 2, "{}", ended.out);
@@ -96,7 +105,7 @@ fn refused_losses_are_errors() {
     );
 }
 
-/// A bridge that serves clients over HTTP; it is killed if a test ends before.
+/// Bridge process that serves clients over HTTP; killed on drop.
 struct Serving {
     process: Child,
     errors: Lines<BufReader<ChildStderr>>,
@@ -147,7 +156,7 @@ impl Serving {
         assert!(told.expect("kill runs").success());
     }
 
-    /// Returns status and body of a page.
+    /// Returns status and body of the response to a GET request.
     fn page(&self, path: &str) -> (u16, String) {
         let address = self.url.strip_prefix("http://").expect("a URL");
         let address = address.strip_suffix("/mcp").expect("a path");
@@ -162,7 +171,7 @@ impl Serving {
         (status.parse().expect("a number"), body.to_owned())
     }
 
-    fn call(&self, folder: &Path, tool: &str) -> crate::program::Ended {
+    fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
         run(
             folder,
             &["call", "-r", "2025-11-25", tool, "--", &self.url],
@@ -173,7 +182,7 @@ impl Serving {
 
 #[test]
 fn http_serves_until_it_is_asked_to_end() {
-    let arguments = ["--listen", "127.0.0.1:0", "sh", "-c", SERVER];
+    let arguments = ["--listen", "127.0.0.1:0", "sh", "-c", SERVER_SCRIPT];
     let mut bridge = Serving::start(Path::new("."), &arguments);
     let ended = bridge.call(Path::new("."), "echo");
     assert_eq!(ended.code, 0, "{}", ended.err);
@@ -187,8 +196,8 @@ fn http_serves_until_it_is_asked_to_end() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-/// A server whose calls wait for a file, and say by another one that they have begun.
-const WAITING: &str = r#"
+/// Shell script of a server whose calls create one file when they begin, and wait for another one.
+const WAITING_SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
   answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
@@ -201,10 +210,10 @@ while read -r line; do
 done
 "#;
 
-/// A process that was asked to end answers the calls that have begun.
+/// After SIGTERM, calls in flight are still answered.
 #[test]
 fn calls_in_flight_are_answered_after_sigterm() {
-    let folder = folder_with(&[("server.sh", WAITING)]);
+    let folder = folder_with(&[("server.sh", WAITING_SERVER_SCRIPT)]);
     let path = folder.path();
     let arguments = ["--listen", "127.0.0.1:0", "sh", "server.sh"];
     let mut bridge = Serving::start(path, &arguments);
@@ -222,7 +231,47 @@ fn calls_in_flight_are_answered_after_sigterm() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-const OPERATED: &str = r#"
+/// A call that ends with the process is in the audit log, too.
+#[test]
+fn calls_that_end_with_the_process_are_logged() {
+    let config =
+        "audit = \"audit.jsonl\"\n\n[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
+    let folder = folder_with(&[
+        ("server.sh", WAITING_SERVER_SCRIPT),
+        ("bridge.toml", config),
+    ]);
+    let path = folder.path();
+    let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+        .args(["bridge", "--config", "bridge.toml"])
+        .current_dir(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the bridge starts");
+    let mut input = bridge.stdin.take().expect("standard input");
+    for message in [
+        r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#,
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"one__wait","arguments":{}}}"#,
+    ] {
+        writeln!(input, "{message}").expect("sent");
+    }
+    while !path.join("begun").exists() {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let process = bridge.id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &process]).status();
+    assert!(kill.expect("kill").success());
+    bridge.wait().expect("it ends");
+    std::fs::write(path.join("go"), "").expect("a file");
+    let audit = std::fs::read_to_string(path.join("audit.jsonl")).expect("an audit log");
+    let call = audit.lines().find(|line| line.contains("tools/call"));
+    let call: serde_json::Value = serde_json::from_str(call.expect(&audit)).expect("JSON");
+    assert_eq!(call["outcome"], "cancelled", "{call}");
+}
+
+const OPERATED_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
 metrics = true
 audit = "audit.jsonl"
@@ -232,10 +281,13 @@ command = "sh"
 args = ["server.sh"]
 "#;
 
-/// Operators see whether it lives and what it does, and change the file while it runs.
+/// Operational endpoints report the state of the bridge, and a changed configuration file is reloaded.
 #[test]
 fn operators_watch_and_change_it() {
-    let folder = folder_with(&[("server.sh", SERVER), ("bridge.toml", OPERATED)]);
+    let folder = folder_with(&[
+        ("server.sh", SERVER_SCRIPT),
+        ("bridge.toml", OPERATED_CONFIG),
+    ]);
     let path = folder.path();
     let mut bridge = Serving::start(path, &["--config", "bridge.toml"]);
     assert_eq!(bridge.page("/healthz"), (200, "ok\n".to_owned()));
@@ -246,12 +298,17 @@ fn operators_watch_and_change_it() {
     let line = r#"mcp_bridge_requests_total{server="one",method="tools/call",outcome="result"} 1"#;
     assert!(metrics.lines().any(|known| known == line), "{metrics}");
 
-    let audit = std::fs::read_to_string(path.join("audit.jsonl")).expect("an audit log");
-    let call = audit
-        .lines()
-        .find(|line| line.contains("tools/call"))
-        .expect(&audit);
-    let call: serde_json::Value = serde_json::from_str(call).expect("JSON");
+    // Lines are written beside the requests.
+    let call = loop {
+        let audit = std::fs::read_to_string(path.join("audit.jsonl")).expect("an audit log");
+        let lines = audit.split_inclusive('\n');
+        let mut lines = lines.filter(|line| line.ends_with('\n'));
+        match lines.find(|line| line.contains("tools/call")) {
+            Some(call) => break call.to_owned(),
+            None => std::thread::sleep(std::time::Duration::from_millis(20)),
+        }
+    };
+    let call: serde_json::Value = serde_json::from_str(&call).expect("JSON");
     for (member, value) in [
         ("server", "one"),
         ("subject", "echo"),
@@ -266,7 +323,7 @@ fn operators_watch_and_change_it() {
     }
 
     let change = |text: &str| std::fs::write(path.join("bridge.toml"), text).expect("a file");
-    change(&format!("{OPERATED}\n[[access]]\nalow = []\n"));
+    change(&format!("{OPERATED_CONFIG}\n[[access]]\nalow = []\n"));
     let told = bridge.wait_for("nothing has changed");
     assert!(
         told.contains("bridge.toml") && told.contains("line 11"),
@@ -275,12 +332,12 @@ fn operators_watch_and_change_it() {
     assert_eq!(bridge.call(path, "one__echo").code, 0);
 
     change(&format!(
-        "{OPERATED}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+        "{OPERATED_CONFIG}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
     ));
     bridge.signal("-HUP");
     bridge.wait_for("was reloaded");
     assert_eq!(bridge.call(path, "two__echo").code, 0);
-    let without = OPERATED.replace("servers.one", "servers.two");
+    let without = OPERATED_CONFIG.replace("servers.one", "servers.two");
     change(&without.replace("metrics = true", "metrics = false"));
     let told = bridge.wait_for("was reloaded");
     assert!(told.contains("next start: metrics"), "{told}");
@@ -349,7 +406,7 @@ fn explain_needs_no_server() {
 }
 
 #[test]
-fn missing_server_is_told() {
+fn missing_server_is_reported() {
     let ended = run(Path::new("."), &["bridge", "no-such-server-anywhere"], b"");
     assert_eq!(ended.code, 2);
     assert!(
@@ -396,7 +453,7 @@ deny = ["*"]
 fn file_names_many_servers() {
     let like_clients = r#"{"mcpServers":{"one":{"command":"sh","args":["server.sh"]}}}"#;
     let files = [
-        ("server.sh", SERVER),
+        ("server.sh", SERVER_SCRIPT),
         ("bridge.toml", CONFIG),
         ("mcp.json", like_clients),
     ];
@@ -424,7 +481,7 @@ fn file_names_many_servers() {
 
 /// The error for an invalid file contains line, key and a hint.
 #[test]
-fn wrong_files_are_told() {
+fn invalid_files_are_reported() {
     let wrong = [
         ("prefix = \"always\"\nlistn = \"x\"\n", "line 2", "listen"),
         ("[servers.a]\ncomand = \"x\"\n", "line 2", "command"),

@@ -187,7 +187,7 @@ fn the_uri_that_was_asked_for_tells_a_missing_resource() {
 }
 
 #[test]
-fn the_id_goes_into_types_that_hold_it() {
+fn request_id_is_inserted_into_types() {
     let request = r#"{"method":"tools/call","params":{"name":"a"}}"#;
     let arguments = "--from 2025-06-18 --to 2025-11-25 --type CallToolRequest";
     check(
@@ -211,7 +211,7 @@ fn the_id_goes_into_types_that_hold_it() {
 }
 
 #[test]
-fn what_the_session_knows_goes_into_meta() {
+fn session_metadata_is_inserted_into_meta() {
     let arguments = "--from 2025-11-25 --to 2026-07-28 --strict --kind request --method tools/call";
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"sampling":{}}}"#;
     let params = r#"{"name":"a"}"#;
@@ -299,7 +299,7 @@ fn newer_members_stay_when_asked_for() {
 }
 
 #[test]
-fn what_the_other_revision_cannot_say_is_refused() {
+fn inexpressible_values_are_refused() {
     check(
         "--from 2025-03-26 --to 2024-11-05 --type SamplingMessage",
         r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/wav"}}"#,
@@ -319,7 +319,7 @@ fn what_the_other_revision_cannot_say_is_refused() {
 }
 
 #[test]
-fn what_is_no_json_is_told_with_its_place() {
+fn invalid_json_is_reported_with_position() {
     let arguments = "--from 2025-06-18 --to 2025-06-18 --type Tool";
     check(
         arguments,
@@ -407,7 +407,7 @@ fn unknown_names_get_suggestions() {
 }
 
 #[test]
-fn wishes_that_do_not_go_together_end_in_2() {
+fn contradictory_options_exit_with_2() {
     let check = |arguments: &str, expected: &str| {
         let mut words: Vec<&str> = "convert --from 2025-06-18 --to 2025-06-18"
             .split(' ')

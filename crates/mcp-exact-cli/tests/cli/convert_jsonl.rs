@@ -1,4 +1,4 @@
-//! `mcp-exact convert --jsonl`: answers, bad lines, long lines, and who waits for whom.
+//! `mcp-exact convert --jsonl`: results, invalid lines, long lines, and the flushing of output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::program::{Ended, program, run};
+use crate::program::{ProgramOutput, program, run};
 
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo","icons":[]}"#;
 
@@ -18,7 +18,7 @@ fn question(from: &str, to: &str, definition: &str, json: &str) -> Value {
     json!({"from": from, "to": to, "type": definition, "json": json})
 }
 
-fn answers(input: &[u8]) -> Ended {
+fn answers(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["convert", "--jsonl"], input)
 }
 
@@ -26,7 +26,7 @@ fn check(line: &Value, expected: Expect) {
     expected.assert_eq(&answers(line.to_string().as_bytes()).transcript());
 }
 
-/// A question with more members.
+/// Adds members to an input line.
 fn with(mut question: Value, members: Value) -> Value {
     let more = members.as_object().expect("an object").clone();
     question.as_object_mut().expect("an object").extend(more);
@@ -189,7 +189,7 @@ fn refusals_are_answers() {
 }
 
 #[test]
-fn bad_lines_get_an_error_and_the_rest_goes_on() {
+fn invalid_lines_do_not_stop_processing() {
     let good = question("2025-11-25", "2025-06-18", "Role", "\"user\"").to_string();
     let mut input = Vec::new();
     for line in [

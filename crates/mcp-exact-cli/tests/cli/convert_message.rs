@@ -1,6 +1,6 @@
-//! `mcp-exact convert` with whole messages: envelopes, responses, batches, and text that is no message.
+//! `mcp-exact convert` with complete messages: envelopes, responses, batches, and text that is not a message.
 //!
-//! Each test starts its own process and gives it one document.
+//! Each test starts a process and passes one document to it.
 
 use expect_test::expect;
 
@@ -30,7 +30,7 @@ fn a_whole_request_keeps_its_envelope() {
 }
 
 #[test]
-fn params_come_and_go_with_what_they_say() {
+fn params_are_added_and_removed() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     check(
         "--from 2025-11-25 --to 2026-07-28",
@@ -70,7 +70,7 @@ fn a_whole_notification_is_converted() {
 }
 
 #[test]
-fn a_cancellation_is_converted_whoever_sends_it() {
+fn cancellations_of_both_sides_are_converted() {
     let cancelled =
         r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
     for direction in ["", " --direction client", " --direction server"] {
@@ -201,7 +201,7 @@ fn a_request_of_a_server_needs_no_direction() {
 }
 
 #[test]
-fn a_method_that_nobody_defines_passes_with_a_note() {
+fn unknown_methods_are_unchanged_with_note() {
     let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/calls","params":{"x":1}}"#;
     let arguments = "--from 2025-11-25 --to 2025-06-18";
     check(
@@ -236,7 +236,7 @@ fn a_batch_stays_one_where_there_are_batches() {
 }
 
 #[test]
-fn a_batch_is_refused_where_there_are_none() {
+fn batches_are_refused_without_support() {
     for arguments in [
         "--from 2025-03-26 --to 2024-11-05",
         "--from 2024-11-05 --to 2025-03-26",
@@ -273,7 +273,7 @@ fn a_bad_message_in_a_batch_is_found() {
 }
 
 #[test]
-fn what_is_no_message_is_refused_with_a_remedy() {
+fn invalid_messages_are_refused_with_hint() {
     let arguments = "--from 2025-03-26 --to 2025-06-18";
     check(
         arguments,

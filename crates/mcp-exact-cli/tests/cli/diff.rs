@@ -8,14 +8,14 @@ use std::path::Path;
 use expect_test::expect;
 use serde_json::Value;
 
-use crate::program::{Ended, run, workspace};
+use crate::program::{ProgramOutput, run, workspace};
 
-fn diff(arguments: &[&str]) -> Ended {
+fn diff(arguments: &[&str]) -> ProgramOutput {
     let arguments: Vec<&str> = ["diff"].iter().chain(arguments).copied().collect();
     run(Path::new("."), &arguments, b"")
 }
 
-fn printed(arguments: &[&str]) -> String {
+fn run_diff(arguments: &[&str]) -> String {
     let ended = diff(arguments);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));
     ended.out
@@ -31,8 +31,8 @@ fn revisions() -> Vec<String> {
 }
 
 #[test]
-fn text_says_what_changed_and_what_it_means() {
-    let text = printed(&["2024-11-05", "2025-03-26"]);
+fn text_lists_changes_and_compatibility() {
+    let text = run_diff(&["2024-11-05", "2025-03-26"]);
     for words in [
         "2024-11-05",
         "2025-03-26",
@@ -48,7 +48,10 @@ fn text_says_what_changed_and_what_it_means() {
 fn markdown_is_that_of_the_model_crate() {
     let golden = workspace().join("tests/diff/tests/golden/2025-03-26.md");
     let golden = fs::read_to_string(golden).expect("the golden file");
-    assert_eq!(printed(&["2024-11-05", "2025-03-26", "--markdown"]), golden);
+    assert_eq!(
+        run_diff(&["2024-11-05", "2025-03-26", "--markdown"]),
+        golden
+    );
 }
 
 #[test]
@@ -56,7 +59,7 @@ fn json_is_one_document_for_each_pair_of_revisions() {
     let ids = revisions();
     for from in &ids {
         for to in &ids {
-            let text = printed(&[from, to, "--json"]);
+            let text = run_diff(&[from, to, "--json"]);
             let json: Value = serde_json::from_str(&text).expect("one JSON document");
             let ends = [&json["from"], &json["to"]];
             assert_eq!(
@@ -73,8 +76,8 @@ fn json_is_one_document_for_each_pair_of_revisions() {
 
 #[test]
 fn descriptions_are_listed_on_request() {
-    let plain = printed(&["2025-03-26", "2025-06-18"]);
-    let all = printed(&["2025-03-26", "2025-06-18", "--descriptions"]);
+    let plain = run_diff(&["2025-03-26", "2025-06-18"]);
+    let all = run_diff(&["2025-03-26", "2025-06-18", "--descriptions"]);
     assert!(plain.len() < all.len(), "{plain}");
 }
 

@@ -1,4 +1,4 @@
-//! `mcp-exact check --jsonl`: answers, bad lines, bulk, and who waits for whom.
+//! `mcp-exact check --jsonl`: results, invalid lines, many lines, and the flushing of output.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::{iter, thread};
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::program::{Ended, program, run};
+use crate::program::{ProgramOutput, program, run};
 
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo"}"#;
 
@@ -17,7 +17,7 @@ fn question(revision: &str, definition: Option<&str>, json: &str) -> String {
     json!({"revision": revision, "type": definition, "json": json}).to_string()
 }
 
-fn answers(input: &[u8]) -> Ended {
+fn answers(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["check", "--jsonl"], input)
 }
 
@@ -117,7 +117,7 @@ fn deep_nesting_comes_back() {
 }
 
 #[test]
-fn bad_lines_get_an_error_and_the_rest_goes_on() {
+fn invalid_lines_do_not_stop_processing() {
     let good = question("2025-06-18", Some("Tool"), TOOL);
     let mut input = Vec::new();
     for line in [
@@ -187,7 +187,7 @@ fn a_hundred_thousand_lines_take_seconds() {
 }
 
 #[test]
-fn a_reader_that_goes_away_ends_it_quietly() {
+fn closed_output_ends_the_program_quietly() {
     let mut child = program()
         .args(["check", "--jsonl"])
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Runs the real program: exit codes, every form of output, and lines of JSON in bulk.
+//! Runs the executable: exit codes, every output format, and many lines of JSON.
 //!
 //! Each test starts its own process and checks only its output and its exit code.
 

@@ -1,4 +1,4 @@
-//! `mcp-exact check` beyond one error in one message: every violation, unknown members, parts of messages, recordings.
+//! `mcp-exact check`: all violations of a message, unknown members, parts of messages, and recordings.
 
 use std::fs;
 
@@ -197,8 +197,8 @@ fn parts_of_messages_are_checked() {
     );
 }
 
-/// A conversation in which every kind of slip is made once.
-const LOG: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+/// Recording of a conversation with one violation of each kind.
+const RECORDING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"progressToken":"t"}}}
@@ -217,7 +217,7 @@ not JSON
 #[test]
 fn recordings_pair_responses_with_requests() {
     check(
-        &[("log.jsonl", LOG)],
+        &[("log.jsonl", RECORDING)],
         &["check", "--log", "log.jsonl"],
         expect![[r#"
             exit 1
@@ -240,7 +240,7 @@ fn recordings_pair_responses_with_requests() {
             out: log.jsonl: 14 messages, 8 with findings, 2025-06-18, 2 requests without response
         "#]],
     );
-    let recorded = LOG.lines().take(3).enumerate().map(|(index, line)| {
+    let recorded = RECORDING.lines().take(3).enumerate().map(|(index, line)| {
         let from = ["client", "server", "client"][index];
         format!("{{\"from\":\"{from}\",\"message\":{line}}}\n")
     });
@@ -262,7 +262,7 @@ fn recordings_pair_responses_with_requests() {
             out: log.jsonl: 1 messages, 0 with findings, 2025-03-26
         "#]],
     );
-    let first = LOG.lines().next().unwrap_or_default();
+    let first = RECORDING.lines().next().unwrap_or_default();
     check(
         &[("log.jsonl", first)],
         &["check", "--json", "--log", "log.jsonl", "-r", "2026-07-28"],

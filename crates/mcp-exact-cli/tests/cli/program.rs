@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 /// Result of a run of the executable.
-pub struct Ended {
+pub struct ProgramOutput {
     /// The exit code.
     pub code: i32,
     /// Text on standard output.
@@ -15,8 +15,8 @@ pub struct Ended {
     pub err: String,
 }
 
-impl Ended {
-    /// All of it as one text.
+impl ProgramOutput {
+    /// Returns exit code and both outputs as one text.
     pub fn transcript(&self) -> String {
         let mut text = format!("exit {}\n", self.code);
         for line in self.out.lines() {
@@ -29,13 +29,13 @@ impl Ended {
     }
 }
 
-/// The program, not started yet.
+/// Returns the command that starts the executable.
 pub fn program() -> Command {
     Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
 }
 
 /// Runs the executable in `directory` with `input` on standard input.
-pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> Ended {
+pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> ProgramOutput {
     let mut child = program()
         .args(arguments)
         .current_dir(directory)
@@ -50,14 +50,14 @@ pub fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> Ended {
         scope.spawn(move || drop(stdin.write_all(input)));
         child.wait_with_output().expect("the program ends")
     });
-    Ended {
+    ProgramOutput {
         code: output.status.code().expect("no signal ended it"),
         out: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
         err: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
     }
 }
 
-/// The root of the workspace.
+/// Returns the root directory of the workspace.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,5 +1,5 @@
-//! `mcp-exact proxy` and `replay`, with the program itself as the server: `check --jsonl` answers lines, `proxy` passes any
-//! lines.
+//! `mcp-exact proxy` and `replay`. Some tests use `mcp-exact check --jsonl` as the server, because it responds to each
+//! line.
 
 use std::fs;
 use std::path::Path;
@@ -8,9 +8,9 @@ use expect_test::expect;
 
 use crate::program::{program, run};
 
-/// A server that answers `initialize` and `ping` by a script of the shell's own.
+/// Shell script of a server that responds to `initialize` and `ping`.
 #[cfg(unix)]
-const SERVER: &str = r#"
+const SERVER_SCRIPT: &str = r#"
 read -r line
 echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"s","version":"1"}}}'
 read -r line
@@ -21,7 +21,7 @@ exit 3
 "#;
 
 #[cfg(unix)]
-const CLIENT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
+const CLIENT_MESSAGES: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 {"jsonrpc":"2.0","id":2,"method":"ping"}
 "#;
@@ -30,9 +30,9 @@ const CLIENT: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{
 #[test]
 fn bytes_and_exit_code_pass_unchanged() {
     let folder = tempfile::tempdir().expect("a folder");
-    let server = format!("EXTRA='not JSON  '{SERVER}");
+    let server = format!("EXTRA='not JSON  '{SERVER_SCRIPT}");
     let arguments = ["proxy", "--record", "log.jsonl", "--", "sh", "-c", &server];
-    let ended = run(folder.path(), &arguments, CLIENT.as_bytes());
+    let ended = run(folder.path(), &arguments, CLIENT_MESSAGES.as_bytes());
     assert_eq!(ended.code, 3);
     let plain = std::process::Command::new("sh")
         .args(["-c", &server])
@@ -59,7 +59,10 @@ fn bytes_and_exit_code_pass_unchanged() {
         &arguments[3..],
     ]
     .concat();
-    assert_eq!(run(folder.path(), &failing, CLIENT.as_bytes()).code, 1);
+    assert_eq!(
+        run(folder.path(), &failing, CLIENT_MESSAGES.as_bytes()).code,
+        1
+    );
     let report = fs::read_to_string(folder.path().join("report.txt")).expect("a report");
     assert!(report.contains("STD.stdout-clean"), "{report}");
 }
@@ -68,11 +71,19 @@ fn bytes_and_exit_code_pass_unchanged() {
 #[test]
 fn replays_compare_responses() {
     let folder = tempfile::tempdir().expect("a folder");
-    let record = ["proxy", "--record", "log.jsonl", "--", "sh", "-c", SERVER];
-    run(folder.path(), &record, CLIENT.as_bytes());
+    let record = [
+        "proxy",
+        "--record",
+        "log.jsonl",
+        "--",
+        "sh",
+        "-c",
+        SERVER_SCRIPT,
+    ];
+    run(folder.path(), &record, CLIENT_MESSAGES.as_bytes());
     let same = run(
         folder.path(),
-        &["replay", "log.jsonl", "--", "sh", "-c", SERVER],
+        &["replay", "log.jsonl", "--", "sh", "-c", SERVER_SCRIPT],
         b"",
     );
     expect![[r#"
@@ -80,7 +91,7 @@ fn replays_compare_responses() {
         out: 2 responses compared, 0 different, 0 messages with findings
     "#]]
     .assert_eq(&same.transcript());
-    let other = SERVER.replace("\"name\":\"s\"", "\"name\":\"t\"");
+    let other = SERVER_SCRIPT.replace("\"name\":\"s\"", "\"name\":\"t\"");
     let arguments = ["replay", "log.jsonl", "--", "sh", "-c", other.as_str()];
     expect![[r#"
         exit 1

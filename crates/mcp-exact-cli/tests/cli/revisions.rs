@@ -1,4 +1,4 @@
-//! `mcp-exact revisions`, and the table behind it against schema/revisions.toml and the generated crates.
+//! `mcp-exact revisions`; compares its table with schema/revisions.toml and the generated crates.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Server with one fault, by name. Speaks every revision, both lifecycles, on standard streams and over HTTP, by hand: a
-//! library would not let it be wrong.
+//! Server with one named fault. It supports every revision and both lifecycles, over stdio and HTTP, and is written
+//! without the library, which would prevent the faults.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,10 +8,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-const STATELESS: &str = "2026-07-28";
-const META: &str = "io.modelcontextprotocol/";
-const SESSION: &str = "session-1";
+const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const DISCOVER_REVISION: &str = "2026-07-28";
+const META_PREFIX: &str = "io.modelcontextprotocol/";
+const SESSION_ID: &str = "session-1";
 
 /// Serves until the input ends.
 pub fn serve(transport: &str, fault: &str) {
@@ -39,7 +39,7 @@ impl Server<'_> {
         self.fault == fault
     }
 
-    /// Answers a message with any number of messages.
+    /// Returns the messages that respond to a message.
     fn answer(&mut self, message: &Value) -> Vec<Value> {
         let Some(method) = message["method"].as_str() else {
             return Vec::new();
@@ -52,7 +52,7 @@ impl Server<'_> {
             };
         };
         let params = &message["params"];
-        let version = params["_meta"][format!("{META}protocolVersion")].as_str();
+        let version = params["_meta"][format!("{META_PREFIX}protocolVersion")].as_str();
         let stateless = version.is_some() && method != "initialize";
         let mut answers = match method {
             _ if stateless => self.before_stateless(params),
@@ -95,7 +95,7 @@ impl Server<'_> {
         answers
     }
 
-    /// Returns the messages of a faulty server in the middle of a request of the handshake revisions.
+    /// Returns the messages that a faulty server sends before the response to `initialize`.
     fn before_handshake(&self) -> Vec<Value> {
         match self.fault {
             "undeclared-logs" => vec![log()],
@@ -134,7 +134,7 @@ impl Server<'_> {
     }
 
     fn subscribe(&self, id: Value) -> Vec<Value> {
-        let meta = json!({format!("{META}subscriptionId"): id});
+        let meta = json!({format!("{META_PREFIX}subscriptionId"): id});
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}});
@@ -161,7 +161,7 @@ impl Server<'_> {
                     _ if self.is("accepts-any-revision") => offer,
                     "2025-11-25" if self.is("forgets-its-revision") => "2025-06-18",
                     _ if self.is("forgets-its-revision") => "2025-11-25",
-                    _ if HANDSHAKE.contains(&offer) => offer,
+                    _ if HANDSHAKE_REVISIONS.contains(&offer) => offer,
                     _ => "2025-11-25",
                 };
                 self.revision = agreed.to_owned();
@@ -181,11 +181,11 @@ impl Server<'_> {
     }
 
     fn stateless(&mut self, method: &str, params: &Value, version: &str) -> Result<Value, Refusal> {
-        if version != STATELESS && !self.is("any-revision-in-meta") {
-            let data = json!({"supported": [STATELESS], "requested": version});
+        if version != DISCOVER_REVISION && !self.is("any-revision-in-meta") {
+            let data = json!({"supported": [DISCOVER_REVISION], "requested": version});
             return Err((-32022, "Unsupported protocol version".to_owned(), data));
         }
-        let declared = params["_meta"].get(format!("{META}clientCapabilities"));
+        let declared = params["_meta"].get(format!("{META_PREFIX}clientCapabilities"));
         if declared.is_none() && !self.is("metadata-not-needed") {
             return Err(refusal(-32602, "clientCapabilities are missing"));
         }
@@ -194,7 +194,7 @@ impl Server<'_> {
                 return Err(refusal(-32601, "Method not found"));
             }
             "server/discover" => {
-                json!({"supportedVersions": [STATELESS], "capabilities": self.capabilities()})
+                json!({"supportedVersions": [DISCOVER_REVISION], "capabilities": self.capabilities()})
             }
             "subscriptions/listen" => json!({}),
             _ => self.feature(method, params, -32602)?,
@@ -212,7 +212,7 @@ impl Server<'_> {
             result["cacheScope"] = json!("private");
         }
         result["_meta"] =
-            json!({format!("{META}serverInfo"): {"name": "faulty", "version": "1.0.0"}});
+            json!({format!("{META_PREFIX}serverInfo"): {"name": "faulty", "version": "1.0.0"}});
         result["resultType"] = json!("complete");
         if self.is("no-result-type") && method == "tools/list" {
             result
@@ -225,7 +225,7 @@ impl Server<'_> {
         Ok(result)
     }
 
-    /// Serves what all revisions have.
+    /// Responds to the requests that all revisions define.
     fn feature(&self, method: &str, params: &Value, not_found: i64) -> Result<Value, Refusal> {
         let invalid_cursor = params.get("cursor").is_some();
         match method {
@@ -398,14 +398,14 @@ impl HttpRequest {
     }
 }
 
-/// Answers an HTTP request with status, further headers and body.
+/// Returns the response to an HTTP request: status, additional headers and body.
 fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     let empty = |status: u16| (status, String::new(), String::new());
     if request.header("origin").is_some() && fault != "any-origin" {
         return empty(403);
     }
     let message = &request.body;
-    let version = message["params"]["_meta"][format!("{META}protocolVersion")].as_str();
+    let version = message["params"]["_meta"][format!("{META_PREFIX}protocolVersion")].as_str();
     let is_initialize = message["method"] == "initialize";
     match request.method.as_str() {
         "GET" => return empty(if fault == "get-404" { 404 } else { 405 }),
@@ -428,7 +428,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
         return empty(404);
     }
     let header = request.header("mcp-protocol-version");
-    let is_known = header.is_none_or(|header| HANDSHAKE.contains(&header));
+    let is_known = header.is_none_or(|header| HANDSHAKE_REVISIONS.contains(&header));
     if !is_known && fault != "any-version-header" {
         return empty(400);
     }
@@ -440,7 +440,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
         one => server.answer(one),
     };
     let session = if is_initialize {
-        format!("mcp-session-id: {SESSION}\r\n")
+        format!("mcp-session-id: {SESSION_ID}\r\n")
     } else {
         String::new()
     };
@@ -491,7 +491,7 @@ fn stateless_http(
         // A server that has older revisions, too, takes such a request for one of theirs, without its session.
         let is_older = request
             .header("mcp-protocol-version")
-            .is_some_and(|header| HANDSHAKE.contains(&header));
+            .is_some_and(|header| HANDSHAKE_REVISIONS.contains(&header));
         let code = if server.is("header-chooses-revision") && is_older {
             -32600
         } else {
