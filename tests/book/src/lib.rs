@@ -1,6 +1,6 @@
-//! Holds the code on the pages of the documentation site against the crates: each Rust block is a doc test of this package.
+//! Compiles the code on the pages of the documentation site: each Rust block is a doc test of this package.
 //!
-//! Has no code of its own. `tests/pages.rs` checks that the pages are listed and that their links lead somewhere.
+//! `tests/pages.rs` checks that all pages are listed and that the targets of their links exist.
 
 #[doc = include_str!("../../../docs/book/src/clients.md")]
 mod clients {}

@@ -1,19 +1,20 @@
-//! Conversions: the tables read and check as the types do, and no text breaks the interpreter.
+//! Properties of conversions: the tables parse and validate like the types, and no text causes a panic of the
+//! interpreter.
 
 use mcp_exact_convert::{Context, KnownRevision, Newer, check_type, convert_type, violations};
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
-        /// The definitions of each revision that is converted, oldest first.
+        /// Returns the definitions of each convertible revision, oldest first.
         const REVISIONS: &[&[Definition]] = &[$(mcp_exact_tests_types::$library::DEFINITIONS),*];
     };
 }
 
 mcp_exact_revisions::for_each_revision!(revisions);
 
-/// A conversion as its line describes it: the name of a definition, the places of two revisions, and a digit for the
-/// options; then a text. Choices that the line does not state are taken from its bytes.
+/// Conversion that the first line of the input describes: the name of a definition, the indices of two revisions, and a
+/// digit for the options; the rest is the text. Missing values are derived from the bytes of the line.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -38,7 +39,7 @@ pub fn conversion(bytes: &[u8]) {
     does_no_harm(definition.name, (from, to), wanted, text);
 }
 
-/// The tables agree with the type: the same verdict, with the same words at the same place, and the same violations.
+/// Checks that the tables agree with the type: the same verdict, error text, pointer and violations.
 pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
     let typed = (definition.inspect)(text.as_bytes());
@@ -57,7 +58,8 @@ pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
     assert_eq!(found, expected, "{of} {name}: {text}");
 }
 
-/// Checks that the output is of its type, and that output and report stay in proportion to the input.
+/// Checks that the output is a value of its type, and that the sizes of output and losses are bounded by the size of
+/// the input.
 fn does_no_harm(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();

@@ -1,6 +1,6 @@
-//! Choices that bytes make, and frames of no program: messages with parts that do not fit, and plain bytes.
+//! Source of choices from input bytes, and hostile frames: messages with inconsistent parts, and arbitrary bytes.
 //!
-//! Takes bytes from the front; gives zeros when there are none left.
+//! After the end of the input, all choices are zero.
 
 use mcp_exact_session::revisions;
 
@@ -86,7 +86,7 @@ const METHODS: [&str; 19] = [
     "",
 ];
 
-/// A frame.
+/// Returns a hostile frame.
 pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
     match choices.next() % 8 {
         0 => {

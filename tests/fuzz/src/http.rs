@@ -1,8 +1,8 @@
-//! The HTTP service under arbitrary requests: every one gets a response that matches its headers, and nothing is left.
+//! Properties of the HTTP service: every request gets a response that matches its headers, and no resources are left.
 //!
-//! The input is text: requests between lines `===`, each with a first line `METHOD TARGET [FRAMES]`, headers, an empty line and a
-//! body. After that many frames of its body a response is dropped. `$1` to `$9` are the ids of the sessions that were begun, `@1`
-//! to `@9` the ids of the events that were sent last on the responses so far.
+//! The input is text: requests between lines `===`, each with a first line `METHOD TARGET [FRAMES]`, headers, an empty
+//! line and a body. A response is dropped after the given number of body frames. `$1` to `$9` are replaced by the ids
+//! of the created sessions, `@1` to `@9` by the last event ids of the previous responses.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use mcp_exact_transport::sse::{Decoded, Decoder};
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use mcp_exact_wire::{Json, from_slice};
 
-/// Requests of one input that are sent.
-const REQUESTS: usize = 24;
-/// Number of frames that are read of a response unless its request sets it.
-const FRAMES: usize = 32;
-const SESSIONS: usize = 4;
-/// Time of a clock that advances whenever every task waits: a response that is later never comes.
-const NEVER: Duration = Duration::from_secs(100_000);
+/// Maximum number of requests per input.
+const MAX_REQUESTS: usize = 24;
+/// Default number of body frames that are read from a response.
+const DEFAULT_FRAMES: usize = 32;
+const MAX_SESSIONS: usize = 4;
+/// Time limit for a response, measured with a simulated clock that advances when all tasks wait.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(100_000);
 
 /// Sends the requests of an input to a service.
 pub fn http(bytes: &[u8]) {
@@ -44,7 +44,7 @@ pub fn responses(bytes: &[u8]) -> BTreeSet<String> {
     let handler: Arc<dyn ServerHandler> = Arc::new(handle);
     let seen = runtime.block_on(async {
         let mut site = Site::new(Arc::clone(&handler));
-        for request in split(bytes, b"\n===\n").into_iter().take(REQUESTS) {
+        for request in split(bytes, b"\n===\n").into_iter().take(MAX_REQUESTS) {
             site.send(request).await;
         }
         site.service.end_sessions();
@@ -56,7 +56,7 @@ pub fn responses(bytes: &[u8]) -> BTreeSet<String> {
     seen
 }
 
-/// Replies at once to what can be replied to.
+/// Replies immediately to every request.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     let ServerEvent::Request(request) = event else {
         return;
@@ -89,12 +89,12 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
-/// A service, and the state of its clients.
+/// HTTP service with the state of its clients.
 struct Site {
     service: HttpService,
     sessions: Vec<String>,
     events: Vec<String>,
-    /// Responses that were not read to their end, and still may be.
+    /// Responses that were not read to their end yet.
     open: Vec<Response<ResponseBody>>,
     /// Statuses and media types of the responses so far.
     seen: BTreeSet<String>,
@@ -107,7 +107,7 @@ impl Site {
         config.capabilities = capabilities.parse().expect("an object");
         let options = HttpServerOptions {
             event_log: Some(Arc::new(MemoryEventLog::default())),
-            sessions: SESSIONS,
+            sessions: MAX_SESSIONS,
             stream_after: Duration::from_millis(1),
             ..HttpServerOptions::default()
         };
@@ -127,10 +127,10 @@ impl Site {
             return;
         };
         let described = format!("{request:?}");
-        let response = tokio::time::timeout(NEVER, self.service.respond(request)).await;
+        let response = tokio::time::timeout(RESPONSE_TIMEOUT, self.service.respond(request)).await;
         let response = response.unwrap_or_else(|_| panic!("no response to {described}"));
         assert_ne!(response.status(), 500, "{described}");
-        assert!(self.service.sessions() <= SESSIONS, "{described}");
+        assert!(self.service.sessions() <= MAX_SESSIONS, "{described}");
         let media = response.headers().get("content-type");
         let media = media.map_or("", |media| media.to_str().unwrap_or("?"));
         let seen = format!("{} {media}", response.status().as_u16());
@@ -193,7 +193,7 @@ impl Site {
             .extend(decoder.last_event_id().map(str::to_owned));
     }
 
-    /// Puts the ids into a request that it names by number.
+    /// Replaces the placeholders in a request by ids of sessions and events.
     fn fill_in(&self, text: &[u8]) -> Vec<u8> {
         let mut filled = Vec::with_capacity(text.len());
         let mut bytes = text.iter().copied();
@@ -217,7 +217,7 @@ impl Site {
     }
 }
 
-/// Takes a request apart; `None` if no HTTP server could hand such a request to a service.
+/// Parses a request; `None` if no HTTP server could pass such a request to a service.
 fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
     let (head, body) = match split(text, b"\n\n").first() {
         Some(head) => (*head, text.get(head.len() + 2..).unwrap_or_default()),
@@ -242,7 +242,10 @@ fn parse(text: &[u8]) -> Option<(Request<Full<Bytes>>, usize)> {
             request.headers_mut().append(name, value);
         }
     }
-    Some((request, frames.unwrap_or(FRAMES).min(FRAMES)))
+    Some((
+        request,
+        frames.unwrap_or(DEFAULT_FRAMES).min(DEFAULT_FRAMES),
+    ))
 }
 
 fn split<'a>(mut text: &'a [u8], separator: &[u8]) -> Vec<&'a [u8]> {

@@ -1,7 +1,7 @@
 //! Properties that a fuzzer checks, as plain functions of bytes: each panics if a property does not hold.
 //!
-//! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that a finding of one is a test of
-//! the other.
+//! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that both check the same
+//! properties.
 
 mod convert;
 mod hostile;
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
-        /// Messages of both directions of every revision.
+        /// Checks a text as a message of both directions of every revision.
         pub fn messages(bytes: &[u8]) {
             $({
                 use mcp_exact_tests_types::$library::{FromClient, FromServer};
@@ -35,8 +35,9 @@ macro_rules! revisions {
 
 mcp_exact_tests_types::for_each_revision!(revisions);
 
-/// Decode, encode and decode again: the same value and the same text. Checks that a bad message is explained, and that text
-/// that is not JSON is reported as such. `Peer` sends the requests that the results of `D` answer.
+/// Checks that decoding, encoding and decoding again yields the same value and the same text. Checks that a bad message
+/// is explained, and that text that is not JSON is reported as such. `Peer` sends the requests that the results of `D`
+/// answer.
 pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     let answers = |id: &RequestId| -> Option<&'static str> {
         let length = id.to_string().len();

@@ -1,10 +1,10 @@
 //! Names of events in a simulated network, to show the coverage of a corpus.
 //!
-//! Takes events; gives words. Changes nothing.
+//! The functions return a short name for each event.
 
 use mcp_exact_session::*;
 
-fn ended(outcome: &Outcome) -> &'static str {
+fn outcome_name(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Result(_) => "result",
         Outcome::Error(_) => "error",
@@ -15,12 +15,12 @@ fn ended(outcome: &Outcome) -> &'static str {
     }
 }
 
-pub(crate) fn heard(event: &ClientEvent) -> &'static str {
+pub(crate) fn client_event_name(event: &ClientEvent) -> &'static str {
     match event {
         ClientEvent::Negotiated(agreed, _) => agreed.revision.as_str(),
         ClientEvent::Failed(_) => "no agreement",
         ClientEvent::RestartServer => "restart",
-        ClientEvent::Completed(_, outcome) => ended(outcome),
+        ClientEvent::Completed(_, outcome) => outcome_name(outcome),
         ClientEvent::Progress { .. } => "progress",
         ClientEvent::Request { during, .. } if during.is_some() => "question during a request",
         ClientEvent::Request { .. } => "question",
@@ -35,7 +35,7 @@ pub(crate) fn heard(event: &ClientEvent) -> &'static str {
     }
 }
 
-pub(crate) fn happened(event: &ServerEvent<()>) -> &'static str {
+pub(crate) fn server_event_name(event: &ServerEvent<()>) -> &'static str {
     match event {
         ServerEvent::Request(request) if request.retries > 0 => "another round",
         ServerEvent::Request(_) => "request",

@@ -1,5 +1,5 @@
-//! A client and a server in memory whose inputs are all chosen by bytes: revisions, binding, the actions of both programs,
-//! the faults of the network, and frames of no program.
+//! Client and server in memory, with all inputs chosen by bytes: revisions, binding, actions of both applications,
+//! faults of the network, and hostile frames.
 //!
 //! Panics if a property does not hold: each endpoint stays within its limits, each outgoing frame is one JSON message on one
 //! line, each request of either role ends exactly once, and none is answered twice.
@@ -11,7 +11,7 @@ use mcp_exact_session::*;
 use mcp_exact_wire::{Kind, from_slice};
 
 use crate::hostile::{Choices, frame};
-use crate::seen::{happened, heard};
+use crate::seen::{client_event_name, server_event_name};
 use crate::sides::{client, limits, object, server};
 
 /// Runs the simulated network that the bytes describe to its end.
@@ -19,7 +19,7 @@ pub fn session(bytes: &[u8]) {
     explore(bytes);
 }
 
-/// The same, and returns the events: a corpus with few events finds few defects.
+/// Runs the simulated network to its end and returns the names of the events, which show the coverage of an input.
 pub fn explore(bytes: &[u8]) -> BTreeSet<&'static str> {
     let mut choices = Choices::new(bytes);
     let mut world = SimulatedNetwork::new(&mut choices);
@@ -47,17 +47,17 @@ const METHODS: [&str; 14] = [
     "nothing",
 ];
 
-/// A frame of the client on its way: its stream, its bytes, its headers.
-type Posted = (StreamId, Vec<u8>, Vec<(String, String)>);
+/// Frame of the client in transit: its stream, bytes and headers.
+type FrameInTransit = (StreamId, Vec<u8>, Vec<(String, String)>);
 
-/// A client and a server joined by an unreliable network, with a clock of their own.
+/// Client and server that are connected by an unreliable network, with a simulated clock.
 struct SimulatedNetwork {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     now: Time,
-    to_server: VecDeque<Posted>,
+    to_server: VecDeque<FrameInTransit>,
     to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
-    /// Streams of the client by those of the server, and the other way.
+    /// Streams of the server by those of the client, and vice versa.
     there: BTreeMap<StreamId, StreamId>,
     back: BTreeMap<StreamId, StreamId>,
     binding: Binding,
@@ -131,8 +131,8 @@ impl SimulatedNetwork {
             6 => self.announce(choices),
             7..=9 => self.deliver(choices, true),
             10..=12 => self.deliver(choices, false),
-            13 => self.nobody(choices, true),
-            14 => self.nobody(choices, false),
+            13 => self.deliver_hostile_frame(choices, true),
+            14 => self.deliver_hostile_frame(choices, false),
             15 => self.wait(choices),
             16 => self.events(),
             17 => self.ask_client(choices),
@@ -291,7 +291,7 @@ impl SimulatedNetwork {
             .notify(scope, "notifications/x", Self::params(choices));
     }
 
-    /// Moves a frame, or loses it, repeats it, or lets a later one overtake it.
+    /// Delivers a frame, or loses, repeats or reorders it.
     fn deliver(&mut self, choices: &mut Choices<'_>, to_server: bool) {
         let fault = choices.next();
         if to_server {
@@ -319,7 +319,7 @@ impl SimulatedNetwork {
         }
     }
 
-    /// A frame of the client reaches the server, over HTTP in a POST of its own.
+    /// Delivers a frame of the client to the server, over HTTP in a separate POST.
     fn post(&mut self, on: StreamId, bytes: &[u8], headers: Vec<(String, String)>) {
         let to = match self.binding {
             Binding::Duplex => StreamId::DUPLEX,
@@ -360,8 +360,8 @@ impl SimulatedNetwork {
         }
     }
 
-    /// A frame that neither of the two has sent.
-    fn nobody(&mut self, choices: &mut Choices<'_>, to_server: bool) {
+    /// Delivers a frame that neither endpoint has sent.
+    fn deliver_hostile_frame(&mut self, choices: &mut Choices<'_>, to_server: bool) {
         let bytes = frame(choices);
         if to_server {
             let on = self.client.open_standalone();
@@ -445,7 +445,7 @@ impl SimulatedNetwork {
 
     fn events(&mut self) {
         while let Some(event) = self.client.poll_event() {
-            self.seen.insert(heard(&event));
+            self.seen.insert(client_event_name(&event));
             match event {
                 ClientEvent::Completed(key, _) => {
                     *self.ends.get_mut(&key).expect("what was sent") += 1;
@@ -457,7 +457,7 @@ impl SimulatedNetwork {
             }
         }
         while let Some(event) = self.server.poll_event() {
-            self.seen.insert(happened(&event));
+            self.seen.insert(server_event_name(&event));
             match event {
                 ServerEvent::Request(request) => {
                     assert!(!self.waiting.contains(&request.key), "raised twice");
@@ -475,8 +475,8 @@ impl SimulatedNetwork {
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
-    /// Checks that both endpoints stay within their limits. InputResponses are never dropped, so that queues may hold one
-    /// for each request and each message of a batch beyond their bound.
+    /// Checks that both endpoints stay within their limits. Responses are never dropped, so queues may exceed their
+    /// limit by one response per request and per message of a batch.
     fn check(&self) {
         let most = limits();
         let answers = most.in_flight + most.batch_items + 2 * most.subscriptions;
@@ -511,7 +511,7 @@ impl SimulatedNetwork {
         assert!(self.server.usage().streams <= most.streams);
     }
 
-    /// Ends both sides; every request has ended exactly once then.
+    /// Closes both endpoints and checks that every request has ended exactly once.
     fn finish(mut self) -> BTreeSet<&'static str> {
         self.transmit();
         self.events();
@@ -551,7 +551,7 @@ fn headers(http: &HttpHints) -> Vec<(String, String)> {
     named.chain(http.params.iter().cloned()).collect()
 }
 
-/// Checks that output is one JSON message, or several, on one line.
+/// Checks that output is one JSON message, or an array of messages, on one line.
 fn message(bytes: &[u8]) {
     assert!(!bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
     let json: Json = from_slice(bytes).expect("JSON leaves");

@@ -1,7 +1,5 @@
-//! Configurations of the client and the server of a simulated network: the revisions that bytes choose, all capabilities,
-//! limits that are soon reached, and a seal.
-//!
-//! Takes choices and returns configurations; never builds an endpoint.
+//! Configurations of the client and the server of a simulated network: random revisions, all capabilities, low limits,
+//! and a seal.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +8,7 @@ use mcp_exact_session::*;
 
 use crate::hostile::Choices;
 
-/// A client of chosen revisions that declares everything.
+/// Returns the configuration of a client with random revisions and all capabilities.
 pub(crate) fn client(choices: &mut Choices<'_>) -> ClientConfig {
     let mut config = ClientConfig::new(Identity::new("client", "1"));
     config.offer = offer(choices);
@@ -23,7 +21,7 @@ pub(crate) fn client(choices: &mut Choices<'_>) -> ClientConfig {
     config
 }
 
-/// A server of chosen revisions that declares everything, mostly with a seal.
+/// Returns the configuration of a server with random revisions, all capabilities, and usually a seal.
 pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
     config.offer = offer(choices);
@@ -39,7 +37,7 @@ pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
     config
 }
 
-/// Limits that a short run reaches.
+/// Returns limits that are low enough to be reached in a short run.
 pub(crate) fn limits() -> Limits {
     Limits {
         message_bytes: 4096,
@@ -66,12 +64,12 @@ pub(crate) fn limits() -> Limits {
     }
 }
 
-/// The object of a text; the empty one where the text is none.
+/// Parses an object; returns an empty one if the text is not an object.
 pub(crate) fn object(text: &str) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
-/// Puts a checksum before a state: enough to detect changes.
+/// Seal that puts a checksum before a state, which suffices to detect changes.
 #[derive(Debug)]
 struct Sum;
 

@@ -1,4 +1,5 @@
-//! The fuzz targets' properties over their corpus and seeded mutations of it: some seconds of fuzzing in every test run.
+//! Checks the properties of the fuzz targets on their corpus and on seeded mutations of it, for some seconds in every
+//! test run.
 
 #![allow(
     clippy::print_stdout,
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// xorshift64*: enough to pick places and bytes, the same in every run.
+/// Deterministic random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {
@@ -111,7 +112,7 @@ fn sessions_hold_what_they_promise() {
     run("session", mcp_exact_tests_fuzz::session, 2_500);
 }
 
-/// The corpus covers every kind of end, question, notification and refusal.
+/// The corpus covers every kind of outcome, server request, notification and refusal.
 #[test]
 fn the_corpus_of_sessions_reaches_what_can_happen() {
     let worlds = corpus("session");
@@ -159,7 +160,7 @@ fn http_requests_are_answered() {
     run("http", mcp_exact_tests_fuzz::http, 4_000);
 }
 
-/// The requests of the corpus reach sessions and streams, and are refused in every way.
+/// The corpus covers requests to sessions and streams, and every kind of rejection.
 #[test]
 fn corpus_of_requests_reaches_every_response() {
     let requests = corpus("http");

@@ -1,6 +1,6 @@
-//! Takes numbers in random spellings; compares `Number` and `Integer` with arithmetic on strings of digits.
+//! Compares `Number` and `Integer` with decimal arithmetic on strings of digits, for numbers in random spellings.
 //!
-//! Never uses floating point: every spelling is spread out to plain digits first.
+//! The tests use no floating point.
 #![allow(
     clippy::print_stdout,
     reason = "how much was compared is worth reading"
@@ -12,24 +12,24 @@ use mcp_exact_tests_support::Rng;
 use mcp_exact_wire::{Integer, Number};
 
 const SEED: u64 = 0x0754;
-const SPELLINGS: usize = 150_000;
-/// Exponents beyond this one are compared by their sign alone.
-const FAR: i64 = 400;
+const NUMBER_COUNT: usize = 150_000;
+/// Maximum exponent that is expanded; only the sign of larger exponents is compared.
+const MAX_EXPONENT: i64 = 400;
 
-/// A number spread out: digits before and after the point, without zeros at either end.
+/// Expanded number: digits before and after the decimal point, without leading and trailing zeros.
 #[derive(Debug, PartialEq, Eq)]
-struct Plain {
+struct ExpandedNumber {
     negative: bool,
     whole: String,
     fraction: String,
 }
 
-impl Plain {
+impl ExpandedNumber {
     fn of(text: &str) -> Self {
         let negative = text.starts_with('-');
         let text = text.trim_start_matches('-');
         let at = text.find(['e', 'E']).unwrap_or(text.len());
-        let exponent = clamped(text.get(at + 1..).unwrap_or("0"));
+        let exponent = limited_exponent(text.get(at + 1..).unwrap_or("0"));
         let (whole, fraction) = text[..at].split_once('.').unwrap_or((&text[..at], ""));
         let mut digits = format!("{whole}{fraction}");
         let mut point = whole.len() as i64 + exponent;
@@ -81,23 +81,26 @@ impl Plain {
     }
 }
 
-/// An exponent, cut off where it is far beyond the digits of any spelling here.
-fn clamped(exponent: &str) -> i64 {
+/// Parses an exponent, limited to a value that exceeds the digits of every number in the tests.
+fn limited_exponent(exponent: &str) -> i64 {
     let negative = exponent.starts_with('-');
     let digits = exponent
         .trim_start_matches(['+', '-'])
         .trim_start_matches('0');
     let value = match digits.len() {
         0 => 0,
-        1..=3 => digits.parse::<i64>().expect("digits are a number").min(FAR),
-        _ => FAR,
+        1..=3 => digits
+            .parse::<i64>()
+            .expect("digits are a number")
+            .min(MAX_EXPONENT),
+        _ => MAX_EXPONENT,
     };
     if negative { -value } else { value }
 }
 
 fn check(text: &str, others: &[i64]) {
     let number: Number = text.parse().expect("it is a number");
-    let plain = Plain::of(text);
+    let plain = ExpandedNumber::of(text);
     let value = plain.to_i128();
     let as_i64 = value.and_then(|value| i64::try_from(value).ok());
     let as_u64 = value.and_then(|value| u64::try_from(value).ok());
@@ -106,7 +109,7 @@ fn check(text: &str, others: &[i64]) {
     assert_eq!(number.as_i64(), as_i64, "{text}");
     assert_eq!(number.as_u64(), as_u64, "{text}");
     for &other in others.iter().chain(&as_i64) {
-        let expected = plain.compare(&Plain::of(&other.to_string()));
+        let expected = plain.compare(&ExpandedNumber::of(&other.to_string()));
         assert_eq!(number.compare(other), expected, "{text} and {other}");
     }
     match text.parse::<Integer>() {
@@ -121,7 +124,7 @@ fn check(text: &str, others: &[i64]) {
     }
 }
 
-const OTHERS: [i64; 12] = [
+const OTHER_INTEGERS: [i64; 12] = [
     0,
     1,
     -1,
@@ -179,7 +182,7 @@ fn chosen_spellings() {
         "1e-399",
         "99999999999999999999999999999999999999999999e-43",
     ] {
-        check(text, &OTHERS);
+        check(text, &OTHER_INTEGERS);
     }
 }
 
@@ -211,14 +214,14 @@ fn exponents_beyond_everything() {
 fn random_spellings() {
     let mut rng = Rng::new(SEED);
     let mut integers = 0;
-    for _ in 0..SPELLINGS {
+    for _ in 0..NUMBER_COUNT {
         let text = spelling(&mut rng);
         let near = rng.next_u64() as i64 >> rng.below(64);
-        check(&text, &[near, *rng.pick(&OTHERS)]);
-        integers += usize::from(Plain::of(&text).is_integer());
+        check(&text, &[near, *rng.pick(&OTHER_INTEGERS)]);
+        integers += usize::from(ExpandedNumber::of(&text).is_integer());
     }
-    println!("{SPELLINGS} spellings, {integers} of them integers");
-    assert!(integers > SPELLINGS / 5 && integers < SPELLINGS * 4 / 5);
+    println!("{NUMBER_COUNT} spellings, {integers} of them integers");
+    assert!(integers > NUMBER_COUNT / 5 && integers < NUMBER_COUNT * 4 / 5);
 }
 
 fn spelling(rng: &mut Rng) -> String {
@@ -226,7 +229,7 @@ fn spelling(rng: &mut Rng) -> String {
     if rng.chance(40) {
         text.push('-');
     }
-    let digits = whole(rng);
+    let digits = random_integer(rng);
     text.push_str(&digits);
     let mut exponent = 0;
     if rng.chance(60) {
@@ -252,7 +255,7 @@ fn spelling(rng: &mut Rng) -> String {
     text
 }
 
-fn whole(rng: &mut Rng) -> String {
+fn random_integer(rng: &mut Rng) -> String {
     match rng.below(4) {
         0 => "0".to_owned(),
         1 => (rng.next_u64() >> rng.below(64)).to_string(),
@@ -267,7 +270,7 @@ fn whole(rng: &mut Rng) -> String {
     }
 }
 
-/// A digit, half of the time a zero.
+/// Returns a random digit, with probability one half a zero.
 fn digit(rng: &mut Rng) -> char {
     if rng.chance(50) {
         '0'

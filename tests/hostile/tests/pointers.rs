@@ -1,7 +1,8 @@
-//! Takes valid instances of every definition and breaks them in one place; expects an error that points there.
+//! Errors point to the defect: valid instances of every definition, generated from the official schema with a fixed
+//! seed, get one defect each.
 //!
-//! Instances come from the official schema and a fixed seed. Changes that break nothing, because the schema leaves the place
-//! open, are counted apart. The few instances that a correction of the schema refuses are left out.
+//! Changes that remain valid, because the schema does not constrain the value, are counted separately. Instances that
+//! errata make invalid are skipped.
 #![allow(clippy::print_stdout, reason = "how much was broken is worth reading")]
 
 use std::collections::BTreeMap;
@@ -12,8 +13,8 @@ use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
 use serde_json::Value;
 
 const SEED: u64 = 0x6901;
-const INSTANCES: usize = 60;
-const BREAKS: usize = 12;
+const INSTANCE_COUNT: usize = 60;
+const DEFECTS_PER_INSTANCE: usize = 12;
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/2025-06-18/schema.json");
@@ -21,7 +22,7 @@ fn schema() -> Value {
     serde_json::from_str(&text).expect("a schema is JSON")
 }
 
-/// One step from a value to one inside it.
+/// Step from a value to an item or member of it.
 #[derive(Clone, Debug)]
 enum Step {
     Member(String),
@@ -40,8 +41,8 @@ fn pointer(path: &[Step]) -> String {
     out
 }
 
-/// All places of a document, each with its path.
-fn places(doc: &Doc) -> Vec<Vec<Step>> {
+/// Returns the paths of all values of a document.
+fn value_paths(doc: &Doc) -> Vec<Vec<Step>> {
     fn walk(doc: &Doc, path: &mut Vec<Step>, out: &mut Vec<Vec<Step>>) {
         out.push(path.clone());
         let inner: Vec<(Step, &Doc)> = match doc {
@@ -74,18 +75,18 @@ fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
     })
 }
 
-/// Defect of a broken document, and the errors that are allowed for it.
-struct Broken {
+/// Document with one defect, and the allowed errors.
+struct DefectiveDocument {
     doc: Doc,
     how: &'static str,
     pointer: String,
     kinds: &'static [&'static str],
 }
 
-/// Puts a value of another JSON type into a place.
-fn other_type(doc: &Doc, rng: &mut Rng) -> Broken {
+/// Replaces a value by one of another JSON type.
+fn other_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
     let mut doc = doc.clone();
-    let places = places(&doc);
+    let places = value_paths(&doc);
     let path = rng.pick(&places);
     let place = value_at(&mut doc, path);
     let others = [
@@ -99,7 +100,7 @@ fn other_type(doc: &Doc, rng: &mut Rng) -> Broken {
     let same_type = |other: &Doc| std::mem::discriminant(other) == std::mem::discriminant(&*place);
     let others: Vec<Doc> = others.into_iter().filter(|doc| !same_type(doc)).collect();
     *place = rng.pick(&others).clone();
-    Broken {
+    DefectiveDocument {
         how: "another type",
         pointer: pointer(path),
         kinds: &["type", "anyOf"],
@@ -107,10 +108,10 @@ fn other_type(doc: &Doc, rng: &mut Rng) -> Broken {
     }
 }
 
-/// Takes a member out of an object.
-fn without_member(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
+/// Removes a member from an object.
+fn without_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
-    let places: Vec<_> = places(&doc)
+    let places: Vec<_> = value_paths(&doc)
         .into_iter()
         .filter(|path| matches!(path.last(), Some(Step::Member(_))))
         .collect();
@@ -122,7 +123,7 @@ fn without_member(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
     if let (Doc::Object(members), Step::Member(name)) = (value_at(&mut doc, parent), last) {
         members.retain(|(known, _)| known != name);
     }
-    Some(Broken {
+    Some(DefectiveDocument {
         how: "a member less",
         pointer: pointer(parent),
         kinds: &["required", "anyOf"],
@@ -130,17 +131,17 @@ fn without_member(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
     })
 }
 
-/// Puts another string into the place of a string.
-fn other_string(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
+/// Replaces a string by another one.
+fn other_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
-    let mut strings = places(&doc);
+    let mut strings = value_paths(&doc);
     strings.retain(|path| matches!(value_at(&mut doc, path), Doc::String(_)));
     if strings.is_empty() {
         return None;
     }
     let path = rng.pick(&strings);
     *value_at(&mut doc, path) = Doc::String("\u{1}?".to_owned());
-    Some(Broken {
+    Some(DefectiveDocument {
         how: "another string",
         pointer: pointer(path),
         kinds: &["const"],
@@ -148,10 +149,10 @@ fn other_string(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
     })
 }
 
-/// Puts a member into an object once more.
-fn twice(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
+/// Duplicates a member of an object.
+fn twice(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
-    let mut objects = places(&doc);
+    let mut objects = value_paths(&doc);
     objects.retain(|path| matches!(value_at(&mut doc, path), Doc::Object(m) if !m.is_empty()));
     if objects.is_empty() {
         return None;
@@ -163,7 +164,7 @@ fn twice(doc: &Doc, rng: &mut Rng) -> Option<Broken> {
         let at = rng.below(members.len() + 1);
         members.insert(at, again);
     }
-    Some(Broken {
+    Some(DefectiveDocument {
         how: "a member twice",
         pointer: pointer(&path),
         kinds: &["duplicate"],
@@ -179,13 +180,13 @@ fn errors_point_to_the_broken_place() {
     let mut refused: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let (mut accepted, mut corrected) = (0, 0);
     for definition in DEFINITIONS {
-        for _ in 0..INSTANCES {
+        for _ in 0..INSTANCE_COUNT {
             let doc = generator.instance(definition.name);
             if (definition.inspect)(doc.to_string().as_bytes()).is_err() {
                 corrected += 1;
                 continue;
             }
-            for round in 0..BREAKS {
+            for round in 0..DEFECTS_PER_INSTANCE {
                 let broken = match round % 4 {
                     0 => Some(other_type(&doc, &mut rng)),
                     1 => without_member(&doc, &mut rng),
@@ -195,7 +196,7 @@ fn errors_point_to_the_broken_place() {
                 let Some(broken) = broken else { continue };
                 let style = Style {
                     shuffle: false,
-                    ..Style::WILD
+                    ..Style::ALL_VARIATIONS
                 };
                 let text = broken.doc.write(style, &mut rng);
                 let Err(error) = (definition.inspect)(text.as_bytes()) else {
@@ -212,7 +213,7 @@ fn errors_point_to_the_broken_place() {
     }
     println!("refused: {refused:#?}, accepted because the place is open: {accepted}");
     println!("instances that the corrections of the schema refuse: {corrected}");
-    assert!(corrected < DEFINITIONS.len() * INSTANCES / 20);
+    assert!(corrected < DEFINITIONS.len() * INSTANCE_COUNT / 20);
     assert!(refused.values().sum::<usize>() > 10_000);
 }
 

@@ -1,7 +1,5 @@
-//! Takes strings with every character that needs an escape, at every offset; compares how they are written and read
-//! with serde_json.
-//!
-//! Random strings come from a fixed seed.
+//! Compares the reading and writing of strings with serde_json, for every character that needs an escape, at every
+//! offset, and for seeded random strings.
 #![allow(
     clippy::print_stdout,
     reason = "how much was compared is worth reading"
@@ -11,11 +9,11 @@ use mcp_exact_tests_support::Rng;
 use mcp_exact_wire::{Json, from_str, to_string};
 
 const SEED: u64 = 0x7159;
-const RANDOM: usize = 200_000;
-/// Longer than any block that is compared at a time.
+const RANDOM_STRING_COUNT: usize = 200_000;
+/// Length that exceeds every block that is processed at once.
 const MAX_LENGTH: usize = 140;
 
-/// Characters that need an escape, and their neighbours that need none.
+/// Returns the characters that need an escape, and neighbouring characters that need none.
 fn specials() -> Vec<char> {
     ('\0'..='#')
         .chain([
@@ -84,7 +82,7 @@ fn random_strings() {
     let mut rng = Rng::new(SEED);
     let specials = specials();
     let mut bytes = 0;
-    for _ in 0..RANDOM {
+    for _ in 0..RANDOM_STRING_COUNT {
         let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, MAX_LENGTH]);
         let percent = *rng.pick(&[0, 2, 10, 50, 100]);
         let text: String = (0..rng.below(length + 1))
@@ -99,7 +97,7 @@ fn random_strings() {
         bytes += text.len();
         check(&text);
     }
-    println!("{RANDOM} strings of {bytes} bytes");
+    println!("{RANDOM_STRING_COUNT} strings of {bytes} bytes");
 }
 
 #[test]
@@ -142,8 +140,8 @@ fn escapes_at_every_offset_are_read_as_serde_json_reads_them() {
     println!("{strings} strings");
 }
 
-/// Pieces that are put at every place of the blocks in which long strings are read and written.
-const PIECES: &[&str] = &[
+/// Fragments that are inserted at every position of the blocks in which long strings are processed.
+const FRAGMENTS: &[&str] = &[
     "\n",
     "\"",
     "\\",
@@ -158,7 +156,7 @@ const PIECES: &[&str] = &[
 
 #[test]
 fn what_is_escaped_at_every_place_of_a_long_string_equals_serde_json() {
-    for piece in PIECES {
+    for piece in FRAGMENTS {
         for length in 0..300 {
             let text = format!(
                 "{}{piece}{}{piece}{}",
@@ -171,7 +169,7 @@ fn what_is_escaped_at_every_place_of_a_long_string_equals_serde_json() {
             assert_eq!(from_str::<String>(&ours), Ok(text));
         }
     }
-    let dense: String = PIECES.concat().repeat(900);
+    let dense: String = FRAGMENTS.concat().repeat(900);
     let ours = to_string(&dense);
     assert_eq!(Some(&ours), serde_json::to_string(&dense).ok().as_ref());
     assert_eq!(from_str::<String>(&ours), Ok(dense));

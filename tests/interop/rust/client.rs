@@ -1,6 +1,6 @@
-//! A client with rmcp: `client MODE COMMAND…` starts a stdio server and uses it, `client MODE --http URL` connects to one.
-//! MODE is `auto` (probe, else handshake), `legacy` (handshake only) or `2026-07-28` (without handshake).
-//! Prints the steps that README.md describes; never looks at what the server is written with.
+//! A client with rmcp: `client MODE COMMAND…` starts a stdio server and uses it, `client MODE --http URL` connects to
+//! one. MODE is `auto` (probe, else handshake), `legacy` (handshake only) or `2026-07-28` (without handshake). Prints
+//! the steps that README.md describes, independently of the server's implementation.
 
 // rmcp discourages sampling and roots; servers and clients of older revisions have them.
 #![allow(deprecated)]
@@ -24,10 +24,10 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, RoleClient};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-/// Time for one step; the runner has a longer deadline for the whole program.
+/// Time limit of one step; the test runner has a longer deadline for the complete program.
 const DEADLINE: Duration = Duration::from_secs(20);
-const ROOT: &str = "file:///interop/root";
-const SAMPLED: &str = "sampled by the peer";
+const ROOT_URI: &str = "file:///interop/root";
+const SAMPLED_TEXT: &str = "sampled by the peer";
 
 type Failure = Box<dyn std::error::Error>;
 type Session = RunningService<RoleClient, Peer>;
@@ -51,7 +51,7 @@ impl ClientHandler for Peer {
         &self,
         _: RequestContext<RoleClient>,
     ) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(vec![Root::new(ROOT)]))
+        Ok(ListRootsResult::new(vec![Root::new(ROOT_URI)]))
     }
 
     async fn create_message(
@@ -59,7 +59,7 @@ impl ClientHandler for Peer {
         _: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let message = SamplingMessage::assistant_text(SAMPLED);
+        let message = SamplingMessage::assistant_text(SAMPLED_TEXT);
         Ok(CreateMessageResult::new(message, "none".to_owned()))
     }
 
@@ -83,7 +83,7 @@ impl ClientHandler for Peer {
     }
 }
 
-/// Runs named steps and prints one JSON line for each. A step that fails is reported and never thrown.
+/// Runs named steps and prints one JSON line for each. Failures of steps are reported as output.
 #[derive(Default)]
 struct Steps {
     failed: bool,
@@ -223,7 +223,8 @@ fn slow_call() -> ClientRequest {
     ClientRequest::CallToolRequest(Request::new(CallToolRequestParams::new("slow")))
 }
 
-/// Counts the notifications until the answer; the last one may be missing, because the SDK delivers them on the side.
+/// Counts the progress notifications until the response; the last one may be missing, because the SDK delivers them
+/// concurrently.
 async fn progress(session: &Session) -> Result<Value, Failure> {
     let options = PeerRequestOptions::no_options();
     let handle = session
@@ -255,7 +256,8 @@ async fn progress(session: &Session) -> Result<Value, Failure> {
     Ok(json!(format!("{} notifications", values.len())))
 }
 
-/// Cancels a slow call after its first progress; the session must go on. The SDK does not tell of a late answer.
+/// Cancels a slow call after its first progress notification; the session must continue. The SDK does not report late
+/// responses.
 async fn cancel(session: &Session) -> Result<Value, Failure> {
     let options = PeerRequestOptions::no_options();
     let handle = session
@@ -274,7 +276,7 @@ async fn cancel(session: &Session) -> Result<Value, Failure> {
 
 async fn ask(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "ask", json!({})).await?;
-    let answered = text.contains(ROOT) || text.contains(SAMPLED);
+    let answered = text.contains(ROOT_URI) || text.contains(SAMPLED_TEXT);
     expect(answered, format!("no answer of this program in {text}"))?;
     Ok(json!(text))
 }
@@ -294,13 +296,13 @@ async fn interview(session: &Session) -> Result<Value, Failure> {
     let text = call(session, "interview", json!({})).await?;
     let answers: Vec<_> = text.lines().collect();
     expect(
-        answers == ["First?", SAMPLED, "Second?"],
+        answers == ["First?", SAMPLED_TEXT, "Second?"],
         format!("other answers came back: {text}"),
     )?;
     Ok(json!(text))
 }
 
-/// Takes all steps but the first and the last.
+/// Runs all steps except the first and the last.
 async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVersion) {
     if revision.has_initialize() {
         steps.run("ping", ping(session)).await;
@@ -322,7 +324,7 @@ async fn take_steps(steps: &mut Steps, session: &Session, revision: &ProtocolVer
     steps.run("cancel", cancel(session)).await;
     let asked = steps.run("ask", ask(session)).await;
     let text = asked.as_str().unwrap_or_default();
-    for (step, answer) in [("roots/list", ROOT), ("sampling/createMessage", SAMPLED)] {
+    for (step, answer) in [("roots/list", ROOT_URI), ("sampling/createMessage", SAMPLED_TEXT)] {
         if text.contains(answer) {
             steps.report(step, true, &json!(answer));
         }

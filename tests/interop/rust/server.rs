@@ -1,5 +1,5 @@
-//! A server with rmcp, of both lifecycles: `server` serves the standard streams, `server --http` listens.
-//! Offers what README.md describes; never looks at what the client is written with.
+//! A server with rmcp, for both lifecycles: `server` serves stdio, `server --http` serves HTTP. It has the features
+//! that README.md describes, independently of the client's implementation.
 
 // rmcp discourages sampling and roots; servers and clients of older revisions have them.
 #![allow(deprecated)]
@@ -24,12 +24,12 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-const STEPS: u32 = 20;
-const STEP: Duration = Duration::from_millis(50);
+const PROGRESS_STEPS: u32 = 20;
+const STEP_INTERVAL: Duration = Duration::from_millis(50);
 const RETRY: Duration = Duration::from_millis(100);
-const STATE: &str = "asked, and waiting";
-const GREETING: &str = "interop://greeting";
-const BYTES: &str = "interop://bytes";
+const REQUEST_STATE: &str = "asked, and waiting";
+const GREETING_URI: &str = "interop://greeting";
+const BYTES_URI: &str = "interop://bytes";
 
 #[derive(Clone)]
 struct Peer;
@@ -55,7 +55,7 @@ impl ServerHandler for Peer {
             "properties": { "text": { "type": "string" } },
             "required": ["text"],
         });
-        parsed(json!({ "tools": [
+        parse_params(json!({ "tools": [
             { "name": "echo", "inputSchema": text },
             { "name": "slow", "inputSchema": object },
             { "name": "ask", "inputSchema": object },
@@ -88,9 +88,9 @@ impl ServerHandler for Peer {
         _: Option<PaginatedRequestParams>,
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        parsed(json!({ "resources": [
-            { "uri": GREETING, "name": "greeting" },
-            { "uri": BYTES, "name": "bytes" },
+        parse_params(json!({ "resources": [
+            { "uri": GREETING_URI, "name": "greeting" },
+            { "uri": BYTES_URI, "name": "bytes" },
         ] }))
     }
 
@@ -100,8 +100,8 @@ impl ServerHandler for Peer {
         _: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
         let contents = match params.uri.as_str() {
-            GREETING => ResourceContents::text("hello", GREETING),
-            BYTES => ResourceContents::blob("+/8=", BYTES),
+            GREETING_URI => ResourceContents::text("hello", GREETING_URI),
+            BYTES_URI => ResourceContents::blob("+/8=", BYTES_URI),
             uri => {
                 let message = format!("unknown resource: {uri}");
                 return Err(ErrorData::resource_not_found(message, None));
@@ -116,7 +116,7 @@ impl ServerHandler for Peer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         let template = json!({ "uriTemplate": "interop://item/{id}", "name": "item" });
-        parsed(json!({ "resourceTemplates": [template] }))
+        parse_params(json!({ "resourceTemplates": [template] }))
     }
 
     async fn list_prompts(
@@ -125,7 +125,7 @@ impl ServerHandler for Peer {
         _: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         let arguments = json!([{ "name": "name", "required": true }]);
-        parsed(json!({ "prompts": [{ "name": "greet", "arguments": arguments }] }))
+        parse_params(json!({ "prompts": [{ "name": "greet", "arguments": arguments }] }))
     }
 
     async fn get_prompt(
@@ -141,8 +141,8 @@ impl ServerHandler for Peer {
     }
 }
 
-/// Takes a result apart into the type of the SDK, whose own constructors differ by release.
-fn parsed<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
+/// Parses a result as a type of the SDK, whose constructors differ between versions.
+fn parse_params<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, ErrorData> {
     serde_json::from_value(value)
         .map_err(|error| ErrorData::internal_error(error.to_string(), None))
 }
@@ -153,16 +153,16 @@ fn text_result(text: &str) -> CallToolResponse {
 
 async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, ErrorData> {
     let token = context.meta.get_progress_token();
-    for step in 1..=STEPS {
+    for step in 1..=PROGRESS_STEPS {
         tokio::select! {
-            () = tokio::time::sleep(STEP) => {}
+            () = tokio::time::sleep(STEP_INTERVAL) => {}
             () = context.ct.cancelled() => {
                 return Err(ErrorData::internal_error("cancelled", None));
             }
         }
         if let Some(token) = &token {
             let progress = ProgressNotificationParam::new(token.clone(), f64::from(step));
-            let progress = progress.with_total(f64::from(STEPS));
+            let progress = progress.with_total(f64::from(PROGRESS_STEPS));
             let sent = context.peer.notify_progress(progress).await;
             sent.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         }
@@ -170,7 +170,7 @@ async fn slow(context: &RequestContext<RoleServer>) -> Result<CallToolResponse, 
     Ok(text_result("done"))
 }
 
-/// Asks by requests of its own after a handshake, and in the result of 2026-07-28, whose retry has the answers.
+/// Sends input requests: as requests after a handshake, or in a 2026-07-28 result, whose retry has the answers.
 async fn ask(
     params: CallToolRequestParams,
     context: &RequestContext<RoleServer>,
@@ -212,9 +212,9 @@ async fn ask(
             let question = InputRequest::CreateMessage(rmcp::model::Request::new(question()));
             requests.insert("sampling".into(), question);
         }
-        return Ok(InputRequiredResult::new(Some(requests), Some(STATE.into())).into());
+        return Ok(InputRequiredResult::new(Some(requests), Some(REQUEST_STATE.into())).into());
     } else if roots || sampling {
-        if params.request_state.as_deref() != Some(STATE) {
+        if params.request_state.as_deref() != Some(REQUEST_STATE) {
             return Err(internal(format!(
                 "another state came back: {:?}",
                 params.request_state

@@ -1,5 +1,3 @@
-//! Holds the code of the workspace's README against the crates: its Rust blocks are doc tests of this package.
-//!
-//! Has no code of its own.
+//! Compiles the code of the workspace's README: its Rust blocks are doc tests of this package.
 #![doc = ""]
 #![doc = include_str!("../../../README.md")]

@@ -1,4 +1,5 @@
-//! The tables of revisions and extensions in the workspace's README against the lists in schema/ and the generated crates.
+//! Compares the tables of revisions and extensions in the workspace's README with the lists in schema/ and the
+//! generated crates.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +9,7 @@ fn text(path: &str) -> String {
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
-/// The entries of a list, as `name` calls them.
+/// Returns the entries of a list file with this key.
 fn entries(path: &str, name: &str) -> Vec<toml::Table> {
     let list: toml::Table = text(path).parse().expect("a list");
     let entries = list[name].as_array().expect("entries").iter();
@@ -16,7 +17,7 @@ fn entries(path: &str, name: &str) -> Vec<toml::Table> {
     entries.collect()
 }
 
-/// The cells after the identifier and the revision that an extension extends.
+/// Returns the expected cells after the identifier and the extended revision.
 fn cells(entry: &toml::Table) -> String {
     let id = entry["id"].as_str().expect("a string");
     let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
@@ -28,7 +29,7 @@ fn cells(entry: &toml::Table) -> String {
     format!("`mcp-{id}`{note} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-/// Compares the rows of a table, which are told apart by how they begin, with those that the entries demand.
+/// Compares the rows of a table, which are recognized by their beginning, with the expected rows.
 fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
     let readme = text("README.md");
     let rows = readme

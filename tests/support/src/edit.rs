@@ -1,16 +1,15 @@
-//! Takes the places that a walk over an instance passes; returns the changes that could be made there, and each one
-//! applied to a copy of the instance.
+//! Collects the possible changes during a walk over an instance, and applies a change to a copy of the instance.
 //!
-//! It never draws a choice: which changes are made is up to the mutator.
+//! The mutator chooses the changes.
 
 use crate::mutate::{Mutant, MutationKind};
 use crate::schema::{Parts, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
-/// One change that could be made to an instance.
+/// Possible change of an instance.
 pub(crate) struct Edit {
-    /// The index of each item or member on the way to the changed value, or to the object that it is put into.
+    /// Indices of the items or members on the path to the changed value, or to the object that gets a new member.
     path: Vec<usize>,
     pointer: String,
     pub(crate) kind: MutationKind,
@@ -23,7 +22,7 @@ pub(crate) enum Change {
     Insert(usize, String, Doc),
 }
 
-/// Position of the walk, and its findings.
+/// Position of the walk, and the collected changes.
 #[derive(Default)]
 pub(crate) struct Walk {
     path: Vec<usize>,
@@ -44,7 +43,7 @@ impl Walk {
     pub(crate) fn edit_member(&mut self, kind: MutationKind, name: &str, change: Change) {
         self.edits.push(Edit {
             path: self.path.clone(),
-            pointer: format!("{}/{}", self.pointer, escaped(name)),
+            pointer: format!("{}/{}", self.pointer, escape_token(name)),
             kind,
             change,
         });
@@ -54,7 +53,7 @@ impl Walk {
         let length = self.pointer.len();
         self.path.push(index);
         self.pointer.push('/');
-        self.pointer.push_str(&escaped(token));
+        self.pointer.push_str(&escape_token(token));
         visit(self);
         self.pointer.truncate(length);
         self.path.pop();
@@ -157,7 +156,7 @@ pub(crate) fn change_string(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
     }
 }
 
-/// Strings that look like the given one, and a few values that do not.
+/// Returns strings that are similar to the given one, and some that are not.
 pub(crate) fn other_strings(value: &Doc) -> Vec<Doc> {
     let Doc::String(text) = value else {
         return vec![
@@ -179,6 +178,6 @@ pub(crate) fn other_strings(value: &Doc) -> Vec<Doc> {
         .collect()
 }
 
-fn escaped(token: &str) -> String {
+fn escape_token(token: &str) -> String {
     token.replace('~', "~0").replace('/', "~1")
 }

@@ -1,8 +1,8 @@
-//! Takes a schema document and a source of choices; gives valid instances of any of its definitions.
+//! Generates random valid instances of the definitions of a schema document.
 //!
-//! Open values are random JSON, maps get any kind of key, objects that allow it sometimes get unknown members. It never asks
-//! a validator: its values are valid by construction, which the oracle then confirms. `oneOf` is taken for `anyOf`, which
-//! holds as long as the branches exclude each other.
+//! Untyped values are random JSON, maps get all kinds of keys, and objects that allow it sometimes get unknown members.
+//! The values are valid by construction; a validator confirms this. `oneOf` is treated like `anyOf`, which is correct
+//! if the branches exclude each other.
 
 use serde_json::Value;
 
@@ -11,13 +11,13 @@ use crate::schema::{Definitions, Parts, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
-/// Number of values that an instance has before only required ones are added.
+/// Number of values after which only required members are added.
 const MAX_VALUES: usize = 250;
 
-/// Number of levels that [`Generator::floor`] looks down.
+/// Maximum depth of the search in [`Generator::floor`].
 const FLOOR_LEVELS: usize = 8;
 
-/// A source of valid instances.
+/// Generator of valid instances.
 #[derive(Clone, Debug)]
 pub struct Generator<'s> {
     pub(crate) definitions: Definitions<'s>,
@@ -32,7 +32,7 @@ impl<'s> Generator<'s> {
     ///
     /// # Panics
     ///
-    /// When the document uses a keyword that the generator does not know, so that its instances could be invalid.
+    /// If the document uses a keyword that the generator does not know, so that its instances could be invalid.
     pub fn new(document: &'s Value, rng: Rng) -> Self {
         Self {
             definitions: Definitions::new(document),
@@ -43,30 +43,30 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Also uses numbers that `serde_json` rounds or refuses without `arbitrary_precision`, like `1e400`.
+    /// Enables numbers that `serde_json` rounds or refuses without `arbitrary_precision`, such as `1e400`.
     #[must_use]
     pub fn exotic_numbers(mut self, on: bool) -> Self {
         self.exotic = on;
         self
     }
 
-    /// Makes a valid instance of a definition, from the barest to the fullest.
+    /// Creates a random valid instance of a definition, with few or many optional members.
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or nothing can satisfy it.
+    /// If there is no such definition, or it has no valid instance.
     pub fn instance(&mut self, definition: &str) -> Doc {
         let schema = self.definitions.definition(definition);
         let depth = *self.rng.pick(&[0, 1, 2, 3, 5, 8]);
         self.fresh(&[schema], depth)
     }
 
-    /// Makes any JSON value.
+    /// Creates a random JSON value.
     pub fn open_value(&mut self) -> Doc {
         self.fresh(&[], 3)
     }
 
-    /// Makes a value for schemas that must hold together.
+    /// Creates a value that satisfies all of several schemas.
     pub(crate) fn fresh(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
         self.optional_percent = *self.rng.pick(&[10, 35, 60, 90, 100]);
         self.values_left = MAX_VALUES;
@@ -94,7 +94,8 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Decides every `anyOf` and `oneOf`; the flattest branch wins when the depth is used up.
+    /// Selects a branch of every `anyOf` and `oneOf`: a random one, or the one with the least nesting if the maximum
+    /// depth is reached.
     fn choose(&mut self, parts: &mut Parts<'s>, depth: usize) {
         while let Some(group) = parts.choices.pop() {
             let mut branches: Vec<&Value> = group.iter().collect();
@@ -111,7 +112,7 @@ impl<'s> Generator<'s> {
         }
     }
 
-    /// Returns the number of levels that a value for the schemas has at least.
+    /// Returns the minimum nesting depth of a value that satisfies the schemas.
     fn floor(&self, schemas: &[&'s Value], levels: usize) -> usize {
         if levels == 0 {
             return 1;
@@ -283,7 +284,7 @@ impl<'s> Generator<'s> {
         Doc::Object(members)
     }
 
-    /// Fills a map, or puts an unknown member or two into some of the other objects.
+    /// Adds up to three entries if the schema declares no members (a map), or else, in some cases, one or two undeclared members.
     fn add_undeclared(
         &mut self,
         parts: &Parts<'s>,
@@ -312,7 +313,7 @@ impl<'s> Generator<'s> {
     }
 
     fn undeclared_name(&mut self, parts: &Parts<'s>) -> String {
-        let schemas = parts.names();
+        let schemas = parts.property_name_schemas();
         if !schemas.is_empty()
             && let Doc::String(name) = self.value(&schemas, 0)
         {

@@ -1,8 +1,8 @@
-//! Takes an official JSON Schema document (draft-07 or 2020-12, errata applied); gives valid instances, mutants
-//! and a validator's verdict on either. Everything random comes from a seed, so that a failure can be run again.
+//! Test support for JSON Schema documents (draft-07 or 2020-12, errata applied): generation of valid instances and
+//! mutants, and validation. All random choices are seeded, so that failures are reproducible.
 //!
-//! It never looks at the generated types or at the generator of the code: the expected values must be independent of the
-//! tested code.
+//! The package is independent of the generated types and of the code generator, because expected values must be
+//! independent of the tested code.
 
 mod edit;
 pub mod generate;

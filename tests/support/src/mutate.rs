@@ -1,8 +1,7 @@
-//! Takes a schema document and an instance of one of its definitions; returns copies with one change each, most of them
-//! invalid, and copies with an unknown member in every object.
+//! Creates mutants of an instance: copies with one change each, most of them invalid, and copies with an unknown member
+//! in every object.
 //!
-//! It never decides whether a mutant is valid: an unknown member often is harmless, and so may be any other change. The
-//! caller asks the oracle.
+//! Whether a mutant is valid is determined by the caller with a validator.
 
 use std::collections::BTreeMap;
 
@@ -18,46 +17,46 @@ use crate::values;
 /// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MutationKind {
-    /// A required member taken away.
+    /// A required member is removed.
     MissingRequired,
-    /// An optional member taken away.
+    /// An optional member is removed.
     MissingOptional,
-    /// A value of another JSON type in the place of any value.
+    /// A value is replaced by one of another JSON type.
     WrongType,
-    /// Another value in the place of a `const` that distinguishes no variants of a union.
+    /// The value of a `const` that is not the discriminator of a union is changed.
     WrongConst,
-    /// Another value in the place of an `enum` value.
+    /// An `enum` value is replaced by another value.
     WrongEnum,
-    /// An unknown value in the place of a `const` by which a union member is known.
+    /// A discriminator gets an unknown value.
     UnknownTag,
-    /// The value by which another member of the same union is known.
+    /// A discriminator gets the value of another variant of the same union.
     OtherTag,
-    /// `null` as an optional member that was absent.
+    /// An absent optional member is added with the value `null`.
     NullForAbsent,
-    /// `null` in the place of any value.
+    /// A value is replaced by `null`.
     NullForPresent,
-    /// An array in the place of an object.
+    /// An object is replaced by an array.
     ArrayForObject,
-    /// An object in the place of an array.
+    /// An array is replaced by an object.
     ObjectForArray,
-    /// A container without its content.
+    /// A container is emptied.
     Emptied,
-    /// A value or a length just outside of its bounds.
+    /// A value or a length is set just outside of its bounds.
     OutOfBounds,
-    /// A string that breaks its format.
+    /// A string is replaced by one that violates its format.
     BadFormat,
-    /// A member more in an object.
+    /// A member is added to an object.
     UnknownMember,
-    /// A number with a fraction in the place of an integer.
+    /// An integer is replaced by a number with a fraction.
     FractionForInteger,
-    /// An integer in another spelling: `7.0` or `7e0`.
+    /// An integer gets another spelling: `7.0` or `7e0`.
     RespelledInteger,
-    /// The text of a number, or of `true` and `false`, as a string.
+    /// A number or boolean is replaced by a string with its text.
     QuotedScalar,
 }
 
 impl MutationKind {
-    /// Every kind.
+    /// All kinds of changes.
     pub const ALL: [Self; 18] = [
         Self::MissingRequired,
         Self::MissingOptional,
@@ -80,18 +79,18 @@ impl MutationKind {
     ];
 }
 
-/// An instance with one change.
+/// Instance with one change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mutant {
     /// The changed instance.
     pub doc: Doc,
     /// Kind of change.
     pub kind: MutationKind,
-    /// The JSON pointer of the value that was replaced, taken away or added.
+    /// JSON pointer of the value that was replaced, removed or added.
     pub pointer: String,
 }
 
-/// A source of mutants.
+/// Generator of mutants.
 #[derive(Clone, Debug)]
 pub struct Mutator<'s> {
     generator: Generator<'s>,
@@ -102,28 +101,28 @@ impl<'s> Mutator<'s> {
     ///
     /// # Panics
     ///
-    /// When the document uses a keyword that the mutator does not know.
+    /// If the document uses a keyword that the mutator does not know.
     pub fn new(document: &'s Value, rng: Rng) -> Self {
         Self {
             generator: Generator::new(document, rng),
         }
     }
 
-    /// Makes every mutant that the walk over the instance finds, some ten for each value in it.
+    /// Creates all mutants of an instance, about ten for each value in it.
     ///
     /// # Panics
     ///
-    /// When there is no such definition.
+    /// If there is no such definition.
     pub fn mutants(&mut self, definition: &str, doc: &Doc) -> Vec<Mutant> {
         let edits = self.edits(definition, doc);
         edits.into_iter().map(|edit| edit.applied(doc)).collect()
     }
 
-    /// Makes up to `count` of the mutants, taking all kinds alike.
+    /// Creates up to `count` mutants, distributed evenly over all kinds.
     ///
     /// # Panics
     ///
-    /// When there is no such definition.
+    /// If there is no such definition.
     pub fn sample(&mut self, definition: &str, doc: &Doc, count: usize) -> Vec<Mutant> {
         let mut by_kind: BTreeMap<MutationKind, Vec<Edit>> = BTreeMap::new();
         for edit in self.edits(definition, doc) {
@@ -144,19 +143,19 @@ impl<'s> Mutator<'s> {
         mutants
     }
 
-    /// Puts one unknown member, of a value that the schema allows there, into every object whose schema allows any.
-    /// A valid instance stays valid.
+    /// Adds one unknown member, with an allowed value, to every object whose schema allows unknown members. A valid
+    /// instance stays valid.
     ///
     /// # Panics
     ///
-    /// When there is no such definition.
+    /// If there is no such definition.
     pub fn with_unknown_members(&mut self, definition: &str, doc: &Doc) -> Doc {
         let schema = self.generator.definitions.definition(definition);
         self.extended(&[schema], doc)
     }
 
     fn extended(&mut self, schemas: &[&'s Value], doc: &Doc) -> Doc {
-        let parts = self.settled(schemas, doc);
+        let parts = self.settle_schemas(schemas, doc);
         match doc {
             Doc::Array(items) => {
                 let schemas = parts.items();
@@ -192,7 +191,7 @@ impl<'s> Mutator<'s> {
         walk.edits
     }
 
-    fn settled(&mut self, schemas: &[&'s Value], doc: &Doc) -> Parts<'s> {
+    fn settle_schemas(&mut self, schemas: &[&'s Value], doc: &Doc) -> Parts<'s> {
         let definitions = &self.generator.definitions;
         let mut parts = definitions.gather(schemas);
         definitions.settle(&mut parts, doc, &mut self.generator.rng);
@@ -200,7 +199,7 @@ impl<'s> Mutator<'s> {
     }
 
     fn visit(&mut self, walk: &mut Walk, schemas: &[&'s Value], doc: &Doc) {
-        let parts = self.settled(schemas, doc);
+        let parts = self.settle_schemas(schemas, doc);
         if !parts.is_open() {
             self.change_type(walk, doc);
         }
@@ -213,7 +212,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Puts a value of each other type in the place of this one.
+    /// Adds changes that replace a value by one of each other JSON type.
     fn change_type(&mut self, walk: &mut Walk, doc: &Doc) {
         let others = [
             Doc::Null,
@@ -244,7 +243,10 @@ impl<'s> Mutator<'s> {
         let schemas = parts.items();
         if !parts.is_open() {
             walk.replace(MutationKind::ObjectForArray, Doc::Object(Vec::new()));
-            walk.replace(MutationKind::ObjectForArray, Doc::Object(numbered(items)));
+            walk.replace(
+                MutationKind::ObjectForArray,
+                Doc::Object(number_items(items)),
+            );
             if !items.is_empty() {
                 walk.replace(MutationKind::Emptied, Doc::Array(Vec::new()));
             }
@@ -300,7 +302,8 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Adds `null` for each absent member, a member of an unknown name, and one that is known elsewhere.
+    /// Adds changes that insert `null` for each absent member, a member with an unknown name, and one that another
+    /// object defines.
     fn add_members(&mut self, walk: &mut Walk, parts: &Parts<'s>, members: &[(String, Doc)]) {
         let declared = parts.properties();
         let is_taken = |name: &str| members.iter().any(|(other, _)| other == name);
@@ -325,7 +328,7 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// Changes a member that has a `const`: the tag of a union member, or one that is simply fixed.
+    /// Adds changes of a member that has a `const`: the discriminator of a union variant, or a fixed value.
     fn change_tag(&mut self, walk: &mut Walk, parts: &Parts<'s>, name: &str, value: &Doc) {
         let definitions = &self.generator.definitions;
         let schema = definitions.gather(&parts.member(name));
@@ -355,12 +358,12 @@ impl<'s> Mutator<'s> {
     }
 }
 
-fn numbered(items: &[Doc]) -> Vec<(String, Doc)> {
+fn number_items(items: &[Doc]) -> Vec<(String, Doc)> {
     let indices = (0..items.len()).map(|index| index.to_string());
     indices.zip(items.iter().cloned()).collect()
 }
 
-/// Where to put a member more, and a name for it that the object does not have.
+/// Returns a position for an additional member, and a name that the object does not have.
 fn unknown_place(members: &[(String, Doc)], rng: &mut Rng) -> (usize, String) {
     let at = rng.below(members.len() + 1);
     (
@@ -369,8 +372,8 @@ fn unknown_place(members: &[(String, Doc)], rng: &mut Rng) -> (usize, String) {
     )
 }
 
-/// Puts one unknown member into every object of a document, at any place among the others. If a schema constrains the
-/// members of a map, [`Mutator::with_unknown_members`] keeps the document valid.
+/// Adds one unknown member to every object of a document, at a random position. If a schema constrains the members of a
+/// map, [`Mutator::with_unknown_members`] keeps the document valid.
 pub fn with_unknown_members(doc: &Doc, rng: &mut Rng) -> Doc {
     match doc {
         Doc::Array(items) => Doc::Array(
@@ -430,7 +433,7 @@ mod tests {
         }})
     }
 
-    /// The mutants of one kind, as text.
+    /// Returns the mutants of one kind, as text.
     fn mutants(definition: &str, text: &str, kind: MutationKind) -> Vec<String> {
         let document = document();
         let doc = Doc::parse(text).expect("the text is JSON");
@@ -465,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_says_what_it_did() {
+    fn kinds_describe_their_changes() {
         assert_eq!(
             mutants("List", "[true]", MutationKind::OutOfBounds),
             [" [true,true,true,true]"]

@@ -1,7 +1,7 @@
-//! Takes a schema document; returns the verdict of the `jsonschema` crate on any value as any definition.
+//! Validates values with the `jsonschema` crate against any definition of a schema document.
 //!
-//! Formats are asserted alike for every dialect, and `byte` is RFC 4648 base64 with padding. It never fetches
-//! anything: a reference out of the document is a panic.
+//! Formats are asserted in every dialect; `byte` is RFC 4648 base64 with padding. A reference to another document
+//! causes a panic.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -14,18 +14,18 @@ use serde_json::{Map, Value};
 use crate::schema::table;
 use crate::text::Doc;
 
-/// A JSON Schema validator for every definition of one document.
+/// JSON Schema validator for every definition of one document.
 pub struct Oracle<'s> {
     document: &'s Value,
     validators: BTreeMap<&'s str, OnceLock<Validator>>,
 }
 
 impl<'s> Oracle<'s> {
-    /// Prepares the definitions; each validator is built when it is first asked.
+    /// Creates the validator; the validators of definitions are built on first use.
     ///
     /// # Panics
     ///
-    /// When the document has neither `definitions` nor `$defs`.
+    /// If the document has neither `definitions` nor `$defs`.
     pub fn new(document: &'s Value) -> Self {
         let names = table(document).keys();
         Self {
@@ -38,7 +38,7 @@ impl<'s> Oracle<'s> {
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is not a valid schema.
+    /// If there is no such definition, or it is not a valid schema.
     pub fn valid(&self, definition: &str, value: &Value) -> bool {
         self.validator(definition).is_valid(value)
     }
@@ -47,7 +47,7 @@ impl<'s> Oracle<'s> {
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is not a valid schema.
+    /// If there is no such definition, or it is not a valid schema.
     pub fn errors(&self, definition: &str, value: &Value) -> Vec<String> {
         self.validator(definition)
             .iter_errors(value)
@@ -55,11 +55,12 @@ impl<'s> Oracle<'s> {
             .collect()
     }
 
-    /// Returns whether the document is a valid instance of the definition; nothing when `serde_json` cannot hold it.
+    /// Returns true if the document is a valid instance of the definition; `None` if `serde_json` cannot represent the
+    /// document.
     ///
     /// # Panics
     ///
-    /// When there is no such definition, or it is not a valid schema.
+    /// If there is no such definition, or it is not a valid schema.
     pub fn verdict(&self, definition: &str, doc: &Doc) -> Option<bool> {
         let value = doc.to_value().ok()?;
         Some(self.valid(definition, &value))

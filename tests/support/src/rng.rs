@@ -1,25 +1,24 @@
-//! Takes a seed; returns the same sequence of choices on every machine (SplitMix64).
-//!
-//! It never reads a clock or an entropy source, and is fit for tests only.
+//! Deterministic random number generator for tests (SplitMix64): the same seed yields the same sequence on every
+//! machine.
 
-/// A seeded source of choices.
+/// Seeded random number generator.
 #[derive(Clone, Debug)]
 pub struct Rng {
     state: u64,
 }
 
 impl Rng {
-    /// Starts the sequence that belongs to `seed`.
+    /// Creates a generator with a seed.
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Starts an independent sequence, so that draws of its owner do not shift this one.
+    /// Creates an independent generator, whose sequence does not depend on later draws from this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.next_u64())
     }
 
-    /// Draws any 64 bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -28,33 +27,33 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// Draws a number below `end`; 0 when `end` is 0.
+    /// Returns a random number below `end`; 0 if `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         let wide = u128::from(self.next_u64()) * (end as u128);
         (wide >> 64) as usize
     }
 
-    /// Draws a fraction from 0 up to, but without, 1.
+    /// Returns a random fraction, at least 0 and less than 1.
     pub fn fraction(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// Says yes in `percent` of 100 cases.
+    /// Returns true with a probability of `percent` percent.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// Picks one of `items`.
+    /// Returns a random item.
     ///
     /// # Panics
     ///
-    /// When there is nothing to pick from.
+    /// If `items` is empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         assert!(!items.is_empty(), "pick needs at least one item");
         &items[self.below(items.len())]
     }
 
-    /// Puts `items` into any order.
+    /// Shuffles `items`.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
             items.swap(end, self.below(end + 1));

@@ -1,7 +1,7 @@
-//! Takes a schema document; gives, for any set of schemas that must hold together, the constraints on a value.
+//! Combines the constraints of several schemas that a value must satisfy.
 //!
-//! It resolves `$ref`, merges `allOf` and lets the caller decide `anyOf` and `oneOf`. It never guesses: a keyword
-//! outside the known list is a panic that names the JSON pointer, as is a dangling `$ref`.
+//! The module resolves `$ref`, merges `allOf`, and lets the caller select branches of `anyOf` and `oneOf`. An unknown
+//! keyword or a dangling `$ref` causes a panic with the JSON pointer.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::rng::Rng;
 use crate::text::{Doc, same};
 
 /// Keywords without effect on validity.
-const ANNOTATIONS: [&str; 11] = [
+const ANNOTATION_KEYWORDS: [&str; 11] = [
     "$comment",
     "$id",
     "$schema",
@@ -25,8 +25,8 @@ const ANNOTATIONS: [&str; 11] = [
     "title",
 ];
 
-/// Keywords that constrain a value without holding a schema.
-const LEAVES: [&str; 13] = [
+/// Keywords that constrain a value and contain no schema.
+const LEAF_KEYWORDS: [&str; 13] = [
     "$ref",
     "const",
     "enum",
@@ -45,22 +45,22 @@ const LEAVES: [&str; 13] = [
 /// Maximum number of `$ref` and `allOf` steps to a constraint; more means that a definition refers to itself.
 const MAX_STEPS: usize = 64;
 
-/// The names of all definitions of a schema document, sorted.
+/// Returns the sorted names of all definitions of a schema document.
 ///
 /// # Panics
 ///
-/// When the document has neither `definitions` nor `$defs`.
+/// If the document has neither `definitions` nor `$defs`.
 pub fn definition_names(document: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = table(document).keys().map(String::as_str).collect();
     names.sort_unstable();
     names
 }
 
-/// The definitions of a schema document.
+/// Returns the definitions of a schema document.
 ///
 /// # Panics
 ///
-/// When the document has neither `definitions` nor `$defs`.
+/// If the document has neither `definitions` nor `$defs`.
 pub(crate) fn table(document: &Value) -> &Map<String, Value> {
     ["definitions", "$defs"]
         .iter()
@@ -68,7 +68,7 @@ pub(crate) fn table(document: &Value) -> &Map<String, Value> {
         .expect("a schema document has `definitions` or `$defs`")
 }
 
-/// A checked schema document.
+/// Schema document whose keywords were checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions<'s> {
     table: &'s Map<String, Value>,
@@ -77,7 +77,7 @@ pub(crate) struct Definitions<'s> {
     member_names: Vec<&'s str>,
 }
 
-/// The types that a value may have, as a set.
+/// Set of the JSON types that a value may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u8);
 
@@ -92,7 +92,7 @@ impl Types {
     pub(crate) const NUMBER: Self = Self(4 | 8);
     pub(crate) const ALL: Self = Self(127);
 
-    /// The type of a document.
+    /// Returns the JSON type of a document.
     pub(crate) fn of(doc: &Doc) -> Self {
         match doc {
             Doc::Null => Self::NULL,
@@ -136,24 +136,24 @@ impl Types {
     }
 }
 
-/// Returns true if JSON Schema calls the number an integer: `7`, `7.0` and `1e3` are.
+/// Returns true if a number is an integer in JSON Schema, such as `7`, `7.0` and `1e3`.
 pub(crate) fn is_integer(number: &str) -> bool {
     let value = as_f64(number);
     !value.is_finite() || value.fract() == 0.0
 }
 
-/// The value of a number's text, rounded; infinite where it is too large.
+/// Returns the rounded value of a number's text; infinite if it is too large.
 pub(crate) fn as_f64(number: &str) -> f64 {
     number.parse().expect("the text of a number is a number")
 }
 
-/// Schemas that must hold together, with `$ref` and `allOf` resolved.
+/// Schemas that a value must satisfy, with `$ref` and `allOf` resolved.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parts<'s> {
     flat: Vec<&'s Map<String, Value>>,
-    /// The branches of each `anyOf` and `oneOf` that is still to be decided.
+    /// Branches of each `anyOf` and `oneOf` without a selected branch.
     pub(crate) choices: Vec<&'s [Value]>,
-    /// The branches of those that are decided.
+    /// Branches of each `anyOf` and `oneOf` with a selected branch.
     pub(crate) decided: Vec<&'s [Value]>,
     /// True if `false` is among the schemas.
     never: bool,
@@ -174,7 +174,7 @@ impl<'s> Definitions<'s> {
         }
     }
 
-    /// Every member name that the document mentions, sorted.
+    /// Returns the sorted names of all members in the document.
     pub(crate) fn member_names(&self) -> &[&'s str] {
         &self.member_names
     }
@@ -193,7 +193,7 @@ impl<'s> Definitions<'s> {
         parts
     }
 
-    /// Adds one more schema that must hold.
+    /// Adds a schema that the value must satisfy.
     pub(crate) fn add(&self, schema: &'s Value, parts: &mut Parts<'s>) {
         self.add_step(schema, parts, 0);
     }
@@ -226,13 +226,13 @@ impl<'s> Definitions<'s> {
         parts.flat.push(map);
     }
 
-    /// Returns true if no value is valid, as far as types and required members tell.
+    /// Returns true if types or required members exclude every value.
     pub(crate) fn is_impossible(&self, parts: &Parts<'s>) -> bool {
         let refused = |name: &&str| self.gather(&parts.member(name)).is_impossible();
         parts.is_impossible() || parts.required().iter().any(refused)
     }
 
-    /// Returns true if the document satisfies all of the schemas, formats aside.
+    /// Returns true if the document satisfies all schemas, ignoring formats.
     pub(crate) fn fits(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
         let parts = self.gather(schemas);
         parts.admits(doc)
@@ -258,11 +258,12 @@ impl<'s> Definitions<'s> {
 
     /// Returns true if `propertyNames` allows a member of that name.
     pub(crate) fn name_fits(&self, parts: &Parts<'s>, name: &str) -> bool {
-        let schemas = parts.names();
+        let schemas = parts.property_name_schemas();
         schemas.is_empty() || self.fits(&schemas, &Doc::String(name.to_owned()))
     }
 
-    /// Decides every `anyOf` and `oneOf` for a branch that the document satisfies, or any branch when none does.
+    /// Selects a branch of every `anyOf` and `oneOf` that the document satisfies, or a random branch if it satisfies
+    /// none.
     pub(crate) fn settle(&self, parts: &mut Parts<'s>, doc: &Doc, rng: &mut Rng) {
         while let Some(group) = parts.choices.pop() {
             let fitting: Vec<&Value> = group
@@ -283,13 +284,13 @@ impl<'s> Definitions<'s> {
 impl<'s> Parts<'s> {
     /// Returns true if every JSON value is valid.
     pub(crate) fn is_open(&self) -> bool {
-        let annotation = |keyword: &String| ANNOTATIONS.contains(&keyword.as_str());
+        let annotation = |keyword: &String| ANNOTATION_KEYWORDS.contains(&keyword.as_str());
         !self.never
             && self.choices.is_empty()
             && self.flat.iter().all(|map| map.keys().all(annotation))
     }
 
-    /// Returns true if no value is valid, as far as types tell.
+    /// Returns true if the types exclude every value.
     pub(crate) fn is_impossible(&self) -> bool {
         self.never
             || self.types() == Types(0)
@@ -303,7 +304,7 @@ impl<'s> Parts<'s> {
         )
     }
 
-    /// The values that `const` and `enum` leave, or nothing when there is neither.
+    /// Returns the values that `const` and `enum` allow; `None` if there is neither.
     pub(crate) fn literals(&self) -> Option<Vec<Doc>> {
         let mut left: Option<Vec<Doc>> = None;
         for map in &self.flat {
@@ -320,12 +321,12 @@ impl<'s> Parts<'s> {
         left
     }
 
-    /// Returns true if the value is a `const` rather than one of an `enum`.
+    /// Returns true if the value is fixed by `const` and not by `enum`.
     pub(crate) fn has_const(&self) -> bool {
         self.values("const").next().is_some()
     }
 
-    /// The members that are declared or required, sorted.
+    /// Returns the declared and required members, sorted.
     pub(crate) fn properties(&self) -> BTreeSet<&'s str> {
         let declared = self
             .values("properties")
@@ -342,7 +343,7 @@ impl<'s> Parts<'s> {
         lists.flatten().filter_map(Value::as_str).collect()
     }
 
-    /// The schemas for the member of that name, declared or not.
+    /// Returns the schemas for a member, declared or not.
     pub(crate) fn member(&self, name: &str) -> Vec<&'s Value> {
         let schema = |map: &&'s Map<String, Value>| {
             let declared = map
@@ -357,7 +358,7 @@ impl<'s> Parts<'s> {
         self.values("items").collect()
     }
 
-    pub(crate) fn names(&self) -> Vec<&'s Value> {
+    pub(crate) fn property_name_schemas(&self) -> Vec<&'s Value> {
         self.values("propertyNames").collect()
     }
 
@@ -365,21 +366,21 @@ impl<'s> Parts<'s> {
         self.values("format").filter_map(Value::as_str).collect()
     }
 
-    /// The greatest of the lower bounds that the keyword gives.
+    /// Returns the greatest lower bound of the keyword.
     pub(crate) fn lower(&self, keyword: &str) -> Option<f64> {
         self.values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::max)
     }
 
-    /// The least of the upper bounds that the keyword gives.
+    /// Returns the least upper bound of the keyword.
     pub(crate) fn upper(&self, keyword: &str) -> Option<f64> {
         self.values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::min)
     }
 
-    /// Returns true if the length lies between the bounds that the two keywords give.
+    /// Returns true if the length is within the bounds of the two keywords.
     pub(crate) fn admits_length(&self, min: &str, max: &str, length: usize) -> bool {
         let length = length as f64;
         self.lower(min).is_none_or(|bound| length >= bound)
@@ -398,7 +399,7 @@ impl<'s> Parts<'s> {
                 .is_none_or(|bound| value < bound)
     }
 
-    /// Returns true if the document satisfies the keywords that do not look at its children, formats aside.
+    /// Returns true if the document satisfies the keywords that do not concern its children, ignoring formats.
     pub(crate) fn admits(&self, doc: &Doc) -> bool {
         let shape = match doc {
             Doc::Number(number) => self.admits_number(number),
@@ -423,7 +424,7 @@ impl<'s> Parts<'s> {
     }
 }
 
-/// Returns true if JSON Schema calls the document equal to one of the literals.
+/// Returns true if the document is equal to one of the literals in the sense of JSON Schema.
 fn among(literals: &[Doc], doc: &Doc) -> bool {
     literals.iter().any(|literal| match (literal, doc) {
         (Doc::Number(left), Doc::Number(right)) => as_f64(left) == as_f64(right),
@@ -438,7 +439,7 @@ fn branches<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
         .unwrap_or_default()
 }
 
-/// Refuses keywords that the crate does not know, and collects the member names on the way.
+/// Panics for unknown keywords, and collects member names.
 fn check<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
     let Value::Object(map) = schema else {
         assert!(
@@ -465,7 +466,8 @@ fn check<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
                 check(value, &pointer, names)
             }
             ("type", _) => _ = Types::listed(value),
-            (known, _) if ANNOTATIONS.contains(&known) || LEAVES.contains(&known) => {}
+            (known, _)
+                if ANNOTATION_KEYWORDS.contains(&known) || LEAF_KEYWORDS.contains(&known) => {}
             _ => panic!(
                 "{pointer}: this keyword is unknown here; teach it to Parts, Generator and Mutator"
             ),

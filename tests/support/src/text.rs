@@ -1,7 +1,7 @@
-//! Takes JSON text; returns a document that keeps member order and the text of each number, and writes it back
-//! compactly or in any other spelling of the same value.
+//! JSON documents that keep member order and the text of numbers, and can be written compactly or in a random spelling
+//! of the same value.
 //!
-//! It never rounds a number, merges duplicate members or goes through `serde_json::Value`.
+//! Numbers are not rounded, and duplicate members are an error.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,40 +10,40 @@ use serde_json::Value;
 
 use crate::rng::Rng;
 
-/// Maximum nesting depth of a document before [`Doc::parse`] gives up.
+/// Maximum nesting depth that [`Doc::parse`] accepts.
 pub const MAX_DEPTH: usize = 512;
 
-/// A JSON document.
+/// JSON document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Doc {
     /// `null`
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// The text of a number.
+    /// A number, as text.
     Number(String),
-    /// The characters of a string, escapes resolved.
+    /// A string, unescaped.
     String(String),
-    /// The items of an array.
+    /// An array.
     Array(Vec<Doc>),
-    /// The members of an object in their order.
+    /// An object, with its members in order.
     Object(Vec<(String, Doc)>),
 }
 
-/// Variations of spelling that [`Doc::write`] makes.
+/// Variations of spelling in [`Doc::write`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
-    /// White space between any two tokens.
+    /// True to insert white space between tokens.
     pub whitespace: bool,
-    /// Escapes for characters that need none, `\u` escapes for those that have a short one.
+    /// True to escape characters that need no escape, and to use `\u` escapes instead of short ones.
     pub escapes: bool,
-    /// Members of every object in any order.
+    /// True to shuffle the members of every object.
     pub shuffle: bool,
 }
 
 impl Style {
-    /// Every liberty there is.
-    pub const WILD: Self = Self {
+    /// All variations.
+    pub const ALL_VARIATIONS: Self = Self {
         whitespace: true,
         escapes: true,
         shuffle: true,
@@ -51,7 +51,7 @@ impl Style {
 }
 
 impl Doc {
-    /// Reads JSON text.
+    /// Parses JSON text.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Doc {
         Ok(doc)
     }
 
-    /// Copies a `serde_json` value, which has forgotten the spelling of its numbers.
+    /// Converts a `serde_json` value, which does not contain the spelling of numbers.
     pub fn from_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -85,11 +85,12 @@ impl Doc {
         }
     }
 
-    /// Lets `serde_json` read the compact text.
+    /// Parses the compact text with `serde_json`.
     ///
     /// # Errors
     ///
-    /// When `serde_json` cannot hold the document: a number like `1e400`, or more than its 127 levels.
+    /// Returns an error if `serde_json` cannot represent the document: a number such as `1e400`, or more than 127
+    /// levels.
     pub fn to_value(&self) -> Result<Value, serde_json::Error> {
         serde_json::from_str(&self.to_string())
     }
@@ -108,7 +109,7 @@ impl Doc {
         out
     }
 
-    /// The member of that name, when this is an object that has one.
+    /// Returns the named member, if the document is an object that has it.
     pub fn member(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(members) => members
@@ -484,7 +485,7 @@ mod tests {
         let mut rng = Rng::new(11);
         let mut spellings = std::collections::BTreeSet::new();
         for _ in 0..100 {
-            let text = doc.write(Style::WILD, &mut rng);
+            let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
             assert!(same(&doc, &parse(&text)), "{text}");
             serde_json::from_str::<serde_json::Value>(&text).expect("serde_json reads it too");
             spellings.insert(text);

@@ -1,18 +1,18 @@
-//! Keywords that the generator accepts and the types do not check: a notice of `schema add` names each of them. Types are
-//! compared with the schema without them.
+//! Keywords that the code generator accepts but the types do not check; `schema add` prints a notice for each. Types
+//! are compared with the schema without these keywords.
 
 use serde_json::{Map, Value};
 
-const UNCHECKED: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
+const UNCHECKED_KEYWORDS: [&str; 3] = ["pattern", "patternProperties", "propertyNames"];
 
-/// Returns the schema without the keywords that the types do not check. Members of these names stay.
+/// Returns the schema without the keywords that the types do not check. Members with these names are not affected.
 pub fn without_unchecked(schema: &Value) -> Value {
     let Value::Object(keywords) = schema else {
         return schema.clone();
     };
     let kept = keywords
         .iter()
-        .filter(|(keyword, _)| !UNCHECKED.contains(&keyword.as_str()));
+        .filter(|(keyword, _)| !UNCHECKED_KEYWORDS.contains(&keyword.as_str()));
     let kept = kept.map(|(keyword, value)| {
         let value = match (keyword.as_str(), value) {
             ("definitions" | "$defs" | "properties", Value::Object(named)) => named

@@ -1,14 +1,11 @@
-//! Takes a source of choices; gives numbers, strings, member names and formatted strings of many spellings, and
-//! their broken counterparts.
-//!
-//! It never reads a schema.
+//! Random numbers, strings, member names and formatted strings in many spellings, and strings that violate a format.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::rng::Rng;
 
-/// Numbers that `serde_json` holds without `arbitrary_precision`.
+/// Numbers that `serde_json` represents exactly without `arbitrary_precision`.
 pub(crate) const NUMBERS: [&str; 24] = [
     "0",
     "1",
@@ -36,7 +33,7 @@ pub(crate) const NUMBERS: [&str; 24] = [
     "3e0",
 ];
 
-/// Numbers that it rounds or refuses.
+/// Numbers that `serde_json` rounds or refuses without `arbitrary_precision`.
 pub(crate) const EXOTIC_NUMBERS: [&str; 7] = [
     "1e400",
     "-1e400",
@@ -72,7 +69,7 @@ const STRINGS: [&str; 22] = [
     "</script>",
 ];
 
-const NAMES: [&str; 17] = [
+const MEMBER_NAMES: [&str; 17] = [
     "",
     "x-unknown",
     "ünï",
@@ -92,7 +89,7 @@ const NAMES: [&str; 17] = [
     "Method",
 ];
 
-/// Names for [`unknown_name`]: no specification will ever declare one.
+/// Names for [`unknown_name`], which no specification will ever define.
 const UNKNOWN_NAMES: [&str; 8] = [
     "x-unknown",
     "ünï",
@@ -227,7 +224,7 @@ const BAD_BASE64: [&str; 22] = [
     " YQ==", "Y Q==", "ab-_", "YQ==YQ==", "Y=Q=", "YWJj=", "YWJj====", "é===", "\u{0}AAA", "!!!!",
 ];
 
-/// A string of any content.
+/// Returns a random string.
 pub(crate) fn string(rng: &mut Rng) -> String {
     match rng.below(10) {
         0..=5 => (*rng.pick(&STRINGS)).to_owned(),
@@ -243,16 +240,16 @@ fn character(rng: &mut Rng) -> char {
     char::from_u32(rng.below(end) as u32).unwrap_or('\u{fffd}')
 }
 
-/// The name of a member, sometimes one of those that the specification uses.
+/// Returns a random member name, sometimes one that the specification uses.
 pub(crate) fn name(known: &[&str], rng: &mut Rng) -> String {
     match rng.below(10) {
         0..=3 if !known.is_empty() => (*rng.pick(known)).to_owned(),
-        0..=6 => (*rng.pick(&NAMES)).to_owned(),
+        0..=6 => (*rng.pick(&MEMBER_NAMES)).to_owned(),
         _ => string(rng),
     }
 }
 
-/// The name of a member that no specification knows and that is not among the taken ones.
+/// Returns a member name that no specification defines and that is not in use.
 pub(crate) fn unknown_name<'n>(
     taken: impl Iterator<Item = &'n str> + Clone,
     rng: &mut Rng,
@@ -264,7 +261,7 @@ pub(crate) fn unknown_name<'n>(
     name
 }
 
-/// The text of a number of any size and spelling.
+/// Returns a random number as text, of any size and spelling.
 pub(crate) fn number(exotic: bool, rng: &mut Rng) -> String {
     if exotic && rng.chance(25) {
         return (*rng.pick(&EXOTIC_NUMBERS)).to_owned();
@@ -277,11 +274,11 @@ pub(crate) fn number(exotic: bool, rng: &mut Rng) -> String {
     }
 }
 
-/// A string of the format.
+/// Returns a random string that is valid for a format.
 ///
 /// # Panics
 ///
-/// When the format is none of those that the official schemas use.
+/// If the official schemas do not use the format.
 pub(crate) fn formatted(format: &str, rng: &mut Rng) -> String {
     match format {
         "uri" => format!("{}:{}", rng.pick(&SCHEMES), rng.pick(&URI_TAILS)),
@@ -310,7 +307,7 @@ fn date(rng: &mut Rng) -> String {
     )
 }
 
-/// Strings that break the format, each in another way.
+/// Returns strings that violate the format in different ways.
 pub(crate) fn misformatted(format: &str) -> &'static [&'static str] {
     match format {
         "uri" => &BAD_URIS,

@@ -1,10 +1,10 @@
-//! The schema without `allOf`, so that a walk along a document comes to one schema for each value. Takes a schema; returns
-//! one in which the members of each `allOf`, and the keywords beside it, are one object. Written from the meaning of the
-//! keyword, not from the generator; the judge gets the schema as it is.
+//! Merges every `allOf` of a schema, so that exactly one schema applies to each value of a document. The implementation
+//! follows the definition of the keyword and is independent of the generator. The JSON Schema validator uses the
+//! original schema.
 
 use serde_json::{Map, Value};
 
-/// The document with every `allOf` merged.
+/// Returns the schema document with every `allOf` merged.
 pub fn merged(document: &Value, key: &str) -> Value {
     merge(document, &document[key])
 }
@@ -26,7 +26,7 @@ fn merge(at: &Value, definitions: &Value) -> Value {
             join(&mut whole, &Value::Object(beside.collect()));
             match whole.remove("anyOf") {
                 Some(Value::Array(members)) if is_all_of => {
-                    distributed(&members, &whole, definitions)
+                    distribute_members(&members, &whole, definitions)
                 }
                 Some(other) => {
                     whole.insert("anyOf".to_owned(), other);
@@ -40,8 +40,8 @@ fn merge(at: &Value, definitions: &Value) -> Value {
     }
 }
 
-/// A union whose variants all have the other constraints as well.
-fn distributed(members: &[Value], rest: &Map<String, Value>, definitions: &Value) -> Value {
+/// Returns a union whose variants include the constraints next to the union.
+fn distribute_members(members: &[Value], rest: &Map<String, Value>, definitions: &Value) -> Value {
     let whole = |member: &Value| {
         let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
         let member = name.map_or(member.clone(), |name| {
@@ -55,7 +55,7 @@ fn distributed(members: &[Value], rest: &Map<String, Value>, definitions: &Value
     serde_json::json!({"anyOf": members})
 }
 
-/// Adds what another schema says.
+/// Adds the keywords of another schema.
 fn join(to: &mut Map<String, Value>, from: &Value) {
     for (key, value) in from.as_object().into_iter().flatten() {
         match (to.get_mut(key), value) {

@@ -1,12 +1,12 @@
-//! Every definition of every official schema is a type of its name, and nothing else is in the tables.
-//! Also holds the tables of this package complete, so that no revision and no union goes untested.
+//! Every definition of every official schema has a type with its name, and the tables contain no other types. Also
+//! checks that the tables of this package are complete, so that every revision and union is tested.
 
 use std::collections::BTreeSet;
 
 use codegen::ir::Shape;
 use mcp_exact_tests_support::definition_names;
 
-use crate::revisions::{COUNTS, all, identifiers, only, revisions};
+use crate::revisions::{DEFINITION_COUNTS, all, identifiers, only, revisions};
 
 #[test]
 fn every_listed_revision_is_in_the_table() {
@@ -38,7 +38,7 @@ fn every_definition_has_a_type() {
 
 #[test]
 fn the_counts_are_those_of_the_specification() {
-    for (id, count) in COUNTS {
+    for (id, count) in DEFINITION_COUNTS {
         match all().find(|types| types.id == id) {
             Some(types) => assert_eq!(types.definitions.len(), count, "{id}"),
             None => assert!(only().is_some(), "{id}: a released revision stays"),

@@ -1,13 +1,13 @@
-//! Expected document after decoding and encoding, by the rules of the documentation. Takes a schema and a document; gives the
-//! document with the members of each typed object in the order that the types keep: required constants, other required ones,
-//! optional ones, then the unknown ones as received. Open values stay.
+//! Expected document after decoding and encoding, by the rules of the documentation. The members of each typed object
+//! are in the order of the types: required constants, other required members, optional members, then unknown members as
+//! received. Untyped values are unchanged.
 
 use mcp_exact_tests_support::Doc;
 
-use crate::unions::{pick, required};
+use crate::unions::{required, select_variant};
 use crate::walk::{At, Schema};
 
-/// The document as the type of the definition encodes it.
+/// Returns the document as the type of the definition encodes it.
 pub fn encoded(schema: &Schema, definition: &str, doc: &Doc) -> Doc {
     encoded_at(schema, &schema.definition(definition), doc)
 }
@@ -18,7 +18,7 @@ fn encoded_at(schema: &Schema, at: &At, doc: &Doc) -> Doc {
     }
     let at = schema.resolve(at);
     if let Some(members) = schema.members(&at) {
-        return match pick(schema, &at, doc) {
+        return match select_variant(schema, &at, doc) {
             Some(picked) => encoded_at(schema, &members[picked].1, doc),
             None => doc.clone(),
         };

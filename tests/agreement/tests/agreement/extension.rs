@@ -1,5 +1,5 @@
-//! The tasks extension in use: its types are those of the revision if both schemas are equal, and a task is distinguished
-//! from the result that it replaces. The agreement of its types with its schema is tested together with the revisions.
+//! Types of the tasks extension: equal definitions are types of the revision, and a task is distinguished from the
+//! result that it replaces. The agreement of its types with its schema is tested together with the revisions.
 
 use mcp_exact_tests_types::mcp_2026_07_28 as core;
 use mcp_exact_tests_types::mcp_ext_tasks as tasks;
@@ -22,7 +22,7 @@ fn equal_definitions_are_the_revisions_types() {
 }
 
 #[test]
-fn a_created_task_says_that_it_is_one() {
+fn created_tasks_have_a_result_type() {
     let status = tasks::TaskStatus::Working;
     let task = tasks::CreateTaskResult::new("1", status, "then", "now", Nullable::Null);
     let text = to_string(&task);

@@ -1,6 +1,6 @@
-//! Holds the generated types of every revision against its official schema, errata applied. Takes seeded instances and
-//! mutants of every definition, and hand-made cases where a generator cannot go. A JSON Schema validator decides; a closed
-//! list of named rules allows the types to refuse more.
+//! Compares the generated types of every revision with its official schema, with errata applied. Inputs are seeded
+//! instances and mutants of every definition, and hand-written cases. A JSON Schema validator gives the expected
+//! verdict; a closed list of named rules contains the cases that the types refuse in addition.
 #![allow(clippy::print_stdout, reason = "what was compared is worth reading")]
 
 mod all_of;

@@ -1,6 +1,6 @@
-//! Untyped JSON inside messages comes back byte for byte: white space, spelling, order, duplicate names, lone surrogates. Takes
-//! hand-made values, puts each into every kind of untyped place, and asks every revision that has the place: one where the
-//! template is valid and has the order that the types keep.
+//! Untyped JSON inside messages is preserved byte for byte: white space, spelling, order, duplicate names, lone
+//! surrogates. Hand-written values are inserted into templates for every kind of untyped value, in every revision in
+//! which the template is valid and in the order of the types.
 
 use mcp_exact_tests_support::Doc;
 use mcp_exact_wire::DecodeError;
@@ -8,7 +8,7 @@ use mcp_exact_wire::DecodeError;
 use crate::expected::encoded;
 use crate::revisions::{Revision, reviewed, revisions};
 
-/// Values in spellings that no encoder would choose.
+/// Values in unusual spellings.
 const VALUES: [&str; 16] = [
     "null",
     "1.0",
@@ -28,8 +28,8 @@ const VALUES: [&str; 16] = [
     r#"{"\ud800":1,"":{"\u0000":"\u0000"},"_meta":{"progressToken":{}}}"#,
 ];
 
-/// Untyped places: `@` is replaced by any value, `%` by any object.
-const PLACES: [(&str, &str); 22] = [
+/// Templates of definitions with untyped values: `@` is replaced by any value, `%` by any object.
+const TEMPLATES: [(&str, &str); 22] = [
     ("Result", r#"{"x":@}"#),
     ("Result", r#"{"resultType":"complete","x":@}"#),
     ("Result", r#"{"_meta":{"x":@,"y":@}}"#),
@@ -103,7 +103,7 @@ const PLACES: [(&str, &str); 22] = [
 fn open_values_come_back_byte_for_byte() {
     let mut cases = 0;
     for revision in reviewed() {
-        for (name, template) in PLACES {
+        for (name, template) in TEMPLATES {
             if !is_kept_as_it_is(
                 revision,
                 name,
@@ -127,7 +127,7 @@ fn open_values_come_back_byte_for_byte() {
     assert!(cases >= 100 * reviewed().count(), "enough places are there");
 }
 
-/// Returns true if the document is valid and has the order that the types keep.
+/// Returns true if the document is valid and its members have the order of the types.
 fn is_kept_as_it_is(revision: &Revision, name: &str, text: &str) -> bool {
     let doc = Doc::parse(text).expect("a template is JSON");
     let mut unions = revision.types.unions.iter();

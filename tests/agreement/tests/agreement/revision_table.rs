@@ -1,4 +1,4 @@
-//! The table of revisions against the type crates: the same revisions, methods of each side and properties of messages.
+//! Compares the table of revisions with the type crates: revisions, methods of each side, and properties of messages.
 
 use mcp_exact_revisions::{Lifecycle, Methods, RevisionSpec, Side, all, find};
 use mcp_exact_wire::{Direction, RevisionTypes};

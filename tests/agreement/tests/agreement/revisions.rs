@@ -1,5 +1,5 @@
-//! Every revision of `schema/revisions.toml`: its corrected schema, its representation and its types. One table joins
-//! revisions and types; a revision that is not in it fails every test. Nothing here depends on the behaviour of the types.
+//! Every revision of `schema/revisions.toml`, with its corrected schema, its representation and its types. A revision
+//! without types fails every test. The module does not depend on the behaviour of the types.
 
 use std::fmt::{self, Debug, Write};
 use std::fs;
@@ -15,15 +15,15 @@ use serde_json::Value;
 
 use crate::walk::Schema;
 
-/// The types of one revision.
+/// Types of one revision.
 pub struct Types {
-    /// The revision.
+    /// Identifier of the revision.
     pub id: &'static str,
-    /// The definitions of the schema.
+    /// Table of the definitions in the type crate.
     pub definitions: &'static [Definition],
-    /// The JSON Schemas of the types.
+    /// JSON Schemas of the types.
     pub json_schemas: &'static JsonSchemas,
-    /// The unions, those included that have no name in the schema.
+    /// All unions, including those without a name in the schema.
     pub unions: &'static [Union],
 }
 
@@ -49,9 +49,9 @@ macro_rules! extension_types {
 mcp_exact_tests_types::for_each_unions!(revision_types);
 mcp_exact_tests_types::for_each_extension_unions!(extension_types);
 
-/// A union and how a document is decoded as it.
+/// Union, with the function that decodes a document.
 pub struct Union {
-    /// The name of the type.
+    /// Name of the type.
     pub name: &'static str,
     /// Decodes a document.
     pub decode: fn(&[u8]) -> Result<Decoded, DecodeError>,
@@ -59,7 +59,7 @@ pub struct Union {
 
 /// Result of decoding a document as a union.
 pub struct Decoded {
-    /// The name of the variant.
+    /// Name of the variant.
     pub variant: String,
     /// Text that the value encodes.
     pub encoded: String,
@@ -88,7 +88,7 @@ fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded
     })
 }
 
-/// Takes output up to the first parenthesis and refuses the rest.
+/// Writer that keeps text up to the first parenthesis and then fails.
 #[derive(Default)]
 struct FirstWord(String);
 
@@ -103,30 +103,30 @@ impl Write for FirstWord {
     }
 }
 
-/// A revision.
+/// Revision or extension with its schema.
 pub struct Revision {
-    /// Its types.
+    /// Types of the revision.
     pub types: &'static Types,
-    /// The schema file as it is.
+    /// Official schema, without errata.
     pub official: Value,
-    /// The schema with errata, without keywords that the types do not check, ready to be walked.
+    /// Schema with errata, without keywords that the types do not check, prepared for walks.
     pub schema: Schema,
-    /// The representation that the types were generated from.
+    /// Representation that the types were generated from.
     pub ir: RustIr,
-    /// True if a person has looked at it since it was released. Any other one may have any content: it has to agree with its
-    /// schema, and need not have the definitions of the others.
+    /// True if a person has reviewed the revision after its release. Other revisions must agree with their schemas, but
+    /// need not have the definitions that some tests use.
     pub is_reviewed: bool,
-    /// True if it is an extension, and some of its types are those of a revision.
+    /// True for an extension, some of whose types belong to its revision.
     pub is_extension: bool,
 }
 
 impl Revision {
-    /// The identifier.
+    /// Returns the identifier.
     pub fn id(&self) -> &'static str {
         self.types.id
     }
 
-    /// The definition of that name.
+    /// Returns the named definition.
     pub fn definition(&self, name: &str) -> &'static Definition {
         let mut definitions = self.types.definitions.iter();
         definitions
@@ -135,22 +135,22 @@ impl Revision {
     }
 }
 
-/// The environment variable that limits the tests to one revision.
-const ONLY: &str = "MCP_EXACT_REVISION";
+/// Environment variable that limits the tests to one revision.
+const REVISION_VARIABLE: &str = "MCP_EXACT_REVISION";
 
-/// The revision that the tests are limited to, if they are.
+/// Returns the revision that the tests are limited to, if any.
 pub fn only() -> Option<String> {
-    std::env::var(ONLY).ok()
+    std::env::var(REVISION_VARIABLE).ok()
 }
 
-/// All revisions in the order of the list, then all extensions; or the one that is asked for.
+/// Returns all revisions in the order of the list, then all extensions; or only the one that the environment names.
 pub fn revisions() -> &'static [Revision] {
     static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
     &REVISIONS
 }
 
-/// Compared definitions, with the number of definitions in each specification.
-pub const COUNTS: [(&str, usize); 6] = [
+/// Returns the definitions to compare, with the number of definitions in each schema.
+pub const DEFINITION_COUNTS: [(&str, usize); 6] = [
     ("2024-11-05", 79),
     ("2025-03-26", 83),
     ("2025-06-18", 91),
@@ -159,19 +159,19 @@ pub const COUNTS: [(&str, usize); 6] = [
     ("ext-tasks", 24),
 ];
 
-/// The released revisions that a person has reviewed, for cases that depend on their content.
+/// Returns the released revisions that a person has reviewed, for tests that depend on their content.
 pub fn reviewed() -> impl Iterator<Item = &'static Revision> {
     revisions().iter().filter(|revision| revision.is_reviewed)
 }
 
-/// The types of all revisions and extensions.
+/// Returns the types of all revisions and extensions.
 pub fn all() -> impl Iterator<Item = &'static Types> {
     REVISIONS.iter().chain(EXTENSIONS)
 }
 
-/// The identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and those in the tables.
+/// Returns the identifiers in `schema/revisions.toml` and `schema/extensions.toml`, and those in the tables.
 pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
-    let listed = listed().into_iter().map(|revision| revision.id);
+    let listed = listed_revisions().into_iter().map(|revision| revision.id);
     let extensions = extensions().into_iter().map(|listed| listed.revision.id);
     let tables = REVISIONS.iter().chain(EXTENSIONS);
     (
@@ -180,7 +180,7 @@ pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
     )
 }
 
-fn listed() -> Vec<codegen::Revision> {
+fn listed_revisions() -> Vec<codegen::Revision> {
     codegen::revisions(&file("revisions.toml")).expect("the list can be read")
 }
 
@@ -197,7 +197,10 @@ fn read() -> Vec<Revision> {
     let wanted = only();
     let is_wanted = |id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     let mut revisions = Vec::new();
-    for revision in listed().iter().filter(|revision| is_wanted(&revision.id)) {
+    for revision in listed_revisions()
+        .iter()
+        .filter(|revision| is_wanted(&revision.id))
+    {
         let text = file(&format!("{}/schema.json", revision.id));
         let lowered = codegen::lower(revision, text.as_bytes(), tables);
         revisions.push(joined(REVISIONS, revision, &text, lowered));
@@ -209,7 +212,7 @@ fn read() -> Vec<Revision> {
         }
         let text = |id: &str| file(&format!("{id}/schema.json"));
         let (schema, base_schema) = (text(&revision.id), text(&extension.extends));
-        let base = listed()
+        let base = listed_revisions()
             .into_iter()
             .find(|base| base.id == extension.extends);
         let base = base.expect("an extension stands on a revision that is listed");
@@ -225,11 +228,14 @@ fn read() -> Vec<Revision> {
             ..joined(EXTENSIONS, revision, &schema, lowered)
         });
     }
-    assert!(!revisions.is_empty(), "{ONLY} names no revision");
+    assert!(
+        !revisions.is_empty(),
+        "{REVISION_VARIABLE} names no revision"
+    );
     revisions
 }
 
-/// A revision or an extension with its types.
+/// Creates the table entry of a revision or extension with its types.
 fn joined(
     table: &'static [Types],
     revision: &codegen::Revision,
@@ -239,7 +245,8 @@ fn joined(
     let lowered = lowered.expect("the generator knows the schema");
     let types = table.iter().find(|types| types.id == revision.id);
     Revision {
-        is_reviewed: !revision.is_draft() && COUNTS.iter().any(|(id, _)| *id == revision.id),
+        is_reviewed: !revision.is_draft()
+            && DEFINITION_COUNTS.iter().any(|(id, _)| *id == revision.id),
         is_extension: false,
         types: types.unwrap_or_else(|| panic!("{}: run `cargo xtask codegen`", revision.id)),
         official: serde_json::from_str(text).expect("a schema is JSON"),

@@ -1,6 +1,7 @@
-//! A value that exactly one variant of a union accepts is decoded as that variant; a tie follows the documented order.
-//! Takes seeded instances of every union of every revision, in any member order and with unknown members added.
-//! Methods: a known one with bad params is an error that points at them, an unknown one is recognisable as such.
+//! A value that only one variant of a union accepts is decoded as that variant; if several accept it, the documented
+//! order decides. Inputs are seeded instances of every union of every revision, in random member order and with unknown
+//! members. For methods: a known method with invalid params is an error at the params, an unknown method becomes the
+//! unknown variant.
 
 use codegen::ir::Union as Variants;
 use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style};
@@ -8,12 +9,12 @@ use mcp_exact_wire::ViolationKind;
 
 use crate::revisions::{Revision, Union, revisions};
 use crate::rules::known_exception;
-use crate::unions::pick;
+use crate::unions::select_variant;
 
 const SEED: u64 = 20_241_105;
 
 /// Number of instances of each union.
-const INSTANCES: usize = 200;
+const INSTANCE_COUNT: usize = 200;
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -30,7 +31,7 @@ fn instances_are_the_member_that_accepts_them() {
         let mut mutator = Mutator::new(revision.schema.document, rng.fork());
         let mut tally = Tally::default();
         for union in revision.types.unions {
-            for _ in 0..INSTANCES {
+            for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(union.name);
                 let extended = mutator.with_unknown_members(union.name, &doc);
                 check(revision, union, &doc, &mut rng, &mut tally);
@@ -60,9 +61,10 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
     let refused = known_exception(schema, union.name, doc).is_some();
     let expected = match accepting.as_slice() {
         [one] => *one,
-        _ => pick(schema, &at, doc).unwrap_or_else(|| panic!("the rules pick one: {about}")),
+        _ => select_variant(schema, &at, doc)
+            .unwrap_or_else(|| panic!("the rules pick one: {about}")),
     };
-    for style in [Style::default(), Style::WILD] {
+    for style in [Style::default(), Style::ALL_VARIATIONS] {
         let text = doc.write(style, rng);
         match (union.decode)(text.as_bytes()) {
             Ok(decoded) if refused => assert!(!decoded.violations.is_empty(), "{about}"),
@@ -86,7 +88,7 @@ fn variants<'r>(revision: &'r Revision, union: &str) -> &'r Variants {
 }
 
 #[test]
-fn variants_stand_in_the_order_of_the_schema() {
+fn variants_keep_schema_order() {
     for revision in revisions() {
         for union in revision.types.unions {
             let at = revision.schema.definition(union.name);
@@ -104,7 +106,7 @@ fn variants_stand_in_the_order_of_the_schema() {
     }
 }
 
-/// Unions of requests and of notifications.
+/// Returns the unions of requests and of notifications.
 fn by_method(revision: &Revision) -> impl Iterator<Item = &'static Union> {
     let tag = |union: &&Union| variants(revision, union.name).open_tag() == Some("method");
     revision.types.unions.iter().filter(tag)
@@ -116,7 +118,7 @@ fn bad_params_of_a_known_method_are_an_error_that_points_at_them() {
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         for union in by_method(revision) {
-            for _ in 0..INSTANCES {
+            for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(union.name);
                 for bad in ["5", "[]", "null", "\"a\"", r#"{"_meta":[]}"#] {
                     let bad = Doc::parse(bad).expect("a case is JSON");
@@ -146,7 +148,7 @@ fn mutants_of_a_known_method_are_never_taken_for_an_unknown_one() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         let mut mutator = Mutator::new(revision.schema.document, Rng::new(SEED));
         for union in by_method(revision) {
-            for _ in 0..INSTANCES {
+            for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(union.name);
                 for mutant in mutator.sample(union.name, &doc, 5) {
                     let in_params = mutant.pointer.starts_with("/params");

@@ -1,6 +1,6 @@
-//! Every valid instance comes back: no member lost, added or changed, numbers in their kind, unknown members in order.
-//! Takes seeded instances, with exotic numbers and unknown members, in compact and in wild spelling.
-//! The compact ones have to come back byte for byte, apart from the order that the documentation promises.
+//! Every valid instance survives a round trip: no member is lost, added or changed, numbers keep their kind, and
+//! unknown members their order. Inputs are seeded instances with unusual numbers and unknown members, in compact and in
+//! random spelling. Compact documents must be preserved byte for byte, except for the documented member order.
 
 use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, same};
 
@@ -12,7 +12,7 @@ use crate::walk::Place;
 const SEED: u64 = 20_250_326;
 
 /// Number of instances of each definition.
-const INSTANCES: usize = 50;
+const INSTANCE_COUNT: usize = 50;
 
 #[derive(Default)]
 struct Tally {
@@ -45,7 +45,7 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
     let mut mutator = Mutator::new(document, rng.fork());
     let mut tally = Tally::default();
     for definition in revision.types.definitions {
-        for _ in 0..INSTANCES {
+        for _ in 0..INSTANCE_COUNT {
             let doc = generator.instance(definition.name);
             let extended = mutator.with_unknown_members(definition.name, &doc);
             for doc in [doc, extended] {
@@ -53,7 +53,13 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
                     tally.left_out += 1;
                     continue;
                 }
-                if known_exception(&revision.schema, definition.name, &rounded(&doc)).is_some() {
+                if known_exception(
+                    &revision.schema,
+                    definition.name,
+                    &with_rounded_numbers(&doc),
+                )
+                .is_some()
+                {
                     tally.refused += 1;
                     continue;
                 }
@@ -66,7 +72,7 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
     tally
 }
 
-/// The compact spelling comes back byte for byte, in the order that is promised.
+/// Checks that compact text is preserved byte for byte, in the documented member order.
 fn compact(revision: &Revision, definition: &str, doc: &Doc) {
     let text = doc.to_string();
     let expected = encoded(&revision.schema, definition, doc);
@@ -80,9 +86,9 @@ fn compact(revision: &Revision, definition: &str, doc: &Doc) {
     );
 }
 
-/// Any other spelling comes back as the same document, and once encoded it does not change any more.
+/// Checks that text in any spelling decodes to the same document, and that encoding is idempotent.
 fn keeps_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
-    let text = doc.write(Style::WILD, rng);
+    let text = doc.write(Style::ALL_VARIATIONS, rng);
     let read = Doc::parse(&text).expect("the writer writes JSON");
     let came_back = encode(revision, definition, &text);
     let after = Doc::parse(&came_back).expect("the types write JSON");
@@ -106,7 +112,7 @@ fn encode(revision: &Revision, definition: &str, text: &str) -> String {
     }
 }
 
-/// Returns true if the document is valid only because the generator takes `1e-400` for a whole number.
+/// Returns true if the document is valid only because the generator treats `1e-400` as an integer.
 fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     revision.schema.walk(definition, doc, &mut |place| {
@@ -118,15 +124,15 @@ fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     found
 }
 
-/// The document with numbers that the validator can hold.
-fn rounded(doc: &Doc) -> Doc {
+/// Returns the document with numbers that the validator can represent.
+fn with_rounded_numbers(doc: &Doc) -> Doc {
     match doc {
         Doc::Number(text) => Doc::Number(text.replace("e400", "e300")),
-        Doc::Array(items) => Doc::Array(items.iter().map(rounded).collect()),
+        Doc::Array(items) => Doc::Array(items.iter().map(with_rounded_numbers).collect()),
         Doc::Object(members) => Doc::Object(
             members
                 .iter()
-                .map(|(name, value)| (name.clone(), rounded(value)))
+                .map(|(name, value)| (name.clone(), with_rounded_numbers(value)))
                 .collect(),
         ),
         other => other.clone(),

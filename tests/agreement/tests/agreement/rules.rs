@@ -1,6 +1,6 @@
-//! The rules by which the types refuse what the schema allows: R1 to R5 of invariant 6, each a predicate.
-//! Takes a schema, the name of a definition and a document that the schema allows. None of them asks the types, and each
-//! is exact: where it holds the types must refuse, where none holds they must accept.
+//! Rules by which the types refuse documents that the schema allows: R1 to R5 of invariant 6 in ARCHITECTURE.md, each
+//! as a predicate. The predicates do not use the types, and they are exact: the types must refuse a document exactly if
+//! a rule applies.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 use crate::unions::required;
 use crate::walk::{At, Place, Schema};
 
-/// Stands for a lone surrogate, which no `String` can hold.
-pub const LONE: &str = "\u{e000}lone\u{e000}";
+/// Placeholder for a lone surrogate, which a `String` cannot contain.
+pub const LONE_SURROGATE: &str = "\u{e000}lone\u{e000}";
 
 /// Predicate of a rule.
 pub type Predicate = fn(&Schema, &str, &Doc) -> bool;
 
-/// The rules with their names.
+/// Rules with their names.
 pub const RULES: [(&str, Predicate); 5] = [
     ("R1", has_result_and_error),
     ("R2", has_null_id),
@@ -25,16 +25,16 @@ pub const RULES: [(&str, Predicate); 5] = [
     ("R5", has_lone_surrogates),
 ];
 
-/// The first rule by which the types refuse the document; `None` when they have to accept it.
+/// Returns the first rule by which the types refuse the document; `None` if they must accept it.
 pub fn known_exception(schema: &Schema, definition: &str, doc: &Doc) -> Option<usize> {
     RULES
         .iter()
         .position(|(_, rule)| rule(schema, definition, doc))
 }
 
-/// R1: a JSON-RPC message that could be a response has `result` and `error`.
+/// R1: a JSON-RPC message that could be a response has both `result` and `error`.
 ///
-/// Applied wherever a union has to distinguish a response from an error; a batch of requests has no such union.
+/// The rule applies to unions that distinguish results from errors; a batch of requests has no such union.
 pub fn has_result_and_error(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     any_message(schema, definition, doc, |needs, doc, is_first_item| {
         let is_either = needs(&["jsonrpc", "result"]) && needs(&["jsonrpc", "error"]);
@@ -70,7 +70,7 @@ pub fn is_picked_by_its_discriminator(schema: &Schema, definition: &str, doc: &D
     found
 }
 
-/// R4: an object of a known type, or a map with typed values, has a member twice.
+/// R4: an object of a known type, or a map with typed values, has a duplicate member.
 pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     any_typed(schema, definition, doc, |typed, doc| match doc {
         Doc::Object(members) if is_typed_object(schema, typed) => {
@@ -85,9 +85,12 @@ pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bo
 pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     any_typed(schema, definition, doc, |typed, doc| match doc {
         Doc::Object(members) => {
-            is_typed_object(schema, typed) && members.iter().any(|(name, _)| name.contains(LONE))
+            is_typed_object(schema, typed)
+                && members
+                    .iter()
+                    .any(|(name, _)| name.contains(LONE_SURROGATE))
         }
-        Doc::String(text) => !is_open(typed) && text.contains(LONE),
+        Doc::String(text) => !is_open(typed) && text.contains(LONE_SURROGATE),
         _ => false,
     })
 }
@@ -117,8 +120,8 @@ fn has(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
 
-/// Returns whether it holds for an object that a union has to decide about, the first item of an array included. `it` can
-/// ask whether a variant of the union requires all of some names.
+/// Returns true if a predicate holds for an object whose variant a union selects, including the first item of an array.
+/// The predicate can query whether a variant of the union requires all of some names.
 fn any_message(
     schema: &Schema,
     definition: &str,
@@ -202,10 +205,10 @@ mod tests {
     use super::*;
     use crate::revisions::{Revision, reviewed};
 
-    /// Valid as a batch of responses; the first item makes it one of requests.
+    /// Document that is valid as a batch of responses, but whose first item selects a batch of requests.
     const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"m","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
 
-    /// Checks which instances the rule excuses, and the types against the rule.
+    /// Checks to which documents the rule applies, and compares the types with the rule.
     fn check(rule: Predicate, excused: &[(&str, &str)], not_excused: &[(&str, &str)]) {
         let mut checked = 0;
         for revision in reviewed() {
@@ -229,7 +232,7 @@ mod tests {
         );
     }
 
-    /// Returns true if the revision has the definition, and with the shape that the case assumes.
+    /// Returns true if the revision has the definition with the shape that the case assumes.
     fn is_about(revision: &Revision, definition: &str, text: &str) -> bool {
         let is_there = |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
         let is_union = revision.types.unions.iter().any(|u| u.name == definition);
@@ -246,10 +249,13 @@ mod tests {
         inspected.is_ok_and(|inspected| inspected.violations.is_empty())
     }
 
-    /// Reads a case. A lone surrogate becomes its placeholder; the second of two members with one name gets another name.
+    /// Parses the document of a case. A lone surrogate becomes its placeholder; the second of two members with the same
+    /// name is renamed.
     fn read(text: &str) -> Doc {
         let whole = "\\ud800\\udc00";
-        let text = text.replace(whole, "\u{10000}").replace("\\ud800", LONE);
+        let text = text
+            .replace(whole, "\u{10000}")
+            .replace("\\ud800", LONE_SURROGATE);
         let mut doc = Doc::parse(&text);
         if doc.is_err() {
             doc = Doc::parse(&twice(&text)).map(same_again);
@@ -257,7 +263,7 @@ mod tests {
         doc.unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// Marks the second `"_a"`, which is the name that the cases have twice.
+    /// Renames the second member `"_a"`, which is the duplicate name in the cases.
     fn twice(text: &str) -> String {
         let at = text.rfind("\"_a\"").expect("the name that is there twice");
         format!("{}\"_a~\"{}", &text[..at], &text[at + 4..])

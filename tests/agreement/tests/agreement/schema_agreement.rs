@@ -1,6 +1,6 @@
-//! The verdict of decoding and `validate()` is the verdict of a JSON Schema validator, outside the named rules.
-//! Takes seeded instances and mutants of every definition of every revision, in compact and in wild spelling.
-//! The rules are exact, so that nothing hides behind them: where one holds, the types must refuse.
+//! Decoding and `validate()` agree with a JSON Schema validator, except where a named rule applies. Inputs are seeded
+//! instances and mutants of every definition of every revision, in compact and in random spelling. Where a rule
+//! applies, the types must refuse the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use mcp_exact_tests_support::{
 };
 
 use crate::revisions::{Revision, revisions};
-use crate::rules::{LONE, RULES, is_open, known_exception};
+use crate::rules::{LONE_SURROGATE, RULES, is_open, known_exception};
 
 const SEED: u64 = 20_250_618;
 
-/// Number of valid and of invalid documents that each revision is asked for.
-const ENOUGH: usize = 10_000;
+/// Minimum number of valid and of invalid documents for each revision.
+const MIN_DOCUMENTS: usize = 10_000;
 
-/// Number of mutants that are taken of one instance.
-const MUTANTS: usize = 5;
+/// Number of mutants of each instance.
+const MUTANT_COUNT: usize = 5;
 
-/// Counts of the comparison.
+/// Numbers of compared documents.
 #[derive(Default)]
 struct Tally {
     seen: BTreeSet<(&'static str, String)>,
@@ -36,7 +36,7 @@ impl Tally {
         (self.valid.values().sum(), self.invalid.values().sum())
     }
 
-    /// Compares one document, unless the same was there before.
+    /// Compares one document, unless the same document was compared before.
     fn compare(&mut self, revision: &Revision, definition: &'static str, doc: &Doc, rng: &mut Rng) {
         if !self.seen.insert((definition, doc.to_string())) {
             return;
@@ -97,11 +97,11 @@ impl Tally {
     }
 }
 
-/// Writes the document in one of the styles, with lone surrogates in place of the placeholder.
+/// Writes the document in a random style, with lone surrogates instead of placeholders.
 fn write(doc: &Doc, rng: &mut Rng) -> String {
-    let mut style = *rng.pick(&[Style::default(), Style::WILD]);
-    style.escapes &= !doc.to_string().contains(LONE);
-    doc.write(style, rng).replace(LONE, "\\ud800")
+    let mut style = *rng.pick(&[Style::default(), Style::ALL_VARIATIONS]);
+    style.escapes &= !doc.to_string().contains(LONE_SURROGATE);
+    doc.write(style, rng).replace(LONE_SURROGATE, "\\ud800")
 }
 
 #[test]
@@ -137,12 +137,12 @@ fn compare(revision: &'static Revision) -> Tally {
     let mut generator = Generator::new(document, rng.fork());
     let mut mutator = Mutator::new(document, rng.fork());
     let mut tally = Tally::default();
-    while tally.totals().0 < ENOUGH || tally.totals().1 < ENOUGH {
+    while tally.totals().0 < MIN_DOCUMENTS || tally.totals().1 < MIN_DOCUMENTS {
         for definition in revision.types.definitions {
             let name = definition.name;
             let doc = generator.instance(name);
             let extended = mutator.with_unknown_members(name, &doc);
-            for mutant in mutator.sample(name, &doc, MUTANTS) {
+            for mutant in mutator.sample(name, &doc, MUTANT_COUNT) {
                 *tally.kinds.entry(mutant.kind).or_default() += 1;
                 tally.compare(revision, name, &mutant.doc, &mut rng);
             }
@@ -153,9 +153,10 @@ fn compare(revision: &'static Revision) -> Tally {
     tally
 }
 
-/// Members of another definition, null ids, duplicate members and lone surrogates: the subjects of the rules.
+/// Changes a document to trigger the rules: members of another definition, null ids, duplicate members and lone
+/// surrogates.
 #[test]
-fn the_rules_say_exactly_what_is_refused() {
+fn rules_match_the_refused_documents() {
     for revision in revisions() {
         let mut rng = Rng::new(SEED);
         let mut generator = Generator::new(revision.schema.document, rng.fork());
@@ -183,7 +184,7 @@ fn the_rules_say_exactly_what_is_refused() {
     }
 }
 
-/// Any value in the document.
+/// Returns a random value in the document.
 fn pick_value<'d>(doc: &'d mut Doc, rng: &mut Rng) -> &'d mut Doc {
     let inside = match doc {
         Doc::Array(items) => items.len(),
@@ -201,7 +202,7 @@ fn pick_value<'d>(doc: &'d mut Doc, rng: &mut Rng) -> &'d mut Doc {
     }
 }
 
-/// Adds a member by which a union could be misled.
+/// Adds a member that could cause a union to select the wrong variant.
 fn add_member(doc: &mut Doc, rng: &mut Rng) {
     const NAMES: [&str; 11] = [
         "action", "blob", "content", "enum", "error", "id", "id", "id", "result", "roots", "tools",
@@ -225,13 +226,16 @@ fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
     }
 }
 
-/// Puts a lone surrogate into a string, or a member of such a name into an object.
+/// Inserts a lone surrogate into a string, or a member with such a name into an object.
 fn add_surrogate(doc: &mut Doc, rng: &mut Rng) {
     match doc {
-        Doc::String(text) => text.push_str(LONE),
+        Doc::String(text) => text.push_str(LONE_SURROGATE),
         Doc::Object(members) => members.insert(
             rng.below(members.len() + 1),
-            (format!("x{LONE}"), Doc::String(LONE.into())),
+            (
+                format!("x{LONE_SURROGATE}"),
+                Doc::String(LONE_SURROGATE.into()),
+            ),
         ),
         _ => {}
     }

@@ -1,6 +1,6 @@
-//! The tables that conversions read by agree with the types: the same verdict, place and words for every definition of every
-//! revision. Takes seeded instances, mutants of each rule and texts that are cut; compares with the types, and judges
-//! nothing itself.
+//! The tables by which conversions parse agree with the types: the same verdict, pointer and error text for every
+//! definition of every revision. Inputs are seeded instances, mutants for each rule, and truncated texts; the types
+//! give the expected result.
 
 use mcp_exact_convert::KnownRevision;
 use mcp_exact_tests_fuzz::agrees;
@@ -11,10 +11,10 @@ use crate::revisions::{only, revisions};
 const SEED: u64 = 20_260_728;
 
 /// Number of instances of each definition.
-const INSTANCES: usize = 6;
+const INSTANCE_COUNT: usize = 6;
 
 /// Number of mutants of each instance.
-const MUTANTS: usize = 8;
+const MUTANT_COUNT: usize = 8;
 
 #[test]
 fn tables_decide_as_types_do() {
@@ -29,12 +29,12 @@ fn tables_decide_as_types_do() {
         for definition in revision.types.definitions {
             let mut generator = Generator::new(document, rng.fork());
             let mut mutator = Mutator::new(document, rng.fork());
-            for _ in 0..INSTANCES {
+            for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(definition.name);
-                let mutants = mutator.sample(definition.name, &doc, MUTANTS);
+                let mutants = mutator.sample(definition.name, &doc, MUTANT_COUNT);
                 let mutants = mutants.into_iter().map(|mutant| mutant.doc);
                 for doc in mutants.chain([doc]) {
-                    let text = doc.write(Style::WILD, &mut rng);
+                    let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
                     let mut cut = rng.below(text.len() + 1);
                     while !text.is_char_boundary(cut) {
                         cut -= 1;

@@ -1,7 +1,7 @@
-//! Expected variant of a union for a value, by the rules of the documentation. Takes the corrected schema and a document;
-//! gives the index of a member. Written from the rules, not from the generator: first the kind of JSON value, then a
-//! constant, then required members, most specific first, then members that only one knows, schema order among equals.
-//! Variants that share a member are told apart by the content of the member.
+//! Expected variant of a union for a value, by the rules of the documentation. The implementation follows the
+//! documented rules and is independent of the generator: first the kind of JSON value, then a constant, then required
+//! members, most specific first, then members that only one variant defines, then schema order. Variants that share a
+//! member are distinguished by the content of the member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use serde_json::Value;
 
 use crate::walk::{At, Schema};
 
-/// A form that a variant of a union can have, and the index of the member.
+/// Form that a variant of a union can have, with the index of the variant.
 struct Form {
     member: usize,
     at: At,
 }
 
-/// The variant of the union that the rules pick; nothing when they pick none.
-pub fn pick(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
+/// Returns the index of the variant that the rules select; `None` if they select none.
+pub fn select_variant(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
     let forms = forms(schema, union);
     let mut of_kind = forms.iter().filter(|form| has_kind(form.at.schema, doc));
     match doc {
@@ -34,7 +34,7 @@ pub fn pick(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
     }
 }
 
-/// The forms of a union's members; a union among them counts as its own members.
+/// Returns the forms of a union's variants; a nested union is replaced by its variants.
 fn forms(schema: &Schema, union: &At) -> Vec<Form> {
     let mut forms = Vec::new();
     let members = schema.members(union).unwrap_or_default();
@@ -109,19 +109,29 @@ fn pick_object(schema: &Schema, forms: &[&Form], doc: &Doc) -> Option<usize> {
     most_specific(schema, &candidates, doc)
 }
 
-/// A required member, perhaps with a required member of its value.
+/// Required member, optionally with a required member of its value.
 type Need = (&'static str, Option<&'static str>);
 
-/// Returns, of the variants whose required members are present, the one that requires the most; of variants that require the
-/// same, the one that alone knows a present member, or the first.
+/// Selects among the variants whose required members are present: the variant that requires the most members; if
+/// several require the same, the only one that defines a present member, or the first.
 fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usize> {
     if let [only] = candidates {
         return Some(only.member);
     }
-    let mut needs = apart(candidates.iter().map(|form| outside(form)).collect());
+    let mut needs = without_common(
+        candidates
+            .iter()
+            .map(|form| required_outside(form))
+            .collect(),
+    );
     let has_equals = needs.iter().collect::<BTreeSet<_>>().len() < needs.len();
-    if has_equals || may_stand_elsewhere(candidates, &needs) {
-        needs = apart(candidates.iter().map(|form| inside(schema, form)).collect());
+    if has_equals || may_occur_elsewhere(candidates, &needs) {
+        needs = without_common(
+            candidates
+                .iter()
+                .map(|form| required_inside(schema, form))
+                .collect(),
+        );
     }
     let mut best: Option<(usize, usize)> = None;
     for (form, own) in candidates.iter().zip(&needs) {
@@ -156,7 +166,7 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
 }
 
 /// Returns true if every discriminating member may also occur in another variant.
-fn may_stand_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
+fn may_occur_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
     let others = |at: usize| {
         let all = candidates.iter().zip(needs).enumerate();
         all.filter(move |(other, _)| *other != at)
@@ -171,14 +181,14 @@ fn may_stand_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
     })
 }
 
-fn outside(form: &Form) -> BTreeSet<Need> {
+fn required_outside(form: &Form) -> BTreeSet<Need> {
     let names = required(form.at.schema).into_iter();
     names.map(|name| (name, None)).collect()
 }
 
-/// The required members, and those that their values require.
-fn inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
-    let mut needs = outside(form);
+/// Returns the required members, and the required members of their values.
+fn required_inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
+    let mut needs = required_outside(form);
     for name in required(form.at.schema) {
         let value = schema.resolve(&At {
             pointer: format!("{}/properties/{name}", form.at.pointer),
@@ -193,14 +203,14 @@ fn inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
     needs
 }
 
-/// Each set without what all of them have.
-fn apart(sets: Vec<BTreeSet<Need>>) -> Vec<BTreeSet<Need>> {
+/// Removes the elements that all sets have in common.
+fn without_common(sets: Vec<BTreeSet<Need>>) -> Vec<BTreeSet<Need>> {
     let common = sets.iter().cloned().reduce(|common, set| &common & &set);
     let common = common.unwrap_or_default();
     sets.iter().map(|set| set - &common).collect()
 }
 
-/// The member of the objects whose constants tell the most forms apart.
+/// Returns the member of the objects whose constants distinguish the most forms.
 fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
     let mut by_name: BTreeMap<&str, Vec<BTreeSet<&str>>> = BTreeMap::new();
     for form in forms {
@@ -232,7 +242,7 @@ fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
     best.map(|(name, _)| name)
 }
 
-/// The strings that a member can be, when the schema lists them: a constant, or a required one of a few.
+/// Returns the string values of a member if the schema lists them: a constant, or an enum of a required member.
 fn constants(schema: &Schema, at: &At, name: &str) -> Option<BTreeSet<&'static str>> {
     let member = at.schema["properties"].get(name)?;
     let member = schema.resolve(&At {
@@ -247,7 +257,7 @@ fn constants(schema: &Schema, at: &At, name: &str) -> Option<BTreeSet<&'static s
     needed.then(|| listed.iter().filter_map(Value::as_str).collect())
 }
 
-/// The members that an object has to have.
+/// Returns the required members of an object.
 pub fn required(schema: &'static Value) -> BTreeSet<&'static str> {
     let names = schema["required"].as_array().into_iter().flatten();
     names.filter_map(Value::as_str).collect()

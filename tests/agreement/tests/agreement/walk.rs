@@ -1,6 +1,6 @@
-//! A schema that can be walked along with a document: which schema applies to which value.
-//! Takes the corrected schema; follows `$ref`, and enters the variant of a union that the documented rules pick.
-//! Independent of the generator's dispatch: from the representation it only takes names and places.
+//! Walks a document together with its schema, to find the schema that applies to each value. The walk follows `$ref`,
+//! and enters the union variant that the documented rules select. It is independent of the generator's dispatch; from
+//! the representation it uses only names and positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,36 +9,36 @@ use mcp_exact_tests_support::{Doc, Oracle, without_unchecked};
 use serde_json::{Map, Value, json};
 
 use crate::all_of::merged;
-use crate::unions::pick;
+use crate::unions::select_variant;
 
-/// A corrected schema with its judge.
+/// Corrected schema with its validator.
 pub struct Schema {
-    /// The document. Beside the official definitions it has one for each anonymous union and each anonymous member of a
-    /// union, so that the judge can be asked about them.
+    /// Schema document. In addition to the official definitions, it has one for each anonymous union and each anonymous
+    /// variant, so that the validator can check values of these.
     pub document: &'static Value,
-    /// The judge.
+    /// JSON Schema validator.
     pub oracle: Oracle<'static>,
-    /// The same without `allOf`.
+    /// Schema document without `allOf`.
     walked: &'static Value,
     key: &'static str,
-    /// The members of each union, by the pointer of the union.
-    unions: BTreeMap<String, Vec<Named>>,
-    /// The places of JSON Schema documents, which are kept as text.
+    /// Variants of each union, by the JSON pointer of the union.
+    unions: BTreeMap<String, Vec<NamedVariant>>,
+    /// Pointers of the schemas whose values are JSON Schema documents, which the types keep as text.
     raw: BTreeSet<String>,
 }
 
-/// A variant of a union: the name of its definition, and its place.
-struct Named {
+/// Variant of a union: the name of its definition, and its pointer.
+struct NamedVariant {
     name: String,
     pointer: String,
 }
 
-/// A schema and its place.
+/// Schema with its position.
 #[derive(Clone)]
 pub struct At {
-    /// The JSON pointer.
+    /// JSON pointer of the schema.
     pub pointer: String,
-    /// The schema.
+    /// Contents of the schema.
     pub schema: &'static Value,
 }
 
@@ -51,15 +51,15 @@ impl At {
     }
 }
 
-/// A value that the walk comes to.
+/// Value that the walk visits.
 pub enum Place<'d> {
-    /// One of a union; `picked` is the index of the member that the documented rules pick.
+    /// Value of a union; `picked` is the index of the variant that the documented rules select.
     Union {
         union: At,
         picked: Option<usize>,
         doc: &'d Doc,
     },
-    /// One of a type with a known form.
+    /// Value of a type that is not a union.
     Typed {
         schema: &'static Value,
         doc: &'d Doc,
@@ -67,7 +67,7 @@ pub enum Place<'d> {
 }
 
 impl Schema {
-    /// Makes a schema ready to be walked.
+    /// Prepares a schema for walks.
     pub fn new(corrected: &Value, ir: &Ir) -> Self {
         let corrected = without_unchecked(corrected);
         let key = ["definitions", "$defs"]
@@ -89,7 +89,7 @@ impl Schema {
             }
         }
         name_members(&walked.clone(), "", key, &mut walked, &mut unions);
-        let document = judged(corrected, &walked, key);
+        let document = schema_for_validation(corrected, &walked, key);
         let document: &'static Value = Box::leak(Box::new(document));
         Self {
             document,
@@ -120,10 +120,10 @@ impl Schema {
         }
     }
 
-    /// The variants of the union at this place; nothing if there is no union.
+    /// Returns the variants of the union at this position; `None` if there is no union.
     pub fn members(&self, at: &At) -> Option<Vec<(&str, At)>> {
         let members = self.unions.get(&at.pointer)?.iter();
-        let place = |member: &Named| At {
+        let place = |member: &NamedVariant| At {
             pointer: member.pointer.clone(),
             schema: self.walked.pointer(&member.pointer).unwrap_or(&Value::Null),
         };
@@ -134,12 +134,12 @@ impl Schema {
         )
     }
 
-    /// Returns true if a value there is kept as the text that came.
+    /// Returns true if the types keep the text of values at this position.
     pub fn is_raw(&self, at: &At) -> bool {
         self.raw.contains(&at.pointer)
     }
 
-    /// The schemas of a value's items or members, with their names; nothing for those that are open.
+    /// Returns the schemas of a value's items or members, with their names; untyped ones are omitted.
     pub fn children<'d>(&self, at: &At, doc: &'d Doc) -> Vec<(&'d str, At, &'d Doc)> {
         match doc {
             Doc::Array(items) => match at.schema.get("items") {
@@ -157,7 +157,7 @@ impl Schema {
         }
     }
 
-    /// Comes to every typed value of a document of the definition, in its order.
+    /// Visits every typed value of a document, in document order.
     pub fn walk<'d>(&self, definition: &str, doc: &'d Doc, see: &mut dyn FnMut(Place<'d>)) {
         self.walk_at(&self.definition(definition), doc, see);
     }
@@ -175,7 +175,7 @@ impl Schema {
             }
             return;
         };
-        let picked = pick(self, &at, doc);
+        let picked = select_variant(self, &at, doc);
         let union = at.clone();
         see(Place::Union { union, picked, doc });
         if let Some(picked) = picked {
@@ -184,8 +184,8 @@ impl Schema {
     }
 }
 
-/// The schema as it is, with the definitions that only the walk knows.
-fn judged(corrected: Value, walked: &Value, key: &str) -> Value {
+/// Returns the schema with additional definitions for anonymous types.
+fn schema_for_validation(corrected: Value, walked: &Value, key: &str) -> Value {
     let mut document = corrected;
     for (name, schema) in walked[key].as_object().into_iter().flatten() {
         if document[key].get(name).is_none() {
@@ -195,7 +195,7 @@ fn judged(corrected: Value, walked: &Value, key: &str) -> Value {
     document
 }
 
-/// The schema of a union that the representation has made.
+/// Returns the schema of a union that only the representation has.
 fn any_of(union: &[Type], key: &str) -> Value {
     let members = union.iter().map(|variant| match variant {
         Type::Ref { name } => json!({"$ref": format!("#/{key}/{name}")}),
@@ -208,7 +208,7 @@ fn any_of(union: &[Type], key: &str) -> Value {
     json!({"anyOf": members.collect::<Vec<_>>()})
 }
 
-/// The schema of a member, if it has constraints.
+/// Returns the schema of a member, if it has constraints.
 fn member(at: &At, name: &str) -> Option<At> {
     if let Some(schema) = at.schema["properties"].get(name) {
         let token = name.replace('~', "~0").replace('/', "~1");
@@ -218,19 +218,19 @@ fn member(at: &At, name: &str) -> Option<At> {
     Some(at.below("additionalProperties", schema))
 }
 
-/// Gives each member of each union a definition, and notes its name.
+/// Adds a definition for each variant of each union, and stores its name.
 fn name_members(
     schema: &Value,
     pointer: &str,
     key: &str,
     to: &mut Value,
-    unions: &mut BTreeMap<String, Vec<Named>>,
+    unions: &mut BTreeMap<String, Vec<NamedVariant>>,
 ) {
     if let Some(members) = members_of(schema) {
         let member = |(index, (place, member)): (usize, (Option<usize>, Value))| {
             let place = place.map(|place| format!("{pointer}/anyOf/{place}"));
             if let (Some(place), Some(reference)) = (&place, member["$ref"].as_str()) {
-                return Named {
+                return NamedVariant {
                     name: reference.rsplit('/').next().unwrap_or_default().to_owned(),
                     pointer: place.clone(),
                 };
@@ -238,7 +238,7 @@ fn name_members(
             let name = format!("{}.{index}", pointer.replace('/', "."));
             let own = format!("/{key}/{name}");
             to[key][&name] = member;
-            Named {
+            NamedVariant {
                 name,
                 pointer: place.unwrap_or(own),
             }
@@ -265,7 +265,8 @@ fn name_members(
     }
 }
 
-/// The variants of a union, with their places where they have one of their own: each of several types is a member.
+/// Returns the variants of a union, with their indices in the schema; each type of a list of types is a variant without
+/// an index.
 fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let map: &Map<String, Value> = schema.as_object()?;
     assert!(
@@ -288,7 +289,7 @@ fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     kinds(schema)
 }
 
-/// A schema for each of several types.
+/// Returns one schema for each type in a list of types.
 fn kinds(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let types = schema.get("type")?.as_array()?;
     Some(

@@ -1,6 +1,5 @@
-//! Compares the verdicts of `mcp_exact_wire::Format` with those of `jsonschema`, and of `base64`.
-//! Takes hand-made cases, which also state the verdict, and seeded mutations of the valid ones.
-//! Never draws a random number that another run would not draw.
+//! Compares the verdicts of `mcp_exact_wire::Format` with those of `jsonschema`, and of `base64`. Inputs are
+//! hand-written cases with expected verdicts, and seeded mutations of the valid ones.
 #![allow(
     clippy::print_stdout,
     reason = "how much was compared is worth reading"
@@ -15,7 +14,7 @@ use mcp_exact_wire::Format;
 use mutate::Mutator;
 use oracle::Oracle;
 
-const MUTATIONS: usize = 250_000;
+const MUTATION_COUNT: usize = 250_000;
 const MEGABYTE: usize = 1 << 20;
 
 #[test]
@@ -86,7 +85,7 @@ fn date_time_mutations() {
     check_mutations(&cases::date_time::CASES, 0x5321);
 }
 
-/// A check that is not linear would be noticed here by anybody who waits for it.
+/// Checks of long texts take linear time; otherwise this test would run for very long.
 #[test]
 fn megabytes() {
     let parts = [
@@ -117,7 +116,7 @@ fn megabytes() {
     }
 }
 
-/// Every place of a whole chunk, and of the rest behind it, is looked at.
+/// Every position of a complete chunk, and of the remainder after it, is checked.
 #[test]
 fn byte_finds_one_bad_symbol_anywhere() {
     let oracle = Oracle::new(Format::Byte);
@@ -134,7 +133,7 @@ fn byte_finds_one_bad_symbol_anywhere() {
     }
 }
 
-/// Every last symbol, in front of every padding: which bits must be zero (RFC 4648 section 3.5).
+/// Every last symbol is tested before every padding, because unused bits must be zero (RFC 4648, section 3.5).
 #[test]
 fn byte_last_groups() {
     let oracle = Oracle::new(Format::Byte);
@@ -150,7 +149,7 @@ fn byte_last_groups() {
     }
 }
 
-/// Every day that two digits can write, in years of every kind (RFC 3339 appendix C).
+/// Every two-digit day is tested, in leap years and other years (RFC 3339, appendix C).
 #[test]
 fn date_whole_calendar() {
     let oracle = Oracle::new(Format::Date);
@@ -167,7 +166,7 @@ fn date_whole_calendar() {
     }
 }
 
-/// Every offset around every minute that could be 23:59 UTC (RFC 3339 section 5.7).
+/// Leap seconds are tested with every offset, around the minutes that could be 23:59 UTC (RFC 3339, section 5.7).
 #[test]
 fn date_time_leap_seconds() {
     let oracle = Oracle::new(Format::DateTime);
@@ -188,7 +187,7 @@ fn date_time_leap_seconds() {
     assert!(accepted > 100, "{accepted} leap seconds were accepted");
 }
 
-/// Holds the stated verdict, ours and the oracle's against each other.
+/// Compares the expected verdict, ours and the oracle's.
 fn check_cases(cases: &Cases) {
     let oracle = Oracle::new(cases.format);
     let verdicts = [(cases.accepted, true), (cases.rejected, false)];
@@ -211,25 +210,25 @@ fn check_cases(cases: &Cases) {
     );
 }
 
-/// Compares mutations of the valid cases, enough of them on each side.
+/// Compares the verdicts on mutations of the valid cases; enough mutations must be valid and enough invalid.
 fn check_mutations(cases: &Cases, seed: u64) {
     let oracle = Oracle::new(cases.format);
     let mut mutator = Mutator::new(cases, seed);
-    let accepted = (0..MUTATIONS)
+    let accepted = (0..MUTATION_COUNT)
         .filter(|_| compare(cases.format, &oracle, &mutator.next_text()))
         .count();
-    let rejected = MUTATIONS - accepted;
+    let rejected = MUTATION_COUNT - accepted;
     println!(
-        "{}: {accepted} accepted, {rejected} rejected of {MUTATIONS} mutations",
+        "{}: {accepted} accepted, {rejected} rejected of {MUTATION_COUNT} mutations",
         cases.format.name()
     );
     assert!(
-        accepted.min(rejected) * 20 >= MUTATIONS,
+        accepted.min(rejected) * 20 >= MUTATION_COUNT,
         "one verdict is too rare to tell anything"
     );
 }
 
-/// The common verdict.
+/// Returns the common verdict of ours and the oracle; panics if they differ.
 fn compare(format: Format, oracle: &Oracle, text: &str) -> bool {
     let ours = format.accepts(text);
     let start: String = text.chars().take(200).collect();

@@ -1,9 +1,8 @@
-//! Makes strings that are almost in a format, or still are.
-//! Takes valid texts and a seed, returns a text at a time. Never depends on anything but the seed.
+//! Generates seeded mutations of valid texts, which may be valid or almost valid.
 
 use crate::cases::Cases;
 
-/// Characters that no format allows, or that some parser takes for something else.
+/// Characters that no format allows, or that some parsers confuse with others.
 #[rustfmt::skip]
 const HOSTILE: &[char] = &[
     '\0', '\t', '\n', '\r', ' ', '!', '"', '#', '$', '%', '&', '\'', '(', ')', '*', '+',
@@ -23,8 +22,7 @@ impl<'a> Mutator<'a> {
         Self { cases, state: seed }
     }
 
-    /// A valid text after one to four changes; two in three new characters are ones that the format
-    /// is fond of.
+    /// Returns a valid text after one to four changes; two thirds of the new characters are typical of the format.
     pub(crate) fn next_text(&mut self) -> String {
         let valid = self.pick(self.cases.accepted);
         let mut text: Vec<char> = valid.chars().collect();

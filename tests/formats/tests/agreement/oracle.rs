@@ -1,6 +1,5 @@
-//! The verdicts to compare with: `jsonschema`'s with formats asserted, `base64`'s for `byte`.
-//! Takes a format, then texts.
-//! Never repeats a known defect of an oracle: the one there is, is named here.
+//! Oracles that give the expected verdicts: `jsonschema` with format assertions, and `base64` for `byte`. One known
+//! defect of `jsonschema` is corrected.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -48,7 +47,7 @@ fn holds_false_digit(text: &str) -> bool {
         .any(|(at, byte)| matches!(byte, b'*'..=b'/') && !is_punctuation(at))
 }
 
-/// Once this fails, the oracle is mended and `holds_false_digit` can go.
+/// If this test fails, the oracle was repaired and `holds_false_digit` can be removed.
 #[test]
 fn jsonschema_still_takes_a_slash_for_a_digit() {
     let date = Oracle::new(Format::Date);

@@ -1,4 +1,4 @@
-//! Takes small or cheap input; expects that stored and reported data stay small.
+//! Amplification: for small input, stored and reported data stay small.
 
 use mcp_2025_03_26 as batches;
 use mcp_2025_06_18 as mcp;
@@ -7,10 +7,10 @@ use mcp_exact_wire::{
     from_slice, from_str,
 };
 
-/// No pointer and no message of a report is longer, whatever the document holds.
-const REPORTED: usize = 2 * 1024;
+/// Maximum length of a pointer or message in a report, for any document.
+const MAX_REPORTED_BYTES: usize = 2 * 1024;
 
-const LONG: usize = 5_000_000;
+const LONG_LENGTH: usize = 5_000_000;
 
 fn nothing(_: &RequestId) -> Option<&'static str> {
     None
@@ -20,16 +20,17 @@ fn nothing(_: &RequestId) -> Option<&'static str> {
 fn fails_briefly<T: Decode>(text: &str, start: &str) {
     let error = from_str::<T>(text).map(|_| ()).expect_err("it is hostile");
     assert!(
-        error.pointer().len() <= REPORTED,
+        error.pointer().len() <= MAX_REPORTED_BYTES,
         "{}",
         error.pointer().len()
     );
-    assert!(error.detail().len() <= REPORTED);
+    assert!(error.detail().len() <= MAX_REPORTED_BYTES);
     assert!(error.pointer().starts_with(start), "{}", error.pointer());
     assert!(error.pointer().ends_with('…'), "the cut shows");
 }
 
-/// Receivers of 2025-03-26 "MUST support receiving JSON-RPC batches": of some size, which the caller pays for.
+/// Receivers of 2025-03-26 "MUST support receiving JSON-RPC batches": batches of any size are decoded, and their size
+/// is limited by the caller.
 #[test]
 fn batches_have_a_limit() {
     let batch = |item: &str, count: usize| {
@@ -49,7 +50,7 @@ fn batches_have_a_limit() {
     }
 }
 
-/// A batch that is no JSON is not JSON, however many messages it begins with.
+/// A batch with malformed JSON is refused as a whole, even if it begins with valid messages.
 #[test]
 fn long_batches_have_to_be_json() {
     let text = format!("[{}", "1,".repeat(100_000));
@@ -64,28 +65,31 @@ fn long_batches_have_to_be_json() {
 
 #[test]
 fn long_names_are_cut_in_errors() {
-    let name = "k".repeat(LONG);
+    let name = "k".repeat(LONG_LENGTH);
     fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":1}}"#), "/kkk");
     fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":true,"{name}":true}}"#), "/kkk");
     fails_briefly::<mcp::Annotations>(&format!(r#"{{"{name}":1,"{name}":1}}"#), "/kkk");
-    fails_briefly::<Json>(&format!(r#"{{"{}":[nul]}}"#, r"\u00e9".repeat(LONG)), "/é");
+    fails_briefly::<Json>(
+        &format!(r#"{{"{}":[nul]}}"#, r"\u00e9".repeat(LONG_LENGTH)),
+        "/é",
+    );
 }
 
-/// Ten million levels of untyped JSON, and a defect in the innermost one.
+/// A defect below ten million levels of untyped JSON is reported with a bounded pointer.
 #[test]
 fn deep_places_are_cut_in_errors() {
     for open in ["[", r#"{"a":"#, r#"[{"":"#] {
-        let text = open.repeat(2 * LONG / open.len()) + "nul";
+        let text = open.repeat(2 * LONG_LENGTH / open.len()) + "nul";
         let start = if open == "[" { "/0/0/0" } else { "/" };
         fails_briefly::<Json>(&text, start);
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{text}"#);
         let error = decode_frame::<mcp::FromClient>(message.as_bytes(), &nothing);
         let error = error.map(|_| ()).expect_err("it is hostile");
-        assert!(error.decode_error().pointer().len() <= REPORTED);
+        assert!(error.decode_error().pointer().len() <= MAX_REPORTED_BYTES);
     }
 }
 
-/// Places behind deep ones are found as before.
+/// Pointers of values after deeply nested ones are still correct.
 #[test]
 fn places_behind_deep_ones_are_exact() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
@@ -97,10 +101,10 @@ fn places_behind_deep_ones_are_exact() {
     }
 }
 
-/// A hundred violations are listed; each names its place.
+/// At most a hundred violations are listed, each with its pointer.
 #[test]
 fn long_names_are_cut_in_violations() {
-    let name = "k".repeat(LONG);
+    let name = "k".repeat(LONG_LENGTH);
     let properties = format!(r#"{{"{name}":{{"type":"object","x":1}}}}"#);
     let tool: mcp::Tool = from_str(&format!(
         r#"{{"name":"t","inputSchema":{{"type":"object","required":[{}1],"properties":{properties}}}}}"#,
@@ -112,7 +116,7 @@ fn long_names_are_cut_in_violations() {
     let many = format!(
         r#"{{"type":"object","properties":{{{}}}}}"#,
         (0..100)
-            .map(|n| format!(r#""{n}{}":1"#, "k".repeat(LONG / 100)))
+            .map(|n| format!(r#""{n}{}":1"#, "k".repeat(LONG_LENGTH / 100)))
             .collect::<Vec<_>>()
             .join(",")
     );
@@ -123,17 +127,17 @@ fn long_names_are_cut_in_violations() {
     let found = tool.validate();
     assert_eq!(found.count(), 100, "a property is an object");
     for violation in found.listed() {
-        assert!(violation.pointer.len() <= REPORTED);
+        assert!(violation.pointer.len() <= MAX_REPORTED_BYTES);
         assert!(violation.pointer.starts_with("/inputSchema/properties/"));
         assert!(violation.pointer.ends_with('…'));
     }
 }
 
-/// Violations quote long values in part only.
+/// Violations quote only a part of long values.
 #[test]
 fn long_values_are_cut_in_violations() {
-    let long = "k".repeat(LONG);
-    let number = format!("9{}", "0".repeat(LONG));
+    let long = "k".repeat(LONG_LENGTH);
+    let number = format!("9{}", "0".repeat(LONG_LENGTH));
     let annotations: mcp::Annotations =
         from_str(&format!(r#"{{"audience":["{long}"],"priority":{number}}}"#))
             .expect("annotations");
@@ -148,7 +152,7 @@ fn long_values_are_cut_in_violations() {
     );
     for violation in all {
         assert!(
-            violation.message.len() <= REPORTED,
+            violation.message.len() <= MAX_REPORTED_BYTES,
             "{}",
             violation.message.len()
         );
@@ -156,7 +160,7 @@ fn long_values_are_cut_in_violations() {
     }
 }
 
-/// A string takes little more memory than its text, however it is spelled.
+/// A decoded string needs little more memory than its text, in any spelling.
 #[test]
 fn decoded_strings_have_little_room() {
     for length in (0..300).chain([1_000, 100_000]) {

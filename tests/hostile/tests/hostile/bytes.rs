@@ -1,10 +1,10 @@
-//! Takes bytes that are not UTF-8, byte order marks, control characters, garbage behind a document and empty documents;
-//! expects an error with the reason and the place.
+//! Bytes that are not UTF-8, byte order marks, control characters, garbage after a document and empty documents yield
+//! an error with the reason and the position.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};
 
-use super::{at, exact, refused};
+use super::{at, decode_error_of, exact};
 
 const NOT_UTF8: [&[u8]; 12] = [
     b"\x80",
@@ -21,8 +21,8 @@ const NOT_UTF8: [&[u8]; 12] = [
     b"\xff",
 ];
 
-/// Positions of the bytes: the text before them and after them.
-const PLACES: [(&str, &str); 7] = [
+/// Texts before and after the inserted bytes.
+const SURROUNDINGS: [(&str, &str); 7] = [
     ("", ""),
     ("", r#"{"x":1}"#),
     (r#"{"x":1}"#, ""),
@@ -34,16 +34,19 @@ const PLACES: [(&str, &str); 7] = [
 
 #[test]
 fn not_utf8() {
-    for (before, after) in PLACES {
+    for (before, after) in SURROUNDINGS {
         for bytes in NOT_UTF8 {
             let text = [before.as_bytes(), bytes, after.as_bytes()].concat();
             let error = from_slice::<Json>(&text).expect_err("it is not UTF-8");
             assert_eq!(error.offset(), before.len());
-            assert_eq!(refused::<Json>(&text), at("utf8", ""));
-            assert_eq!(refused::<JsonObject>(&text), at("utf8", ""));
-            assert_eq!(refused::<Map<Json>>(&text), at("utf8", ""));
-            assert_eq!(refused::<mcp::Annotations>(&text), at("utf8", ""));
-            assert_eq!(refused::<mcp::JSONRPCMessage>(&text), at("utf8", ""));
+            assert_eq!(decode_error_of::<Json>(&text), at("utf8", ""));
+            assert_eq!(decode_error_of::<JsonObject>(&text), at("utf8", ""));
+            assert_eq!(decode_error_of::<Map<Json>>(&text), at("utf8", ""));
+            assert_eq!(decode_error_of::<mcp::Annotations>(&text), at("utf8", ""));
+            assert_eq!(
+                decode_error_of::<mcp::JSONRPCMessage>(&text),
+                at("utf8", "")
+            );
         }
     }
 }
@@ -52,16 +55,22 @@ fn not_utf8() {
 fn byte_order_marks() {
     for document in [r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, "{}", ""] {
         let utf8 = format!("\u{feff}{document}");
-        assert_eq!(refused::<Json>(&utf8), at("syntax", ""));
-        assert_eq!(refused::<mcp::Annotations>(&utf8), at("syntax", ""));
-        assert_eq!(refused::<mcp::JSONRPCMessage>(&utf8), at("syntax", ""));
+        assert_eq!(decode_error_of::<Json>(&utf8), at("syntax", ""));
+        assert_eq!(decode_error_of::<mcp::Annotations>(&utf8), at("syntax", ""));
+        assert_eq!(
+            decode_error_of::<mcp::JSONRPCMessage>(&utf8),
+            at("syntax", "")
+        );
         for utf16 in [b"\xff\xfe", b"\xfe\xff"] {
             let text = [utf16.as_slice(), document.as_bytes()].concat();
-            assert_eq!(refused::<mcp::JSONRPCMessage>(&text), at("utf8", ""));
+            assert_eq!(
+                decode_error_of::<mcp::JSONRPCMessage>(&text),
+                at("utf8", "")
+            );
         }
     }
     let utf16: Vec<u8> = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert_eq!(refused::<Json>(utf16), at("syntax", ""));
+    assert_eq!(decode_error_of::<Json>(utf16), at("syntax", ""));
     exact::<String>("\"\u{feff}\"");
     exact::<Json>("\"\u{feff}\"");
 }
@@ -77,14 +86,17 @@ fn control_characters_in_strings() {
             continue;
         }
         assert_eq!(
-            refused::<mcp::Annotations>(&text),
+            decode_error_of::<mcp::Annotations>(&text),
             at("syntax", "/lastModified")
         );
-        assert_eq!(refused::<mcp::Annotations>(&open), at("syntax", "/x/y/0"));
-        assert_eq!(refused::<Json>(&open), at("syntax", "/x/y/0"));
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(&open),
+            at("syntax", "/x/y/0")
+        );
+        assert_eq!(decode_error_of::<Json>(&open), at("syntax", "/x/y/0"));
         let name = format!(r#"{{"a{control}b":1}}"#);
-        assert_eq!(refused::<Json>(&name).0, "syntax");
-        assert_eq!(refused::<Map<Json>>(&name).0, "syntax");
+        assert_eq!(decode_error_of::<Json>(&name).0, "syntax");
+        assert_eq!(decode_error_of::<Map<Json>>(&name).0, "syntax");
     }
     for plain in ["\u{7f}", "\u{80}", "\u{9f}", "\u{2028}", "\u{ffff}"] {
         exact::<String>(&format!("\"{plain}\""));
@@ -134,42 +146,56 @@ fn garbage_behind_a_document() {
     for garbage in ["x", "{}", "1", ",", "]", "}", "\"", "\0", "//", "null", ":"] {
         for between in ["", " ", "\n"] {
             let text = format!("{{}}{between}{garbage}");
-            assert_eq!(refused::<Json>(&text), at("syntax", ""), "{text}");
-            assert_eq!(refused::<JsonObject>(&text), at("syntax", ""), "{text}");
-            assert_eq!(refused::<Map<Json>>(&text), at("syntax", ""), "{text}");
+            assert_eq!(decode_error_of::<Json>(&text), at("syntax", ""), "{text}");
             assert_eq!(
-                refused::<mcp::Annotations>(&text),
+                decode_error_of::<JsonObject>(&text),
+                at("syntax", ""),
+                "{text}"
+            );
+            assert_eq!(
+                decode_error_of::<Map<Json>>(&text),
+                at("syntax", ""),
+                "{text}"
+            );
+            assert_eq!(
+                decode_error_of::<mcp::Annotations>(&text),
                 at("syntax", ""),
                 "{text}"
             );
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m"}}{between}{garbage}"#);
             assert_eq!(
-                refused::<mcp::JSONRPCMessage>(&message),
+                decode_error_of::<mcp::JSONRPCMessage>(&message),
                 at("syntax", ""),
                 "{message}"
             );
         }
     }
-    assert_eq!(refused::<Number>("1 2"), at("syntax", ""));
-    assert_eq!(refused::<bool>("truefalse"), at("syntax", ""));
-    assert_eq!(refused::<String>(r#""a""b""#), at("syntax", ""));
+    assert_eq!(decode_error_of::<Number>("1 2"), at("syntax", ""));
+    assert_eq!(decode_error_of::<bool>("truefalse"), at("syntax", ""));
+    assert_eq!(decode_error_of::<String>(r#""a""b""#), at("syntax", ""));
 }
 
 #[test]
 fn no_document_at_all() {
     for text in ["", " ", "\n", " \t\r\n "] {
-        assert_eq!(refused::<Json>(text), at("syntax", ""));
-        assert_eq!(refused::<JsonObject>(text), at("syntax", ""));
-        assert_eq!(refused::<Map<Json>>(text), at("syntax", ""));
-        assert_eq!(refused::<Vec<Json>>(text), at("syntax", ""));
-        assert_eq!(refused::<String>(text), at("syntax", ""));
-        assert_eq!(refused::<Number>(text), at("syntax", ""));
-        assert_eq!(refused::<bool>(text), at("syntax", ""));
-        assert_eq!(refused::<mcp::Annotations>(text), at("syntax", ""));
-        assert_eq!(refused::<mcp::ContentBlock>(text), at("syntax", ""));
-        assert_eq!(refused::<mcp::RequestId>(text), at("syntax", ""));
-        assert_eq!(refused::<mcp::ClientRequest>(text), at("syntax", ""));
-        assert_eq!(refused::<mcp::JSONRPCMessage>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<Json>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<JsonObject>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<Map<Json>>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<Vec<Json>>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<String>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<Number>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<bool>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<mcp::Annotations>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<mcp::ContentBlock>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<mcp::RequestId>(text), at("syntax", ""));
+        assert_eq!(
+            decode_error_of::<mcp::ClientRequest>(text),
+            at("syntax", "")
+        );
+        assert_eq!(
+            decode_error_of::<mcp::JSONRPCMessage>(text),
+            at("syntax", "")
+        );
     }
 }
 
@@ -197,11 +223,19 @@ fn what_only_other_languages_allow() {
         r#"{1:1}"#,
         r#"{null:1}"#,
     ] {
-        assert_eq!(refused::<Json>(text).0, "syntax", "{text}");
-        assert_eq!(refused::<JsonObject>(text).0, "syntax", "{text}");
-        assert_eq!(refused::<Map<Json>>(text).0, "syntax", "{text}");
-        assert_eq!(refused::<mcp::Annotations>(text).0, "syntax", "{text}");
+        assert_eq!(decode_error_of::<Json>(text).0, "syntax", "{text}");
+        assert_eq!(decode_error_of::<JsonObject>(text).0, "syntax", "{text}");
+        assert_eq!(decode_error_of::<Map<Json>>(text).0, "syntax", "{text}");
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(text).0,
+            "syntax",
+            "{text}"
+        );
         let nested = format!(r#"{{"x":{text}}}"#);
-        assert_eq!(refused::<mcp::Annotations>(nested).0, "syntax", "{text}");
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(nested).0,
+            "syntax",
+            "{text}"
+        );
     }
 }

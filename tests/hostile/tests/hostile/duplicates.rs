@@ -1,9 +1,9 @@
-//! Takes objects with a member twice; expects an error at every typed level, and untyped JSON back.
+//! Objects with a duplicate member yield an error at every typed level, and are preserved in untyped JSON.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Validate, ViolationKind};
 
-use super::{at, exact, refused};
+use super::{at, decode_error_of, exact};
 
 #[test]
 fn known_members() {
@@ -15,14 +15,14 @@ fn known_members() {
     ] {
         let tool =
             format!(r#"{{"name":"a","inputSchema":{{"type":"object"}},"{second}":"b","x":1}}"#);
-        assert_eq!(refused::<mcp::Tool>(tool), at("duplicate", "/name"));
+        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("duplicate", "/name"));
         let tool =
             format!(r#"{{"{second}":"a","inputSchema":{{"type":"object"}},"name":"b","x":1}}"#);
-        assert_eq!(refused::<mcp::Tool>(tool), at("duplicate", "/name"));
+        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("duplicate", "/name"));
     }
     let tool = r#"{"name":"a","inputSchema":{},"name":"a"}"#;
     assert_eq!(
-        refused::<mcp::Tool>(tool),
+        decode_error_of::<mcp::Tool>(tool),
         at("duplicate", "/name"),
         "the same value twice"
     );
@@ -40,14 +40,14 @@ fn unknown_members() {
     ] {
         let annotations = format!(r#"{{"{first}":1,"y":2,"{second}":1}}"#);
         assert_eq!(
-            refused::<mcp::Annotations>(annotations),
+            decode_error_of::<mcp::Annotations>(annotations),
             at("duplicate", pointer)
         );
     }
 }
 
 #[test]
-fn different_names_are_no_duplicates() {
+fn different_names_are_not_duplicates() {
     exact::<mcp::Annotations>(
         "{\"\u{e9}\":1,\"e\u{301}\":2,\"E\":3,\"e\":4,\"Priority\":5,\"priority \":6}",
     );
@@ -57,12 +57,12 @@ fn different_names_are_no_duplicates() {
 fn typed_maps() {
     for second in ["a", r"\u0061"] {
         let map = format!(r#"{{"a":"1","b":"2","{second}":"3"}}"#);
-        assert_eq!(refused::<Map<String>>(&map), at("duplicate", "/a"));
-        assert_eq!(refused::<Map<Json>>(&map), at("duplicate", "/a"));
+        assert_eq!(decode_error_of::<Map<String>>(&map), at("duplicate", "/a"));
+        assert_eq!(decode_error_of::<Map<Json>>(&map), at("duplicate", "/a"));
         let request =
             format!(r#"{{"method":"prompts/get","params":{{"name":"p","arguments":{map}}}}}"#);
         assert_eq!(
-            refused::<mcp::ClientRequest>(request),
+            decode_error_of::<mcp::ClientRequest>(request),
             at("duplicate", "/params/arguments/a")
         );
     }
@@ -95,7 +95,7 @@ fn whole_messages() {
         ),
     ] {
         assert_eq!(
-            refused::<mcp::JSONRPCMessage>(text),
+            decode_error_of::<mcp::JSONRPCMessage>(text),
             at("duplicate", pointer)
         );
     }
@@ -114,7 +114,7 @@ fn discriminants() {
         (r#"{"type":"hologram","type":"hologram"}"#, "/type"),
     ] {
         assert_eq!(
-            refused::<mcp::ContentBlock>(text),
+            decode_error_of::<mcp::ContentBlock>(text),
             at("duplicate", pointer),
             "{text}"
         );
@@ -125,7 +125,7 @@ fn discriminants() {
         r#"{"method":"x/y","method":"x/y"}"#,
     ] {
         assert_eq!(
-            refused::<mcp::ClientRequest>(text),
+            decode_error_of::<mcp::ClientRequest>(text),
             at("duplicate", "/method"),
             "{text}"
         );

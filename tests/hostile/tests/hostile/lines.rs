@@ -1,5 +1,4 @@
-//! Takes messages with line breaks between the tokens of untyped JSON; expects them back unchanged, and on one line from
-//! `to_line`.
+//! Line breaks between the tokens of untyped JSON are preserved, and `to_line` writes a message on one line.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style, same};
@@ -10,7 +9,7 @@ use super::exact;
 
 const SEED: u64 = 0x0a0d;
 
-/// Decodes, expects the same text back, and returns the line.
+/// Checks that a text is preserved by decoding and encoding; returns its line.
 fn line<T: Decode + Encode>(text: &str) -> String {
     let value: T = exact(text);
     let line = String::from_utf8(to_line(&value)).expect("it is text");
@@ -90,7 +89,7 @@ fn any_open_json_becomes_one_line_of_the_same_values() {
     let mut with_breaks = 0;
     for _ in 0..5_000 {
         let doc = generator.open_value();
-        let text = doc.write(Style::WILD, &mut rng);
+        let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
         let json: Json = from_slice(text.as_bytes()).expect("it is JSON");
         assert_eq!(json.text(), text.trim());
         let line = String::from_utf8(to_line(&json)).expect("it is text");

@@ -1,7 +1,7 @@
-//! Takes documents with difficult text; expects the outcomes that the crate `mcp-exact-wire` documents for them, in untyped
-//! JSON, in typed positions and in whole messages.
+//! Documents with unusual or malformed text: checks the outcomes that the crate `mcp-exact-wire` documents, in untyped
+//! JSON, in typed positions and in complete messages.
 //!
-//! Never asserts a time: how long something took is printed, since a linear walk and a quadratic one tell apart at sight.
+//! Durations are printed and not asserted; they show whether a function is linear.
 #![allow(
     clippy::print_stdout,
     reason = "how long large documents take is worth reading"
@@ -21,7 +21,7 @@ mod surrogates;
 
 use mcp_exact_wire::{Decode, Encode, from_slice, to_string};
 
-/// Decodes the text and expects the same text back.
+/// Checks that a text is preserved by decoding and encoding; returns the value.
 fn exact<T: Decode + Encode>(text: &str) -> T {
     let value: T = match from_slice(text.as_bytes()) {
         Ok(value) => value,
@@ -31,8 +31,8 @@ fn exact<T: Decode + Encode>(text: &str) -> T {
     value
 }
 
-/// Kind and pointer of the error that the text has to give.
-fn refused<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
+/// Returns the kind and pointer of the decode error of a text.
+fn decode_error_of<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
     let text = text.as_ref();
     match from_slice::<T>(text) {
         Ok(_) => panic!("accepted: {}", start(&String::from_utf8_lossy(text))),
@@ -40,17 +40,18 @@ fn refused<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
     }
 }
 
-/// Builds the value that [`refused`] is compared with.
+/// Creates a value to compare with the result of [`decode_error_of`].
 fn at(kind: &'static str, pointer: impl Into<String>) -> (&'static str, String) {
     (kind, pointer.into())
 }
 
-/// The first characters of a text, for messages.
+/// Returns the first characters of a text, for messages.
 fn start(text: &str) -> String {
     text.chars().take(200).collect()
 }
 
-/// Runs `f` on a thread with a stack of so many KiB, where anything that recurses with the input dies.
+/// Runs `f` on a thread with a small stack, whose size is given in KiB; recursion that depends on the input would
+/// overflow it.
 fn with_stack(kib: usize, f: impl FnOnce() + Send + 'static) {
     let thread = std::thread::Builder::new()
         .stack_size(kib * 1024)

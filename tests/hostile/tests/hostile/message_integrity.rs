@@ -1,4 +1,4 @@
-//! Takes values that safe code can build or decode; expects that they are written as the message that their type says.
+//! Values that safe code can create are always written as the kind of message that their type represents.
 //!
 //! JSON-RPC 2.0: a request has a method and an id, a notification a method and no id, and neither has a result or an error.
 
@@ -11,11 +11,11 @@ use mcp_exact_wire::{
     WithId, decode_message, from_str, to_string,
 };
 
-use super::{at, refused};
+use super::{at, decode_error_of};
 
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-/// Expects that no name of the envelope can be added.
+/// Checks that no member of the envelope can be added.
 #[track_caller]
 fn refuses_envelope_names<T: Members>(mut extra: Extra<T>) {
     for name in ENVELOPE {
@@ -25,7 +25,7 @@ fn refuses_envelope_names<T: Members>(mut extra: Extra<T>) {
     assert_eq!(extra.insert("x", true), Ok(None));
 }
 
-/// A member of the envelope that is added to a message would make another message of it.
+/// Members of the envelope cannot be added to a message, because they would change its kind.
 #[test]
 fn messages_take_no_envelope_names() {
     let params = || mcp::CallToolRequestParams::new("t");
@@ -39,7 +39,7 @@ fn messages_take_no_envelope_names() {
     refuses_envelope_names(ResultMessage::<mcp::Result>::new(1, mcp::Result::new()).extra);
 }
 
-/// Types that are no messages accept all unknown names.
+/// Types that are not messages accept all unknown names.
 #[test]
 fn other_types_take_envelope_names() {
     let mut tool = mcp::Tool::new("t", mcp::ToolInputSchema::new());
@@ -49,11 +49,11 @@ fn other_types_take_envelope_names() {
     assert!(tool.extra.insert("name", true).is_err());
 }
 
-fn decoded<T: Decode>(text: &str) -> T {
+fn decode<T: Decode>(text: &str) -> T {
     from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// Expects that a message is written as its type defines, with each name of the envelope at most once.
+/// Checks that a message is written as the kind that its type defines, with each member of the envelope at most once.
 #[track_caller]
 fn is_written_as<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<&str>) {
     let text = to_string(message);
@@ -65,24 +65,24 @@ fn is_written_as<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<
     assert_eq!(read.map(|read| to_string(&read)), Ok(text));
 }
 
-const WHOLE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
+const COMPLETE_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","result":{},"x":1}"#;
 
-/// Types without an envelope keep all members of an entire message that is decoded as one of them, as received.
+/// A type without an envelope keeps all members of a complete message that is decoded as this type, unchanged.
 #[test]
 fn whole_messages_come_back_from_bare_types() {
-    let request: mcp::ClientRequest = decoded(WHOLE);
-    let Some(id) = WHOLE.find(r#""id""#) else {
+    let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
+    let Some(id) = COMPLETE_MESSAGE.find(r#""id""#) else {
         panic!("it has an id");
     };
-    assert!(to_string(&request).contains(&WHOLE[id..id + 6]));
+    assert!(to_string(&request).contains(&COMPLETE_MESSAGE[id..id + 6]));
     let unknown = r#"{"jsonrpc":"2.0","id":5,"method":"x/y","x":1}"#;
-    assert_eq!(to_string(&decoded::<mcp::ClientRequest>(unknown)), unknown);
+    assert_eq!(to_string(&decode::<mcp::ClientRequest>(unknown)), unknown);
 }
 
-/// The envelope around such a value is the only one that is written.
+/// When such a value is sent in a message, only the message's own envelope is written.
 #[test]
 fn known_requests_get_one_envelope() {
-    let request: mcp::ClientRequest = decoded(WHOLE);
+    let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
     let message = mcp::ClientMessage::Request(WithId::new(7, request));
     is_written_as(&message, HeadKind::Request, Some("7"));
     assert!(to_string(&message).contains(r#""x":1"#));
@@ -95,7 +95,7 @@ fn unknown_requests_get_one_envelope() {
         r#"{"x":[1 , 2],"\u0069d":5,"method":"x/y"}"#,
         r#"{ "error" : 1 , "method":"x/y", "x":[1 , 2] }"#,
     ] {
-        let request: mcp::ClientRequest = decoded(text);
+        let request: mcp::ClientRequest = decode(text);
         assert_eq!(to_string(&request), text, "by itself it comes back");
         let message = mcp::ClientMessage::Request(WithId::new(7, request));
         is_written_as(&message, HeadKind::Request, Some("7"));
@@ -109,23 +109,23 @@ fn notifications_stay_notifications() {
         r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","error":{},"x":1}"#,
         r#"{"id":5,"method":"x/y","x":1}"#,
     ] {
-        let message = mcp::ClientMessage::Notification(decoded(text));
+        let message = mcp::ClientMessage::Notification(decode(text));
         is_written_as(&message, HeadKind::Notification, None);
         assert!(to_string(&message).contains(r#""x":1"#));
     }
     let known = r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","x":1}"#;
-    let message = newer::ClientMessage::Notification(decoded(known));
+    let message = newer::ClientMessage::Notification(decode(known));
     is_written_as(&message, HeadKind::Notification, None);
 }
 
-/// Requests of 2025-11-25 hold their envelope: one of an unknown method has to have it as those of known ones.
+/// Requests of 2025-11-25 include their envelope; requests of unknown methods must have it, too.
 #[test]
 fn unknown_methods_hold_their_envelope() {
     let request = r#"{"jsonrpc":"2.0","id":5,"method":"x/y"}"#;
-    let message = newer::ClientMessage::Request(decoded(request));
+    let message = newer::ClientMessage::Request(decode(request));
     is_written_as(&message, HeadKind::Request, Some("5"));
     let notification = r#"{"jsonrpc":"2.0","method":"x/y"}"#;
-    let message = newer::ClientMessage::Notification(decoded(notification));
+    let message = newer::ClientMessage::Notification(decode(notification));
     is_written_as(&message, HeadKind::Notification, None);
     for (text, kind, pointer) in [
         (notification, "required", ""),
@@ -147,23 +147,24 @@ fn unknown_methods_hold_their_envelope() {
         ),
     ] {
         assert_eq!(
-            refused::<newer::ClientRequest>(text),
+            decode_error_of::<newer::ClientRequest>(text),
             at(kind, pointer),
             "{text}"
         );
     }
     assert_eq!(
-        refused::<newer::ClientNotification>(request),
+        decode_error_of::<newer::ClientNotification>(request),
         at("exclusive", "")
     );
 }
 
-/// The type of the argument of a variant.
+/// Returns the type of a variant's argument.
 fn argument<A: 'static, U>(_: fn(A) -> U) -> TypeId {
     TypeId::of::<A>()
 }
 
-/// An unknown variant belongs to the union that found it unknown: elsewhere its discriminant may be known.
+/// An unknown variant can be used only in the union that has decoded it, because another union may know its
+/// discriminant.
 #[test]
 fn unknown_variants_belong_to_their_union() {
     let content = argument(mcp::ContentBlock::Unrecognized);
@@ -172,17 +173,17 @@ fn unknown_variants_belong_to_their_union() {
     assert_ne!(request, argument(newer::ClientRequest::Unrecognized));
 }
 
-/// The same for values of string enums.
+/// An unknown value of a string enum can be used only in the enum that has decoded it.
 #[test]
 fn unknown_names_belong_to_their_enum() {
     let level = argument(mcp::LoggingLevel::Unrecognized);
     assert_ne!(level, argument(mcp::Role::Unrecognized));
 }
 
-/// An id is written once, whatever members the request inside the envelope has.
+/// An id is written once, regardless of the members of the request inside the envelope.
 #[test]
 fn ids_of_requests_are_those_of_their_envelope() {
-    let request: mcp::ClientRequest = decoded(r#"{"id":5,"method":"ping"}"#);
+    let request: mcp::ClientRequest = decode(r#"{"id":5,"method":"ping"}"#);
     let message = WithId::<mcp::ClientRequest>::new("own", request);
     assert_eq!(
         to_string(&message),

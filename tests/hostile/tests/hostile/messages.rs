@@ -1,5 +1,5 @@
-//! Takes the hostile texts as whole messages of a direction, which are read in one pass around their envelope; expects
-//! them back, or an error that keeps the id.
+//! Hostile texts as complete messages, which are decoded in one pass with their envelope: they are preserved, or yield
+//! an error with the id.
 //!
 //! The order of the envelope's members never changes the outcome.
 
@@ -13,12 +13,12 @@ use super::with_stack;
 
 const LEVELS: usize = 100_000;
 
-/// Every result answers a list of tools.
+/// Returns `tools/list` for every id, so that every result is a list of tools.
 fn tools(_: &RequestId) -> Option<&'static str> {
     Some("tools/list")
 }
 
-/// Every result answers an elicitation.
+/// Returns `elicitation/create` for every id, so that every result answers an elicitation.
 fn elicitation(_: &RequestId) -> Option<&'static str> {
     Some("elicitation/create")
 }
@@ -31,8 +31,8 @@ fn from_server(text: impl AsRef<[u8]>) -> Result<ServerMessage, MessageError> {
     decode_message::<FromServer>(text.as_ref(), &tools)
 }
 
-/// Kind of the message error, then kind and pointer of the decode error.
-fn refused(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, String) {
+/// Returns the kind of the message error, and the kind and pointer of the decode error.
+fn decode_error_of(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, String) {
     let error = from_client(text).expect_err("it is hostile");
     let cause = error.decode_error();
     (
@@ -42,7 +42,7 @@ fn refused(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, String) {
     )
 }
 
-/// All orders of the members of an object.
+/// Returns the object with its members in every order.
 fn orders(members: &[&str]) -> Vec<String> {
     fn rest(members: &[&str]) -> Vec<Vec<String>> {
         if members.is_empty() {
@@ -139,7 +139,7 @@ fn members_of_the_envelope_are_there_once() {
         for members in [call.as_slice(), unknown.as_slice()] {
             for text in orders(&[members, &[again]].concat()) {
                 // Which of two methods counts is decided by the first one; both being there is the error.
-                let (_, kind, found) = refused(&text);
+                let (_, kind, found) = decode_error_of(&text);
                 assert_eq!((kind, found.as_str()), ("duplicate", pointer), "{text}");
                 checked += 1;
             }
@@ -229,10 +229,14 @@ fn surrogates_numbers_and_bytes() {
         (String::new(), Parse, "syntax", ""),
         (" \r\n".to_owned(), Parse, "syntax", ""),
     ] {
-        assert_eq!(refused(&text), (kind, cause, pointer.to_owned()), "{text}");
+        assert_eq!(
+            decode_error_of(&text),
+            (kind, cause, pointer.to_owned()),
+            "{text}"
+        );
     }
     let broken = [with("1", r#""ping""#, "{}").as_bytes(), b"\xff"].concat();
-    assert_eq!(refused(broken), (Parse, "utf8", String::new()));
+    assert_eq!(decode_error_of(broken), (Parse, "utf8", String::new()));
 }
 
 #[test]
@@ -268,7 +272,7 @@ fn ten_megabytes_of_members() {
         let last = format!(r#"{{{members}"method":"{method}","id":1,"jsonrpc":"2.0"}}"#);
         from_client(&last).expect("the envelope comes last");
         let twice = format!(r#"{{{members}"method":"{method}","id":1,"jsonrpc":"2.0","id":1}}"#);
-        assert_eq!(refused(&twice).1, "duplicate");
+        assert_eq!(decode_error_of(&twice).1, "duplicate");
     }
     println!("{} bytes of members", members.len());
 }

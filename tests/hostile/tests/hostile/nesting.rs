@@ -1,6 +1,6 @@
-//! Takes values nested 100,000 deep, closed and not; expects untyped JSON back and errors everywhere else.
+//! Values with 100,000 levels, complete and truncated, are preserved as untyped JSON and yield errors everywhere else.
 //!
-//! Runs on small stacks: nothing may recurse with the input.
+//! The tests run on small stacks, so that recursion that depends on the input would overflow.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
@@ -8,44 +8,49 @@ use mcp_exact_wire::{
     Writer, from_slice,
 };
 
-use super::{at, exact, refused, with_stack};
+use super::{at, decode_error_of, exact, with_stack};
 
 const LEVELS: usize = 100_000;
-/// Stack of the threads, in KiB.
-const SMALL: usize = 64;
-const TYPED: usize = 128;
+/// Stack size of the threads, in KiB.
+const SMALL_STACK_KIB: usize = 64;
+const TYPED_STACK_KIB: usize = 128;
 
 /// A kind of nesting: the text that opens a level, the text that closes it, and its part of the JSON pointer.
 #[derive(Clone, Copy)]
-struct Tower {
+struct Nesting {
     open: &'static str,
     close: &'static str,
     pointer: &'static str,
 }
 
-const ARRAYS: Tower = Tower {
+const NESTED_ARRAYS: Nesting = Nesting {
     open: "[",
     close: "]",
     pointer: "/0",
 };
-const OBJECTS: Tower = Tower {
+const NESTED_OBJECTS: Nesting = Nesting {
     open: r#"{"a":"#,
     close: "}",
     pointer: "/a",
 };
-const MIXED: Tower = Tower {
+const MIXED_NESTING: Nesting = Nesting {
     open: r#"[{"a":"#,
     close: "}]",
     pointer: "/0/a",
 };
-const SECOND: Tower = Tower {
+const NESTED_SECOND_ITEMS: Nesting = Nesting {
     open: r#"[[],{},{"b":[]},{"":"]","a":"#,
     close: "},{},[0]]",
     pointer: "/3/a",
 };
-const TOWERS: [Tower; 4] = [ARRAYS, OBJECTS, MIXED, SECOND];
+const NESTINGS: [Nesting; 4] = [
+    NESTED_ARRAYS,
+    NESTED_OBJECTS,
+    MIXED_NESTING,
+    NESTED_SECOND_ITEMS,
+];
 
-impl Tower {
+impl Nesting {
     fn closed(self) -> String {
         self.unclosed() + "1" + &self.close.repeat(LEVELS)
     }
@@ -57,8 +62,8 @@ impl Tower {
 
 #[test]
 fn open_json_comes_back() {
-    with_stack(SMALL, || {
-        for tower in TOWERS {
+    with_stack(SMALL_STACK_KIB, || {
+        for tower in NESTINGS {
             let json: Json = exact(&tower.closed());
             assert!(json.clone() == json);
         }
@@ -68,21 +73,21 @@ fn open_json_comes_back() {
 
 #[test]
 fn open_objects_are_read_member_by_member() {
-    with_stack(SMALL, || {
-        let mut object: JsonObject = exact(&OBJECTS.closed());
+    with_stack(SMALL_STACK_KIB, || {
+        let mut object: JsonObject = exact(&NESTED_OBJECTS.closed());
         assert_eq!(object.len(), 1);
         object.insert("b", 1);
         assert_eq!(object.get("b").expect("it is there").text(), "1");
         let inner = object.get("a").expect("it is there");
-        assert!(inner.text() == &OBJECTS.closed()[5..OBJECTS.closed().len() - 1]);
+        assert!(inner.text() == &NESTED_OBJECTS.closed()[5..NESTED_OBJECTS.closed().len() - 1]);
         inner.decode_as::<JsonObject>().expect("it is an object");
     });
 }
 
 #[test]
 fn open_json_in_messages_comes_back() {
-    with_stack(TYPED, || {
-        for tower in TOWERS {
+    with_stack(TYPED_STACK_KIB, || {
+        for tower in NESTINGS {
             let tower = tower.closed();
             let params = format!(r#"{{"name":"t","arguments":{{"x":{tower}}}}}"#);
             exact::<mcp::ClientRequest>(&format!(
@@ -101,8 +106,8 @@ fn open_json_in_messages_comes_back() {
 
 #[test]
 fn schema_documents_come_back_and_are_validated() {
-    with_stack(TYPED, || {
-        for tower in TOWERS {
+    with_stack(TYPED_STACK_KIB, || {
+        for tower in NESTINGS {
             let tower = tower.closed();
             let tool: mcp::Tool = exact(&format!(
                 r#"{{"inputSchema":{{"type":"object","x":{tower}}},"name":"t","x":{tower}}}"#
@@ -117,8 +122,8 @@ fn schema_documents_come_back_and_are_validated() {
     });
 }
 
-/// A pointer as errors hold it: cut when it is too long. It has to be ASCII.
-fn cut(mut pointer: String) -> String {
+/// Returns a pointer as errors contain it: truncated if it is too long. The pointer must be ASCII.
+fn cut_pointer(mut pointer: String) -> String {
     if pointer.len() > MAX_POINTER {
         pointer.truncate(MAX_POINTER);
         pointer.push('…');
@@ -127,48 +132,56 @@ fn cut(mut pointer: String) -> String {
 }
 
 #[test]
-fn unclosed_values_are_errors_that_say_where() {
-    with_stack(SMALL, || {
-        for tower in TOWERS {
-            let end = cut(tower.pointer.repeat(LEVELS));
-            assert!(refused::<Json>(tower.unclosed()) == at("syntax", end.as_str()));
-            assert!(refused::<Json>(tower.unclosed() + "1") == at("syntax", end.as_str()));
+fn unclosed_values_are_reported_with_position() {
+    with_stack(SMALL_STACK_KIB, || {
+        for tower in NESTINGS {
+            let end = cut_pointer(tower.pointer.repeat(LEVELS));
+            assert!(decode_error_of::<Json>(tower.unclosed()) == at("syntax", end.as_str()));
+            assert!(decode_error_of::<Json>(tower.unclosed() + "1") == at("syntax", end.as_str()));
             let one_missing = tower.closed();
             let one_missing = &one_missing[..one_missing.len() - 1];
-            assert_eq!(refused::<Json>(one_missing).0, "syntax");
+            assert_eq!(decode_error_of::<Json>(one_missing).0, "syntax");
         }
     });
 }
 
 #[test]
-fn unclosed_values_in_messages_are_errors_that_say_where() {
-    with_stack(TYPED, || {
-        for tower in TOWERS {
+fn unclosed_values_in_messages_are_reported() {
+    with_stack(TYPED_STACK_KIB, || {
+        for tower in NESTINGS {
             let open = tower.unclosed();
-            let inside = cut("/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS));
+            let inside =
+                cut_pointer("/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS));
             let params = format!(r#"{{"name":"t","arguments":{{"x":{open}"#);
             let request = format!(r#"{{"method":"tools/call","params":{params}"#);
-            assert!(refused::<mcp::ClientRequest>(request) == at("syntax", inside.as_str()));
+            assert!(
+                decode_error_of::<mcp::ClientRequest>(request) == at("syntax", inside.as_str())
+            );
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}"#);
-            assert!(refused::<mcp::JSONRPCMessage>(message) == at("syntax", inside.as_str()));
+            assert!(
+                decode_error_of::<mcp::JSONRPCMessage>(message) == at("syntax", inside.as_str())
+            );
             let tool = format!(r#"{{"name":"t","inputSchema":{open}"#);
-            assert_eq!(refused::<mcp::Tool>(tool).0, kind_of_document(tower));
+            assert_eq!(
+                decode_error_of::<mcp::Tool>(tool).0,
+                kind_of_document(tower)
+            );
         }
     });
 }
 
-/// A schema document has to be an object: what opens with a bracket is of the wrong type as soon as it is JSON.
-fn kind_of_document(_: Tower) -> &'static str {
+/// A schema document must be an object, so a nested array has the wrong type if it is valid JSON.
+fn kind_of_document(_: Nesting) -> &'static str {
     "syntax"
 }
 
 #[test]
 fn wrong_closing_brackets_are_errors() {
-    with_stack(SMALL, || {
+    with_stack(SMALL_STACK_KIB, || {
         let text = "[".repeat(LEVELS) + &"]".repeat(LEVELS / 2) + "}";
         let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
         assert_eq!(error.offset(), LEVELS + LEVELS / 2);
-        assert_eq!(error.pointer(), cut("/0".repeat(LEVELS / 2)));
+        assert_eq!(error.pointer(), cut_pointer("/0".repeat(LEVELS / 2)));
         let text = r#"{"a":"#.repeat(LEVELS) + "1" + &"}".repeat(LEVELS / 2) + "]";
         let error = from_slice::<Json>(text.as_bytes()).expect_err("it is not JSON");
         assert_eq!(error.offset(), 5 * LEVELS + 1 + LEVELS / 2);
@@ -177,30 +190,33 @@ fn wrong_closing_brackets_are_errors() {
 
 #[test]
 fn typed_positions_refuse_by_type() {
-    with_stack(TYPED, || {
-        for tower in TOWERS {
+    with_stack(TYPED_STACK_KIB, || {
+        for tower in NESTINGS {
             let tower = tower.closed();
             let tool = format!(r#"{{"name":{tower},"inputSchema":{{"type":"object"}}}}"#);
-            assert_eq!(refused::<mcp::Tool>(tool), at("type", "/name"));
+            assert_eq!(decode_error_of::<mcp::Tool>(tool), at("type", "/name"));
             let request = format!(r#"{{"method":{tower},"params":{{}}}}"#);
             assert_eq!(
-                refused::<mcp::ClientRequest>(request),
+                decode_error_of::<mcp::ClientRequest>(request),
                 at("type", "/method")
             );
             let message = format!(r#"{{"jsonrpc":"2.0","id":{tower},"method":"ping"}}"#);
-            assert_eq!(refused::<mcp::JSONRPCMessage>(message), at("type", "/id"));
-            assert_eq!(refused::<String>(&tower), at("type", ""));
-            assert_eq!(refused::<bool>(&tower), at("type", ""));
-            assert_eq!(refused::<mcp::Integer>(&tower), at("type", ""));
+            assert_eq!(
+                decode_error_of::<mcp::JSONRPCMessage>(message),
+                at("type", "/id")
+            );
+            assert_eq!(decode_error_of::<String>(&tower), at("type", ""));
+            assert_eq!(decode_error_of::<bool>(&tower), at("type", ""));
+            assert_eq!(decode_error_of::<mcp::Integer>(&tower), at("type", ""));
         }
-        let arrays = format!(r#"{{"tools":{}}}"#, ARRAYS.closed());
+        let arrays = format!(r#"{{"tools":{}}}"#, NESTED_ARRAYS.closed());
         assert_eq!(
-            refused::<mcp::ListToolsResult>(arrays),
+            decode_error_of::<mcp::ListToolsResult>(arrays),
             at("type", "/tools/0")
         );
-        let objects = format!(r#"{{"tools":{}}}"#, OBJECTS.closed());
+        let objects = format!(r#"{{"tools":{}}}"#, NESTED_OBJECTS.closed());
         assert_eq!(
-            refused::<mcp::ListToolsResult>(objects),
+            decode_error_of::<mcp::ListToolsResult>(objects),
             at("type", "/tools")
         );
     });
@@ -208,19 +224,28 @@ fn typed_positions_refuse_by_type() {
 
 #[test]
 fn typed_maps_hold_open_json_only() {
-    with_stack(SMALL, || {
-        exact::<Map<Json>>(&OBJECTS.closed());
-        assert_eq!(refused::<Map<String>>(OBJECTS.closed()), at("type", "/a"));
-        assert_eq!(refused::<Map<Json>>(ARRAYS.closed()), at("type", ""));
-        let open = OBJECTS.unclosed();
-        assert!(refused::<Map<Json>>(open) == at("syntax", cut(OBJECTS.pointer.repeat(LEVELS))));
+    with_stack(SMALL_STACK_KIB, || {
+        exact::<Map<Json>>(&NESTED_OBJECTS.closed());
+        assert_eq!(
+            decode_error_of::<Map<String>>(NESTED_OBJECTS.closed()),
+            at("type", "/a")
+        );
+        assert_eq!(
+            decode_error_of::<Map<Json>>(NESTED_ARRAYS.closed()),
+            at("type", "")
+        );
+        let open = NESTED_OBJECTS.unclosed();
+        assert!(
+            decode_error_of::<Map<Json>>(open)
+                == at("syntax", cut_pointer(NESTED_OBJECTS.pointer.repeat(LEVELS)))
+        );
     });
 }
 
 #[test]
 fn serde_json_reads_and_writes_open_json() {
-    with_stack(TYPED, || {
-        for tower in TOWERS {
+    with_stack(TYPED_STACK_KIB, || {
+        for tower in NESTINGS {
             let text = tower.closed();
             let json: Json = serde_json::from_str(&text).expect("it is JSON");
             assert!(json.text() == text);
@@ -229,7 +254,7 @@ fn serde_json_reads_and_writes_open_json() {
     });
 }
 
-/// A type that contains itself, as the messages of the protocol so far do not.
+/// Recursive type, which no message of the protocol contains so far.
 struct Tree(Vec<Tree>);
 
 impl Decode for Tree {
@@ -244,7 +269,7 @@ impl Encode for Tree {
     }
 }
 
-/// The same by turns through arrays and maps; holds how many levels there are.
+/// Recursive type that alternates between arrays and maps, and contains the number of levels.
 struct Chain(usize);
 
 impl Decode for Chain {
@@ -262,16 +287,18 @@ fn typed_values_have_a_depth_limit() {
         let tower = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
         exact::<Tree>(&tower(LIMIT));
         let beyond = at("depth", "/0".repeat(LIMIT));
-        assert_eq!(refused::<Tree>(tower(LIMIT + 1)), beyond);
-        assert_eq!(refused::<Tree>(tower(LEVELS)), beyond);
-        assert_eq!(refused::<Tree>(ARRAYS.unclosed()), beyond);
-        let chain = |turns: usize| MIXED.open.repeat(turns) + "[]" + &MIXED.close.repeat(turns);
+        assert_eq!(decode_error_of::<Tree>(tower(LIMIT + 1)), beyond);
+        assert_eq!(decode_error_of::<Tree>(tower(LEVELS)), beyond);
+        assert_eq!(decode_error_of::<Tree>(NESTED_ARRAYS.unclosed()), beyond);
+        let chain = |turns: usize| {
+            MIXED_NESTING.open.repeat(turns) + "[]" + &MIXED_NESTING.close.repeat(turns)
+        };
         let turns = LIMIT / 2 - 1;
         let Chain(levels) = from_slice(chain(turns).as_bytes()).expect("it is not too deep");
         assert_eq!(levels, 2 * turns + 1);
         let beyond = at("depth", "/0/a".repeat(LIMIT / 2));
-        assert_eq!(refused::<Chain>(chain(LIMIT / 2)), beyond);
-        assert_eq!(refused::<Chain>(MIXED.closed()), beyond);
+        assert_eq!(decode_error_of::<Chain>(chain(LIMIT / 2)), beyond);
+        assert_eq!(decode_error_of::<Chain>(MIXED_NESTING.closed()), beyond);
         let pair: Vec<Tree> = exact(&format!("[{0},{0}]", tower(LIMIT - 1)));
         assert_eq!(pair.len(), 2, "closing a level gives it back");
     });

@@ -1,13 +1,13 @@
-//! Takes numbers of every length and spelling; expects each back as received, or an error where it is none.
+//! Numbers of every length and spelling are preserved, and malformed numbers yield errors.
 //!
-//! Never compares by value: `decimals.rs` does.
+//! `decimals.rs` compares numbers by value.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, Map, Number};
 
-use super::{at, exact, refused};
+use super::{at, decode_error_of, exact};
 
-const WHOLE: [&str; 22] = [
+const INTEGERS: [&str; 22] = [
     "0",
     "-0",
     "-0.0",
@@ -71,7 +71,7 @@ const NO_NUMBERS: [&str; 24] = [
     "1..2",
 ];
 
-/// Numbers with 10,000 digits or more, whole ones and others.
+/// Returns numbers with 10,000 digits or more; only integers if `whole` is true.
 fn long(whole: bool) -> Vec<String> {
     let nines = "9".repeat(10_000);
     let zeros = "0".repeat(10_000);
@@ -97,7 +97,7 @@ fn long(whole: bool) -> Vec<String> {
 }
 
 fn all(whole: bool) -> Vec<String> {
-    let short: &[&str] = if whole { &WHOLE } else { &BROKEN_DOWN };
+    let short: &[&str] = if whole { &INTEGERS } else { &BROKEN_DOWN };
     let short = short.iter().map(|text| (*text).to_owned());
     short.chain(long(whole)).collect()
 }
@@ -144,46 +144,59 @@ fn typed_integers_keep_the_spelling() {
 #[test]
 fn typed_integers_refuse_what_is_not_whole() {
     for text in all(false) {
-        assert_eq!(refused::<Integer>(&text), at("type", ""), "{text}");
+        assert_eq!(decode_error_of::<Integer>(&text), at("type", ""), "{text}");
         let resource = format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#);
-        assert_eq!(refused::<mcp::Resource>(resource), at("type", "/size"));
+        assert_eq!(
+            decode_error_of::<mcp::Resource>(resource),
+            at("type", "/size")
+        );
         let message = format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#);
-        assert_eq!(refused::<mcp::JSONRPCMessage>(message), at("type", "/id"));
+        assert_eq!(
+            decode_error_of::<mcp::JSONRPCMessage>(message),
+            at("type", "/id")
+        );
         let meta = format!(r#"{{"_meta":{{"progressToken":{text}}}}}"#);
         assert_eq!(
-            refused::<mcp::RequestParams>(meta),
+            decode_error_of::<mcp::RequestParams>(meta),
             at("type", "/_meta/progressToken")
         );
     }
 }
 
 #[test]
-fn what_is_no_number_is_no_json() {
+fn malformed_numbers_are_not_json() {
     for text in NO_NUMBERS {
-        assert_eq!(refused::<Json>(text), at("syntax", ""), "{text}");
-        assert_eq!(refused::<Number>(text), at("syntax", ""), "{text}");
-        assert_eq!(refused::<Integer>(text), at("syntax", ""), "{text}");
+        assert_eq!(decode_error_of::<Json>(text), at("syntax", ""), "{text}");
+        assert_eq!(decode_error_of::<Number>(text), at("syntax", ""), "{text}");
+        assert_eq!(decode_error_of::<Integer>(text), at("syntax", ""), "{text}");
         let typed = format!(r#"{{"priority":{text}}}"#);
         assert_eq!(
-            refused::<mcp::Annotations>(typed),
+            decode_error_of::<mcp::Annotations>(typed),
             at("syntax", "/priority"),
             "{text}"
         );
         let open = format!(r#"{{"x":{{"y":[0,{text}]}}}}"#);
         assert_eq!(
-            refused::<mcp::Annotations>(&open),
+            decode_error_of::<mcp::Annotations>(&open),
             at("syntax", "/x/y/1"),
             "{text}"
         );
-        assert_eq!(refused::<Json>(&open), at("syntax", "/x/y/1"), "{text}");
+        assert_eq!(
+            decode_error_of::<Json>(&open),
+            at("syntax", "/x/y/1"),
+            "{text}"
+        );
     }
 }
 
 #[test]
-fn numbers_are_no_strings() {
+fn numbers_are_not_strings() {
     for text in all(true).into_iter().chain(all(false)) {
-        assert_eq!(refused::<String>(&text), at("type", ""));
+        assert_eq!(decode_error_of::<String>(&text), at("type", ""));
         let quoted = format!(r#"{{"priority":"{text}"}}"#);
-        assert_eq!(refused::<mcp::Annotations>(quoted), at("type", "/priority"));
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(quoted),
+            at("type", "/priority")
+        );
     }
 }

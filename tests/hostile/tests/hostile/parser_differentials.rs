@@ -1,7 +1,7 @@
 //! Classes of documents that JSON parsers read differently, with what this project does about each.
 //!
-//! Two programs on the way of a message that read it differently can be exploited: one checks a part that the other never
-//! executes. If readers differ, decoding refuses the text, or untyped JSON keeps it for the next reader to judge.
+//! If two programs parse a message differently, an attacker can exploit the difference: one program checks a value that
+//! the other does not use. For such texts, decoding fails, or untyped JSON keeps the text unchanged.
 //!
 //! | document | serde_json | Go `encoding/json` | Python `json` | JavaScript `JSON.parse` | here |
 //! |---|---|---|---|---|---|
@@ -18,7 +18,7 @@
 //! | `-0` | the float -0.0 | the float -0 in an `any` | the integer 0 | -0 | kept |
 //! | `NaN`, `Infinity` | error | error | accepted | error | error |
 //! | 100,000 open brackets | error above 128 levels | error above 10,000 levels | `RecursionError` near 1,000 levels | accepted | kept in untyped JSON; error above 128 typed levels |
-//! | a second value behind the first | error | error; `Decoder` reads it next | error | error | error |
+//! | a second value after the first | error | error; `Decoder` reads it next | error | error | error |
 //! | a raw control character in a string | error | error | error | error | error |
 //! | the key `$serde_json::private::RawValue` | its text becomes the value, with the feature `raw_value` | a member | a member | a member | a member; through serde's string-or-struct pattern its text, checked |
 
@@ -31,23 +31,23 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::{at, refused};
+use super::{at, decode_error_of};
 
 fn message<D: Direction>(text: &str) -> Result<Message<D>, MessageError> {
     decode_message::<D>(text.as_bytes(), &|_| Some("vendor/method"))
 }
 
-/// Kind and pointer of a decode error.
+/// Returns the kind and pointer of a decode error.
 fn cause(error: &DecodeError) -> (&'static str, String) {
     (error.kind().name(), error.pointer().to_owned())
 }
 
-/// Parses as a peer that keeps the last of several members with one name.
+/// Parses like a peer that keeps the last of several members with the same name.
 fn last_wins(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("serde_json takes it")
 }
 
-/// Expects decoding and [`MessageHead`] to refuse a message for the same reason.
+/// Checks that decoding and [`MessageHead`] refuse a message for the same reason.
 #[track_caller]
 fn both_refuse(text: &str, expected: (&'static str, &str)) {
     let expected = at(expected.0, expected.1);
@@ -79,7 +79,7 @@ fn duplicate_envelope_members_are_refused() {
     }
 }
 
-/// A notification of an unknown method is re-sent; the next reader must not find other parameters in it.
+/// A relayed notification of an unknown method must not contain other params for the next parser.
 #[test]
 fn duplicates_in_unknown_notifications_are_refused() {
     both_refuse(
@@ -94,13 +94,13 @@ fn duplicates_in_unknown_notifications_are_refused() {
     let newer = message::<mcp_2025_11_25::FromClient>(text).expect_err("of 2025-11-25");
     assert_eq!(cause(newer.decode_error()), at("duplicate", "/params"));
     assert_eq!(
-        refused::<ClientRequest>(r#"{"method":"x/y","params":{},"params":{"a":1}}"#),
+        decode_error_of::<ClientRequest>(r#"{"method":"x/y","params":{},"params":{"a":1}}"#),
         at("duplicate", "/params"),
         "also outside of a message"
     );
 }
 
-/// A response whose result or error occurs twice would be read as two responses.
+/// A response with a duplicate result or error is refused, because parsers would use different ones.
 #[test]
 fn duplicate_results_and_errors_are_refused() {
     for (text, pointer) in [
@@ -127,7 +127,7 @@ fn duplicate_unknown_members_pass_the_look() {
     assert_eq!(cause(error.decode_error()), at("duplicate", "/x"));
 }
 
-/// The id of an error answer is that of the request; of two different ones neither is (JSON-RPC 2.0, section 5).
+/// An error for a request with two different ids has no id (JSON-RPC 2.0, section 5).
 #[test]
 fn ambiguous_ids_answer_nothing() {
     let same = r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":5}"#;
@@ -139,7 +139,7 @@ fn ambiguous_ids_answer_nothing() {
     assert_eq!(cause(error.decode_error()), at("duplicate", "/id"));
 }
 
-/// The same holds for the method that an error names.
+/// An error for a request with two different methods names no method.
 #[test]
 fn ambiguous_methods_are_not_named() {
     let text = r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/list"}"#;
@@ -147,7 +147,7 @@ fn ambiguous_methods_are_not_named() {
     assert_eq!((error.id(), error.method()), (Some(&5.into()), None));
 }
 
-/// Go matches names without regard to case; here `Method` is an unknown member, which stays as it is.
+/// Go matches names case-insensitively; here `Method` is an unknown member, which is preserved.
 #[test]
 fn names_match_exactly() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","Method":"tools/call"}"#;
@@ -158,12 +158,12 @@ fn names_match_exactly() {
         text
     );
     assert_eq!(
-        refused::<ClientRequest>(r#"{"Method":"ping"}"#),
+        decode_error_of::<ClientRequest>(r#"{"Method":"ping"}"#),
         at("required", "")
     );
 }
 
-/// A lone surrogate is no Unicode scalar value; readers that replace it by U+FFFD find another method.
+/// A lone surrogate in a method is refused, because parsers that replace it by U+FFFD would find another method.
 #[test]
 fn lone_surrogates_are_not_replaced() {
     for lone in [r"\ud800", r"\udc00", r"x\/\udbff", r"\ud800\u0041"] {
@@ -205,7 +205,7 @@ fn escaped_versions_are_the_version() {
     }
 }
 
-/// Numbers stay text: peers that compare them as `f64` must not find that two ids are one.
+/// Numbers are kept as text, so that ids that are equal as `f64` remain distinct.
 #[test]
 fn numbers_are_not_rounded() {
     for id in [
@@ -225,7 +225,7 @@ fn numbers_are_not_rounded() {
     assert_eq!(from_str::<Json>("1e400").expect("JSON").text(), "1e400");
 }
 
-/// Text that other parsers accept as JSON and RFC 8259 does not.
+/// Text that some parsers accept although RFC 8259 does not allow it is refused.
 #[test]
 fn extensions_of_json_are_refused() {
     for text in [
@@ -252,7 +252,7 @@ fn extensions_of_json_are_refused() {
         "True",
         "",
     ] {
-        assert_eq!(refused::<Json>(text).0, "syntax", "{text:?}");
+        assert_eq!(decode_error_of::<Json>(text).0, "syntax", "{text:?}");
         assert!(
             serde_json::from_str::<serde_json::Value>(text).is_err(),
             "{text:?}"
@@ -264,11 +264,11 @@ fn extensions_of_json_are_refused() {
         b"\"\xc0\x80\"",
         b"\xff\xfe1\0",
     ] {
-        assert_eq!(refused::<Json>(bytes), at("utf8", ""));
+        assert_eq!(decode_error_of::<Json>(bytes), at("utf8", ""));
     }
 }
 
-/// serde's string-or-struct pattern: a visitor that hands a map on as a deserializer of its own.
+/// Implements serde's string-or-struct pattern: the visitor passes a map to another type as a deserializer.
 struct StringOrStruct<T>(T);
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
@@ -296,7 +296,7 @@ fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T
     serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
 }
 
-/// The text under serde_json's private key comes from the document; text that is not a JSON value never becomes [`Json`].
+/// Text under serde_json's private key that is not a JSON value never becomes a [`Json`].
 #[test]
 fn smuggled_raw_text_is_checked() {
     let second = r#"1}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}"#;
@@ -313,7 +313,7 @@ fn smuggled_raw_text_is_checked() {
     assert_eq!(direct.text(), format!(r#"{{"{RAW}":"[1]"}}"#));
 }
 
-/// The same through the serialiser: text that claims to be raw is checked before it is JSON.
+/// Raw text from a serializer is validated before it becomes JSON.
 #[test]
 fn serialized_raw_text_is_checked() {
     struct Liar;
@@ -365,7 +365,7 @@ fn look_and_decoding_agree_on_kinds() {
     }
 }
 
-/// A line holds one message, whatever untyped JSON contains.
+/// A line contains exactly one message, for any untyped JSON.
 #[test]
 fn lines_hold_one_message() {
     let open: Json = from_slice(b"{\"a\":\r\n1}").expect("JSON");

@@ -1,6 +1,6 @@
-//! Takes an object of 10 MB with distinct keys, in every place that holds members; expects it back.
+//! Objects of 10 MB with distinct keys are preserved in every type that keeps members.
 //!
-//! Prints how long a quarter of it and all of it take. Never asserts a time.
+//! Prints the decoding times of an object with a quarter of the size and of the complete object.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Decode, Encode, Json, JsonObject, Map, Validate};
 
-use super::{at, exact, refused};
+use super::{at, decode_error_of, exact};
 
-const BYTES: usize = 10_000_000;
+const DOCUMENT_BYTES: usize = 10_000_000;
 
 /// Order of the names of the members.
 #[derive(Clone, Copy)]
@@ -18,11 +18,11 @@ enum Names {
     Rising,
     Falling,
     Scattered,
-    /// 2,000 bytes in common, which every comparison has to pass.
+    /// Common prefix of 2,000 bytes, which every comparison of names must pass.
     LongPrefix,
 }
 
-/// The members of an object, without its braces, of about so many bytes.
+/// Returns the members of an object without braces, with about the given number of bytes.
 fn members(bytes: usize, names: Names) -> String {
     let mut out = String::with_capacity(bytes + 4096);
     let prefix = "p".repeat(2000);
@@ -44,16 +44,16 @@ fn members(bytes: usize, names: Names) -> String {
     out
 }
 
-fn timed<T: Decode + Encode>(text: &str) -> (T, Duration) {
+fn decode_timed<T: Decode + Encode>(text: &str) -> (T, Duration) {
     let from = Instant::now();
     let value = exact(text);
     (value, from.elapsed())
 }
 
-/// Decodes what `wrap` makes of a quarter of the members and of all of them.
+/// Decodes a quarter of the members and all members, wrapped by `wrap`, and prints the durations.
 fn compare<T: Decode + Encode>(what: &str, names: Names, wrap: impl Fn(&str) -> String) -> T {
-    let (_, quarter) = timed::<T>(&wrap(&members(BYTES / 4, names)));
-    let (value, all) = timed::<T>(&wrap(&members(BYTES, names)));
+    let (_, quarter) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES / 4, names)));
+    let (value, all) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES, names)));
     println!(
         "{what}: {quarter:?} for a quarter, {all:?} for all: {:.1} times as long",
         all.as_secs_f64() / quarter.as_secs_f64()
@@ -65,7 +65,7 @@ fn compare<T: Decode + Encode>(what: &str, names: Names, wrap: impl Fn(&str) -> 
 fn open_json() {
     let object: JsonObject = compare("untyped JSON", Names::Rising, |m| format!("{{{m}}}"));
     assert!(object.len() > 200_000);
-    exact::<Json>(&format!("[{{{}}}]", members(BYTES, Names::Rising)));
+    exact::<Json>(&format!("[{{{}}}]", members(DOCUMENT_BYTES, Names::Rising)));
 }
 
 #[test]
@@ -108,24 +108,30 @@ fn whole_messages() {
 
 #[test]
 fn the_one_duplicate_is_found() {
-    let members = members(BYTES / 4, Names::Scattered);
+    let members = members(DOCUMENT_BYTES / 4, Names::Scattered);
     let twice = format!(r#"{{{members},"k0":1}}"#);
-    assert_eq!(refused::<Map<Json>>(&twice), at("duplicate", "/k0"));
-    assert_eq!(refused::<mcp::Annotations>(&twice), at("duplicate", "/k0"));
+    assert_eq!(decode_error_of::<Map<Json>>(&twice), at("duplicate", "/k0"));
+    assert_eq!(
+        decode_error_of::<mcp::Annotations>(&twice),
+        at("duplicate", "/k0")
+    );
     let escaped = format!(r#"{{{members},"\u006b0":1}}"#);
-    assert_eq!(refused::<Map<Json>>(&escaped), at("duplicate", "/k0"));
+    assert_eq!(
+        decode_error_of::<Map<Json>>(&escaped),
+        at("duplicate", "/k0")
+    );
     exact::<Json>(&twice);
     exact::<JsonObject>(&escaped);
 }
 
 #[test]
 fn long_strings_and_arrays() {
-    let plain = "x".repeat(BYTES);
+    let plain = "x".repeat(DOCUMENT_BYTES);
     exact::<String>(&format!("\"{plain}\""));
     exact::<Json>(&format!("\"{plain}\""));
-    exact::<String>(&format!("\"{}\"", "\\n".repeat(BYTES / 8)));
-    exact::<String>(&format!("\"{}\"", "\\\"é😀".repeat(BYTES / 32)));
-    exact::<Vec<bool>>(&format!("[{}true]", "false,".repeat(BYTES / 16)));
-    let unclosed = refused::<String>(format!("\"{plain}"));
+    exact::<String>(&format!("\"{}\"", "\\n".repeat(DOCUMENT_BYTES / 8)));
+    exact::<String>(&format!("\"{}\"", "\\\"é😀".repeat(DOCUMENT_BYTES / 32)));
+    exact::<Vec<bool>>(&format!("[{}true]", "false,".repeat(DOCUMENT_BYTES / 16)));
+    let unclosed = decode_error_of::<String>(format!("\"{plain}"));
     assert_eq!(unclosed, at("syntax", ""));
 }

@@ -1,11 +1,11 @@
-//! Takes strings with lone surrogates; expects an error if they have to be decoded, and untyped JSON back.
+//! Strings with lone surrogates yield an error where they must be decoded, and are preserved in untyped JSON.
 
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map};
 
-use super::{at, exact, refused};
+use super::{at, decode_error_of, exact};
 
-const LONE: [&str; 12] = [
+const LONE_SURROGATES: [&str; 12] = [
     r"\ud800",
     r"\uDBFF",
     r"\udc00",
@@ -36,18 +36,21 @@ fn pairs_are_characters() {
 
 #[test]
 fn typed_strings() {
-    for lone in LONE {
+    for lone in LONE_SURROGATES {
         assert_eq!(
-            refused::<String>(format!("\"{lone}\"")),
+            decode_error_of::<String>(format!("\"{lone}\"")),
             at("surrogate", "")
         );
         let tool = format!(r#"{{"inputSchema":{{"type":"object"}},"name":"{lone}"}}"#);
-        assert_eq!(refused::<mcp::Tool>(tool), at("surrogate", "/name"));
+        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("surrogate", "/name"));
         let id = format!(r#"{{"jsonrpc":"2.0","id":"{lone}","method":"m"}}"#);
-        assert_eq!(refused::<mcp::JSONRPCMessage>(id), at("surrogate", "/id"));
+        assert_eq!(
+            decode_error_of::<mcp::JSONRPCMessage>(id),
+            at("surrogate", "/id")
+        );
         let uris = format!(r#"{{"contents":[{{"text":"","uri":"{lone}"}}]}}"#);
         assert_eq!(
-            refused::<mcp::ReadResourceResult>(uris),
+            decode_error_of::<mcp::ReadResourceResult>(uris),
             at("surrogate", "/contents/0/uri")
         );
     }
@@ -55,25 +58,25 @@ fn typed_strings() {
 
 #[test]
 fn constants_names_and_discriminants() {
-    for lone in LONE {
+    for lone in LONE_SURROGATES {
         let role = format!(r#"{{"audience":["user","{lone}"]}}"#);
         assert_eq!(
-            refused::<mcp::Annotations>(role),
+            decode_error_of::<mcp::Annotations>(role),
             at("surrogate", "/audience/1")
         );
         let block = format!(r#"{{"x":{{}},"type":"{lone}"}}"#);
         assert_eq!(
-            refused::<mcp::ContentBlock>(block),
+            decode_error_of::<mcp::ContentBlock>(block),
             at("surrogate", "/type")
         );
         let request = format!(r#"{{"method":"{lone}"}}"#);
         assert_eq!(
-            refused::<mcp::ClientRequest>(request),
+            decode_error_of::<mcp::ClientRequest>(request),
             at("surrogate", "/method")
         );
         let envelope = format!(r#"{{"jsonrpc":"{lone}","id":1,"method":"m"}}"#);
         assert_eq!(
-            refused::<mcp::JSONRPCMessage>(envelope),
+            decode_error_of::<mcp::JSONRPCMessage>(envelope),
             at("surrogate", "/jsonrpc")
         );
     }
@@ -81,25 +84,28 @@ fn constants_names_and_discriminants() {
 
 #[test]
 fn member_names_of_typed_objects() {
-    for lone in LONE {
+    for lone in LONE_SURROGATES {
         let object = format!(r#"{{"{lone}":1}}"#);
-        let (kind, pointer) = refused::<mcp::Annotations>(&object);
+        let (kind, pointer) = decode_error_of::<mcp::Annotations>(&object);
         assert_eq!(kind, "surrogate");
         assert!(pointer.starts_with('/') && pointer.contains('\u{fffd}'));
-        assert_eq!(refused::<Map<Json>>(&object), (kind, pointer.clone()));
+        assert_eq!(
+            decode_error_of::<Map<Json>>(&object),
+            (kind, pointer.clone())
+        );
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{object}}}"#);
         assert_eq!(
-            refused::<mcp::JSONRPCMessage>(message),
+            decode_error_of::<mcp::JSONRPCMessage>(message),
             at("surrogate", format!("/params{pointer}"))
         );
         let block = format!(r#"{{"{lone}":1,"type":"text","text":""}}"#);
-        assert_eq!(refused::<mcp::ContentBlock>(block), (kind, pointer));
+        assert_eq!(decode_error_of::<mcp::ContentBlock>(block), (kind, pointer));
     }
 }
 
 #[test]
 fn open_json_comes_back() {
-    for lone in LONE {
+    for lone in LONE_SURROGATES {
         let open = format!(r#"{{"{lone}":["{lone}"]}}"#);
         exact::<Json>(&open);
         assert_eq!(exact::<JsonObject>(&open).len(), 1);
@@ -116,7 +122,7 @@ fn open_json_comes_back() {
 }
 
 #[test]
-fn broken_escapes_are_no_json() {
+fn broken_escapes_are_not_json() {
     for broken in [
         r"\u",
         r"\u1",
@@ -136,14 +142,21 @@ fn broken_escapes_are_no_json() {
         r"\é",
     ] {
         let text = format!("\"{broken}\"");
-        assert_eq!(refused::<String>(&text), at("syntax", ""), "{broken}");
-        assert_eq!(refused::<Json>(&text), at("syntax", ""), "{broken}");
+        assert_eq!(
+            decode_error_of::<String>(&text),
+            at("syntax", ""),
+            "{broken}"
+        );
+        assert_eq!(decode_error_of::<Json>(&text), at("syntax", ""), "{broken}");
         let open = format!(r#"{{"x":[{text}]}}"#);
         assert_eq!(
-            refused::<mcp::Annotations>(open),
+            decode_error_of::<mcp::Annotations>(open),
             at("syntax", "/x/0"),
             "{broken}"
         );
-        assert_eq!(refused::<Map<Json>>(format!("{{{text}:1}}")).0, "syntax");
+        assert_eq!(
+            decode_error_of::<Map<Json>>(format!("{{{text}:1}}")).0,
+            "syntax"
+        );
     }
 }

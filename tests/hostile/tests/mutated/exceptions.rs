@@ -1,30 +1,31 @@
-//! Takes JSON text; returns the reasons for which `serde_json::Value` refuses it or holds another value.
+//! Reasons why `serde_json::Value` refuses a valid JSON text or has another value: the four exceptions of the
+//! comparison.
 //!
-//! The four exceptions of the comparison, each with a test. Never looks at the verdict of either reader.
+//! They are determined from the text alone, without the verdicts.
 
 use serde_json::Value;
 
 /// Maximum nesting depth of `serde_json`.
 const THEIR_DEPTH: usize = 127;
 
-/// The members by which `serde_json` knows its own numbers and raw values.
+/// Names of the members that `serde_json` uses internally for numbers and raw values.
 const PRIVATE_NAMES: &str = "$serde_json::private::";
 
-/// Reasons why `serde_json::Value` is no measure for a document.
+/// Reason why `serde_json::Value` cannot be compared for a document.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Exceptions {
-    /// A number is larger than any `f64`, which `Value` refuses without its feature `arbitrary_precision`.
+    /// A number exceeds the range of `f64`; `Value` refuses it without the feature `arbitrary_precision`.
     pub(crate) number_out_of_range: bool,
-    /// A string holds a lone surrogate, which has no place in a Rust `String`; untyped JSON keeps it.
+    /// A string contains a lone surrogate, which a Rust `String` cannot represent; untyped JSON keeps it.
     pub(crate) lone_surrogate: bool,
-    /// Values are nested deeper than serde_json's recursion limit; untyped JSON has none.
+    /// The nesting exceeds the recursion limit of serde_json; untyped JSON has no limit.
     pub(crate) too_deep: bool,
-    /// An object has a member by which serde_json knows its own values, and is taken for one of those.
+    /// An object has an internal member name of serde_json, which serde_json interprets as a number or raw value.
     pub(crate) private_name: bool,
 }
 
 impl Exceptions {
-    /// The exceptions of a text that is JSON.
+    /// Returns the exceptions that apply to a valid JSON text.
     pub(crate) fn of(text: &str) -> Self {
         let mut found = Self::default();
         let mut depth = 0;
@@ -52,13 +53,13 @@ impl Exceptions {
         found
     }
 
-    /// Returns true if one of them makes `Value` refuse the document.
-    pub(crate) fn refused(self) -> bool {
+    /// Returns true if an exception makes `Value` refuse the document.
+    pub(crate) fn is_refused_by_value(self) -> bool {
         self.number_out_of_range || self.lone_surrogate || self.too_deep
     }
 }
 
-/// The length of the string that the text starts with, quotes included.
+/// Returns the length of the string at the start of the text, including quotes.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {
@@ -72,7 +73,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// Decodes the escapes to UTF-16, where a lone surrogate is a unit that does not pair up.
+/// Decodes a string to UTF-16 and checks for lone surrogates.
 fn has_lone_surrogate(inside: &str) -> bool {
     let mut units = Vec::new();
     let mut rest = inside.chars();

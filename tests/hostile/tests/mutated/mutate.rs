@@ -1,10 +1,10 @@
-//! Takes a seed; gives documents made from small ones by changing some of their bytes.
+//! Generates documents by changing bytes of small ones.
 //!
-//! The same seed gives the same documents on every machine.
+//! The same seed yields the same documents on every machine.
 
 use mcp_exact_tests_support::Rng;
 
-const SEEDS: [&str; 34] = [
+const SMALL_DOCUMENTS: [&str; 34] = [
     "null",
     "true",
     " false ",
@@ -41,8 +41,8 @@ const SEEDS: [&str; 34] = [
     r#"[{"$serde_json::private::Number":"1"}]"#,
 ];
 
-/// Pieces that are likely to matter where they land.
-const PIECES: [&[u8]; 56] = [
+/// Text fragments that are likely to cause errors when inserted.
+const FRAGMENTS: [&[u8]; 56] = [
     b"\"",
     b"\\",
     b"{",
@@ -101,7 +101,7 @@ const PIECES: [&[u8]; 56] = [
     b"\x0c",
 ];
 
-/// A source of documents.
+/// Seeded generator of documents.
 pub(crate) struct Mutator {
     rng: Rng,
     buffer: Vec<u8>,
@@ -115,10 +115,10 @@ impl Mutator {
         }
     }
 
-    /// The next document.
+    /// Returns the next document.
     pub(crate) fn document(&mut self) -> &[u8] {
         self.buffer.clear();
-        let seed = *self.rng.pick(&SEEDS);
+        let seed = *self.rng.pick(&SMALL_DOCUMENTS);
         self.buffer.extend_from_slice(seed.as_bytes());
         for _ in 0..*self.rng.pick(&[0, 1, 1, 1, 2, 2, 3, 5]) {
             self.mutate();
@@ -147,12 +147,12 @@ impl Mutator {
                 self.insert(at, &copy);
             }
             6 => {
-                let other = self.rng.pick(&SEEDS).as_bytes();
+                let other = self.rng.pick(&SMALL_DOCUMENTS).as_bytes();
                 self.insert(at, other);
             }
             7 => self.replace_value(),
             _ => {
-                let piece = *self.rng.pick(&PIECES);
+                let piece = *self.rng.pick(&FRAGMENTS);
                 self.insert(at, piece);
             }
         }
@@ -162,7 +162,7 @@ impl Mutator {
         self.buffer.splice(at..at, piece.iter().copied());
     }
 
-    /// Puts another entire document in the place of a run of digits, letters or quotes, which often stays JSON.
+    /// Replaces a sequence of digits, letters or quotes by another complete document, which often yields valid JSON.
     fn replace_value(&mut self) {
         let is_part = |b: &u8| b.is_ascii_alphanumeric() || *b == b'"';
         let Some(start) = self.buffer.iter().position(is_part) else {
@@ -177,11 +177,11 @@ impl Mutator {
             .iter()
             .take_while(|b| is_part(b))
             .count();
-        let other = self.rng.pick(&SEEDS).as_bytes();
+        let other = self.rng.pick(&SMALL_DOCUMENTS).as_bytes();
         self.buffer.splice(from..from + run, other.iter().copied());
     }
 
-    /// Puts the document into up to 150 arrays or objects, around the limit of serde_json.
+    /// Wraps the document in up to 150 arrays or objects, around the recursion limit of serde_json.
     fn nest(&mut self) {
         let levels = 100 + self.rng.below(50);
         let (open, close): (&[u8], &[u8]) = if self.rng.chance(50) {

@@ -1,13 +1,12 @@
-//! Takes an object by way of serde_json; returns its names and the text of its values, in order, duplicates included.
-//!
-//! Never merges members, which the maps of serde_json do.
+//! Deserializes an object with serde_json as a list of names and value texts, which keeps order and duplicates, unlike
+//! the maps of serde_json.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of one object.
+/// Members of an object, in order.
 pub(crate) struct Members<'de>(Vec<(String, &'de RawValue)>);
 
 impl Members<'_> {

@@ -1,4 +1,4 @@
-//! `byte`: RFC 4648 section 4. Takes nothing, returns a table. Never lists the URL-safe alphabet or a missing padding as accepted.
+//! Cases for the format `byte` (RFC 4648, section 4). The URL-safe alphabet and missing padding are invalid.
 
 use super::Cases;
 use mcp_exact_wire::Format;

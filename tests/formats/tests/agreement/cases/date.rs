@@ -1,4 +1,4 @@
-//! `date`: `full-date` of RFC 3339. Takes nothing, returns a table. Never lists ISO 8601's other notations as accepted.
+//! Cases for the format `date` (`full-date` of RFC 3339). Other notations of ISO 8601 are invalid.
 
 use super::Cases;
 use mcp_exact_wire::Format;

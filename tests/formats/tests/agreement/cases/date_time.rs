@@ -1,4 +1,4 @@
-//! `date-time`: RFC 3339. Takes nothing, returns a table. Never lists a time without an offset as accepted.
+//! Cases for the format `date-time` (RFC 3339). A time without an offset is invalid.
 
 use super::Cases;
 use mcp_exact_wire::Format;

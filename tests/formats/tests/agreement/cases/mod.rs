@@ -1,5 +1,4 @@
-//! Hand-made texts for each format, with the verdict that they deserve. Returns tables, one case a line. Never computes a
-//! verdict.
+//! Hand-written texts for each format, with their expected verdicts.
 
 pub(crate) mod byte;
 pub(crate) mod date;
@@ -11,7 +10,7 @@ use mcp_exact_wire::Format;
 
 pub(crate) struct Cases {
     pub(crate) format: Format,
-    /// Characters that keep a mutation plausible.
+    /// Characters that are typical of the format, for mutations.
     pub(crate) fond_of: &'static [char],
     pub(crate) accepted: &'static [&'static str],
     pub(crate) rejected: &'static [&'static str],

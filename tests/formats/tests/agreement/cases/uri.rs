@@ -1,4 +1,4 @@
-//! `uri`: RFC 3986. Takes nothing, returns a table. Never lists a relative reference as accepted.
+//! Cases for the format `uri` (RFC 3986). A relative reference is invalid.
 
 use super::Cases;
 use mcp_exact_wire::Format;

@@ -1,5 +1,5 @@
-//! `uri-template`: RFC 6570. Takes nothing, returns a table. Never lists texts that a lenient expander would leave alone as
-//! accepted.
+//! Cases for the format `uri-template` (RFC 6570). Malformed expressions that lenient implementations leave unchanged
+//! are invalid.
 
 use super::Cases;
 use mcp_exact_wire::Format;
