@@ -1,11 +1,11 @@
-//! A client endpoint and a server endpoint without anything around them: the call below every API.
+//! Client endpoint and server endpoint without an API around them, as the base of the comparison.
 
 use anyhow::Context as _;
 use mcp_exact_session::*;
 
 use crate::load::TEXT;
 
-/// Two endpoints that have agreed on a revision.
+/// Two endpoints that have negotiated a revision.
 pub struct Pair {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
@@ -30,7 +30,7 @@ impl Pair {
         };
         for _ in 0..3 {
             pair.there();
-            pair.back();
+            pair.deliver_to_client();
         }
         pair.client.session_info().context("no session")?;
         while pair.client.poll_event().is_some() {}
@@ -48,7 +48,7 @@ impl Pair {
         }
     }
 
-    fn back(&mut self) {
+    fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
             let received = self
@@ -59,7 +59,7 @@ impl Pair {
         }
     }
 
-    /// One call of a tool that returns its text.
+    /// Makes one call of a tool that returns its text.
     pub fn call(&mut self) {
         let params = format!(r#"{{"name":"echo","arguments":{{"text":"{TEXT}"}}}}"#);
         let params: JsonObject = params.parse().expect("an object");
@@ -82,7 +82,7 @@ impl Pair {
         let reply = Reply::Result(RawResult::from(result));
         let replied = self.server.reply(request.key, reply, Time::ZERO);
         assert_eq!(replied, Ok(Sent::Queued));
-        self.back();
+        self.deliver_to_client();
         match self.client.poll_event() {
             Some(ClientEvent::Completed(done, Outcome::Result(_))) if done == key => {}
             other => panic!("{other:?}"),

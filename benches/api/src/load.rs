@@ -1,4 +1,4 @@
-//! A client over pipes: writes requests that were made before, counts lines.
+//! Client over pipes: writes prepared requests, and counts lines.
 
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -13,7 +13,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 "#;
 const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
-/// A server on pipes with a session; killed when it is dropped.
+/// Server process on pipes with a session, killed on drop.
 pub struct Session {
     child: Child,
     input: ChildStdin,
@@ -30,7 +30,7 @@ impl Drop for Session {
 }
 
 impl Session {
-    /// Starts a server and begins a session.
+    /// Starts a server and a session.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .args(["server", name])
@@ -51,7 +51,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Reads once and returns the number of lines that have ended, and of bytes.
+    /// Reads once; returns the number of complete lines, and of bytes.
     fn read_lines(&mut self) -> anyhow::Result<(usize, usize)> {
         let count = self.output.read(&mut self.buffer)?;
         ensure!(count > 0, "the server has left");
@@ -73,8 +73,8 @@ impl Session {
         (text, ends)
     }
 
-    /// Makes calls with so many in flight.
-    pub fn many(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<()> {
+    /// Makes calls with a number of concurrent calls.
+    pub fn call_concurrently(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<()> {
         let (text, ends) = self.requests(calls);
         let half = (in_flight / 2).max(1);
         let (mut sent, mut done) = (0, 0);
@@ -90,7 +90,7 @@ impl Session {
         Ok(())
     }
 
-    /// Makes one call and checks its answer.
+    /// Makes one call and checks the response.
     fn check(&mut self) -> anyhow::Result<()> {
         let (text, _) = self.requests(1);
         self.input.write_all(&text)?;

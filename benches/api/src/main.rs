@@ -1,9 +1,9 @@
-//! A server of one tool through the macro API: over stdio next to the driver of `mcp-exact-transport` below it, and in
-//! memory next to a client endpoint and a server endpoint alone.
+//! Benchmark of a server with one tool, written with the macro API: over stdio compared with the driver of
+//! `mcp-exact-transport`, and in memory compared with the two endpoints alone.
 //!
-//! Both take turns in one run; the smallest time of a round counts. `api-bench server NAME` is one of the servers. Prints a table,
-//! and writes it to a page with `--markdown`; no exit code depends on a time.
-//! `--calls N` makes that many calls in memory and measures nothing: for callgrind; with `--endpoints` by the endpoints alone.
+//! Both run in turn; the smallest time of a round is used. `api-bench server NAME` runs one of the servers. Prints a
+//! table, and writes it to a page with `--markdown`; no exit code depends on a time. `--calls N` makes N calls in
+//! memory without measuring, for callgrind; `--endpoints` uses only the endpoints.
 
 mod endpoints;
 mod load;
@@ -18,10 +18,10 @@ use load::Session;
 use mcp_exact::{Client, IntoServer as _, revisions};
 use servers::{Echo, Text};
 
-/// Calls through the macro API take at most so many times those of the driver: 0.8 of the calls a second.
-const SERVE: f64 = 1.25;
-/// A call in memory takes at most so many times the two endpoints alone.
-const MEMORY: f64 = 3.0;
+/// Maximum time of calls through the macro API relative to the driver, which is 0.8 of the calls per second.
+const MAX_SERVE_RATIO: f64 = 1.25;
+/// Maximum time of a call in memory relative to the two endpoints alone.
+const MAX_MEMORY_RATIO: f64 = 3.0;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -50,12 +50,12 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares two servers over stdio, 64 calls in flight.
+/// Compares two servers over stdio with 64 concurrent calls.
 fn serve() -> anyhow::Result<Row> {
     let (mut driver, mut api) = (Session::start("driver")?, Session::start("api")?);
     let timed = |session: &mut Session, calls: u32| {
         let start = Instant::now();
-        session.many(calls as usize, 64).expect("answers");
+        session.call_concurrently(calls as usize, 64).expect("answers");
         start.elapsed()
     };
     timed(&mut driver, 2_000);
@@ -68,7 +68,7 @@ fn serve() -> anyhow::Result<Row> {
     Ok(Row {
         what: "stdio, 64 calls in flight".to_owned(),
         base: "driver",
-        demanded: Some(SERVE),
+        demanded: Some(MAX_SERVE_RATIO),
         cost,
     })
 }
@@ -96,7 +96,7 @@ fn memory(revision: &str) -> anyhow::Result<Row> {
     Ok(Row {
         what: format!("in memory, {revision}"),
         base: "endpoints",
-        demanded: Some(MEMORY),
+        demanded: Some(MAX_MEMORY_RATIO),
         cost: take_turns(2_000, base, measured),
     })
 }

@@ -1,4 +1,4 @@
-//! The servers that are measured: one tool `echo`, whose result is the text that it was given.
+//! Measured servers: one tool `echo`, whose result is its argument.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ pub struct Text {
     pub text: String,
 }
 
-/// The server as an author writes it.
+/// Server as written with the macro API.
 pub struct Echo;
 
 #[server(name = "echo", version = "1")]
 impl Echo {
-    /// Returns the text.
+    /// Returns the argument.
     #[tool(read_only)]
     async fn echo(&self, text: String) -> String {
         text
     }
 }
 
-/// Runs the server of a name until its input ends.
+/// Runs the named server until the end of its input.
 pub fn run(name: &str) -> anyhow::Result<()> {
     let runtime = super::runtime()?;
     match name {

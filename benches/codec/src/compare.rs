@@ -1,10 +1,10 @@
-//! Comparison of the figures: ratios, geometric means, the worst message.
+//! Comparison of measurements: ratios, geometric means, and the worst message.
 
 use crate::contestant::{Contestant, Role};
 use crate::entry::Entry;
 use crate::measure::{Effort, Figures, Row};
 
-/// A direction of the codec.
+/// Measured operation of the codec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Decode,
@@ -21,7 +21,7 @@ impl Operation {
         }
     }
 
-    /// Nanoseconds for one message.
+    /// Returns the time for one message, in nanoseconds.
     pub fn time(self, figures: &Figures) -> Option<f64> {
         match self {
             Self::Decode => Some(figures.decode.min),
@@ -30,7 +30,7 @@ impl Operation {
     }
 }
 
-/// Everything that one run measured.
+/// Measurements of one run.
 pub struct Run {
     pub date: String,
     pub effort: Effort,
@@ -40,7 +40,7 @@ pub struct Run {
     pub rows: Vec<Row>,
 }
 
-/// A ratio and the message that it belongs to.
+/// Ratio with the message that it belongs to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extreme {
     pub ratio: f64,
@@ -74,13 +74,13 @@ impl Run {
         }
     }
 
-    /// Columns of the other libraries of typed messages.
+    /// Returns the columns of the other libraries with typed messages.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         let role = |index: &usize| self.libraries[*index].1 == Role::Peer;
         (0..self.libraries.len()).filter(role)
     }
 
-    /// The column of a library.
+    /// Returns the column of a library.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.libraries.iter().position(|library| library.0 == name)
     }
@@ -98,7 +98,7 @@ impl Run {
         Some(time / base)
     }
 
-    /// The ratios of all messages that both can do and that `choose` takes.
+    /// Returns the ratios of all messages that both libraries support and `choose` accepts.
     pub fn ratios<'a>(
         &'a self,
         operation: Operation,
@@ -117,7 +117,7 @@ impl Run {
             })
     }
 
-    /// Their geometric mean, and over how many messages it goes.
+    /// Returns the geometric mean of the ratios, and the number of messages.
     pub fn mean(&self, operation: Operation, library: usize, base: usize) -> Option<(f64, usize)> {
         geometric(
             self.ratios(operation, library, base, |_| true)
@@ -125,14 +125,14 @@ impl Run {
         )
     }
 
-    /// The largest of them.
+    /// Returns the largest ratio.
     pub fn worst(&self, operation: Operation, library: usize, base: usize) -> Option<Extreme> {
         self.ratios(operation, library, base, |_| true)
             .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 }
 
-/// The geometric mean of `values` and their number.
+/// Returns the geometric mean of `values` and their number.
 pub fn geometric(values: impl Iterator<Item = f64>) -> Option<(f64, usize)> {
     let logs: Vec<f64> = values.map(f64::ln).collect();
     let mean = logs.iter().sum::<f64>() / logs.len() as f64;

@@ -1,4 +1,4 @@
-//! Interface of a library that takes part: it decodes an entry, and encodes the decoded value. A library is one file in
+//! Interface of a compared library: it decodes an entry, and encodes the decoded value. A library is one file in
 //! `libraries/` that implements [`Library`], and one line in [`all`].
 
 use std::hint::black_box;
@@ -10,32 +10,32 @@ use crate::libraries::{codex, head, mcp_exact, raw, rmcp, rust_mcp_schema, value
 /// Role of a library in the comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// `serde_json::Value`: everything is given relative to it.
+    /// `serde_json::Value`, the base of all ratios.
     Baseline,
     /// The library of this repository.
     Ours,
     /// Another library of typed messages.
     Peer,
-    /// Something that does less than typed messages, for orientation.
+    /// Decoder that does less than typed messages, for orientation.
     Limit,
 }
 
-/// A way to decode and encode messages.
+/// Library that decodes and encodes messages.
 pub trait Library: 'static {
     const NAME: &'static str;
     const ROLE: Role;
-    /// True if it can encode.
+    /// True if the library can encode.
     const ENCODES: bool = true;
-    /// A decoded message.
+    /// Type of a decoded message.
     type Decoded<'e>;
 
     /// Decodes the bytes of an entry.
     ///
     /// # Errors
-    /// In words, when it cannot.
+    /// A description, if the library cannot decode the entry.
     fn decode(entry: &Entry) -> Result<Self::Decoded<'_>, String>;
 
-    /// Returns the reason why a decoded value is not that of the entry, such as a result of another type.
+    /// Returns the reason why a decoded value does not match the entry, such as a result of another type.
     fn mistake(_decoded: &Self::Decoded<'_>, _entry: &Entry) -> Option<String> {
         None
     }
@@ -44,26 +44,26 @@ pub trait Library: 'static {
     fn encode(decoded: &Self::Decoded<'_>, out: &mut Vec<u8>);
 }
 
-/// A value that is ready to be encoded again and again.
+/// Decoded value that can be encoded repeatedly.
 pub trait Prepared {
     fn encode(&self, out: &mut Vec<u8>);
 }
 
-/// A [`Library`] as an object.
+/// Object-safe form of a [`Library`].
 pub trait Contestant {
     fn name(&self) -> &'static str;
     fn role(&self) -> Role;
     fn encodes(&self) -> bool;
-    /// Decodes and drops the value.
+    /// Decodes the entry and drops the value.
     fn decode(&self, entry: &Entry);
-    /// Decodes once, and checks the value against the entry.
+    /// Decodes the entry once and checks the value.
     ///
     /// # Errors
-    /// The reason for which the library cannot take part with this entry.
+    /// The reason why the library does not support this entry.
     fn prepare<'e>(&self, entry: &'e Entry) -> Result<Box<dyn Prepared + 'e>, String>;
 }
 
-/// All libraries, in the order of the columns.
+/// Returns all libraries, in the order of the columns.
 pub fn all() -> Vec<Box<dyn Contestant>> {
     vec![
         taking::<value::Untyped>(),
@@ -76,7 +76,7 @@ pub fn all() -> Vec<Box<dyn Contestant>> {
     ]
 }
 
-/// A library that takes part.
+/// Returns a library as an object.
 pub fn taking<L: Library>() -> Box<dyn Contestant> {
     Box::new(Taking::<L>(PhantomData))
 }
@@ -118,7 +118,7 @@ impl<L: Library> Contestant for Taking<L> {
     }
 }
 
-/// Returns whether the text of `value` by `Debug` begins with the variant `expected`; otherwise with which one.
+/// Returns the variant at the start of the `Debug` output of `value`, if it is not `expected`.
 pub fn other_variant(value: &dyn std::fmt::Debug, expected: &str) -> Option<String> {
     let text = format!("{value:?}");
     let variant = text.split(['(', '{', ' ']).next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The messages that are decoded and encoded: built by code, the same bytes in every run, 37 bytes to 1 MB.
-//! Revision 2025-06-18 but for the batch, which only 2025-03-26 has.
+//! Measured messages, from 37 bytes to 1 MB, built by code with the same bytes in every run. The revision is
+//! 2025-06-18, except for the batch, which only 2025-03-26 has.
 
 mod node;
 mod prose;
@@ -10,11 +10,11 @@ pub mod tools;
 use crate::entry::{Entry, Layout, Side};
 use node::{Node, object};
 
-/// Number of tools that the largest tool list has.
+/// Number of tools in the largest tool list.
 pub const MANY_TOOLS: usize = 200;
 
-/// Messages that come again in another layout.
-const REVERSED: &[&str] = &[
+/// Messages that are also measured in another layout.
+const REVERSED_MESSAGES: &[&str] = &[
     "initialize-result",
     "tools-20",
     "tools-200",
@@ -28,21 +28,21 @@ const REVERSED: &[&str] = &[
     "sampling-request",
     "error",
 ];
-const SORTED: &[&str] = &[
+const SORTED_MESSAGES: &[&str] = &[
     "tools-200",
     "call-small",
     "result-text",
     "result-50-blocks",
     "resources-100",
 ];
-const INDENTED: &[&str] = &[
+const INDENTED_MESSAGES: &[&str] = &[
     "initialize-result",
     "tools-20",
     "call-small",
     "result-structured",
 ];
 
-/// All messages: first in the usual layout, then some of them in others.
+/// Returns all messages in the usual layout, followed by some in other layouts.
 pub fn corpus() -> Vec<Entry> {
     let drafts = drafts();
     let mut entries: Vec<Entry> = drafts
@@ -50,9 +50,9 @@ pub fn corpus() -> Vec<Entry> {
         .map(|draft| draft.entry(Layout::Usual))
         .collect();
     for (names, layout) in [
-        (REVERSED, Layout::Reversed),
-        (SORTED, Layout::Sorted),
-        (INDENTED, Layout::Indented),
+        (REVERSED_MESSAGES, Layout::Reversed),
+        (SORTED_MESSAGES, Layout::Sorted),
+        (INDENTED_MESSAGES, Layout::Indented),
     ] {
         let chosen = drafts.iter().filter(|draft| names.contains(&draft.name));
         entries.extend(chosen.map(|draft| draft.entry(layout)));
@@ -60,7 +60,7 @@ pub fn corpus() -> Vec<Entry> {
     entries
 }
 
-/// The messages in the usual layout, each also with what 2026-07-28 demands of every request and result.
+/// Returns the messages in the usual layout, each without and with the metadata that 2026-07-28 requires.
 pub fn with_metadata() -> Vec<[Entry; 2]> {
     let drafts = drafts().into_iter().filter(|draft| !draft.batch);
     drafts
@@ -72,7 +72,7 @@ pub fn with_metadata() -> Vec<[Entry; 2]> {
         .collect()
 }
 
-/// Adds to the parameters of a request and to a result (2026-07-28, "basic", "lifecycle").
+/// Adds the required metadata to the params of a request or to a result (2026-07-28, "basic", "lifecycle").
 fn metadata(message: Node) -> Node {
     let client = object([
         (
@@ -105,7 +105,7 @@ fn drafts() -> Vec<Draft> {
     drafts
 }
 
-/// A message before its layout is chosen.
+/// Message without a layout.
 struct Draft {
     name: &'static str,
     side: Side,
@@ -141,7 +141,7 @@ impl Draft {
         Self::new(name, side, notification(method, params))
     }
 
-    /// A result of the server.
+    /// Creates a result of the server.
     fn result(name: &'static str, id: i32, answers: &'static str, result: Node) -> Self {
         let node = object([
             ("jsonrpc", "2.0".into()),

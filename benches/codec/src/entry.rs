@@ -1,4 +1,4 @@
-//! One message of the corpus: its bytes and the facts that a decoder may know before it reads them.
+//! Message of the corpus: its bytes, and the context that a decoder knows in advance.
 
 /// Sender of the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,13 +10,13 @@ pub enum Side {
 /// Order of the members of objects, and presence of white space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// As most libraries write it: `jsonrpc`, `id`, `method`, `params`; `type` first in content blocks.
+    /// Order of most libraries: `jsonrpc`, `id`, `method`, `params`; `type` first in content blocks.
     Usual,
-    /// Every object backwards: `params` before `method`, `result` before `id`, `type` last.
+    /// Reverse order in every object: `params` before `method`, `result` before `id`, `type` last.
     Reversed,
-    /// Every object in alphabetical order, as `serde_json::Value` writes it.
+    /// Alphabetical order in every object, as in `serde_json::Value`.
     Sorted,
-    /// The usual order, indented by two spaces.
+    /// Usual order, indented by two spaces.
     Indented,
 }
 
@@ -31,23 +31,23 @@ impl Layout {
     }
 }
 
-/// A message to decode and to encode.
+/// Message to decode and to encode.
 #[derive(Debug, Clone)]
 pub struct Entry {
     pub name: String,
     pub side: Side,
-    /// The method of the request that a result answers.
+    /// Method of the request that a result answers.
     pub answers: Option<&'static str>,
     pub layout: Layout,
-    /// True if it is a batch of revision 2025-03-26; everything else is one message of 2025-06-18.
+    /// True for a batch of 2025-03-26; all others are single messages of 2025-06-18.
     pub batch: bool,
-    /// True if untyped JSON or long strings make up most of it.
+    /// True if the message consists mostly of untyped JSON or long strings.
     pub bulky: bool,
     pub bytes: Vec<u8>,
 }
 
 impl Entry {
-    /// The revision of the specification whose message it is.
+    /// Returns the revision of the message.
     pub fn revision(&self) -> &'static str {
         if self.batch {
             "2025-03-26"
@@ -56,10 +56,10 @@ impl Entry {
         }
     }
 
-    /// The document as text.
+    /// Returns the message as text.
     ///
     /// # Errors
-    /// When the bytes are not UTF-8; those of the corpus are.
+    /// If the bytes are not UTF-8, which the corpus never contains.
     pub fn text(&self) -> Result<&str, String> {
         std::str::from_utf8(&self.bytes).map_err(|error| error.to_string())
     }

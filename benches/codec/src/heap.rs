@@ -1,5 +1,5 @@
-//! Counts the allocations between two points: their number, their bytes, and the peak. A relaxed flag switches it on; while
-//! it is off it costs one load an allocation.
+//! Counts the allocations between two points: their number, their bytes, and the peak. An atomic flag enables counting;
+//! while disabled, the cost is one load per allocation.
 
 // An allocator cannot be written otherwise.
 #![allow(unsafe_code)]
@@ -7,78 +7,78 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The system's allocator, with counters.
+/// System allocator with counters.
 pub struct Counting;
 
-static ON: AtomicBool = AtomicBool::new(false);
-static COUNT: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static IS_COUNTING: AtomicBool = AtomicBool::new(false);
+static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
+static REQUESTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 // Wraps below zero when something is freed that was there before; the difference still adds up.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocations of a piece of work.
+/// Allocations during a function call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
-    /// Allocations, reallocations included.
+    /// Number of allocations, including reallocations.
     pub count: usize,
-    /// Bytes that were asked for; a reallocation adds its new size.
+    /// Number of requested bytes; a reallocation adds its new size.
     pub bytes: usize,
-    /// The most bytes that were held at once.
+    /// Peak of allocated bytes.
     pub peak: usize,
 }
 
-/// Returns the allocations of `work`. Nothing else may allocate meanwhile: the counters are those of the process.
-pub fn during(work: impl FnOnce()) -> Use {
-    for counter in [&COUNT, &BYTES, &HELD, &PEAK] {
+/// Returns the allocations of `work`. The counters are global, so no other thread may allocate.
+pub fn allocations_during(work: impl FnOnce()) -> Use {
+    for counter in [&ALLOCATION_COUNT, &REQUESTED_BYTES, &ALLOCATED_BYTES, &PEAK_BYTES] {
         counter.store(0, Relaxed);
     }
-    ON.store(true, Relaxed);
+    IS_COUNTING.store(true, Relaxed);
     work();
-    ON.store(false, Relaxed);
+    IS_COUNTING.store(false, Relaxed);
     Use {
-        count: COUNT.load(Relaxed),
-        bytes: BYTES.load(Relaxed),
-        peak: PEAK.load(Relaxed),
+        count: ALLOCATION_COUNT.load(Relaxed),
+        bytes: REQUESTED_BYTES.load(Relaxed),
+        peak: PEAK_BYTES.load(Relaxed),
     }
 }
 
 fn add(new: usize, old: usize) {
-    COUNT.fetch_add(1, Relaxed);
-    BYTES.fetch_add(new, Relaxed);
-    let held = HELD.fetch_add(new.wrapping_sub(old), Relaxed);
+    ALLOCATION_COUNT.fetch_add(1, Relaxed);
+    REQUESTED_BYTES.fetch_add(new, Relaxed);
+    let held = ALLOCATED_BYTES.fetch_add(new.wrapping_sub(old), Relaxed);
     let held = held.wrapping_add(new.wrapping_sub(old));
     if held.cast_signed() > 0 {
-        PEAK.fetch_max(held, Relaxed);
+        PEAK_BYTES.fetch_max(held, Relaxed);
     }
 }
 
 // SAFETY: every call goes to the system's allocator with the arguments that came.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        if ON.load(Relaxed) {
+        if IS_COUNTING.load(Relaxed) {
             add(layout.size(), 0);
         }
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if ON.load(Relaxed) {
+        if IS_COUNTING.load(Relaxed) {
             add(layout.size(), 0);
         }
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        if ON.load(Relaxed) {
+        if IS_COUNTING.load(Relaxed) {
             add(size, layout.size());
         }
         unsafe { System.realloc(old, layout, size) }
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        if ON.load(Relaxed) {
-            HELD.fetch_sub(layout.size(), Relaxed);
+        if IS_COUNTING.load(Relaxed) {
+            ALLOCATED_BYTES.fetch_sub(layout.size(), Relaxed);
         }
         unsafe { System.dealloc(old, layout) }
     }

@@ -1,6 +1,6 @@
-//! Counts instructions with callgrind, message by message: exact enough to compare a change with the state before it. Starts
-//! valgrind on this program, once with few and once with more repetitions; the difference is the work itself. Takes no time
-//! and asserts no number.
+//! Counts instructions with callgrind, message by message: exact enough to compare a change with the state before it.
+//! Runs this program under valgrind with few and with many repetitions; the difference is the measured work. No times
+//! are measured.
 
 use std::fmt::Write as _;
 use std::process::Command;
@@ -9,8 +9,8 @@ use crate::contestant::{self, Role};
 use crate::corpus;
 use crate::entry::Entry;
 
-/// The messages whose counts are recorded.
-const REPRESENTATIVE: &[&str] = &[
+/// Names of the messages whose counts are recorded.
+const RECORDED_MESSAGES: &[&str] = &[
     "ping",
     "call-small",
     "initialize-result",
@@ -21,7 +21,7 @@ const REPRESENTATIVE: &[&str] = &[
     "result-text-1m",
 ];
 
-/// Work that is repeated.
+/// Repeated operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Work {
     Decode,
@@ -37,7 +37,7 @@ impl Work {
     }
 }
 
-/// The counts of one message: ours and those of `serde_json::Value`.
+/// Instruction counts of one message: ours and those of `serde_json::Value`.
 struct Row {
     name: String,
     bytes: usize,
@@ -45,14 +45,14 @@ struct Row {
     encode: [u64; 2],
 }
 
-/// Counts and returns the table.
+/// Counts the instructions; returns the table.
 ///
 /// # Errors
 /// If valgrind is missing or fails.
 pub fn table(only: &[String]) -> Result<String, String> {
     let chosen = |entry: &Entry| {
         if only.is_empty() {
-            REPRESENTATIVE.contains(&entry.name.as_str())
+            RECORDED_MESSAGES.contains(&entry.name.as_str())
         } else {
             only.iter().any(|name| entry.name.contains(name.as_str()))
         }
@@ -103,7 +103,7 @@ fn text(rows: &[Row]) -> String {
     out
 }
 
-/// Instructions of one repetition. The first repetitions are left out: they load what later ones find in place.
+/// Returns the instructions of one repetition, without the first repetitions, which include initialization.
 fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
     let more = if entry.bytes.len() > 100_000 { 2 } else { 20 };
     let (few, many) = (1, 1 + more);
@@ -145,10 +145,10 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// Runs under valgrind: repeats one message.
+/// Repeats one message; this function runs under valgrind.
 ///
 /// # Errors
-/// When an argument is not known or the message is not decoded.
+/// If an argument is not known or the message is not decoded.
 pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), String> {
     let times: u32 = times.parse().map_err(|_| "no number of repetitions")?;
     let entry = corpus::corpus()
@@ -177,7 +177,7 @@ pub fn repeat(name: &str, who: &str, work: &str, times: &str) -> Result<(), Stri
     Ok(())
 }
 
-/// Function that valgrind counts; it finds it by its name.
+/// Function whose instructions valgrind counts, found by its name.
 #[inline(never)]
 fn repeated(times: u32, work: &mut dyn FnMut()) {
     for _ in 0..times {
@@ -192,10 +192,10 @@ mod tests {
     #[test]
     fn the_representative_messages_are_in_the_corpus() {
         let corpus = corpus::corpus();
-        for name in REPRESENTATIVE {
+        for name in RECORDED_MESSAGES {
             assert!(corpus.iter().any(|entry| entry.name == *name), "{name}");
         }
-        assert_eq!(REPRESENTATIVE.len(), 8);
+        assert_eq!(RECORDED_MESSAGES.len(), 8);
     }
 
     #[test]

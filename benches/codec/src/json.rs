@@ -1,4 +1,4 @@
-//! A run as JSON, for tools.
+//! JSON form of a run, for tools.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::measure::{Figures as Measured, Row};
 use crate::revisions::Figures;
 use crate::threshold::Verdict;
 
-/// The document.
+/// Returns the JSON document of a run.
 pub fn document(run: &Run, verdicts: &[Verdict], revisions: &[Figures]) -> Value {
     let libraries: Vec<Value> = (0..run.libraries.len())
         .map(|index| library(run, index))

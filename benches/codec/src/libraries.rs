@@ -1,4 +1,4 @@
-//! One file a library that takes part.
+//! Compared libraries, one file each.
 
 pub mod codex;
 pub mod head;
@@ -8,7 +8,7 @@ pub mod rmcp;
 pub mod rust_mcp_schema;
 pub mod value;
 
-/// The name that libraries give to the result of a method.
+/// Returns the usual type name for the result of a method.
 fn result_type(method: &str) -> &'static str {
     match method {
         "completion/complete" => "CompleteResult",

@@ -1,5 +1,5 @@
-//! Measures how fast libraries decode and encode MCP messages, side by side in one run, and prints one report.
-//! Takes `--quick`, `--only NAME`, `--json FILE`, `--svg FILE`; reads no input and asserts no number.
+//! Measures the decoding and encoding of MCP messages by several libraries in one run, and prints a report. Options:
+//! `--quick`, `--only NAME`, `--json FILE`, `--svg FILE`.
 
 mod compare;
 mod contestant;
@@ -41,12 +41,12 @@ usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdow
   --instructions
                count instructions with valgrind instead, for eight messages or those of --only";
 
-const FULL: Effort = Effort {
+const FULL_EFFORT: Effort = Effort {
     samples: 15,
     sample: Duration::from_millis(3),
 };
 
-const QUICK: Effort = Effort {
+const QUICK_EFFORT: Effort = Effort {
     samples: 3,
     sample: Duration::from_millis(1),
 };
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
 
 fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments {
-        effort: FULL,
+        effort: FULL_EFFORT,
         only: Vec::new(),
         json: None,
         svg: None,
@@ -102,7 +102,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
         };
         match argument.as_str() {
             "--instructions" => arguments.instructions = true,
-            "--quick" => arguments.effort = QUICK,
+            "--quick" => arguments.effort = QUICK_EFFORT,
             "--only" => arguments.only.push(value()?),
             "--json" => arguments.json = Some(value()?.into()),
             "--svg" => arguments.svg = Some(value()?.into()),

@@ -1,4 +1,4 @@
-//! Page of the documentation with the results: date, machine, demands and the report itself.
+//! Documentation page with the results: date, machine, thresholds and the report.
 
 use bench_record::machine;
 
@@ -6,7 +6,7 @@ use crate::compare::Run;
 use crate::report;
 use crate::threshold::{self, Verdict};
 
-/// The page of a run.
+/// Returns the page of a run.
 pub fn page(run: &Run, verdicts: &[Verdict], report: &str) -> String {
     let rows = verdicts
         .iter()
@@ -23,7 +23,7 @@ pub fn page(run: &Run, verdicts: &[Verdict], report: &str) -> String {
     )
 }
 
-/// The page of counted instructions.
+/// Returns the page with instruction counts.
 pub fn instructions(date: &str, table: &str) -> String {
     format!(
         "# Instructions\n\n{date}, {}. Instructions that callgrind counts for one message, drop included: ours, \

@@ -1,5 +1,5 @@
-//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding allocates.
-//! The libraries take turns sample by sample, so that other load of the machine affects them alike.
+//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding
+//! allocates. Samples of the libraries alternate, so that other load of the machine affects all libraries equally.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::heap::{self, Use};
 /// Effort of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
-    /// Samples for each library, message and direction.
+    /// Number of samples for each library, message and operation.
     pub samples: usize,
     /// CPU time of one sample.
     pub sample: Duration,
@@ -22,12 +22,12 @@ pub struct Effort {
 /// Nanoseconds for one message.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Time {
-    /// The least disturbed sample, which the tables show.
+    /// Minimum of the samples, which the tables show.
     pub min: f64,
     pub median: f64,
 }
 
-/// Figures of one library for one message.
+/// Measurements of one library for one message.
 #[derive(Debug, Clone)]
 pub struct Figures {
     pub decode: Time,
@@ -37,20 +37,20 @@ pub struct Figures {
     pub equal: Option<bool>,
 }
 
-/// One message: for each library its figures, or why it is out.
+/// Message with the measurements of each library, or the reason why the library does not support it.
 pub struct Row {
     pub entry: Entry,
     pub cells: Vec<Result<Figures, String>>,
 }
 
 impl Row {
-    /// The figures of a library.
+    /// Returns the measurements of a library.
     pub fn figures(&self, library: usize) -> Option<&Figures> {
         self.cells.get(library)?.as_ref().ok()
     }
 }
 
-/// Measures one message.
+/// Measures all libraries for one message.
 pub fn row(entry: Entry, libraries: &[Box<dyn Contestant>], effort: Effort) -> Row {
     let prepared: Vec<_> = libraries
         .iter()
@@ -58,7 +58,7 @@ pub fn row(entry: Entry, libraries: &[Box<dyn Contestant>], effort: Effort) -> R
         .collect();
     let heap: Vec<_> = libraries
         .iter()
-        .map(|library| heap::during(|| library.decode(&entry)))
+        .map(|library| heap::allocations_during(|| library.decode(&entry)))
         .collect();
     let decode = alternate(libraries.len(), effort, |index| match &prepared[index] {
         Ok(_) => Some(decoder(libraries[index].as_ref(), &entry)),
@@ -86,7 +86,7 @@ fn decoder<'a>(library: &'a dyn Contestant, entry: &'a Entry) -> Box<dyn FnMut()
     Box::new(|| library.decode(entry))
 }
 
-/// Encodes into a buffer that is kept, as a connection does.
+/// Returns a function that encodes into a reused buffer, as a connection does.
 fn encoder<'a>(prepared: &'a (dyn Prepared + 'a)) -> Box<dyn FnMut() + 'a> {
     let mut out = Vec::new();
     Box::new(move || {
@@ -103,7 +103,7 @@ fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     parse(&out) == parse(&entry.bytes)
 }
 
-/// Samples the works in turn, with a different first one in each round.
+/// Samples the functions in turn, starting with a different one in each round.
 fn alternate<'a>(
     count: usize,
     effort: Effort,
@@ -130,8 +130,8 @@ fn alternate<'a>(
 }
 
 /// Returns the number of repetitions after which a sample takes `target`, from the time of one repetition as `sample`
-/// returns it. Warms up caches and the allocator on the way. A step counts by the best of three samples: one that was
-/// disturbed would otherwise end the search early, and later samples of few repetitions would measure cold caches.
+/// returns it. Warms up caches and the allocator on the way. The best of three samples is used in each step, because a
+/// disturbed sample would end the search too early.
 fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
     const MAX_REPEATS: u32 = 1 << 24;
     let target = target.as_nanos() as f64;
@@ -148,7 +148,7 @@ fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
     }
 }
 
-/// Nanoseconds of CPU time of one repetition.
+/// Returns the CPU time of one repetition, in nanoseconds.
 fn sample(work: &mut dyn FnMut(), repeats: u32) -> f64 {
     let start = ThreadTime::now();
     for _ in 0..repeats {
@@ -169,7 +169,8 @@ fn summary(mut samples: Vec<f64>) -> Time {
 mod tests {
     use super::*;
 
-    /// A work of `each` nanoseconds whose first sample is disturbed by a millisecond.
+    /// Checks the number of repetitions for a function of `each` nanoseconds whose first sample is disturbed by a
+    /// millisecond.
     fn check(each: f64, repeats: u32) {
         let mut first = 1e6;
         let sample = |_| each + std::mem::take(&mut first);

@@ -1,4 +1,4 @@
-//! A run as text for people: tables of times, means and allocations, and why libraries are out for messages.
+//! Text report of a run: tables of times, means and allocations, and reasons for unsupported messages.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use crate::contestant::Role;
 use crate::entry::{Entry, Layout};
 use crate::measure::Figures;
 
-/// Everything but the thresholds.
+/// Returns the report without the thresholds.
 pub fn text(run: &Run) -> String {
     let mut out = heading(run);
     for operation in Operation::BOTH {
@@ -19,7 +19,7 @@ pub fn text(run: &Run) -> String {
     out
 }
 
-/// The report for a block of code: without spaces at the ends of lines.
+/// Returns the report without trailing spaces, for a code block.
 pub fn fenced(report: &str) -> String {
     report
         .lines()
@@ -39,7 +39,7 @@ fn heading(run: &Run) -> String {
     )
 }
 
-/// Rows of cells as lines; the first column to the left, the others to the right.
+/// Formats rows of cells as lines; the first column is left-aligned, the others are right-aligned.
 pub fn table(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
@@ -207,7 +207,7 @@ fn notes(run: &Run) -> String {
     out
 }
 
-/// Returns the number of measurements that spread widely, and the number of all.
+/// Returns the number of measurements with a wide spread, and the number of all measurements.
 fn noise(run: &Run) -> (usize, usize) {
     let cells = run.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let times: Vec<_> = cells

@@ -9,11 +9,11 @@ use crate::entry::{Entry, Side};
 use crate::libraries::value;
 use crate::measure::{self, Effort};
 
-/// A revision and how it did.
+/// Measurements of a revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
     pub revision: &'static str,
-    /// Messages that it decodes.
+    /// Number of messages that the revision can decode.
     pub messages: usize,
     /// Geometric means of the ratios to `serde_json::Value`.
     pub decode: f64,
@@ -55,7 +55,7 @@ pub fn figures(effort: Effort) -> Vec<Figures> {
         .collect()
 }
 
-/// The section of the report.
+/// Returns the section of the report.
 pub fn text(figures: &[Figures]) -> String {
     let mut out =
         String::from("\nby revision, geometric mean of the ratios to serde_json::Value\n");
@@ -70,7 +70,7 @@ pub fn text(figures: &[Figures]) -> String {
     out
 }
 
-/// Each revision as a library.
+/// Defines a library for each revision.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
         $(mod $library {
@@ -106,7 +106,7 @@ macro_rules! revisions {
             }
         })*
 
-        /// Every revision and its library.
+        /// Returns every revision with its library.
         pub fn all() -> Vec<(&'static str, Box<dyn Contestant>)> {
             vec![$(($id, crate::contestant::taking::<$library::Typed>())),*]
         }

@@ -1,5 +1,5 @@
-//! A run as a bar chart: the geometric means of decoding and encoding relative to `serde_json::Value`.
-//! Readable on a light and on a dark page; shorter is faster.
+//! Bar chart of a run: geometric means of decoding and encoding times relative to `serde_json::Value`, readable on
+//! light and dark pages.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Preconditions of the measurements: the corpus holds the messages that it names, and each library decodes what it claims.
+//! Preconditions of the measurements: the corpus has the expected messages, and each library decodes the messages that
+//! it claims to support.
 
 use crate::contestant::{self, Role};
 use crate::corpus;
@@ -49,7 +50,7 @@ fn a_tool_takes_about_a_kilobyte() {
 }
 
 #[test]
-fn whoever_has_no_peer_role_decodes_everything() {
+fn non_peer_libraries_decode_every_message() {
     for library in contestant::all() {
         if library.role() == Role::Peer {
             continue;

@@ -1,23 +1,24 @@
-//! Demands on the codec, and its results in a run. Only printed: a figure from a busy machine fails nothing.
+//! Thresholds for the codec, and their results in a run. They are only printed, because measurements on a busy machine
+//! are unreliable.
 
 use std::fmt::Write as _;
 
 use crate::compare::{Extreme, Operation, Run};
 use crate::corpus::{MANY_TOOLS, tools};
 
-/// One demand and its measurement.
+/// Threshold with its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub demand: String,
-    /// `None` when the run did not measure it.
+    /// Measured value; `None` if the run did not measure it.
     pub measured: Option<f64>,
-    /// True if the assertion holds.
+    /// True if the threshold is met.
     pub ok: bool,
-    /// The message that decides, or more about the number.
+    /// Name of the decisive message, or another remark.
     pub note: String,
 }
 
-/// All demands.
+/// Returns all thresholds with their results.
 pub fn verdicts(run: &Run) -> Vec<Verdict> {
     let mut all = decoding(run);
     all.extend(encoding(run));
@@ -25,7 +26,7 @@ pub fn verdicts(run: &Run) -> Vec<Verdict> {
     all
 }
 
-/// The section of the report.
+/// Returns the section of the report.
 pub fn text(verdicts: &[Verdict]) -> String {
     let mut out = String::from("\nMust show\n");
     for verdict in verdicts {
@@ -35,7 +36,7 @@ pub fn text(verdicts: &[Verdict]) -> String {
     out
 }
 
-/// A verdict in words: whether it holds, the demand, the measurement, and more about it.
+/// Formats a verdict as cells: whether it is met, the threshold, the measurement, and a note.
 pub fn cells(verdict: &Verdict) -> [String; 4] {
     let word = match (verdict.measured, verdict.ok) {
         (None, _) => "n/a",
@@ -188,7 +189,8 @@ fn heap(run: &Run) -> Vec<Verdict> {
     ]
 }
 
-/// Owned strings and raw values of a tool list: three strings and a schema or two a tool, and the cursor.
+/// Returns the number of owned strings and raw values in a tool list: three strings and one or two schemas per tool,
+/// and the cursor.
 fn owned_by_tools(count: usize) -> usize {
     1 + (0..count)
         .map(|index| 4 + usize::from(tools::has_output(index)))

@@ -1,5 +1,5 @@
-//! A request by the types of a revision that the program has chosen, next to the same request by those of the revision that
-//! its client speaks.
+//! Decoding of a request in the types of the application's home revision, compared with the types of the client's
+//! revision.
 
 use std::hint::black_box;
 
@@ -13,9 +13,9 @@ use mcp_exact_session::{
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"client","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// A call of a client of 2025-06-18, for a program that is written for the revision `H`.
+/// Measures a 2025-06-18 call for an application with the home revision `H`.
 pub fn row<H: Home>(name: &str, call: &str) -> Row {
-    let request = received(call);
+    let request = received_request(call);
     let own = || drop(black_box(request.typed().expect("a call")));
     let home = || {
         let home = request.typed_as::<H>(LossPolicy::Report);
@@ -29,8 +29,8 @@ pub fn row<H: Home>(name: &str, call: &str) -> Row {
     }
 }
 
-/// The request as a server's endpoint hands it out.
-fn received(call: &str) -> IncomingRequest<()> {
+/// Returns the request as delivered by a server endpoint.
+fn received_request(call: &str) -> IncomingRequest<()> {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
     config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
     let settings = config.build().expect("a configuration");

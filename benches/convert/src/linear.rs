@@ -1,4 +1,4 @@
-//! Long inputs of many kinds: a conversion takes time in proportion to its input, whatever the input is.
+//! Long inputs of many kinds: the time of a conversion is proportional to its input.
 
 use std::hint::black_box;
 use std::io;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use bench_record::{Row, repeated};
 use mcp_exact_convert::{Context, KnownRevision, convert_type};
 
-/// The most that a conversion of 4 MB may take.
+/// Maximum time of a conversion of 4 MB.
 const MAX_TIME: Duration = Duration::from_millis(100);
 
 const A: KnownRevision = KnownRevision::V2024_11_05;
@@ -16,7 +16,7 @@ const C: KnownRevision = KnownRevision::V2025_06_18;
 const D: KnownRevision = KnownRevision::V2025_11_25;
 const E: KnownRevision = KnownRevision::V2026_07_28;
 
-/// A kind of input: a beginning, parts with a number in the place of `#`, and an end.
+/// Kind of input: a beginning, repeated parts in which `#` is replaced by a number, and an end.
 struct Kind {
     what: &'static str,
     definition: &'static str,
@@ -195,7 +195,7 @@ const KINDS: &[Kind] = &[
     },
 ];
 
-/// Variables of glibc that keep memory in the process when it is freed.
+/// Environment variables that make glibc keep freed memory in the process.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEEP_FREED_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_TRIM_THRESHOLD_", "8000000000"),
@@ -203,10 +203,10 @@ const KEEP_FREED_MEMORY: [(&str, &str); 3] = [
     ("MALLOC_TOP_PAD_", "400000000"),
 ];
 
-/// Starts the program again with an allocator that keeps freed memory, unless it was started so.
+/// Restarts the program with an allocator that keeps freed memory, unless this is already the case.
 ///
-/// By default, glibc returns the memory of a long text to the kernel after each run, and the next run waits for it page by
-/// page, which a run with a short text does not: the ratio would measure the kernel, not the conversion.
+/// By default, glibc returns the memory of a long text to the kernel after each run, so that the next run has page
+/// faults. A short text has none, so the ratio would measure the kernel instead of the conversion.
 pub fn keep_freed_memory() -> io::Result<()> {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os(KEEP_FREED_MEMORY[0].0).is_none() {
@@ -218,8 +218,8 @@ pub fn keep_freed_memory() -> io::Result<()> {
     Ok(())
 }
 
-/// Two rows for each kind: one conversion of 10 MB next to ten of 1 MB, and one of 4 MB next to what one may take. Before
-/// them, a plain copy of as many bytes: what memory alone makes of longer texts.
+/// Measures two rows for each kind: one conversion of 10 MB compared with ten of 1 MB, and one of 4 MB compared with
+/// the time limit. The first row is a copy of the same size, which shows the effect of memory alone.
 pub fn rows(word: Option<&str>) -> Vec<Row> {
     let wanted = |kind: &&Kind| word.is_none_or(|word| kind.what.contains(word));
     let kinds = KINDS.iter().filter(wanted).flat_map(kind_rows);

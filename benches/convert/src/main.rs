@@ -1,9 +1,9 @@
-//! Cost of a conversion, next to the least work that a gateway does: reading the head of the message, or decoding it; and a
-//! request by the types of another revision next to those of its own.
+//! Cost of a conversion compared with the minimum work of a gateway, which is reading the head of a message or decoding
+//! it. It also measures requests in the types of another revision.
 //!
-//! Each line is measured by interleaved rounds in one run; the smallest CPU time of a round counts. Prints a table, and
-//! writes it to a page with `--markdown`; the ratios are the project's own demands. `--linear [WORD]` measures long inputs
-//! instead, those whose kind has the word.
+//! Each line is measured in interleaved rounds; the smallest CPU time of a round is used. Prints a table, and writes it
+//! to a page with `--markdown`; the ratios are the project's own demands. `--linear [WORD]` measures long inputs
+//! instead, optionally only kinds whose name contains the word.
 
 mod home;
 mod linear;
@@ -27,7 +27,7 @@ fn main() -> std::io::Result<()> {
         pass_through("a call of 100 kB", &request("tools/call", &call(100_000))),
         home::row::<V2025_11_25>("a call of 2 kB", &request("tools/call", &call(1_800))),
         home::row::<V2026_07_28>("a call of 2 kB", &request("tools/call", &call(1_800))),
-        typed(&tools(200)),
+        measure_typed(&tools(200)),
         text(&tools(200), KnownRevision::V2026_07_28, "four steps", 1.0),
         text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),
     ];
@@ -44,7 +44,7 @@ fn main() -> std::io::Result<()> {
     )
 }
 
-/// A message whose type is the same on both sides.
+/// Measures a message whose type is the same in both revisions.
 fn pass_through(name: &str, message: &str) -> Row {
     let calls = if message.len() > 10_000 { 200 } else { 20_000 };
     let head = repeated(|| drop(black_box(MessageHead::parse(black_box(message)))));
@@ -56,8 +56,8 @@ fn pass_through(name: &str, message: &str) -> Row {
     }
 }
 
-/// A list over four steps, by its types.
-fn typed(list: &str) -> Row {
+/// Measures the typed conversion of a list over four steps.
+fn measure_typed(list: &str) -> Row {
     let decoded: oldest::ListToolsResult = from_str(list).expect("a list of tools");
     let convert = || {
         let up = convert_as::<newest::ListToolsResult>(&decoded, &mut Context::new());
@@ -71,7 +71,7 @@ fn typed(list: &str) -> Row {
     }
 }
 
-/// The same list, as text.
+/// Measures the raw conversion of the same list.
 fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Row {
     let through = || {
         let root = Root {
@@ -96,7 +96,8 @@ fn codec(list: &str) {
     drop(black_box(to_string(&decoded)));
 }
 
-/// Does the work of a gateway on a message whose type is the same on both sides: reads its head, and looks up the method.
+/// Does the work of a gateway for a message whose type is the same in both revisions: reads its head, and looks up the
+/// method.
 fn pass(message: &str) {
     let head = MessageHead::parse(black_box(message)).expect("a message");
     let root = Root {

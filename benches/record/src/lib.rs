@@ -1,7 +1,6 @@
-//! Shared parts of the benchmarks: interleaved measurement of two things, the date and the machine beside the numbers, and
-//! the recorded page.
+//! Shared parts of the benchmarks: interleaved measurement of two functions, date and machine, and the recorded page.
 //!
-//! Takes closures; gives costs and text. Only demands are compared with; nothing fails because of a time.
+//! Thresholds are only printed; no benchmark fails because of a time.
 #![allow(clippy::print_stdout)]
 
 pub mod date;
@@ -11,10 +10,11 @@ use std::time::Duration;
 
 use cpu_time::ProcessTime;
 
-/// Number of measurements of each of two things; the least disturbed one counts.
+/// Number of measurements of each function, of which the minimum is used.
 pub const ROUNDS: usize = 40;
 
-/// The smallest CPU times of a call, for two functions that take turns. Each closure does `calls` calls.
+/// Returns the smallest CPU times per call of two functions, which run in turn. The argument of each function is the
+/// number of calls.
 pub fn take_turns(
     calls: u32,
     mut base: impl FnMut(u32) -> Duration,
@@ -28,7 +28,7 @@ pub fn take_turns(
     best
 }
 
-/// The CPU time of something that is done so many times.
+/// Returns a function that measures the CPU time of a number of calls.
 pub fn repeated(mut f: impl FnMut()) -> impl FnMut(u32) -> Duration {
     move |calls| {
         let start = ProcessTime::now();
@@ -37,16 +37,16 @@ pub fn repeated(mut f: impl FnMut()) -> impl FnMut(u32) -> Duration {
     }
 }
 
-/// Something that was measured next to something else.
+/// Measurement compared with a base.
 #[derive(Debug)]
 pub struct Row {
-    /// Name of the measured thing.
+    /// Name of the measured operation.
     pub what: String,
     /// Name of the base of the comparison.
     pub base: &'static str,
-    /// Demanded maximum of the ratio to the base, if there is a demand.
+    /// Maximum of the ratio to the base, if there is a threshold.
     pub demanded: Option<f64>,
-    /// Time of a call of the base, and of a call of the measured thing.
+    /// Time per call of the base, and of the measured operation.
     pub cost: (Duration, Duration),
 }
 
@@ -63,7 +63,7 @@ impl Row {
         }
     }
 
-    /// Verdict, name, cost, base, its cost, ratio, demand.
+    /// Returns the table cells: verdict, name, cost, base, cost of the base, ratio, threshold.
     fn cells(&self) -> [String; 7] {
         let demanded = self.demanded.map(|demanded| format!("<= {demanded:.2}"));
         [
@@ -82,7 +82,7 @@ fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
 
-/// Prints the rows for who has asked for them.
+/// Prints the rows as a table.
 pub fn print(rows: &[Row]) {
     for row in rows {
         let [verdict, what, cost, base, base_cost, ratio, demand] = row.cells();
@@ -92,7 +92,7 @@ pub fn print(rows: &[Row]) {
     }
 }
 
-/// The page that is recorded: `command` is the one that writes it.
+/// Returns the page to record; `command` is the command that writes it.
 pub fn page(title: &str, command: &str, rows: &[Row]) -> String {
     let mut page = format!(
         "# {title}\n\n{}, {}. Written by `{command}`; how it measures is in [benches/README.md](../../benches/README.md).\n\n\
@@ -112,10 +112,10 @@ pub fn after(arguments: &[String], option: &str) -> Option<String> {
     arguments.get(at + 1).cloned()
 }
 
-/// Prints the rows, and writes the page where `--markdown FILE` is given.
+/// Prints the rows, and writes the page if `--markdown FILE` is given.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn report(
     arguments: &[String],
     title: &str,
@@ -132,16 +132,16 @@ pub fn report(
     }
 }
 
-/// Writes a page in place of an older one, whose notes it keeps.
+/// Replaces a page, and keeps the notes of the older one.
 ///
 /// # Errors
-/// When the file cannot be written.
+/// If the file cannot be written.
 pub fn write_page(path: &str, page: &str) -> std::io::Result<()> {
     let before = std::fs::read_to_string(path).unwrap_or_default();
     std::fs::write(path, page.to_owned() + notes(&before))
 }
 
-/// The notes at the end of a page, which are written by hand and stay.
+/// Returns the hand-written notes at the end of a page.
 fn notes(page: &str) -> &str {
     page.find(NOTES).map_or("", |at| &page[at..])
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_whether_it_keeps_to_its_demand() {
+    fn rows_show_if_thresholds_are_met() {
         let verdicts = [Some(2.0), Some(3.0), None].map(|demanded| row(demanded).verdict());
         assert_eq!(verdicts, ["MISS", "ok", ""]);
     }

@@ -1,4 +1,4 @@
-//! The machine that a benchmark runs on, for the recorded page: processor, cores, system. Never a name of the host.
+//! Description of the machine for the recorded page: processor, cores and system, without the host name.
 
 /// Returns the name of the processor and the number of its cores.
 pub fn name() -> String {

@@ -1,9 +1,10 @@
-//! Demands on the transports, and their results in a run. Only printed: a figure from a busy machine fails nothing.
+//! Thresholds for the transports, and their results in a run. They are only printed, because measurements on a busy
+//! machine are unreliable.
 
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// One demand and its measurement.
+/// Threshold with its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     pub demand: &'static str,
@@ -11,15 +12,15 @@ pub struct Verdict {
     pub holds: bool,
 }
 
-/// A figure with the bound that is demanded of it.
-enum Bound {
+/// Measured value with its limit.
+enum MeasuredLimit {
     AtLeast(f64),
     AtMost(f64),
 }
 
-/// Returns the demands whose figures a run has measured.
+/// Returns the thresholds whose values a run has measured.
 pub fn verdicts(run: &Run) -> Vec<Verdict> {
-    use Bound::{AtLeast, AtMost};
+    use MeasuredLimit::{AtLeast, AtMost};
     use Measure::*;
 
     let times = |measure, ours, base| {

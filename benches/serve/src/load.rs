@@ -1,4 +1,4 @@
-//! Clients that cost as little as possible, so that the server is measured.
+//! Clients that use as little CPU time as possible, so that the server is measured.
 
 pub mod http;
 pub mod stdio;
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Argument of the tool `echo` in every call.
 pub const TEXT: &str = "hello, server: say this again";
 
-/// Fails unless a message is the answer to the call with this id.
+/// Returns an error unless a message is the response to the call with this id.
 pub fn check_answer(message: &[u8], id: u64) -> anyhow::Result<()> {
     let answer: Value = serde_json::from_slice(message)?;
     let text = &answer["result"]["content"][0]["text"];

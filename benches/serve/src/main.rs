@@ -1,10 +1,12 @@
-//! Servers of an echo tool, side by side in one run: hand-written floors, the drivers of `mcp-exact-transport`, and rmcp.
+//! Benchmark of servers with an echo tool: hand-written minimal servers, the drivers of `mcp-exact-transport`, and
+//! rmcp.
 //!
-//! `serve-bench [--quick|--short] [--only stdio|http|idle|clients|start] [--instructions] [--markdown FILE] [--json FILE]
-//! [--svg FILE]` measures; `serve-bench server NAME` is one of the servers. Prints the demands; fails only if an answer is
-//! wrong.
+//! `serve-bench [--quick|--short] [--only stdio|http|idle|clients|start] [--instructions] [--markdown FILE] [--json
+//! FILE] [--svg FILE]` measures; `serve-bench bridge` measures the gateway; `serve-bench server NAME` runs one of the servers.
+//! Prints the thresholds; fails only if a response is wrong.
 #![allow(clippy::print_stdout)]
 
+mod bridge;
 mod demand;
 mod instructions;
 mod load;
@@ -22,6 +24,9 @@ fn main() -> anyhow::Result<()> {
     if arguments.first().is_some_and(|first| first == "server") {
         let name = arguments.get(1).context("serve-bench server NAME")?;
         return servers::run(name);
+    }
+    if arguments.first().is_some_and(|first| first == "bridge") {
+        return bridge::run(&arguments[1..]);
     }
     let has = |option: &str| arguments.iter().any(|argument| argument == option);
     let scale = match (has("--quick"), has("--short")) {

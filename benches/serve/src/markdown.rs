@@ -1,4 +1,4 @@
-//! A run as text, as a page and as JSON.
+//! Formats a run as text, as a page and as JSON.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use crate::instructions;
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// Writes a number with the digits that matter.
+/// Formats a number with its significant digits.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 1000.0 => {
@@ -51,7 +51,7 @@ fn rows(run: &Run, measure: Measure) -> Vec<[String; 5]> {
     of_measure.map(row).collect()
 }
 
-/// The run for who has asked for it.
+/// Returns the run as text for the terminal.
 pub fn text(run: &Run, demands: &[Verdict]) -> String {
     let mut out = String::new();
     for measure in Measure::ALL {
@@ -92,7 +92,7 @@ fn word(verdict: &Verdict) -> &'static str {
     if verdict.holds { "ok" } else { "MISS" }
 }
 
-/// The page that is recorded.
+/// Returns the page to record.
 pub fn page(run: &Run, demands: &[Verdict]) -> String {
     let mut page = format!(
         "# Serving an echo tool\n\n{}, {}. Written by `cargo xtask bench serve`; how it measures is in \
@@ -132,7 +132,7 @@ pub fn page(run: &Run, demands: &[Verdict]) -> String {
     page
 }
 
-/// The run with its samples.
+/// Returns the run with its samples as JSON.
 pub fn json(run: &Run, demands: &[Verdict]) -> String {
     let series: Vec<_> = run
         .series

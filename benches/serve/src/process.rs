@@ -1,6 +1,6 @@
-//! A server as a child process, with its CPU time and resident memory from the system.
+//! Server as a child process, with its CPU time and memory.
 //!
-//! Reads `/proc` and binds processes to cores, so this benchmark runs on Linux.
+//! Requires Linux, because it reads `/proc` and binds processes to cores.
 
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
@@ -11,15 +11,23 @@ use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Core of the clients. The times of calls depend more on where the system places two processes that wake each other than on
-/// the measured code, so each has a core.
+/// CPU core of the clients. Clients and servers are bound to cores, because otherwise the scheduling of the processes
+/// affects times more than the measured code.
 pub const CLIENT_CORE: usize = 1;
-/// Core of the servers.
+/// CPU core of the servers.
 pub const SERVER_CORE: usize = 0;
 
-/// Binds this process to a core.
+/// Binds this process to a core, and those that it starts from now on.
 pub fn run_on(core: usize) -> anyhow::Result<()> {
     bind(None, core)
+}
+
+/// Lets this process use all cores again.
+pub fn run_anywhere() -> anyhow::Result<()> {
+    let mut cores = CpuSet::new();
+    cores.set(CLIENT_CORE);
+    cores.set(SERVER_CORE);
+    Ok(sched_setaffinity(None, &cores)?)
 }
 
 fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
@@ -29,24 +37,29 @@ fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
     bound.with_context(|| format!("cannot use core {core}; the machine has to have two"))
 }
 
-/// A server that is killed when it is dropped.
+/// Server process, killed on drop.
 pub struct Server {
     child: Child,
 }
 
 impl Server {
-    /// Starts the server of a name.
+    /// Starts the named server.
     pub fn start(name: &str) -> anyhow::Result<Self> {
-        let child = Command::new(std::env::current_exe()?)
-            .args(["server", name])
+        Self::run(Command::new(std::env::current_exe()?).args(["server", name]))
+    }
+
+    /// Starts a server of any command.
+    pub fn run(command: &mut Command) -> anyhow::Result<Self> {
+        let child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn()?;
+            .spawn()
+            .with_context(|| format!("cannot start {}", command.get_program().display()))?;
         Ok(Self { child })
     }
 
-    /// Starts the server of a name under callgrind, which counts its instructions.
+    /// Starts the named server under callgrind, which counts its instructions.
     pub fn start_counting(name: &str) -> anyhow::Result<Self> {
         let child = Command::new("valgrind")
             .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
@@ -112,7 +125,7 @@ impl Server {
         Ok(Duration::from_nanos(nanoseconds))
     }
 
-    /// Returns the bytes of memory that belong to the process alone.
+    /// Returns the private memory of the process, in bytes.
     pub fn memory(&self) -> anyhow::Result<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = text.lines().find(|line| line.starts_with("RssAnon:"));

@@ -1,42 +1,42 @@
-//! One run: which servers are measured, how often, and the samples.
+//! Run of the benchmark: measured servers, numbers of samples, and results.
 //!
-//! The servers of a measurement stay alive together and take turns in every round, so that a busy moment of the machine
-//! disturbs all of them alike, and ratios are taken within a round.
+//! All servers of a measurement run at the same time and are measured in turn in every round, so that other load
+//! affects all of them equally. Ratios are computed within a round.
 
 use std::time::Duration;
 
-use crate::load::http::{Connection, Style, many};
+use crate::load::http::{Connection, Style, call_concurrently};
 use crate::load::stdio::Session;
 use crate::process::{self, CLIENT_CORE, SERVER_CORE, Server};
 use crate::stats::quantile;
 
-/// Measurement.
+/// Kind of measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Calls a second over stdio, 64 in flight.
+    /// Calls per second over stdio, with 64 concurrent calls.
     StdioRate,
     /// CPU time of the server for such a call, in microseconds.
     StdioCpu,
-    /// Median time of calls over stdio, one after the other, in microseconds.
+    /// Median duration of sequential calls over stdio, in microseconds.
     StdioTime,
-    /// Start of the process to its first answer, in milliseconds.
+    /// Time from the start of the process to its first response, in milliseconds.
     Start,
-    /// Calls a second over HTTP, on one connection, client and server on one core.
+    /// Calls per second over HTTP on one connection, with client and server on one core.
     HttpRateOne,
-    /// Calls a second over HTTP, on 32 connections.
+    /// Calls per second over HTTP on 32 connections.
     HttpRate,
     /// CPU time of the server for such a call, in microseconds.
     HttpCpu,
-    /// Calls a second of 1,000 clients at once.
+    /// Calls per second of 1,000 concurrent clients.
     ClientsRate,
-    /// 99th percentile of the times of their calls, in milliseconds.
+    /// 99th percentile of the durations of calls of 1,000 concurrent clients, in milliseconds.
     ClientsTime,
     /// Memory of a session with an idle event stream, in bytes.
     Idle,
 }
 
 impl Measure {
-    /// All measures, in the order of the report.
+    /// All measurements, in the order of the report.
     pub const ALL: [Self; 10] = [
         Self::StdioRate,
         Self::StdioCpu,
@@ -65,7 +65,7 @@ impl Measure {
         }
     }
 
-    /// Server that the others are compared with.
+    /// Returns the server that the others are compared with.
     pub fn base(self) -> &'static str {
         match self {
             Self::StdioRate | Self::StdioCpu | Self::StdioTime | Self::Start => "rmcp",
@@ -88,7 +88,7 @@ pub struct Series {
 pub struct Run {
     pub series: Vec<Series>,
     pub streams: usize,
-    /// Counted beside the times if that was asked for.
+    /// Instruction counts, if requested.
     pub instructions: Vec<crate::instructions::Row>,
 }
 
@@ -133,7 +133,7 @@ impl Scale {
         }
     }
 
-    /// As much as tells the demands apart, with their intervals.
+    /// Returns a scale that is just sufficient to decide the thresholds.
     pub fn short() -> Self {
         Self {
             rounds: 11,
@@ -167,7 +167,7 @@ const STDIO: [&str; 6] = [
     "rmcp-pipes",
 ];
 
-/// Names in the report, the server that answers, and the style of the calls.
+/// Names in the report, with the server and the kind of calls.
 pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-hyper", "http-hyper", Style::Session),
     ("http-ours", "http-ours", Style::Session),
@@ -176,7 +176,7 @@ pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-rmcp-2026", "http-rmcp", Style::Stateless),
 ];
 
-/// Measures everything, or one part of it.
+/// Runs all measurements, or only one part.
 pub fn run(scale: &Scale, only: Option<&str>) -> anyhow::Result<Run> {
     let mut run = Run::default();
     let wants = |part: &str| only.is_none_or(|only| only == part);
@@ -206,14 +206,14 @@ fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     let mut servers = Vec::new();
     for name in STDIO {
         let mut session = Session::start(name)?;
-        session.many(500, IN_FLIGHT)?;
-        let calls = scale.calls(session.many(2_000, IN_FLIGHT)?);
+        session.call_concurrently(500, IN_FLIGHT)?;
+        let calls = scale.calls(session.call_concurrently(2_000, IN_FLIGHT)?);
         servers.push((name, session, calls));
     }
     for _ in 0..scale.rounds {
         for (name, session, calls) in &mut servers {
             let before = session.server.cpu()?;
-            let rate = session.many(*calls, IN_FLIGHT)?;
+            let rate = session.call_concurrently(*calls, IN_FLIGHT)?;
             let cpu = session.server.cpu()? - before;
             run.add(Measure::StdioRate, name, rate);
             let each = cpu.as_secs_f64() * 1e6 / *calls as f64;
@@ -257,8 +257,8 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
         server.run_on(SERVER_CORE)?;
         let mut connections = open(&mut server, style, CONNECTIONS).await?;
         let mut one = vec![connections.remove(0)];
-        let first = many(&mut one, 500).await?.0;
-        let all = many(&mut connections, 50).await?.0;
+        let first = call_concurrently(&mut one, 500).await?.0;
+        let all = call_concurrently(&mut connections, 50).await?.0;
         let calls = (scale.calls(first), scale.calls(all) / CONNECTIONS);
         servers.push((name, server, connections, one, calls));
     }
@@ -267,14 +267,14 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
             // On one core: nobody waits until the other core wakes up, which takes longer than the call.
             server.run_on(CLIENT_CORE)?;
             // A connection that was idle is slower at first.
-            many(one, calls.0 / 10).await?;
-            let (rate, _) = many(one, calls.0).await?;
+            call_concurrently(one, calls.0 / 10).await?;
+            let (rate, _) = call_concurrently(one, calls.0).await?;
             run.add(Measure::HttpRateOne, name, rate);
             server.run_on(SERVER_CORE)?;
         }
         for (name, server, connections, _, calls) in &mut servers {
             let before = server.cpu()?;
-            let (rate, times) = many(connections, calls.1).await?;
+            let (rate, times) = call_concurrently(connections, calls.1).await?;
             let cpu = server.cpu()? - before;
             run.add(Measure::HttpRate, name, rate);
             let each = cpu.as_secs_f64() * 1e6 / times.len() as f64;
@@ -296,7 +296,7 @@ async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     }
     for _ in 0..scale.rounds.min(7) {
         for (name, _, connections) in &mut servers {
-            let (rate, mut times) = many(connections, 5).await?;
+            let (rate, mut times) = call_concurrently(connections, 5).await?;
             run.add(Measure::ClientsRate, name, rate);
             let slow = quantile(&mut times, 0.99) / 1e3;
             run.add(Measure::ClientsTime, name, slow);

@@ -1,6 +1,7 @@
-//! The servers that are measured. Each is a process of its own: this program, with the name of the server as an argument.
+//! Measured servers.
 //!
-//! All of them answer `initialize` and `tools/call` of a tool `echo`, whose result is the text that it was given.
+//! Each is a separate process of this program, with the name of the server as an argument. All servers answer
+//! `initialize` and `tools/call` of a tool `echo`, whose result is its argument.
 
 mod floor;
 mod hyper;
@@ -12,7 +13,7 @@ use std::net::SocketAddr;
 
 use anyhow::bail;
 
-/// Runs the server of a name until its input ends or it is killed.
+/// Runs the named server until its input ends or it is killed.
 pub fn run(name: &str) -> anyhow::Result<()> {
     match name {
         "floor-blocking" => Ok(floor::blocking()?),
@@ -29,14 +30,14 @@ pub fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Every server has one thread for its tasks: the other core is the client's.
+/// Returns a single-threaded runtime, because the client uses the other core.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-/// Tells the client where a server listens.
+/// Prints the address of a server for the client.
 fn announce(address: SocketAddr) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{address}")?;

@@ -1,7 +1,7 @@
-//! Medians with confidence intervals by the bootstrap method. Its random numbers have a fixed seed: equal samples give equal
+//! Medians with confidence intervals by the bootstrap method, with a fixed seed, so that equal samples yield equal
 //! intervals.
 
-/// A value and the interval that it lies in with 95 % confidence.
+/// Value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
     pub value: f64,
@@ -11,7 +11,7 @@ pub struct Estimate {
 
 const RESAMPLES: usize = 2000;
 
-/// Estimates the median of samples. Without samples it is not a number.
+/// Estimates the median of samples; NaN without samples.
 pub fn median(samples: &[f64]) -> Estimate {
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     let mut medians: Vec<f64> = (0..RESAMPLES)
@@ -41,7 +41,7 @@ fn middle(samples: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Returns the value below which a part of the samples lies.
+/// Returns a quantile of the samples.
 pub fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let index = (samples.len() as f64 * part) as usize;

@@ -1,5 +1,4 @@
-//! A run as a bar chart: calls a second over stdio and HTTP, on a logarithmic scale.
-//! Readable on a light and on a dark page; longer is faster.
+//! Bar chart of a run: calls per second over stdio and HTTP on a logarithmic scale, readable on light and dark pages.
 
 use std::fmt::Write as _;
 

@@ -1,11 +1,10 @@
-//! Cost of a session beside the codec: a `tools/call` from the client's program through both endpoints to the server's
-//! program and back, typed at every end, next to decoding and encoding its two messages once. Then a POST on a server
-//! endpoint of its own next to one on an endpoint that is kept.
+//! Cost of a session compared with the codec: a typed `tools/call` through both endpoints and back, compared with
+//! decoding and encoding its two messages once. It also compares a POST to a new server endpoint with one to an
+//! existing endpoint.
 //!
-//! Both take turns in one run; the smallest CPU time of a round counts. Prints a table, and writes it to a page with
-//! `--markdown`; no exit code depends on a time.
-//! `--calls` makes that many calls (or, with `--codec`, decodes and encodes as often) and measures nothing: for callgrind.
-//! `--only` leaves out the lines without these words.
+//! Both run in turn; the smallest CPU time of a round is used. Prints a table, and writes it to a page with
+//! `--markdown`; no exit code depends on a time. `--calls` makes a number of calls (or, with `--codec`, decodes and
+//! encodes) without measuring, for callgrind. `--only` selects the lines that contain the words.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
 use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
 
-/// Text of so many bytes in both messages of a call, measured so often in a round; a round trip costs at most so many times the
+/// Sizes of the measured calls: name, bytes of text in both messages, calls per round, and maximum cost relative to the
 /// codec.
 const SIZES: [(&str, usize, u32, f64); 3] = [
     ("of 300 B", 150, 5_000, 2.0),
@@ -22,17 +21,17 @@ const SIZES: [(&str, usize, u32, f64); 3] = [
     ("of 20 kB", 20_000, 300, 1.6),
 ];
 
-/// A POST on an endpoint of its own costs at most so many times one on an endpoint that is kept.
-const STATELESS: f64 = 1.2;
+/// Maximum cost of a POST to a new endpoint relative to one to an existing endpoint.
+const MAX_NEW_ENDPOINT_RATIO: f64 = 1.2;
 
-/// A client and a server that have agreed on a revision.
+/// Client and server that have negotiated a revision.
 struct Pair {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     frame: Vec<u8>,
 }
 
-/// The two messages of a call.
+/// Messages of a call.
 struct Messages {
     request: Vec<u8>,
     answer: Vec<u8>,
@@ -65,7 +64,7 @@ impl Pair {
         };
         while pair.client.session_info().is_none() || pair.client.poll_timeout().is_some() {
             pair.there();
-            pair.back();
+            pair.deliver_to_client();
         }
         while pair.client.poll_event().is_some() {}
         pair.there();
@@ -83,7 +82,7 @@ impl Pair {
         }
     }
 
-    fn back(&mut self) {
+    fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
             let received = self
@@ -94,7 +93,7 @@ impl Pair {
         }
     }
 
-    /// One call, typed at every end.
+    /// Makes one call with typed params and result.
     fn call(&mut self, params: &JsonObject, result: &RawResult) {
         let sent = self.client.request(
             "tools/call",
@@ -110,7 +109,7 @@ impl Pair {
         black_box(request.typed().expect("a call"));
         let replied = self.server.reply(request.key, result.clone(), Time::ZERO);
         assert_eq!(replied, Ok(Sent::Queued));
-        self.back();
+        self.deliver_to_client();
         match self.client.poll_event() {
             Some(ClientEvent::Completed(done, Outcome::Result(result))) if done == key => {
                 let revision = request.revision();
@@ -121,7 +120,7 @@ impl Pair {
         }
     }
 
-    /// The messages of one call, as they cross the wire.
+    /// Returns the messages of one call as text.
     fn messages(&mut self, params: &JsonObject, result: &RawResult) -> Messages {
         let options = CallOptions::default();
         let sent = self
@@ -153,7 +152,7 @@ impl Pair {
     }
 }
 
-/// Decodes and encodes both messages once.
+/// Decodes and encodes both messages of a call once.
 fn codec<R: RevisionTypes>(messages: &Messages, out: &mut Vec<u8>) {
     once::<R::FromClient>(&messages.request, out);
     once::<R::FromServer>(&messages.answer, out);
@@ -216,7 +215,7 @@ fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
     }
 }
 
-/// The configuration of a server over HTTP whose requests belong to no session.
+/// Returns the configuration of a server over HTTP without sessions.
 fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
     config.offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
@@ -225,7 +224,7 @@ fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
     config.build().expect("a configuration")
 }
 
-/// Serves one POST: typed, answered, and its response taken.
+/// Serves one POST with typed params and result.
 fn post(
     server: &mut ServerEndpoint<()>,
     request: &[u8],
@@ -247,7 +246,7 @@ fn post(
     black_box(sent);
 }
 
-/// Compares a POST on an endpoint of its own with one on an endpoint that is kept.
+/// Compares a POST to a new endpoint with one to an existing endpoint.
 fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
     for (name, bytes, calls, _) in SIZES {
         let what = format!("{} POST on a new endpoint {name}", R::REVISION.as_str());
@@ -281,7 +280,7 @@ fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
         rows.push(Row {
             what,
             base: "kept endpoint",
-            demanded: Some(STATELESS),
+            demanded: Some(MAX_NEW_ENDPOINT_RATIO),
             cost: take_turns(calls, base, measured),
         });
     }

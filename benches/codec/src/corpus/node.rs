@@ -1,12 +1,12 @@
-//! JSON whose members have an order, for building and writing the messages of the corpus. Takes nothing from the libraries
-//! that are measured but serde_json's escaping.
+//! JSON values with ordered members, for building the messages of the corpus. Except for serde_json's escaping, the
+//! code is independent of the measured libraries.
 
 use crate::entry::Layout;
 
-/// A JSON value.
+/// JSON value with ordered members.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Any value that is no container, as text.
+    /// Value other than an array or object, as text.
     Plain(String),
     Array(Vec<Node>),
     Object(Vec<(String, Node)>),
@@ -14,7 +14,7 @@ pub enum Node {
 
 impl From<&str> for Node {
     fn from(text: &str) -> Self {
-        Self::Plain(quoted(text))
+        Self::Plain(quote(text))
     }
 }
 
@@ -48,7 +48,7 @@ impl<T: Into<Node>> From<Vec<T>> for Node {
     }
 }
 
-/// An object with members in this order.
+/// Creates an object with members in this order.
 pub fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
     Node::Object(
         members
@@ -58,13 +58,13 @@ pub fn object<const N: usize>(members: [(&str, Node); N]) -> Node {
     )
 }
 
-/// An array of strings.
+/// Creates an array of strings.
 pub fn strings(items: &[&str]) -> Node {
     Node::Array(items.iter().map(|&item| item.into()).collect())
 }
 
 impl Node {
-    /// The object with one more member.
+    /// Returns the object with an additional member.
     pub fn with(mut self, name: &str, value: impl Into<Node>) -> Self {
         if let Self::Object(members) = &mut self {
             members.push((name.to_owned(), value.into()));
@@ -72,7 +72,7 @@ impl Node {
         self
     }
 
-    /// A member of an object.
+    /// Returns a member of an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else {
             return None;
@@ -82,7 +82,7 @@ impl Node {
             .find_map(|(known, value)| (known == name).then_some(value))
     }
 
-    /// The object with another value of a member, in its place.
+    /// Returns the object with the value of a member replaced.
     pub fn set(mut self, name: &str, value: Self) -> Self {
         if let Self::Object(members) = &mut self
             && let Some((_, old)) = members.iter_mut().find(|(known, _)| known == name)
@@ -93,7 +93,7 @@ impl Node {
         self.with(name, value)
     }
 
-    /// The text in one layout.
+    /// Returns the text in a layout.
     pub fn text(&self, layout: Layout) -> String {
         let mut out = String::new();
         self.write(layout, 0, &mut out);
@@ -121,7 +121,7 @@ impl Node {
                 }
                 for (index, (name, value)) in members.iter().enumerate() {
                     separate(index, layout, depth + 1, out);
-                    out.push_str(&quoted(name));
+                    out.push_str(&quote(name));
                     out.push_str(if layout == Layout::Indented {
                         ": "
                     } else {
@@ -156,6 +156,6 @@ fn line(layout: Layout, depth: usize, out: &mut String) {
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,5 +1,5 @@
-//! Text of any length that looks like what tools return: sentences, logs, source code, base64.
-//! Deterministic: a small generator of numbers with a fixed start, no clock and no entropy.
+//! Text of any length that resembles tool results: sentences, logs, source code, base64. The text is deterministic,
+//! from a random number generator with a fixed seed.
 
 const WORDS: &[&str] = &[
     "the",
@@ -73,7 +73,7 @@ const NON_ASCII: &[&str] = &[
 
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-/// A sequence of numbers (xorshift).
+/// Random number generator (xorshift).
 pub struct Numbers(u64);
 
 impl Numbers {
@@ -81,7 +81,7 @@ impl Numbers {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -94,12 +94,12 @@ impl Numbers {
     }
 }
 
-/// About `len` bytes of sentences without anything to escape.
+/// Returns about `len` bytes of sentences without characters that need escapes.
 pub fn sentences(seed: u64, len: usize) -> String {
     words(seed, len, 0)
 }
 
-/// The same with every fifth word outside of ASCII.
+/// Returns about `len` bytes of sentences with every fifth word outside of ASCII.
 pub fn multilingual(seed: u64, len: usize) -> String {
     words(seed, len, 5)
 }
@@ -125,7 +125,7 @@ fn words(seed: u64, len: usize, foreign_every: usize) -> String {
     out
 }
 
-/// About `len` bytes of source code and log lines: line breaks, tabs, quotes, backslashes.
+/// Returns about `len` bytes of source code and log lines with line breaks, tabs, quotes and backslashes.
 pub fn code(seed: u64, len: usize) -> String {
     let mut numbers = Numbers::new(seed);
     let mut out = String::with_capacity(len + 128);
@@ -159,7 +159,7 @@ pub fn code(seed: u64, len: usize) -> String {
     out
 }
 
-/// Exactly `len` characters of base64, rounded down to a multiple of four.
+/// Returns `len` characters of base64, rounded down to a multiple of four.
 pub fn base64(seed: u64, len: usize) -> String {
     let mut numbers = Numbers::new(seed);
     (0..len / 4 * 4)

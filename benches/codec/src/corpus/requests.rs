@@ -1,4 +1,4 @@
-//! Requests and notifications of both sides, and the batch.
+//! Requests and notifications of both sides, and a batch.
 
 use super::node::{Node, object, strings};
 use super::prose::{code, sentences};
@@ -157,7 +157,7 @@ fn small_call() -> Node {
     ])
 }
 
-/// Edits of many files: the arguments of a call that writes a large change.
+/// Returns a call with large arguments: edits of many files.
 fn large_call() -> Node {
     let edits: Vec<Node> = (0..80)
         .map(|index| {
@@ -269,7 +269,7 @@ fn elicitation() -> Node {
     ])
 }
 
-/// Fifty messages of a client: calls, lists, a ping now and then, notifications.
+/// Returns a batch of fifty client messages: calls, lists, pings and notifications.
 fn batch() -> Draft {
     let messages: Vec<Node> = (0..50)
         .map(|index| match index % 10 {

@@ -30,7 +30,7 @@ fn about_tools() -> Vec<Draft> {
     ]);
     vec![
         Draft::result("empty-result", 12, "ping", object([])),
-        Draft::result("initialize-result", 0, "initialize", initialized()),
+        Draft::result("initialize-result", 0, "initialize", initialize_result()),
         Draft::result("tools-1", 3, "tools/list", tools::list(1)),
         Draft::result("tools-20", 3, "tools/list", tools::list(20)).bulky(),
         Draft::result("tools-200", 3, "tools/list", tools::list(MANY_TOOLS)).bulky(),
@@ -53,7 +53,7 @@ fn about_tools() -> Vec<Draft> {
             object([("content", vec![text(code(72, MEGABYTE))].into())]),
         )
         .bulky(),
-        call("result-structured", structured()).bulky(),
+        call("result-structured", structured_result()).bulky(),
         error(),
     ]
 }
@@ -157,7 +157,7 @@ fn error() -> Draft {
     Draft::new("error", Side::Server, node)
 }
 
-fn initialized() -> Node {
+fn initialize_result() -> Node {
     let changes = || object([("listChanged", true.into())]);
     object([
         ("protocolVersion", "2025-06-18".into()),
@@ -190,7 +190,7 @@ fn text(text: String) -> Node {
     object([("type", "text".into()), ("text", text.into())])
 }
 
-/// Content blocks of all five types in turn, some with annotations.
+/// Returns content blocks of all five types, some with annotations.
 fn blocks(count: u64) -> Vec<Node> {
     let annotations = || {
         object([
@@ -234,8 +234,8 @@ fn blocks(count: u64) -> Vec<Node> {
         .collect()
 }
 
-/// A table as structured content, and again as text, as the specification recommends.
-fn structured() -> Node {
+/// Returns a table as structured content and as text, as the specification recommends.
+fn structured_result() -> Node {
     let rows: Vec<Node> = (0..60)
         .map(|index| {
             object([

@@ -10,12 +10,12 @@ const THINGS: &[&str] = &[
     "file", "issue", "branch", "record", "document", "event", "image", "query", "table", "message",
 ];
 
-/// Every second tool has an output schema.
+/// Returns true for every second tool, which has an output schema.
 pub fn has_output(index: usize) -> bool {
     index % 2 == 1
 }
 
-/// The result of `tools/list` with `count` tools.
+/// Returns a result of `tools/list` with `count` tools.
 pub fn list(count: usize) -> Node {
     let tools: Vec<Node> = (0..count).map(tool).collect();
     let result = object([("tools", tools.into())]);

@@ -1,5 +1,5 @@
-//! codex-mcp-types: an envelope with `serde_json::Value` inside, then the type of the method out of that value; and
-//! back the same way. It has no batches.
+//! codex-mcp-types: decodes an envelope with a `serde_json::Value`, which is then converted to the type of the method;
+//! encoding is the reverse. The library has no batches.
 
 use mcp::{
     ClientRequest, JSONRPCMessage, ModelContextProtocolNotification, ModelContextProtocolRequest,
@@ -95,7 +95,7 @@ fn message(decoded: &Decoded) -> Result<JSONRPCMessage, serde_json::Error> {
     })
 }
 
-/// Takes apart what `ClientRequest` and `ServerNotification` are written as: an object of method and parameters.
+/// Returns the method and params of a serialized `ClientRequest` or `ServerNotification`.
 fn parts(mut tagged: Value) -> (String, Value) {
     let params = tagged
         .get_mut("params")
@@ -124,7 +124,7 @@ fn notification(method: String, params: Value) -> JSONRPCMessage {
     })
 }
 
-/// An enum with one variant a method, for the directions that the library has no enum for.
+/// Defines an enum with one variant per method, for directions that have no enum in the library.
 macro_rules! by_method {
     ($(#[$doc:meta])* $name:ident, $($of:ident :: $part:ident as $variant:ident,)*) => {
         $(#[$doc])*
@@ -158,7 +158,7 @@ macro_rules! by_method {
 }
 
 by_method! {
-    /// Parameters of requests of the server and notifications of the client.
+    /// Params of server requests and client notifications.
     Params,
     Request::Params as PingRequest,
     Request::Params as CreateMessageRequest,

@@ -1,5 +1,5 @@
-//! Message heads of this repository: kind, id, method and raw parts, borrowed. It decodes no parameters and encodes
-//! nothing.
+//! Message heads of this repository: kind, id, method and raw parts, borrowed. Params are not decoded, and encoding is
+//! not supported.
 
 use mcp_2025_06_18 as mcp;
 

@@ -1,4 +1,4 @@
-//! The library of this repository: exact typed messages by direction, results by the request that they answer.
+//! Library of this repository: exact typed messages by direction, and results by their requests.
 
 use mcp_2025_03_26 as batching;
 use mcp_2025_06_18 as mcp;

@@ -1,4 +1,5 @@
-//! The envelope by serde with parameters and results left as borrowed raw text: near the limit of what serde_json does.
+//! Envelope decoded by serde, with params and results as borrowed raw text, which is close to the maximum speed of
+//! serde_json.
 
 use std::borrow::Cow;
 

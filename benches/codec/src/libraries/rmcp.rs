@@ -1,5 +1,5 @@
-//! rmcp, the official SDK: one set of types for all revisions; the first result type that fits is taken. It has no batches.
-//! Decodes as its transports do: `serde_json::from_slice` into the messages of one direction.
+//! rmcp, the official SDK: one set of types for all revisions; the first matching result type is used. The library has
+//! no batches. Messages are decoded as in its transports: `serde_json::from_slice` into the messages of one direction.
 
 use rmcp::model::{ClientJsonRpcMessage, JsonRpcMessage, ServerJsonRpcMessage};
 
@@ -46,7 +46,7 @@ impl Library for Rmcp {
     }
 }
 
-/// Looks for a known method taken for a custom one, and for a result of another type.
+/// Detects known methods that were decoded as custom ones, and results of another type.
 fn in_message<Q, S, N>(message: &JsonRpcMessage<Q, S, N>, entry: &Entry) -> Option<String>
 where
     Q: std::fmt::Debug,

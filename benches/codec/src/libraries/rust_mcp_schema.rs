@@ -1,5 +1,5 @@
-//! rust-mcp-schema: types of one revision at a time; the first result type that fits is taken, any other value becomes a
-//! custom one.
+//! rust-mcp-schema: types of one revision at a time; the first matching result type is used, and other values become
+//! custom results.
 
 use rust_mcp_schema::mcp_2025_06_18::schema_utils::{
     ClientMessage, ClientMessages, NotificationFromClient, NotificationFromServer,

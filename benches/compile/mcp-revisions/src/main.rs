@@ -1,12 +1,12 @@
-//! Reads a message of a client from standard input and prints its method: typed messages of the revision that the
-//! first argument names. Uses every revision that there is.
+//! Reads a message of a client from standard input and prints its method: typed messages of the revision that the first
+//! argument names. The program uses every revision.
 
 use std::io::Read;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Decodes by the crate of a revision, and finds the method in the encoded message: the unions differ from revision to
-/// revision.
+/// Decodes with the crate of a revision, and finds the method in the encoded message, because unions differ between
+/// revisions.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
         fn method(revision: &str, bytes: &[u8]) -> Result<String, Failure> {

@@ -1,4 +1,4 @@
-//! Builds one program from nothing with cargo, and takes the CPU time of cargo and everything that it started.
+//! Builds a program from scratch with cargo, and measures the CPU time of cargo and its child processes.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,26 +10,26 @@ use std::time::Duration;
 #[derive(Debug, Clone)]
 pub struct Cost {
     pub library: String,
-    /// Packages that it needs, with those that only build it.
+    /// Number of packages, including build dependencies.
     pub dependencies: usize,
     pub dev: Duration,
     pub release: Duration,
-    /// Bytes of the stripped release program.
+    /// Size of the stripped release program, in bytes.
     pub size: u64,
 }
 
-/// Brings all sources, so that no download is measured.
+/// Fetches all sources, so that downloads are not measured.
 ///
 /// # Errors
-/// When cargo fails.
+/// If cargo fails.
 pub fn fetch(workspace: &Path) -> Result<(), String> {
     run(cargo(workspace).args(["fetch", "--locked"])).map(drop)
 }
 
-/// Builds the program of one library in dev and in release, each so many times; the least disturbed one counts.
+/// Builds the program of one library several times in dev and in release profile; the minimum is used.
 ///
 /// # Errors
-/// When cargo fails or its output is not where it should be.
+/// If cargo fails or its output is not where it should be.
 pub fn cost(workspace: &Path, library: &str, times: u32) -> Result<Cost, String> {
     let package = if library.starts_with("server-") {
         library.to_owned()
@@ -60,7 +60,7 @@ pub fn cost(workspace: &Path, library: &str, times: u32) -> Result<Cost, String>
     })
 }
 
-/// In the target directory of the product, which nothing but these builds uses under this name.
+/// Returns the target directory of these builds, within the target directory of the workspace.
 fn target(workspace: &Path) -> PathBuf {
     workspace.join("../target/bench-compile")
 }
@@ -101,7 +101,7 @@ fn dependencies(workspace: &Path, package: &str) -> Result<usize, String> {
     Ok(packages.len().saturating_sub(1))
 }
 
-/// Cargo without what would make one build differ from that of a new user.
+/// Returns a cargo command without settings that would change the build, such as compiler caches.
 fn cargo(workspace: &Path) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
     let mut command = Command::new(program);
@@ -139,7 +139,7 @@ fn remove(target: &Path) -> Result<(), String> {
     }
 }
 
-/// User and system time of all processes that were started and have ended.
+/// Returns the user and system time of all child processes that have ended.
 // Nothing in std or in a small safe crate tells it.
 #[allow(unsafe_code)]
 fn children() -> Duration {

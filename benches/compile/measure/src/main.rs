@@ -1,5 +1,5 @@
-//! Measures the cost of building "parse a message, print its method" on each library: CPU time of a clean build (dev and
-//! release), dependencies, size of the stripped program. Takes `--json FILE` and `--only NAME`; asserts no number.
+//! Measures the cost of building "parse a message, print its method" on each library: CPU time of a clean build (dev
+//! and release), dependencies, size of the stripped program. Options: `--json FILE` and `--only NAME`.
 
 mod build;
 mod table;
@@ -18,23 +18,23 @@ usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
   --markdown FILE
                write the table to FILE as a page of the documentation";
 
-/// Number of builds of a program that a demand depends on.
-const DEMANDED: u32 = 3;
+/// Number of builds of a program that a threshold depends on.
+const BUILDS_FOR_THRESHOLD: u32 = 3;
 
-/// The programs in `compile/`: those that parse a message, and the servers of notes. And the number of builds of each one;
-/// the first one is the base of the comparison.
+/// Programs in `compile/`: message parsers and servers, with the number of builds of each; the first one is the base of
+/// the comparison.
 const LIBRARIES: &[(&str, u32)] = &[
-    ("serde-json", DEMANDED),
-    ("mcp-2025-06-18", DEMANDED),
-    ("mcp-revisions", DEMANDED),
+    ("serde-json", BUILDS_FOR_THRESHOLD),
+    ("mcp-2025-06-18", BUILDS_FOR_THRESHOLD),
+    ("mcp-revisions", BUILDS_FOR_THRESHOLD),
     ("mcp-exact-convert", 1),
     ("mcp-exact-stdio", 1),
     ("rmcp", 1),
     ("rmcp-stdio", 1),
-    ("rust-mcp-schema", DEMANDED),
+    ("rust-mcp-schema", BUILDS_FOR_THRESHOLD),
     ("codex-mcp-types", 1),
-    ("server-mcp-exact", DEMANDED),
-    ("server-rmcp", DEMANDED),
+    ("server-mcp-exact", BUILDS_FOR_THRESHOLD),
+    ("server-rmcp", BUILDS_FOR_THRESHOLD),
 ];
 
 fn main() -> ExitCode {
@@ -98,7 +98,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }
 
-/// The directory `benches/`.
+/// Returns the directory `benches/`.
 fn workspace() -> PathBuf {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     package.ancestors().nth(2).unwrap_or(package).to_owned()

@@ -1,4 +1,4 @@
-//! The costs as a table with differences to the first library, as text and as JSON.
+//! Table of the costs with differences to the first library, as text and as JSON.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::build::Cost;
 
-/// The table; the first line of `costs` is the baseline.
+/// Returns the table; the first entry of `costs` is the baseline.
 pub fn text(costs: &[Cost]) -> String {
     let Some(base) = costs.first() else {
         return String::new();
@@ -37,7 +37,8 @@ pub fn text(costs: &[Cost]) -> String {
     out
 }
 
-/// One demand: in words, the measurement beside its limit, and whether it holds; `None` if a library was left out.
+/// Threshold: its description, the measurement with its limit, and whether it is met; `None` if a library was not
+/// measured.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
     pub demand: &'static str,
@@ -61,8 +62,7 @@ impl Verdict {
     }
 }
 
-/// Returns the demands on builds with the type crates, with their results. Only printed: a figure from a busy machine fails
-/// nothing.
+/// Returns the thresholds for builds with the type crates, with their results, which are only printed.
 pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let cost = |library: &str| costs.iter().find(|cost| cost.library == library);
     let base = cost("serde-json");
@@ -134,7 +134,7 @@ pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     ]
 }
 
-/// The section of the report.
+/// Returns the section of the report.
 pub fn verdict_text(verdicts: &[Verdict]) -> String {
     let lines = verdicts.iter().map(|verdict| {
         let (word, numbers) = (verdict.word(), verdict.numbers());
@@ -157,7 +157,7 @@ pub fn page(costs: &[Cost], verdicts: &[Verdict], date: &str, machine: &str) -> 
     )
 }
 
-/// The demands for tools.
+/// Returns a JSON array with each demand and what was measured.
 pub fn verdict_json(verdicts: &[Verdict]) -> Value {
     let one = |it: &Verdict| {
         json!({
@@ -170,7 +170,7 @@ pub fn verdict_json(verdicts: &[Verdict]) -> Value {
     verdicts.iter().map(one).collect()
 }
 
-/// The same for tools, without the differences.
+/// Returns the costs as JSON, without the differences.
 pub fn json(costs: &[Cost]) -> Value {
     costs
         .iter()

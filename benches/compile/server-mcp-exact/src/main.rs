@@ -1,4 +1,5 @@
-//! Notes over stdio: three tools, one with progress and one that asks, a resource template and a prompt.
+//! Server of notes over stdio: three tools, one with progress and one with an elicitation, a resource template and a
+//! prompt.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A client over HTTP/1.1: sends requests that were made before on connections that stay open.
+//! Client over HTTP/1.1: sends prepared requests on persistent connections.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use super::{TEXT, check_answer};
 
-/// Header that names the session.
+/// Name of the session header.
 pub const SESSION: &str = "mcp-session-id";
 
 /// Response body of the bare hyper server: the bytes that mcp-exact's server sends for the same call.
@@ -21,25 +21,25 @@ const ID: u64 = 7;
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Style of the calls.
+/// Kind of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Calls of a session of 2025-11-25.
     Session,
-    /// Calls of 2025-11-25 to a server that gives no sessions.
+    /// Calls of 2025-11-25 to a server without sessions.
     NoSession,
     /// Calls of 2026-07-28.
     Stateless,
 }
 
-/// One connection, with the request that it repeats.
+/// Connection with the request that it repeats.
 pub struct Connection {
     stream: TcpStream,
     request: Vec<u8>,
     buffer: Vec<u8>,
 }
 
-/// Part of the buffer that holds the body of a response.
+/// Range of the buffer that contains the body of a response.
 type Body = std::ops::Range<usize>;
 
 impl Connection {
@@ -53,7 +53,7 @@ impl Connection {
         })
     }
 
-    /// Opens a connection whose calls are of this style, and begins its session if they need one.
+    /// Opens a connection for this kind of calls, and starts a session if the calls need one.
     pub async fn ready(address: SocketAddr, style: Style) -> anyhow::Result<Self> {
         let mut connection = Self::open(address).await?;
         let (mut headers, mut meta) = (String::new(), String::new());
@@ -75,7 +75,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Begins a session and returns the headers of its requests.
+    /// Starts a session; returns the headers of its requests.
     pub async fn begin(&mut self) -> anyhow::Result<String> {
         self.send(&post("", INITIALIZE)).await?;
         self.read().await?;
@@ -89,7 +89,7 @@ impl Connection {
         Ok(headers)
     }
 
-    /// Asks for the event stream of a session, and waits for its first bytes.
+    /// Opens the event stream of a session, and waits for its first bytes.
     pub async fn listen(&mut self, session: &str) -> anyhow::Result<()> {
         let request = format!(
             "GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n{session}\r\n"
@@ -120,7 +120,15 @@ impl Connection {
             let Some(head) = memmem::find(&self.buffer, b"\r\n\r\n") else {
                 continue;
             };
-            let length = memmem::find(&self.buffer[..head], b"content-length: ");
+            let names: [&[u8]; 2] = [b"content-length: ", b"Content-Length: "];
+            let mut found = names.into_iter();
+            let length = found.find_map(|name| memmem::find(&self.buffer[..head], name));
+            if length.is_none() && memmem::find(&self.buffer[..head], b"chunked").is_some() {
+                if self.buffer.ends_with(b"\r\n0\r\n\r\n") {
+                    return Ok(head + 4..self.buffer.len());
+                }
+                continue;
+            }
             let length = match length {
                 Some(at) => {
                     let digits = self.buffer[at + 16..head].iter();
@@ -135,18 +143,24 @@ impl Connection {
         }
     }
 
-    /// Makes a call.
+    /// Makes a call without checking the response.
     pub async fn call(&mut self) -> anyhow::Result<()> {
         self.stream.write_all(&self.request).await?;
         self.read().await?;
         Ok(())
     }
 
-    /// Makes a call and checks its answer.
+    /// Makes a call and checks the response.
     pub async fn check(&mut self) -> anyhow::Result<()> {
         self.stream.write_all(&self.request).await?;
         let body = self.read().await?;
-        let answer = &self.buffer[body];
+        let mut answer = &self.buffer[body];
+        // An answer in an event stream is one line of it.
+        if let Some(start) = memmem::find(answer, b"data: {") {
+            let rest = &answer[start + 6..];
+            let end = rest.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+            answer = &rest[..end.unwrap_or(rest.len())];
+        }
         check_answer(answer, ID).with_context(|| String::from_utf8_lossy(&self.buffer).into_owned())
     }
 }
@@ -160,9 +174,9 @@ fn post(headers: &str, body: &str) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Makes calls on all connections at once, each one after the other. Returns the calls a second, and the times of the calls in
-/// microseconds.
-pub async fn many(
+/// Makes sequential calls on all connections concurrently. Returns the calls per second, and the durations of the calls
+/// in microseconds.
+pub async fn call_concurrently(
     connections: &mut Vec<Connection>,
     calls: usize,
 ) -> anyhow::Result<(f64, Vec<f64>)> {

@@ -1,4 +1,4 @@
-//! A client over pipes: writes requests that were made before, counts lines.
+//! Client over pipes: writes prepared requests, and counts lines.
 
 use std::io::{Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -15,25 +15,25 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","param
 "#;
 const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
-/// A server on pipes with a session.
+/// Server process on pipes with a session.
 pub struct Session {
     pub server: Server,
     input: ChildStdin,
     output: ChildStdout,
     buffer: Vec<u8>,
     last_id: u64,
-    /// Time from the start of the process to the answer of `initialize`.
+    /// Time from the start of the process to the response to `initialize`.
     pub first_answer: Duration,
 }
 
 impl Session {
-    /// Starts a server and begins a session.
+    /// Starts a server and a session.
     pub fn start(name: &str) -> anyhow::Result<Self> {
         let started = Instant::now();
         Self::begin(Server::start(name)?, started)
     }
 
-    /// Begins a session with a server that was started at this moment.
+    /// Starts a session with a server process that was started at this time.
     pub fn begin(mut server: Server, started: Instant) -> anyhow::Result<Self> {
         let (mut input, output) = server.pipes()?;
         input.write_all(INITIALIZE.as_bytes())?;
@@ -51,7 +51,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Reads once and returns the number of lines that have ended, and of bytes.
+    /// Reads once; returns the number of complete lines, and of bytes.
     fn read_lines(&mut self) -> anyhow::Result<(usize, usize)> {
         let count = self.output.read(&mut self.buffer)?;
         ensure!(count > 0, "the server has left");
@@ -73,8 +73,8 @@ impl Session {
         (text, ends)
     }
 
-    /// Makes calls with so many in flight and returns how many a second were answered.
-    pub fn many(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<f64> {
+    /// Makes calls with a number of concurrent calls; returns the calls per second.
+    pub fn call_concurrently(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<f64> {
         let (text, ends) = self.requests(calls);
         let half = (in_flight / 2).max(1);
         let (mut sent, mut done) = (0, 0);
@@ -93,7 +93,7 @@ impl Session {
         Ok(calls as f64 / elapsed.as_secs_f64())
     }
 
-    /// Makes calls one after the other and returns the median of their times, in microseconds.
+    /// Makes sequential calls; returns the median of their durations, in microseconds.
     pub fn one_by_one(&mut self, calls: usize) -> anyhow::Result<f64> {
         let (text, ends) = self.requests(calls);
         let mut times = Vec::with_capacity(calls);
@@ -107,7 +107,7 @@ impl Session {
         Ok(quantile(&mut times, 0.5))
     }
 
-    /// Makes one call and checks its answer.
+    /// Makes one call and checks the response.
     fn call(&mut self) -> anyhow::Result<()> {
         let (text, _) = self.requests(1);
         self.input.write_all(&text)?;

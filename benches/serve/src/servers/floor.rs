@@ -1,6 +1,6 @@
-//! Hand-written floors: the cost of the system's pipes if nothing is parsed.
+//! Hand-written minimal servers, which show the cost of pipes without parsing.
 //!
-//! They look for the id and the text where the client of this benchmark puts them, and understand nothing else.
+//! They expect the id and the text at fixed positions.
 
 use std::io::{self, Read, Write};
 
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const READ: usize = 64 << 10;
 
-/// Answers every whole line of the input and returns how many bytes they were.
+/// Answers every complete line of the input; returns the number of consumed bytes.
 fn answer(input: &[u8], out: &mut Vec<u8>) -> usize {
     let mut start = 0;
     for end in memchr_iter(b'\n', input) {

@@ -1,4 +1,4 @@
-//! Bare servers of hyper: what HTTP alone costs.
+//! Minimal hyper servers, which show the cost of HTTP alone.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -17,8 +17,8 @@ use crate::load::http::{ANSWER, SESSION};
 /// Placeholder of a session id, with the length of ours.
 const ID: &str = "00000000000000000000000000000000";
 
-/// Reads every body and answers with the bytes that the tool `echo` answers. A request without a session gets an id, so that
-/// its client sends the same headers as to our server from then on.
+/// Responds to every request with the bytes of an `echo` result. A request without a session gets an id, so that later
+/// requests have the same headers as those to our server.
 pub async fn echo() -> anyhow::Result<()> {
     serve(|request: Request<Incoming>| async move {
         let has_session = request.headers().contains_key(SESSION);
@@ -36,7 +36,7 @@ pub async fn echo() -> anyhow::Result<()> {
     .await
 }
 
-/// An event stream that sends one comment and then nothing.
+/// Event stream that sends one comment and then stays open.
 struct Idle {
     first: Option<Bytes>,
 }
@@ -56,7 +56,7 @@ impl Body for Idle {
     }
 }
 
-/// Answers every request with an event stream that stays open.
+/// Responds to every request with an event stream that stays open.
 pub async fn streams() -> anyhow::Result<()> {
     serve(|_: Request<Incoming>| async move {
         let first = Some(Bytes::from_static(b": open\n\n"));

@@ -1,4 +1,4 @@
-//! The drivers of `mcp-exact-transport` with default limits, and `tracing` compiled in.
+//! Servers with the drivers of `mcp-exact-transport`, with default limits and `tracing` enabled.
 
 use std::sync::Arc;
 
@@ -26,16 +26,28 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
 }
 
 fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
-    if request.method() != "tools/call" {
-        return Err(PeerError::method_not_found(request.method()));
+    match request.method() {
+        "tools/call" => {}
+        "tools/list" => return list(),
+        other => return Err(PeerError::method_not_found(other)),
     }
     let arguments = request.param("arguments");
     let arguments = arguments.and_then(|arguments| arguments.object());
     let text = arguments.and_then(|arguments| arguments.find("text"));
     let text = text.ok_or_else(|| PeerError::invalid_params("`text` is missing"))?;
     let text = text.text();
-    let result = format!(r#"{{"content":[{{"type":"text","text":{text}}}]}}"#);
-    let result: Result<JsonObject, _> = result.parse();
+    result(&format!(
+        r#"{{"content":[{{"type":"text","text":{text}}}]}}"#
+    ))
+}
+
+/// Lists the tool, for gateways that look at it before they call it.
+fn list() -> Result<Reply, PeerError> {
+    result(r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#)
+}
+
+fn result(text: &str) -> Result<Reply, PeerError> {
+    let result: Result<JsonObject, _> = text.parse();
     let result = result.map_err(|error| PeerError::internal(error.to_string()))?;
     Ok(Reply::Result(RawResult::from(result)))
 }

@@ -1,4 +1,4 @@
-//! rmcp with a handler of its own instead of a router, which is the faster way to write a tool with it.
+//! Servers with rmcp and a hand-written handler instead of a router, which is faster.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -48,7 +48,7 @@ pub async fn stdio_pipes() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// JSON answers, without sessions: with sessions rmcp answers with event streams.
+/// Serves HTTP without sessions and with JSON responses; with sessions, rmcp responds with event streams.
 pub async fn http() -> anyhow::Result<()> {
     let mut config = StreamableHttpServerConfig::default();
     config.legacy_session_mode = false;

@@ -1,0 +1,433 @@
+//! The gateway `mcp-exact bridge` beside servers without it, and beside other gateways on the same path.
+//!
+//! `serve-bench bridge --gateway PROGRAM --peers FOLDER [--quick] [--markdown FILE]`. The folder has `node_modules` and a Python
+//! environment `venv`. The demands are only printed.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use bench_record::{after, date, machine};
+
+use crate::load::http::{Connection, Style, call_concurrently};
+use crate::load::stdio::Session;
+use crate::markdown::digits;
+use crate::process::{self, SERVER_CORE, Server};
+use crate::stats::{Estimate, median};
+
+/// Gateways that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Gateway {
+    Ours,
+    McpProxy,
+    Supergateway,
+    McpRemote,
+}
+
+impl Gateway {
+    const ALL: [Self; 4] = [
+        Self::Ours,
+        Self::McpProxy,
+        Self::Supergateway,
+        Self::McpRemote,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "mcp-exact bridge",
+            Self::McpProxy => "mcp-proxy",
+            Self::Supergateway => "supergateway",
+            Self::McpRemote => "mcp-remote",
+        }
+    }
+}
+
+/// What is measured, and how often.
+struct Bench {
+    gateway: PathBuf,
+    peers: PathBuf,
+    rounds: usize,
+    /// Calls of a sample of times.
+    calls: usize,
+    /// Length of a sample of calls a second.
+    sample: Duration,
+    clients: usize,
+}
+
+/// Time for a gateway to listen.
+const PATIENCE: Duration = Duration::from_secs(30);
+const IN_FLIGHT: usize = 64;
+const CONNECTIONS: usize = 16;
+/// Server behind the gateways on standard streams.
+const STDIO: &str = "ours-blocking";
+/// Server behind the gateways over HTTP.
+const HTTP: &str = "http-ours";
+
+/// One line of the result.
+struct Row {
+    what: String,
+    measured: Estimate,
+    demand: Option<(f64, bool)>,
+}
+
+impl Row {
+    fn new(what: impl Into<String>, measured: Estimate) -> Self {
+        Self {
+            what: what.into(),
+            measured,
+            demand: None,
+        }
+    }
+
+    fn at_most(self, most: f64) -> Self {
+        let holds = self.measured.value <= most;
+        let demand = Some((most, holds));
+        Self { demand, ..self }
+    }
+
+    fn at_least(self, least: f64) -> Self {
+        let holds = self.measured.value >= least;
+        let demand = Some((least, holds));
+        Self { demand, ..self }
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.demand {
+            Some((_, true)) => "ok",
+            Some((_, false)) => "MISS",
+            None => "",
+        }
+    }
+}
+
+/// Measures everything and prints it; writes the page where `--markdown FILE` is given.
+pub fn run(arguments: &[String]) -> anyhow::Result<()> {
+    let path = |option: &str| {
+        let path = after(arguments, option).with_context(|| format!("{option} is missing"))?;
+        std::path::absolute(path).context("no path")
+    };
+    let is_quick = arguments.iter().any(|argument| argument == "--quick");
+    let bench = Bench {
+        gateway: path("--gateway")?,
+        peers: path("--peers")?,
+        rounds: if is_quick { 3 } else { 11 },
+        calls: if is_quick { 200 } else { 1000 },
+        sample: Duration::from_millis(if is_quick { 100 } else { 300 }),
+        clients: if is_quick { 200 } else { 2000 },
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let mut rows = bench.stdio_times()?;
+    rows.extend(runtime.block_on(bench.http_times())?);
+    rows.extend(bench.stdio_rates()?);
+    rows.extend(runtime.block_on(bench.http_rates())?);
+    for listens in [false, true] {
+        rows.push(runtime.block_on(bench.memory(listens))?);
+    }
+    for row in &rows {
+        let (what, measured) = (&row.what, digits(row.measured.value));
+        println!("{:<4}  {what:<90} {measured:>10}", row.verdict());
+    }
+    match after(arguments, "--markdown") {
+        Some(path) => Ok(bench_record::write_page(&path, &page(&rows))?),
+        None => Ok(()),
+    }
+}
+
+fn page(rows: &[Row]) -> String {
+    let mut page = format!(
+        "# The gateway\n\n{}, {}. Written by `cargo xtask bench bridge`; how it measures is in \
+         [benches/README.md](../../benches/README.md). Intervals hold with 95 % confidence.\n\n\
+         | | measured | median | interval | demand |\n|---|---|--:|--:|--:|\n",
+        date::today(),
+        machine::name(),
+    );
+    for row in rows {
+        let Estimate { value, low, high } = row.measured;
+        let demand = row.demand.map(|(demand, _)| digits(demand));
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            page,
+            "| {} | {} | {} | {} to {} | {} |",
+            row.verdict(),
+            row.what,
+            digits(value),
+            digits(low),
+            digits(high),
+            demand.unwrap_or_default()
+        );
+    }
+    page
+}
+
+fn free_port() -> anyhow::Result<SocketAddr> {
+    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
+}
+
+impl Bench {
+    /// Returns the command of a server on standard streams.
+    fn stdio_server() -> anyhow::Result<[String; 3]> {
+        let program = std::env::current_exe()?;
+        let program = program.to_str().context("no text")?.to_owned();
+        Ok([program, "server".to_owned(), STDIO.to_owned()])
+    }
+
+    fn script(&self, package: &str, file: &str) -> Command {
+        let mut command = Command::new("node");
+        command.arg(self.peers.join("node_modules").join(package).join(file));
+        command
+    }
+
+    fn mcp_proxy(&self) -> Command {
+        Command::new(self.peers.join("venv").join("bin").join("mcp-proxy"))
+    }
+
+    /// Returns the command of a gateway for a client on standard streams in front of a server over HTTP.
+    fn to_http(&self, gateway: Gateway, server: SocketAddr) -> Command {
+        let url = format!("http://{server}/mcp");
+        match gateway {
+            Gateway::Ours => {
+                let mut command = Command::new(&self.gateway);
+                command.args(["bridge", &url]);
+                command
+            }
+            Gateway::McpProxy => {
+                let mut command = self.mcp_proxy();
+                command.args(["--transport", "streamablehttp", &url]);
+                command
+            }
+            Gateway::Supergateway => {
+                let mut command = self.script("supergateway", "dist/index.js");
+                command.args(["--streamableHttp", &url, "--logLevel", "none"]);
+                command
+            }
+            Gateway::McpRemote => {
+                let mut command = self.script("mcp-remote", "dist/proxy.js");
+                command.args([&url, "--transport", "http-only", "--allow-http"]);
+                command.env("MCP_REMOTE_CONFIG_DIR", self.peers.join("mcp-remote"));
+                command
+            }
+        }
+    }
+
+    /// Starts a gateway that listens in front of a server on standard streams; `None` for one that cannot.
+    fn to_stdio(&self, gateway: Gateway) -> anyhow::Result<Option<(Server, SocketAddr)>> {
+        let (server, address) = (Self::stdio_server()?, free_port()?);
+        let port = address.port().to_string();
+        let mut command = match gateway {
+            Gateway::Ours => {
+                let mut command = Command::new(&self.gateway);
+                command.args(["bridge", "--listen", &address.to_string()]);
+                command.args(server);
+                command
+            }
+            Gateway::McpProxy => {
+                let mut command = self.mcp_proxy();
+                command.args(["--host", "127.0.0.1", "--port", &port, "--"]);
+                command.args(server);
+                command
+            }
+            Gateway::Supergateway => {
+                let mut command = self.script("supergateway", "dist/index.js");
+                command.args(["--stdio", &server.join(" "), "--port", &port, "--stateful"]);
+                command.args(["--outputTransport", "streamableHttp", "--logLevel", "none"]);
+                command
+            }
+            Gateway::McpRemote => return Ok(None),
+        };
+        let server = Server::run(&mut command)?;
+        wait_for(address).with_context(|| format!("{} does not listen", gateway.name()))?;
+        Ok(Some((server, address)))
+    }
+
+    /// Measures what the gateway adds to a call over standard streams.
+    fn stdio_times(&self) -> anyhow::Result<Vec<Row>> {
+        process::run_on(SERVER_CORE)?;
+        let mut direct = Session::start(STDIO)?;
+        let mut command = Command::new(&self.gateway);
+        command.arg("bridge").args(Self::stdio_server()?);
+        let mut through = Session::begin(Server::run(&mut command)?, Instant::now())?;
+        let (mut added, mut whole) = (Vec::new(), Vec::new());
+        through.one_by_one(self.calls)?;
+        for _ in 0..self.rounds {
+            let base = direct.one_by_one(self.calls)?;
+            let time = through.one_by_one(self.calls)?;
+            whole.push(time);
+            added.push(time - base);
+        }
+        process::run_anywhere()?;
+        let what = "stdio to stdio, equal revisions: µs that a call takes longer, on one core";
+        Ok(vec![
+            Row::new(what, median(&added)).at_most(60.0),
+            Row::new("the call itself: µs", median(&whole)),
+        ])
+    }
+
+    /// Measures what the gateway adds to a call over HTTP whose server has standard streams and another revision.
+    async fn http_times(&self) -> anyhow::Result<Vec<Row>> {
+        process::run_on(SERVER_CORE)?;
+        let mut direct = Session::start(STDIO)?;
+        let started = self.to_stdio(Gateway::Ours)?;
+        let (_gateway, address) = started.context("the gateway listens")?;
+        let mut rows = Vec::new();
+        for (style, what) in [
+            (
+                Style::Stateless,
+                "HTTP of 2026-07-28 to stdio of 2025-11-25",
+            ),
+            (Style::Session, "HTTP to stdio, equal revisions"),
+        ] {
+            let mut one = vec![Connection::ready(address, style).await?];
+            call_concurrently(&mut one, self.calls).await?;
+            let (mut added, mut whole) = (Vec::new(), Vec::new());
+            for _ in 0..self.rounds {
+                let base = direct.one_by_one(self.calls)?;
+                let (_, times) = call_concurrently(&mut one, self.calls).await?;
+                let time = median(&times).value;
+                whole.push(time);
+                added.push(time - base);
+            }
+            let what = format!("{what}: µs that a call takes longer than over stdio, on one core");
+            let row = Row::new(what, median(&added));
+            rows.push(if style == Style::Stateless {
+                row.at_most(150.0)
+            } else {
+                row
+            });
+            rows.push(Row::new("the call itself: µs", median(&whole)));
+        }
+        process::run_anywhere()?;
+        Ok(rows)
+    }
+
+    /// Compares calls a second from standard streams to a server over HTTP.
+    fn stdio_rates(&self) -> anyhow::Result<Vec<Row>> {
+        let mut server = Server::start(HTTP)?;
+        let address = server.address()?;
+        let mut sessions = Vec::new();
+        for gateway in Gateway::ALL {
+            let through = Server::run(&mut self.to_http(gateway, address))?;
+            let session = Session::begin(through, Instant::now());
+            let mut session = session.with_context(|| format!("through {}", gateway.name()))?;
+            session.call_concurrently(500, IN_FLIGHT)?;
+            let calls = self.calls_of(session.call_concurrently(500, IN_FLIGHT)?);
+            sessions.push((gateway, session, calls));
+        }
+        let mut rates = BTreeMap::<_, Vec<f64>>::new();
+        for _ in 0..self.rounds {
+            for (gateway, session, calls) in &mut sessions {
+                let rate = session.call_concurrently(*calls, IN_FLIGHT)?;
+                rates.entry(*gateway).or_default().push(rate);
+            }
+            sessions.rotate_left(1);
+        }
+        Ok(compare("stdio to HTTP, 64 calls in flight", &rates))
+    }
+
+    /// Compares calls a second from HTTP to a server on standard streams.
+    async fn http_rates(&self) -> anyhow::Result<Vec<Row>> {
+        let mut gateways = Vec::new();
+        for gateway in Gateway::ALL {
+            let Some((server, address)) = self.to_stdio(gateway)? else {
+                continue;
+            };
+            let mut connections = Vec::new();
+            for _ in 0..CONNECTIONS {
+                let connection = Connection::ready(address, Style::Session).await;
+                let through = || format!("through {}", gateway.name());
+                connections.push(connection.with_context(through)?);
+            }
+            call_concurrently(&mut connections, 20).await?;
+            let (rate, _) = call_concurrently(&mut connections, 20).await?;
+            let calls = self.calls_of(rate).div_ceil(CONNECTIONS);
+            gateways.push((gateway, server, connections, calls));
+        }
+        let mut rates = BTreeMap::<_, Vec<f64>>::new();
+        for _ in 0..self.rounds {
+            for (gateway, _, connections, calls) in &mut gateways {
+                let (rate, _) = call_concurrently(connections, *calls).await?;
+                rates.entry(*gateway).or_default().push(rate);
+            }
+            gateways.rotate_left(1);
+        }
+        Ok(compare("HTTP to stdio, 16 sessions", &rates))
+    }
+
+    fn calls_of(&self, rate: f64) -> usize {
+        ((rate * self.sample.as_secs_f64()) as usize).max(IN_FLIGHT)
+    }
+
+    /// Measures the memory of a client that has a session and does nothing, or listens to its event stream.
+    async fn memory(&self, listens: bool) -> anyhow::Result<Row> {
+        let mut server = Server::start(HTTP)?;
+        let upstream = server.address()?;
+        let address = free_port()?;
+        let mut command = Command::new(&self.gateway);
+        command.args(["bridge", "--listen", &address.to_string()]);
+        command.arg(format!("http://{upstream}/mcp"));
+        let gateway = Server::run(&mut command)?;
+        wait_for(address)?;
+        let mut posts = Connection::open(address).await?;
+        let mut streams = Vec::with_capacity(self.clients);
+        let mut before = 0;
+        // The first clients bring memory that all of them share.
+        for index in 0..self.clients + 100 {
+            if index == 100 {
+                before = gateway.memory()?;
+            }
+            let session = posts.begin().await?;
+            if !listens {
+                continue;
+            }
+            let mut stream = Connection::open(address).await?;
+            stream.listen(&session).await?;
+            streams.push(stream);
+        }
+        let memory = gateway.memory()?.saturating_sub(before);
+        let value = memory as f64 / 1024.0 / self.clients as f64;
+        let measured = Estimate {
+            value,
+            low: value,
+            high: value,
+        };
+        Ok(Row::new(
+            "idle client over HTTP, with its event stream: KiB",
+            measured,
+        )
+        .at_most(12.0))
+    }
+}
+
+fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
+    let deadline = Instant::now() + PATIENCE;
+    while TcpStream::connect(address).is_err() {
+        ensure!(Instant::now() < deadline, "nobody listens at {address}");
+        sleep(Duration::from_millis(20));
+    }
+    Ok(())
+}
+
+/// Returns the calls a second of all gateways, and how many times those of the others ours are.
+fn compare(path: &str, rates: &BTreeMap<Gateway, Vec<f64>>) -> Vec<Row> {
+    let row = |(gateway, samples): (&Gateway, &Vec<f64>)| {
+        let what = format!("{path}: calls a second through {}", gateway.name());
+        Row::new(what, median(samples))
+    };
+    let mut rows: Vec<Row> = rates.iter().map(row).collect();
+    let ours = &rates[&Gateway::Ours];
+    for (gateway, theirs) in rates
+        .iter()
+        .filter(|(gateway, _)| **gateway != Gateway::Ours)
+    {
+        let what = format!("{path}: times those through {}", gateway.name());
+        // Both had the same rounds, in another order.
+        rows.push(Row::new(what, crate::stats::ratio(ours, theirs)).at_least(10.0));
+    }
+    rows
+}
