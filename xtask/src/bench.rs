@@ -1,16 +1,21 @@
 //! `cargo xtask bench`: builds a benchmark executable of the workspace in `benches/` in release mode and passes the
 //! arguments to it. The benchmarks define what they measure; their dependencies are not part of this workspace.
 
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
+
+use crate::interop::install::{install_python, install_typescript};
 
 /// The benchmarks.
 #[derive(Debug, clap::Subcommand)]
 pub enum Task {
     /// Calls through the macro API, compared with the drivers and endpoints below it.
     Api(Arguments),
+    /// Calls through the gateway, compared with calls without it and through other gateways.
+    Bridge(Arguments),
     /// Speed, allocations and instructions of decoding and encoding.
     Codec(Arguments),
     /// Conversions between revisions, compared with parsing and decoding the same messages.
@@ -28,7 +33,7 @@ pub enum Task {
 /// Arguments that the benchmark executable parses.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Handed on, such as `--quick`, `--only NAME` and `--markdown FILE`; `-- --help` lists them.
+    /// Arguments for the benchmark, such as `--quick`, `--only NAME` and `--markdown FILE`; `-- --help` lists them.
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,
@@ -38,11 +43,12 @@ pub struct Arguments {
 }
 
 impl Task {
-    /// Returns the package in `benches/` and its arguments;
-    /// `None` for the one that is a program of this workspace.
+    /// Returns the package in `benches/` and its arguments; `None` for the benchmark that is an executable of this
+    /// workspace.
     fn program(&self) -> Option<(&'static str, &[String])> {
         let (package, of) = match self {
             Self::Redis(_) => return None,
+            Self::Bridge(of) => ("serve-bench", of),
             Self::Api(of) => ("api-bench", of),
             Self::Codec(of) => ("codec-bench", of),
             Self::Compile(of) => ("compile-bench", of),
@@ -62,8 +68,13 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     if let Task::Redis(of) = task {
         return crate::redis::bench(root, &of.arguments);
     }
-    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
-        .args(cargo_line(root, task))
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(cargo_line(root, task));
+    if let Task::Bridge(_) = task {
+        command.arg("--peers").arg(install_peers(root)?);
+        command.arg("--gateway").arg(build_gateway(root)?);
+    }
+    let status = command
         .status()
         .context("cannot start cargo; install the Rust toolchain that Cargo.toml names")?;
     if !status.success() {
@@ -80,8 +91,55 @@ fn cargo_line(root: &Path, task: &Task) -> Vec<String> {
         .to_vec();
     line.push(manifest.display().to_string());
     line.extend(["--package", package, "--"].map(str::to_owned));
+    if let Task::Bridge(_) = task {
+        line.push("bridge".to_owned());
+    }
     line.extend_from_slice(arguments);
     line
+}
+
+/// Builds the gateway in release mode and returns its path.
+fn build_gateway(root: &Path) -> anyhow::Result<PathBuf> {
+    let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .current_dir(root)
+        .args(["build", "--release", "--quiet", "--locked"])
+        .args(["--package", "mcp-exact-cli"])
+        .args(["--no-default-features", "--features", "bridge"])
+        .status()
+        .context("cannot start cargo")?;
+    if !status.success() {
+        bail!("mcp-exact-cli does not build ({status})");
+    }
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or(root.join("target"), PathBuf::from);
+    let name = format!("mcp-exact{}", std::env::consts::EXE_SUFFIX);
+    Ok(target.join("release").join(name))
+}
+
+/// Installs the other gateways from their pins, if those have changed, and returns their folder.
+fn install_peers(root: &Path) -> anyhow::Result<PathBuf> {
+    let source = root.join("benches").join("serve").join("peers");
+    let folder = root.join("target").join("bench-bridge");
+    let pins =
+        ["package.json", "package-lock.json", "requirements.txt"].map(|pin| source.join(pin));
+    let mut stamp = String::new();
+    for pin in &pins {
+        stamp +=
+            &fs::read_to_string(pin).with_context(|| format!("cannot read {}", pin.display()))?;
+    }
+    let installed = folder.join("installed.txt");
+    if fs::read_to_string(&installed).unwrap_or_default() != stamp {
+        println!("installing other gateways");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)
+                .with_context(|| format!("cannot remove {}", folder.display()))?;
+        }
+        fs::create_dir_all(&folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
+        install_typescript(&folder, &pins[..2])?;
+        install_python(&folder.join("venv"), &pins[2])?;
+        fs::write(&installed, stamp)?;
+    }
+    Ok(folder)
 }
 
 #[cfg(test)]
@@ -105,6 +163,11 @@ mod tests {
             "--package codec-bench -- --quick",
         );
         check(Task::Api, &[], "--package api-bench --");
+        check(
+            Task::Bridge,
+            &["--quick"],
+            "--package serve-bench -- bridge --quick",
+        );
         check(Task::Compile, &[], "--package compile-bench --");
         check(Task::Convert, &[], "--package convert-bench --");
         check(Task::Serve, &[], "--package serve-bench --");

@@ -153,7 +153,7 @@ impl Schemas {
     /// Reads the lists and the tables.
     ///
     /// # Errors
-    /// Returns an error if one of them is missing or has another form.
+    /// Returns an error if a file is missing or malformed.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
         let read = |name: &str| {
             let file = folder.join(name);
@@ -238,7 +238,7 @@ impl Schemas {
         }
     }
 
-    /// Runs all passes over an extension, which may be missing in the schema folder.
+    /// Runs all passes over the schema of an extension, which need not be in the schema folder.
     ///
     /// # Errors
     /// Returns an error if the generator does not understand it, or the revision is not listed.
@@ -253,7 +253,7 @@ impl Schemas {
         Ok(codegen::lower_extension(extension, &base, self.tables())?)
     }
 
-    /// Runs all passes over a schema, which may be missing in the schema folder.
+    /// Runs all passes over the schema of a revision, which need not be in the schema folder.
     ///
     /// # Errors
     /// Returns an error if the generator does not understand it.
@@ -291,8 +291,8 @@ fn drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
     Ok(drift)
 }
 
-/// The folders in which everything is generated: those below `crates` whose manifest says so, and those of embedded data,
-/// of the conversions, of the table of revisions and of the types for tests.
+/// Returns the folders whose files are all generated: crates whose manifest has the mark, and the folders of embedded
+/// data, conversion tables, the table of revisions and the types for tests.
 fn generated_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let others = [
         codegen::EMBEDDED,
@@ -355,7 +355,7 @@ mod tests {
         root
     }
 
-    fn generated(path: &str, text: &str) -> Files {
+    fn generated_files(path: &str, text: &str) -> Files {
         Files::from([(path.to_owned(), text.to_owned())])
     }
 
@@ -363,7 +363,7 @@ mod tests {
     fn a_changed_byte_is_drift() {
         let manifest = format!("{MARK}\n");
         let root = tree(&[("crates/a/Cargo.toml", &manifest)]);
-        let files = generated("crates/a/Cargo.toml", &format!("{MARK}.\n"));
+        let files = generated_files("crates/a/Cargo.toml", &format!("{MARK}.\n"));
         let drift = drift(root.path(), &files).expect("a readable tree");
         assert_eq!(drift.different, ["crates/a/Cargo.toml"]);
     }
@@ -375,7 +375,7 @@ mod tests {
             ("crates/a/Cargo.toml", &manifest),
             ("crates/a/src/old.rs", ""),
         ]);
-        let files = generated("crates/a/Cargo.toml", &manifest);
+        let files = generated_files("crates/a/Cargo.toml", &manifest);
         let drift = drift(root.path(), &files).expect("a readable tree");
         assert_eq!(drift.stale, [PathBuf::from("crates/a/src/old.rs")]);
     }

@@ -30,7 +30,7 @@ pub struct Arguments {
     /// Write one page over the two revisions and those between them, or over all of them.
     #[arg(long, value_name = "FILE", conflicts_with = "descriptions")]
     html: Option<PathBuf>,
-    /// List the descriptions that were worded anew, too.
+    /// List changed descriptions, too.
     #[arg(long)]
     descriptions: bool,
     /// Schema folders to read instead of the one of the workspace; their revisions follow one another.

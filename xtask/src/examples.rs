@@ -28,7 +28,7 @@ pub fn build<const N: usize>(
 /// Builds an executable of a package with additional features; returns its path.
 ///
 /// # Errors
-/// When cargo cannot be started, or the program does not build.
+/// Returns an error if cargo cannot be started, or the program does not build.
 pub fn build_program(
     root: &Path,
     package: &str,

@@ -1,7 +1,8 @@
-//! `cargo xtask nightly fuzz`: the targets of `fuzz/` under libFuzzer, each for some minutes.
+//! `cargo xtask nightly fuzz`: runs the targets of `fuzz/` under libFuzzer, each for some minutes.
 //!
-//! Takes the nightly toolchain, and installs cargo-fuzz into `target/` if it is missing. An input that breaks a property is left in
-//! `fuzz/artifacts/`; with its cause repaired, it belongs into `fuzz/corpus/`, which every test run reads.
+//! Requires the nightly toolchain, and installs cargo-fuzz into `target/` if it is missing. An input that violates a
+//! property is stored in `fuzz/artifacts/`; after the defect is repaired, move it to `fuzz/corpus/`, which every test
+//! run reads.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,10 +11,10 @@ use anyhow::{Context, bail};
 
 use crate::nightly::installed;
 
-/// Release of cargo-fuzz that is installed.
-const VERSION: &str = "0.13.2";
-/// Memory that a target may take, in MiB: more is a finding.
-const MEMORY: u32 = 4096;
+/// Version of cargo-fuzz that is installed.
+const CARGO_FUZZ_VERSION: &str = "0.13.2";
+/// Maximum memory of a target, in MiB.
+const MAX_MEMORY_MIB: u32 = 4096;
 
 /// Runs the named targets, or all of them, `seconds` each.
 pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
@@ -21,14 +22,14 @@ pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
     if let Some(name) = named.iter().find(|name| !known.contains(name)) {
         bail!("no fuzz target `{name}`; there are {}", known.join(", "));
     }
-    let program = installed(root, "cargo-fuzz", VERSION)?;
+    let program = installed(root, "cargo-fuzz", CARGO_FUZZ_VERSION)?;
     let chosen = if named.is_empty() { &known[..] } else { named };
     let mut failed = Vec::new();
     for target in chosen {
         println!("fuzzing {target} for {seconds} s");
         let (found, corpus) = (
-            place(root, "target/corpus", target),
-            place(root, "corpus", target),
+            fuzz_path(root, "target/corpus", target),
+            fuzz_path(root, "corpus", target),
         );
         std::fs::create_dir_all(&found)
             .with_context(|| format!("cannot create {}", found.display()))?;
@@ -54,17 +55,21 @@ pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
     )
 }
 
-fn place(root: &Path, folder: &str, target: &str) -> PathBuf {
+fn fuzz_path(root: &Path, folder: &str, target: &str) -> PathBuf {
     root.join("fuzz").join(folder).join(target)
 }
 
-/// Arguments of libFuzzer.
+/// Returns the arguments of libFuzzer.
 fn limits(seconds: u64) -> [String; 3] {
     let time = format!("-max_total_time={seconds}");
-    ["--".to_owned(), time, format!("-rss_limit_mb={MEMORY}")]
+    [
+        "--".to_owned(),
+        time,
+        format!("-rss_limit_mb={MAX_MEMORY_MIB}"),
+    ]
 }
 
-/// Names of the targets, sorted: those of `fuzz/fuzz_targets`.
+/// Returns the sorted names of the targets in `fuzz/fuzz_targets`.
 fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
     let place = root.join("fuzz").join("fuzz_targets");
     let files = std::fs::read_dir(&place);
@@ -83,14 +88,14 @@ fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
 mod tests {
     use super::*;
 
-    /// A target without a corpus starts from nothing, and no test run repeats what was found.
+    /// Every target has a corpus, from which fuzzing starts and which test runs repeat.
     #[test]
     fn every_target_has_a_corpus() {
         let root = crate::workspace_root();
         let targets = targets(&root).expect("a folder");
         assert!(targets.len() >= 5, "{targets:?}");
         for target in targets {
-            let corpus = place(&root, "corpus", &target);
+            let corpus = fuzz_path(&root, "corpus", &target);
             assert!(corpus.is_dir(), "{}", corpus.display());
         }
     }

@@ -24,7 +24,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 
 use crate::examples;
-use install::Installed;
+use install::InstalledPeer;
 use outcome::{Outcome, RequiredOutcome};
 use pairs::{Fault, Pair, against_ours, among_themselves};
 use peers::{Peer, Peers, Transport};
@@ -35,8 +35,8 @@ use proxy::Proxy;
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Package with the stdio examples; `HTTP` is the package with the HTTP examples.
-const STDIO: &str = "mcp-exact-session";
-const HTTP: &str = "mcp-exact-transport";
+const STDIO_PACKAGE: &str = "mcp-exact-session";
+const HTTP_PACKAGE: &str = "mcp-exact-transport";
 
 /// Maximum number of pairs that run concurrently; pairs wait most of the time.
 const AT_ONCE: usize = 2;
@@ -141,7 +141,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 fn run_bridged(
     root: &Path,
     arguments: &Arguments,
-    (peers, chosen): (&Peers, &[(&Peer, Installed)]),
+    (peers, chosen): (&Peers, &[(&Peer, InstalledPeer)]),
     logs: &Path,
 ) -> anyhow::Result<()> {
     let gateway = bridge::build(root)?;
@@ -157,7 +157,7 @@ fn run_bridged(
     conclude(rows.iter().map(|row| &*row.failures), logs)
 }
 
-/// Prints a line of a table, and what failed below it.
+/// Prints a line of a table, followed by its failures.
 fn print_row(line: &str, failures: &[String]) {
     let mut text = format!("{line}\n");
     for failure in failures {
@@ -230,9 +230,10 @@ struct Examples {
 
 impl Examples {
     fn build(root: &Path) -> anyhow::Result<Self> {
-        let [client, server] = examples::build(root, STDIO, &[], ["stdio_client", "stdio_server"])?;
+        let [client, server] =
+            examples::build(root, STDIO_PACKAGE, &[], ["stdio_client", "stdio_server"])?;
         let [http_client, http_server] =
-            examples::build(root, HTTP, &[], ["http_client", "http_server"])?;
+            examples::build(root, HTTP_PACKAGE, &[], ["http_client", "http_server"])?;
         Ok(Self {
             client,
             server,
@@ -257,7 +258,7 @@ impl Examples {
 }
 
 /// Output of the example client after the start of its call.
-const WAITING: &str = "restart: waiting";
+const RESTART_PROMPT: &str = "restart: waiting";
 
 /// One row of the table.
 struct Row {
@@ -290,7 +291,7 @@ impl Pair {
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
         let ended = process::run_watched(command.args(arguments), DEADLINE, &log, |printed| {
-            if self.fault == Some(Fault::Restart) && printed.contains(WAITING) {
+            if self.fault == Some(Fault::Restart) && printed.contains(RESTART_PROMPT) {
                 site.restart()
             } else {
                 Ok(())
@@ -362,7 +363,7 @@ impl Site {
     /// Replaces the server by another process, once.
     fn restart(&mut self) -> anyhow::Result<()> {
         if let (Some(next), Some(proxy)) = (self.next.take(), &self.proxy) {
-            proxy.lead_to(next.address()?);
+            proxy.forward_to(next.address()?);
             // The old process is killed here.
             self.server = Some(next);
         }
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_ran_is_no_success() {
+    fn empty_runs_are_not_successful() {
         let error = conclude(std::iter::empty(), Path::new("logs")).expect_err("nothing ran");
         assert!(error.to_string().starts_with("no pair ran"), "{error}");
     }

@@ -19,14 +19,14 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Measure, next to other libraries.
+    /// Run a benchmark.
     Bench {
         #[command(subcommand)]
         what: bench::Task,
     },
     /// Generate the revision crates from the official schemas.
     Codegen {
-        /// Write nothing; fail if what is there differs from what would be written.
+        /// Write nothing; fail if the files differ from the generator's output.
         #[arg(long)]
         check: bool,
     },
@@ -34,32 +34,32 @@ enum Task {
     Book,
     /// Run the official conformance suite against our server and our client.
     Conformance(conformance::Arguments),
-    /// Run our OAuth clients and resource servers with authorization servers of other people.
+    /// Test our OAuth clients and resource servers with third-party authorization servers.
     Providers,
-    /// Say what changed between two revisions, or write one page over all of them.
+    /// List the changes between two revisions, or write one page with all revisions.
     Diff(diff::Arguments),
     /// Run the stdio examples against the official SDKs, in both directions.
     Interop(interop::Arguments),
     /// Interpret the tests of unsafe code with Miri, which finds undefined behaviour; needs the nightly toolchain.
     Miri,
-    /// Run what takes too long for every change: property tests with many seeds, mutation testing, Miri.
+    /// Run the checks that take too long for every change: property tests with many seeds, mutation testing, Miri.
     Nightly(nightly::Arguments),
     /// Package the crates, and build and test them outside of the workspace.
     Package(package::Arguments),
-    /// Use the page of revisions in headless Chromium, as a person does.
+    /// Test the page of revisions in headless Chromium.
     Page(page::Arguments),
-    /// Do what the README tells a new user to do, in an empty folder.
+    /// Run the README's steps for a new user in an empty folder.
     Quickstart,
-    /// Run servers that share their sessions on Redis, behind HAProxy; both are installed where they are missing.
+    /// Test servers that share their sessions on Redis, behind HAProxy; both are installed if they are missing.
     Redis(redis::Arguments),
-    /// Bring or check the official schemas.
+    /// Add, fetch or check the official schemas.
     Schema {
         #[command(subcommand)]
         action: schema::Action,
     },
     /// Run all tests, doc tests included.
     Test {
-        /// Handed on to `cargo test`; `-p` leaves the other packages out.
+        /// Arguments for `cargo test`; `-p` selects packages.
         #[arg(
             trailing_var_arg = true,
             allow_hyphen_values = true,
@@ -67,9 +67,9 @@ enum Task {
         )]
         arguments: Vec<String>,
     },
-    /// Run the commands in docs/cli.md again, and write down what they print.
+    /// Run the commands in docs/cli.md again, and update their output.
     Transcripts(transcripts::Arguments),
-    /// Build and test what runs as WebAssembly, and use the page that runs it in headless Chromium.
+    /// Build and test the WebAssembly targets, and test their page in headless Chromium.
     Wasm(wasm::Arguments),
 }
 

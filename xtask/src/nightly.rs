@@ -1,10 +1,7 @@
-//! `cargo xtask nightly`: what takes too long for every change: the property tests with many seeds, mutation testing of the
-//! session's rules and refusals, Miri, the getting started of the README, an invented revision, the conversions next to those of
-//! an earlier implementation, random traffic with faults over all transports, servers on Redis that are killed at random
-//! points, the fuzz targets under libFuzzer, and the gateway between real peers.
+//! `cargo xtask nightly`: runs checks that take too long for every change; [`Part`] lists them.
 //!
-//! Takes the parts to run and a shard; installs cargo-mutants and cargo-fuzz into `target/` if they are missing. Writes the count of
-//! mutants to `docs/mutants.md` when all of them were tested.
+//! Installs cargo-mutants and cargo-fuzz into `target/` if they are missing. After all mutants were tested, writes
+//! their number to `docs/mutants.md`.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -14,15 +11,15 @@ use anyhow::{Context, bail};
 
 use crate::{conformance, fuzz, interop, miri, oracle, quickstart, redis, rehearsal};
 
-/// Release of cargo-mutants that is installed.
-const MUTANTS: &str = "27.1.0";
-/// Files whose mutants are tested: the rule table, and why messages are refused.
-const FILES: &[&str] = &[
+/// Version of cargo-mutants that is installed.
+const CARGO_MUTANTS_VERSION: &str = "27.1.0";
+/// Files whose mutants are tested: the rule table and the refusals of messages.
+const MUTATED_FILES: &[&str] = &[
     "crates/mcp-exact-session/src/rules/*.rs",
     "crates/mcp-exact-session/src/refusal.rs",
 ];
-/// Quick tests: the unit tests without the test that removes each row.
-const QUICK: &[&str] = &[
+/// Test arguments of the first pass: the unit tests without the slow test that removes each row.
+const QUICK_TESTS: &[&str] = &[
     "--test-package",
     "mcp-exact-session",
     "--",
@@ -31,7 +28,7 @@ const QUICK: &[&str] = &[
     "--skip",
     "every_row_counts",
 ];
-/// All tests that must notice a mutant.
+/// Test arguments of the second pass: all tests that can detect a mutant.
 const TESTS: &[&str] = &[
     "--test-package",
     "mcp-exact-session",
@@ -40,20 +37,20 @@ const TESTS: &[&str] = &[
 ];
 /// Number of seeds of the property tests; a normal test run has 80.
 const SEEDS: &str = "4000";
-/// Sessions of the gateway that come and go with each server; a usual test run has 300.
+/// Number of sessions that are opened and closed through the gateway with each server; a normal test run has 300.
 const GATEWAY_SESSIONS: &str = "10000";
-/// Exchanges of `chaos`; a usual test run has 400. With a failover there is a quarter of them.
+/// Number of exchanges of `chaos`; a normal test run has 400. With a failover, the number is a quarter.
 const EXCHANGES: usize = 10_000;
 /// Duration of the traffic of `soak`, in seconds.
 const SOAK_SECONDS: u64 = 1800;
 /// Duration of a fuzz target, in seconds.
 const FUZZ_SECONDS: u64 = 240;
-/// Processes and sessions that `chaos` simulates; a usual test run has 20 and 100,000.
+/// Numbers of processes and sessions that `chaos` simulates; a normal test run has 20 and 100,000.
 const PROCESSES: &str = "1000";
 const SESSIONS: &str = "1000000";
 /// Minimum percentage of mutants that tests must detect.
-const NOTICED: f64 = 95.0;
-const PAGE: &str = "docs/mutants.md";
+const MIN_DETECTED_PERCENT: f64 = 95.0;
+const MUTANTS_PAGE: &str = "docs/mutants.md";
 
 /// Tasks to run; all of them if none is named.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -61,7 +58,7 @@ pub struct Arguments {
     /// Parts to run.
     #[arg(value_enum)]
     parts: Vec<Part>,
-    /// Tests one share of the mutants only, such as `0/4`; then nothing is written.
+    /// Test only one share of the mutants, such as `0/4`; nothing is written then.
     #[arg(long, value_name = "N/COUNT")]
     shard: Option<String>,
     /// Duration of the traffic of `soak` (half an hour if it is not given), and of each target of `fuzz` (four minutes), in seconds.
@@ -70,7 +67,7 @@ pub struct Arguments {
     /// Fuzz targets that `fuzz` runs; all of them if none is named.
     #[arg(long = "target", value_name = "NAME")]
     targets: Vec<String>,
-    /// Seed of the traffic of `soak` and `chaos`, as a run has printed it; without it, each run has one of its own.
+    /// Seed of the traffic of `soak` and `chaos`, as printed by an earlier run; random by default.
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
 }
@@ -88,9 +85,9 @@ pub enum Part {
     Quickstart,
     /// An invented revision and an extension of it, added and removed in a copy of the workspace.
     Rehearsal,
-    /// Conversions next to those of the implementation by types, which is built from its commit.
+    /// Comparison of conversions with the earlier typed implementation, which is built from its commit.
     Oracle,
-    /// Random traffic with faults over all transports; afterwards nothing may be left of it.
+    /// Random traffic with faults over all transports, with a check for leaks afterwards.
     Soak,
     /// The gateway: all pairs of real peers without a common revision, the conformance suite, thousands of sessions.
     Bridge,
@@ -188,7 +185,7 @@ fn bridge(root: &Path) -> anyhow::Result<()> {
         .current_dir(root)
         .env("MCP_EXACT_SESSIONS", GATEWAY_SESSIONS);
     command.args(["test", "--locked", "--package", "mcp-exact-bridge"]);
-    command.args(["--test", "bridge", "sessions_leave_nothing"]);
+    command.args(["--test", "bridge", "sessions_release_all_state"]);
     let status = command.status().context("cannot start cargo")?;
     if !status.success() {
         bail!("the gateway does not survive {GATEWAY_SESSIONS} sessions ({status})");
@@ -218,7 +215,7 @@ fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
-    let program = installed(root, "cargo-mutants", MUTANTS)?;
+    let program = installed(root, "cargo-mutants", CARGO_MUTANTS_VERSION)?;
     let output = root.join("target").join("mutants");
     let mut count = Count::default();
     for pass in passes(shard) {
@@ -241,13 +238,13 @@ fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
     }
     println!("{}", count.line());
     if shard.is_none() {
-        let page = root.join(PAGE);
+        let page = root.join(MUTANTS_PAGE);
         std::fs::write(&page, count.page())
             .with_context(|| format!("cannot write {}", page.display()))?;
     }
-    if count.percent() < NOTICED {
+    if count.percent() < MIN_DETECTED_PERCENT {
         bail!(
-            "tests must notice {NOTICED} % of the mutants: add tests for those in {}",
+            "tests must notice {MIN_DETECTED_PERCENT} % of the mutants: add tests for those in {}",
             output.join("mutants.out").join("missed.txt").display()
         )
     } else {
@@ -255,7 +252,7 @@ fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
     }
 }
 
-/// Path of a program in `target/`, where this version of it is installed if it is missing.
+/// Returns the path of a program in `target/`; installs this version of the program if it is missing.
 pub(crate) fn installed(root: &Path, package: &str, version: &str) -> anyhow::Result<PathBuf> {
     let place = root.join("target").join("tools");
     let name = format!("{package}{}", std::env::consts::EXE_SUFFIX);
@@ -274,19 +271,20 @@ pub(crate) fn installed(root: &Path, package: &str, version: &str) -> anyhow::Re
     }
 }
 
-/// Arguments of each run: all tests at once, or quick ones first and then all of them for what these have missed. A share of the
-/// mutants is not the same share of those that are left.
+/// Returns the arguments of each pass. Without a shard, quick tests run first, and all tests run for the mutants that
+/// these have missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in the
+/// same way.
 fn passes(shard: Option<&str>) -> Vec<Vec<&'static str>> {
     match shard {
         Some(_) => vec![TESTS.to_vec()],
-        None => vec![QUICK.to_vec(), [&["--iterate"][..], TESTS].concat()],
+        None => vec![QUICK_TESTS.to_vec(), [&["--iterate"][..], TESTS].concat()],
     }
 }
 
 fn mutants_line(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String> {
     let mut line = vec!["mutants".to_owned(), "--no-shuffle".to_owned()];
     line.extend(["--output".to_owned(), output.display().to_string()]);
-    for file in FILES {
+    for file in MUTATED_FILES {
         line.extend(["--file".to_owned(), (*file).to_owned()]);
     }
     if let Some(shard) = shard {
@@ -296,17 +294,17 @@ fn mutants_line(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String
     line
 }
 
-/// Outcomes of the mutants.
+/// Numbers of mutants by outcome.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Count {
-    /// Mutants that tests have noticed, by failing or by not ending.
+    /// Number of mutants that tests have detected, by failing or by not ending.
     noticed: usize,
     missed: Vec<String>,
     unviable: usize,
 }
 
 impl Count {
-    /// Reads the lists that cargo-mutants has written.
+    /// Reads the results of cargo-mutants.
     fn read(directory: &Path) -> anyhow::Result<Self> {
         let lines = |name: &str| -> anyhow::Result<Vec<String>> {
             let path = directory.join(name);
@@ -321,7 +319,7 @@ impl Count {
         })
     }
 
-    /// Adds what another pass has found out about the mutants that were missed.
+    /// Adds the results of a second pass over the mutants that the first one has missed.
     fn add(&mut self, pass: Self) {
         self.noticed += pass.noticed;
         self.unviable += pass.unviable;
@@ -384,20 +382,20 @@ mod tests {
     #[test]
     fn mutated_files_exist() {
         let root = crate::workspace_root();
-        for file in FILES {
+        for file in MUTATED_FILES {
             let path = root.join(file.replace("*", "mod"));
             assert!(path.exists(), "{}", path.display());
         }
     }
 
     #[test]
-    fn survivors_stand_on_the_page() {
+    fn survivors_are_listed_on_the_page() {
         let count = Count {
             noticed: 19,
             missed: vec!["src/a.rs:1: replace x with y".to_owned()],
             unviable: 2,
         };
-        assert!(count.percent() >= NOTICED);
+        assert!(count.percent() >= MIN_DETECTED_PERCENT);
         let page = count.page();
         assert!(page.contains("19 mutants noticed, 1 missed, 2 do not compile: 95.0 % noticed"));
         assert!(page.ends_with("- `src/a.rs:1: replace x with y`\n"));

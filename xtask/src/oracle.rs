@@ -2,8 +2,8 @@
 //! replaced.
 //!
 //! Clones the repository at the last commit of that implementation into `target/oracle`, records seeded conversions
-//! there, and compares them with the current ones. Recordings are created in every run: compressed they have 10 MB,
-//! which is too large for the repository.
+//! there, and compares them with the current ones. Recordings are created in every run, because their compressed size
+//! of 10 MB is too large for the repository.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use std::process::Command;
 use anyhow::{Context, bail, ensure};
 
 /// Last commit of the typed implementation.
-const COMMIT: &str = "ec0cc61dc448";
+const TYPED_COMMIT: &str = "ec0cc61dc448";
 /// Seeds of the recordings, with about 200,000 conversions each.
 const SEEDS: [&str; 2] = ["20261122", "20261123"];
 /// Cargo arguments that run the recording executable.
-const PROGRAM: [&str; 8] = [
+const RECORDER_ARGUMENTS: [&str; 8] = [
     "run",
     "--release",
     "--locked",
@@ -61,11 +61,11 @@ fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
     finish(clone.arg(root).arg(copy), "cannot clone the repository")?;
     let mut checkout = Command::new("git");
     checkout.arg("-C").arg(copy);
-    checkout.args(["checkout", "--quiet", "--detach", COMMIT]);
+    checkout.args(["checkout", "--quiet", "--detach", TYPED_COMMIT]);
     let checked_out = finish(&mut checkout, "cannot check the commit out");
     if checked_out.is_err() {
         std::fs::remove_dir_all(copy)?;
-        bail!("{COMMIT} is not in this clone; `git fetch --unshallow` brings it");
+        bail!("{TYPED_COMMIT} is not in this clone; `git fetch --unshallow` brings it");
     }
     Ok(())
 }
@@ -74,7 +74,7 @@ fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
 /// and its dependencies.
 fn cargo(workspace: &Path, target: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(workspace).args(PROGRAM);
+    command.current_dir(workspace).args(RECORDER_ARGUMENTS);
     command.env("CARGO_TARGET_DIR", target);
     command
 }

@@ -17,10 +17,10 @@ pub struct Arguments {
     /// Build and test these packages only; all of them are packaged.
     #[arg(long, short, value_name = "NAME")]
     package: Vec<String>,
-    /// Build, and do not test.
+    /// Build the packages without testing them.
     #[arg(long)]
     no_test: bool,
-    /// Package what is not committed, too.
+    /// Include uncommitted changes in the packages.
     #[arg(long)]
     allow_dirty: bool,
 }
@@ -55,7 +55,7 @@ impl Package {
 /// # Errors
 /// Returns an error if a crate cannot be packaged, does not build, or a test fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
-    let packages = published(root)?;
+    let packages = published_packages(root)?;
     let mut pack = cargo(root);
     pack.args(["package", "--locked", "--no-verify"]);
     if arguments.allow_dirty {
@@ -64,7 +64,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     for package in &packages {
         pack.args(["--package", &package.name]);
     }
-    succeed(pack, "cargo package")?;
+    run_to_success(pack, "cargo package")?;
     let scratch = tempfile::tempdir().context("cannot create a folder")?;
     let folder = scratch.path();
     for package in &packages {
@@ -73,7 +73,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .join(format!("{}.crate", package.folder()));
         let mut unpack = Command::new("tar");
         unpack.arg("-xzf").arg(&archive).arg("-C").arg(folder);
-        succeed(unpack, "tar")?;
+        run_to_success(unpack, "tar")?;
     }
     patch(folder, &packages)?;
     let wanted = |package: &&Package| {
@@ -91,7 +91,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn published(root: &Path) -> anyhow::Result<Vec<Package>> {
+fn published_packages(root: &Path) -> anyhow::Result<Vec<Package>> {
     let output = cargo(root)
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
         .output()?;
@@ -139,13 +139,13 @@ fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> 
             .args(["test", "--bins", "--target-dir"])
             .arg(folder.join("target"));
     }
-    succeed(
+    run_to_success(
         command,
         &format!("cargo {} in {}", arguments.join(" "), place.display()),
     )
 }
 
-fn succeed(mut command: Command, what: &str) -> anyhow::Result<()> {
+fn run_to_success(mut command: Command, what: &str) -> anyhow::Result<()> {
     let status = command
         .status()
         .with_context(|| format!("cannot run {what}"))?;

@@ -18,10 +18,10 @@ pub(crate) const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
 /// Arguments of `cargo xtask page`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The page, as `mcp-exact diff --html` writes it; without it, it is written anew.
+    /// The page to test, as written by `mcp-exact diff --html`; without it, the page is generated.
     #[arg(long, value_name = "FILE")]
     page: Option<PathBuf>,
-    /// Write a picture of each screen into this folder.
+    /// Write a screenshot for each screen size to this folder.
     #[arg(long, value_name = "FOLDER")]
     pictures: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ const PROGRAMS: [&str; 7] = [
 const PYTHON: &str = "python-2.3.0";
 const TYPESCRIPT: &str = "typescript-1.32.2";
 /// File with a copy of the installed pins; written after the installation.
-const STAMP: &str = "installed.txt";
+const STAMP_FILE: &str = "installed.txt";
 
 /// Installs the providers if necessary, and runs their tests.
 ///
@@ -78,7 +78,7 @@ fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
         copy(source, target, pin)?;
         stamp += &fs::read_to_string(source.join(pin))?;
     }
-    if fs::read_to_string(target.join(STAMP)).unwrap_or_default() == stamp {
+    if fs::read_to_string(target.join(STAMP_FILE)).unwrap_or_default() == stamp {
         return Ok(());
     }
     println!("installing the providers of npm");
@@ -88,12 +88,12 @@ fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
             .args(["--loglevel", "error"]),
     )?;
-    Ok(fs::write(target.join(STAMP), stamp)?)
+    Ok(fs::write(target.join(STAMP_FILE), stamp)?)
 }
 
 fn install_mock(requirements: &Path, folder: &Path) -> anyhow::Result<()> {
     let stamp = fs::read_to_string(requirements)?;
-    if fs::read_to_string(folder.join(STAMP)).unwrap_or_default() == stamp {
+    if fs::read_to_string(folder.join(STAMP_FILE)).unwrap_or_default() == stamp {
         return Ok(());
     }
     println!("installing the provider of Python");
@@ -101,7 +101,7 @@ fn install_mock(requirements: &Path, folder: &Path) -> anyhow::Result<()> {
         fs::remove_dir_all(folder)?;
     }
     install_python(folder, requirements)?;
-    Ok(fs::write(folder.join(STAMP), stamp)?)
+    Ok(fs::write(folder.join(STAMP_FILE), stamp)?)
 }
 
 #[cfg(test)]

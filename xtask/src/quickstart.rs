@@ -12,12 +12,12 @@ use anyhow::{Context, bail};
 
 use crate::conformance;
 
-const BEGIN: &str = "<!-- quickstart -->";
-const END: &str = "<!-- quickstart: end -->";
+const BEGIN_MARK: &str = "<!-- quickstart -->";
+const END_MARK: &str = "<!-- quickstart: end -->";
 /// Maximum total time that the README promises.
-const PROMISED: Duration = Duration::from_secs(10 * 60);
+const PROMISED_TIME: Duration = Duration::from_secs(10 * 60);
 /// Output line that marks the end of a block's output.
-const DONE: &str = "== quickstart: block";
+const END_OF_BLOCK: &str = "== quickstart: block";
 
 /// A fenced code block of the README.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         "quickstart: {} blocks in {} s ({} s are promised)",
         blocks.len(),
         took.as_secs(),
-        PROMISED.as_secs()
+        PROMISED_TIME.as_secs()
     );
     Ok(())
 }
@@ -139,7 +139,7 @@ fn script(blocks: &[Block]) -> String {
             Block::File(path, text) => {
                 script += &format!("cat > {path} <<'END_OF_FILE'\n{text}END_OF_FILE\n");
             }
-            Block::Printed(_) => script += &format!("echo '{DONE} {number}'\n"),
+            Block::Printed(_) => script += &format!("echo '{END_OF_BLOCK} {number}'\n"),
         }
     }
     script
@@ -152,7 +152,7 @@ fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
         let Block::Printed(expected) = block else {
             continue;
         };
-        let mark = format!("{DONE} {number}\n");
+        let mark = format!("{END_OF_BLOCK} {number}\n");
         let (before, after) = rest
             .split_once(&mark)
             .with_context(|| format!("block {number} was not reached"))?;
@@ -171,10 +171,10 @@ fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
 fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut rest = readme;
-    while let Some((_, after)) = rest.split_once(BEGIN) {
+    while let Some((_, after)) = rest.split_once(BEGIN_MARK) {
         let (part, after) = after
-            .split_once(END)
-            .with_context(|| format!("README.md has {BEGIN} without {END}"))?;
+            .split_once(END_MARK)
+            .with_context(|| format!("README.md has {BEGIN_MARK} without {END_MARK}"))?;
         let mut lines = part.lines();
         while let Some(line) = lines.next() {
             let Some(kind) = line.strip_prefix("```") else {
@@ -190,7 +190,7 @@ fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
         rest = after;
     }
     if blocks.is_empty() {
-        bail!("README.md has no block between {BEGIN} and {END}")
+        bail!("README.md has no block between {BEGIN_MARK} and {END_MARK}")
     } else {
         Ok(blocks)
     }

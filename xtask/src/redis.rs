@@ -37,12 +37,12 @@ const PEERS: [&str; 7] = [
     "typescript-1.32.2",
 ];
 /// File that lists the unpacked packages; written after unpacking.
-const STAMP: &str = "unpacked.txt";
+const STAMP_FILE: &str = "unpacked.txt";
 
 /// Arguments of `cargo xtask redis`.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Arguments {
-    /// Handed on to the tests, such as the name of one.
+    /// Arguments for the tests, such as a test name.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     tests: Vec<String>,
 }
@@ -50,7 +50,7 @@ pub struct Arguments {
 /// Installs missing packages and runs the tests.
 ///
 /// # Errors
-/// Returns an error if the packages cannot be had, or a test fails.
+/// Returns an error if the packages cannot be downloaded, or a test fails.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let status = test_command(root)?
         .arg("--")
@@ -67,7 +67,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// Returns the command that runs the tests, with the paths of the executables.
 ///
 /// # Errors
-/// Returns an error if the packages or the SDKs cannot be had.
+/// Returns an error if the packages or the SDKs cannot be installed.
 pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
@@ -120,7 +120,7 @@ fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     let folder = root.join("target").join("tools").join("debian");
     let unpacked = folder.join("root");
     let stamp = PACKAGES.join("\n");
-    if fs::read_to_string(folder.join(STAMP)).unwrap_or_default() == stamp {
+    if fs::read_to_string(folder.join(STAMP_FILE)).unwrap_or_default() == stamp {
         return Ok(Some(unpacked));
     }
     println!("unpacking the Debian packages of Redis and HAProxy");
@@ -150,7 +150,7 @@ fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
             }
         }
     }
-    fs::write(folder.join(STAMP), stamp)?;
+    fs::write(folder.join(STAMP_FILE), stamp)?;
     Ok(Some(unpacked))
 }
 

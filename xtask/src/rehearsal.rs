@@ -28,7 +28,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         scratch.path().join("revision.json"),
         scratch.path().join("extension.json"),
     );
-    fs::write(&revision, invented(&newest(root)?)?)?;
+    fs::write(&revision, invented_schema(&newest(root)?)?)?;
     fs::write(&extension, invented_extension().to_string())?;
     let revision = revision.display().to_string();
     let extension = extension.display().to_string();
@@ -121,7 +121,7 @@ fn newest(root: &Path) -> anyhow::Result<Value> {
 
 /// Returns a schema with typical changes of a new revision: a new method, a kind of content, added and removed members,
 /// values, and keywords that no official schema has.
-fn invented(newest: &Value) -> anyhow::Result<Vec<u8>> {
+fn invented_schema(newest: &Value) -> anyhow::Result<Vec<u8>> {
     let mut schema = newest.clone();
     let definitions = &mut schema["$defs"];
     for (from, to) in [

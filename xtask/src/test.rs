@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 
 /// Executables that the tests run, with installation hints.
-const NEEDED: [(&str, &str); 2] = [
+const NEEDED_PROGRAMS: [(&str, &str); 2] = [
     ("cc", "Debian package build-essential"),
     (
         "node",
@@ -20,7 +20,7 @@ const NEEDED: [(&str, &str); 2] = [
 /// # Errors
 /// Returns an error if a program that the tests run is missing, or a test fails.
 pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
-    let missing: Vec<String> = NEEDED
+    let missing: Vec<String> = NEEDED_PROGRAMS
         .iter()
         .filter(|(program, _)| !is_installed(program))
         .map(|(program, remedy)| format!("{program} ({remedy})"))

@@ -1,7 +1,7 @@
-//! Runs the commands in the documentation again, and writes down their output.
+//! `cargo xtask transcripts`: runs the commands in the documentation again, and updates their output.
 //!
-//! Blocks of `docs/cli.md` that are fenced as `console` hold commands after `$ `, each with its output. The server that they
-//! talk to is pinned in `docs/transcripts/`; the files that they read are in the same folder.
+//! The `console` code blocks of `docs/cli.md` contain commands after `$ `, each with its output. The server that the
+//! commands use is pinned in `docs/transcripts/`; the files that they read are in the same folder.
 
 use std::fs;
 use std::path::Path;
@@ -10,15 +10,15 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 const PAGE: &str = "docs/cli.md";
-const FILES: &str = "docs/transcripts";
-const INSTALLED: &str = "target/transcripts";
+const TRANSCRIPT_FOLDER: &str = "docs/transcripts";
+const INSTALL_FOLDER: &str = "target/transcripts";
 const FENCE: &str = "```console";
-const END: &str = "```";
+const FENCE_END: &str = "```";
 
 /// Arguments of `cargo xtask transcripts`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Write nothing; fail if a command prints something else than the page says.
+    /// Write nothing; fail if the output of a command differs from the page.
     #[arg(long)]
     check: bool,
 }
@@ -30,12 +30,12 @@ pub struct Arguments {
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     install(root)?;
     build(root)?;
-    let folder = root.join(INSTALLED).join("work");
+    let folder = root.join(INSTALL_FOLDER).join("work");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
     fs::create_dir_all(&folder)?;
-    for entry in fs::read_dir(root.join(FILES))? {
+    for entry in fs::read_dir(root.join(TRANSCRIPT_FOLDER))? {
         let entry = entry?;
         fs::copy(entry.path(), folder.join(entry.file_name()))?;
     }
@@ -54,17 +54,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Installs the server, unless the lock file is the one that was installed.
+/// Installs the server, unless the installed lock file is unchanged.
 fn install(root: &Path) -> anyhow::Result<()> {
-    let target = root.join(INSTALLED);
-    let lock = fs::read(root.join(FILES).join("package-lock.json"))?;
+    let target = root.join(INSTALL_FOLDER);
+    let lock = fs::read(root.join(TRANSCRIPT_FOLDER).join("package-lock.json"))?;
     let stamp = target.join("installed.json");
     if fs::read(&stamp).is_ok_and(|stamp| stamp == lock) {
         return Ok(());
     }
     fs::create_dir_all(&target)?;
     for file in ["package.json", "package-lock.json"] {
-        fs::copy(root.join(FILES).join(file), target.join(file))?;
+        fs::copy(root.join(TRANSCRIPT_FOLDER).join(file), target.join(file))?;
     }
     let status = Command::new("npm")
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -93,7 +93,7 @@ fn build(root: &Path) -> anyhow::Result<()> {
 fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
     let before = std::env::var("PATH").unwrap_or_default();
     let program = root.join("target/debug");
-    let server = root.join(INSTALLED).join("node_modules/.bin");
+    let server = root.join(INSTALL_FOLDER).join("node_modules/.bin");
     let path = format!("{}:{}:{before}", program.display(), server.display());
     let output = Command::new("sh")
         .args(["-c", &format!("({command}) 2>&1")])
@@ -124,7 +124,7 @@ fn rewritten(
     for line in page.lines() {
         match line {
             FENCE => is_inside = true,
-            END if is_inside => is_inside = false,
+            FENCE_END if is_inside => is_inside = false,
             _ if is_inside => {
                 if let Some(command) = line.strip_prefix("$ ") {
                     text.push_str(&format!("{line}\n{}", output(command)?));

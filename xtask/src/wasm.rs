@@ -1,7 +1,7 @@
-//! Builds, tests and tries what runs as WebAssembly: the crates without an operating system's services, and the program
-//! `mcp-exact` on the page "Try it" of the documentation site.
+//! `cargo xtask wasm`: builds and tests the WebAssembly targets: the crates that need no operating system, and the
+//! program `mcp-exact` on the page "Try it" of the documentation site.
 //!
-//! Tests run under the WASI of node, the page in headless Chromium, from a server of files on 127.0.0.1.
+//! Tests run with the WASI support of node; the page is opened in headless Chromium from a file server on 127.0.0.1.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -18,9 +18,9 @@ use clap::ValueEnum;
 use crate::{book, page};
 
 /// Target without any operating system, as in browsers.
-const BARE: &str = "wasm32-unknown-unknown";
+const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Compilation target of tests and of the executable on the page.
-const WASI: &str = "wasm32-wasip1";
+const WASI_TARGET: &str = "wasm32-wasip1";
 const CRATES: [&str; 5] = [
     "mcp-exact-wire",
     "mcp-exact-revisions",
@@ -28,8 +28,8 @@ const CRATES: [&str; 5] = [
     "mcp-exact-convert",
     "mcp-exact-session",
 ];
-/// Package that tests the messages of all type crates; the other ones need threads or processes.
-const TESTS: [&str; 1] = ["mcp-exact-tests-messages"];
+/// Packages whose tests run as WebAssembly; other test packages need threads or processes.
+const TEST_PACKAGES: [&str; 1] = ["mcp-exact-tests-messages"];
 /// Maximum size of the compressed program, in bytes.
 const MAX_SIZE: usize = 900_000;
 const RUNNER: &str = "xtask/src/wasm/run.mjs";
@@ -40,10 +40,10 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// Arguments of `cargo xtask wasm`.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Run this step alone.
+    /// Run only this step.
     #[arg(long, value_name = "STEP")]
     only: Option<Step>,
-    /// Write a picture of the page on each screen into this folder.
+    /// Write a screenshot of the page for each screen size to this folder.
     #[arg(long, value_name = "FOLDER")]
     pictures: Option<PathBuf>,
 }
@@ -54,36 +54,36 @@ enum Step {
     Build,
     /// Run the tests under node.
     Test,
-    /// Build the site, and use its page in Chromium.
+    /// Build the site, and test its page in Chromium.
     Page,
 }
 
 /// Runs the steps.
 ///
 /// # Errors
-/// Returns an error if a step fails, or a tool that it needs is missing.
+/// Returns an error if a step fails, or a required tool is missing.
 pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let is_wanted = |step| arguments.only.is_none_or(|only| only == step);
     if is_wanted(Step::Build) {
-        let mut build = cargo(root, "build", BARE);
+        let mut build = cargo(root, "build", BARE_TARGET);
         let types = revisions(root)?.into_iter().map(|id| format!("mcp-{id}"));
         add_packages(
             &mut build,
             CRATES.map(str::to_owned).into_iter().chain(types),
         );
-        succeed(build)?;
+        run_to_success(build)?;
     }
     if is_wanted(Step::Test) {
-        let mut test = cargo(root, "test", WASI);
+        let mut test = cargo(root, "test", WASI_TARGET);
         let runner = format!("node --no-warnings {}", root.join(RUNNER).display());
         test.env("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner);
         // Doc tests have no runner.
         test.args(["--no-fail-fast", "--lib", "--tests"]);
         add_packages(
             &mut test,
-            CRATES.into_iter().chain(TESTS).map(str::to_owned),
+            CRATES.into_iter().chain(TEST_PACKAGES).map(str::to_owned),
         );
-        succeed(test)?;
+        run_to_success(test)?;
     }
     if is_wanted(Step::Page) {
         book::run(root)?;
@@ -98,12 +98,15 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// Returns an error if it does not build.
 pub fn program(root: &Path) -> anyhow::Result<PathBuf> {
-    let mut build = cargo(root, "build", WASI);
+    let mut build = cargo(root, "build", WASI_TARGET);
     build.args(["--profile", "wasm", "--package", "mcp-exact-cli"]);
     build.args(["--no-default-features", "--features"]);
     build.arg(revisions(root)?.join(","));
-    succeed(build)?;
-    Ok(root.join("target").join(WASI).join("wasm/mcp-exact.wasm"))
+    run_to_success(build)?;
+    Ok(root
+        .join("target")
+        .join(WASI_TARGET)
+        .join("wasm/mcp-exact.wasm"))
 }
 
 /// Checks the compressed size of the executable, as web servers send it.
@@ -148,17 +151,17 @@ fn add_packages(command: &mut Command, packages: impl Iterator<Item = String>) {
     }
 }
 
-fn succeed(mut command: Command) -> anyhow::Result<()> {
+fn run_to_success(mut command: Command) -> anyhow::Result<()> {
     let status = command.status().context("cannot start cargo")?;
     if status.success() {
         return Ok(());
     }
     bail!(
-        "cargo failed ({status}); if the standard library is missing: rustup target add {BARE} {WASI}"
+        "cargo failed ({status}); if the standard library is missing: rustup target add {BARE_TARGET} {WASI_TARGET}"
     )
 }
 
-/// Uses the page in Chromium, on a large and on a small screen.
+/// Tests the page in Chromium, on a large and on a small screen.
 fn try_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
     let server = Server::start(root.join(book::SITE))?;
     let mut failed = 0;
@@ -180,7 +183,7 @@ fn try_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-/// Server of the site's files. It adds the checks to the page, and takes their results.
+/// File server for the site, which adds the checks to the page and receives their results.
 struct Server {
     address: String,
     results: mpsc::Receiver<String>,
@@ -201,7 +204,7 @@ impl Server {
         Ok(Self { address, results })
     }
 
-    /// Opens the page with the checks. Returns the results that they post.
+    /// Opens the page with the checks, and returns the results that the checks post.
     fn results(&self, width: u32, height: u32) -> anyhow::Result<String> {
         let profile = tempfile::tempdir()?;
         let mut chromium = page::headless(width, height);
@@ -232,7 +235,7 @@ impl Server {
         }
     }
 
-    /// Returns the address of a page with a frame of this size, because Chromium has no window as narrow as a telephone.
+    /// Returns the URL of a page with a frame of this size, because Chromium windows cannot be as narrow as a phone.
     fn url(&self, page: &str, width: u32, height: u32) -> String {
         format!("http://{}/{page}/{width}/{height}", self.address)
     }

@@ -1,5 +1,5 @@
-//! `schema add` with input that is no schema of the protocol: a clear error, and a tree that nothing has touched.
-//! Takes a temporary copy of the schema folder; what builds and tests a new crate never starts.
+//! `schema add` with input that is not a schema of the protocol: a clear error, and unchanged files. Uses a temporary
+//! copy of the schema folder; the build and tests of a new crate never start.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use xtask::workspace_root;
 
 const OFFICIAL: &str = "2025-06-18";
 
-/// A tree with one revision.
+/// Creates a schema folder with one revision.
 fn tree() -> TempDir {
     let tree = tempfile::tempdir().expect("a temporary directory");
     let (from, to) = (workspace_root().join("schema"), tree.path().join("schema"));
@@ -73,7 +73,7 @@ fn add_to(
     add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
 }
 
-/// Adds the bytes, and checks that the error has the words.
+/// Adds a file with these bytes, and checks that the error contains the words.
 fn check(bytes: &[u8], words: &[&str]) {
     let tree = tree();
     let before = snapshot(&tree);
@@ -85,8 +85,8 @@ fn check(bytes: &[u8], words: &[&str]) {
     assert_eq!(snapshot(&tree), before, "{error}");
 }
 
-/// The official schema with a change.
-fn changed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
+/// Returns the official schema with a change.
+fn changed_schema(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let file = workspace_root()
         .join("schema")
         .join(OFFICIAL)
@@ -98,7 +98,7 @@ fn changed(change: impl FnOnce(&mut Value)) -> Vec<u8> {
 }
 
 fn with_definition(name: &str, definition: Value) -> Vec<u8> {
-    changed(|schema| schema["definitions"][name] = definition)
+    changed_schema(|schema| schema["definitions"][name] = definition)
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn references_in_a_circle() {
         &["/definitions/Circle"],
     );
     check(
-        &changed(|schema| {
+        &changed_schema(|schema| {
             schema["definitions"]["Ring"] = json!({"allOf": [{"$ref": "#/definitions/Bell"}]});
             schema["definitions"]["Bell"] = json!({"allOf": [{"$ref": "#/definitions/Ring"}]});
         }),
@@ -187,7 +187,7 @@ fn definitions_that_are_no_names_of_types() {
 #[test]
 fn definitions_that_collide() {
     check(
-        &changed(|schema| {
+        &changed_schema(|schema| {
             schema["definitions"]["FooBar"] = json!({"type": "string"});
             schema["definitions"]["FOOBar"] = json!({"type": "string"});
         }),
@@ -200,7 +200,7 @@ fn a_union_that_nothing_tells_apart() {
     let with_a =
         |a: &str| json!({"type": "object", "properties": {"a": {"type": a}}, "required": ["a"]});
     check(
-        &changed(|schema| {
+        &changed_schema(|schema| {
             schema["definitions"]["One"] = with_a("string");
             schema["definitions"]["Two"] = with_a("integer");
             schema["definitions"]["Either"] =
@@ -250,13 +250,13 @@ fn bytes_that_are_there_change_nothing() {
 fn a_revision_that_is_there_is_not_replaced() {
     let tree = tree();
     let before = snapshot(&tree);
-    let other = changed(|schema| schema["definitions"]["More"] = json!({"type": "string"}));
+    let other = changed_schema(|schema| schema["definitions"]["More"] = json!({"type": "string"}));
     let error = add_bytes(&tree, OFFICIAL, &other).expect_err("it is there");
     assert!(error.contains("schema remove 2025-06-18"), "{error}");
     assert_eq!(snapshot(&tree), before);
 }
 
-/// An extension with one definition, and its schema.
+/// Returns the schema of an extension with one definition.
 fn extension(definition: Value) -> Vec<u8> {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",

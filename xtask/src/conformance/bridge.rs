@@ -1,7 +1,7 @@
 //! `cargo xtask conformance --bridge`: the scenarios for servers through `mcp-exact bridge` in front of the example server.
 //!
-//! Each revision of the suite is tested with a server of each revision behind the gateway, so that both lifecycles meet on each
-//! side. The scores have to be those of the server itself.
+//! Each revision of the suite is tested with a server of each revision behind the gateway, so that both lifecycles meet
+//! on each side. The scores must equal those of the server without the gateway.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use super::expected::Expected;
-use super::install::Installed;
+use super::install::InstalledSuite;
 use super::report::{Row, Table};
 use super::requirements::Requirement;
 use super::suite::{self, Peer, Suite};
@@ -22,7 +22,7 @@ use crate::interop::process::{Announcement, Listening};
 pub(super) fn run(
     root: &Path,
     target: &Path,
-    installed: &Installed,
+    installed: &InstalledSuite,
     server: &Path,
     (selected, expected): (&[&Requirement], &Expected),
 ) -> anyhow::Result<()> {
@@ -59,11 +59,11 @@ pub(super) fn run(
     outcomes.into_iter().collect()
 }
 
-/// Starts the gateway in front of a server, with which it negotiates one revision.
+/// Starts the gateway in front of a server; both negotiate the given revision.
 fn start(gateway: &Path, upstream: &str, server: &str, log: &Path) -> anyhow::Result<Listening> {
     let mut command = Command::new(gateway);
     command
         .args(["bridge", "--listen", "127.0.0.1:0", "--revision", upstream])
         .arg(server);
-    Listening::announced(&mut command, log, Announcement::GATEWAY)
+    Listening::start_and_wait(&mut command, log, Announcement::GATEWAY)
 }

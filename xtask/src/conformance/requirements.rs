@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use super::Side;
 
-/// A scenario that is run at one revision.
+/// Scenario that is run in one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Requirement {
     pub(super) side: Side,
@@ -21,7 +21,7 @@ pub(super) struct Requirement {
 }
 
 /// Client scenarios with 2025-03-26 servers, which no requirement set names.
-const BACKWARDS: [&str; 2] = [
+const BACKWARD_COMPATIBILITY: [&str; 2] = [
     "auth/2025-03-26-oauth-metadata-backcompat",
     "auth/2025-03-26-oauth-endpoint-fallback",
 ];
@@ -40,11 +40,11 @@ pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<
             parse(&text, revision).with_context(|| format!("cannot read {}", path.display()))?;
         all.extend(found);
     }
-    for (revision, scenario) in revisions
-        .first()
-        .into_iter()
-        .flat_map(|revision| BACKWARDS.iter().map(move |scenario| (revision, scenario)))
-    {
+    for (revision, scenario) in revisions.first().into_iter().flat_map(|revision| {
+        BACKWARD_COMPATIBILITY
+            .iter()
+            .map(move |scenario| (revision, scenario))
+    }) {
         all.push(Requirement {
             side: Side::Client,
             revision: (*revision).to_owned(),

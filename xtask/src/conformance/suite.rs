@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use serde::Deserialize;
 
-use super::install::Installed;
+use super::install::InstalledSuite;
 use super::requirements::Requirement;
 use crate::interop::process;
 
@@ -62,12 +62,12 @@ struct Check {
 
 /// Paths of the suite and of its results.
 pub(super) struct Suite {
-    installed: Installed,
+    installed: InstalledSuite,
     results: PathBuf,
 }
 
 impl Suite {
-    pub(super) fn new(installed: Installed, results: PathBuf) -> Self {
+    pub(super) fn new(installed: InstalledSuite, results: PathBuf) -> Self {
         Self { installed, results }
     }
 
@@ -287,9 +287,10 @@ mod tests {
         assert!(!check(&["SUCCESS", "FAILURE"]).expect("known").is_pass());
     }
 
-    /// In several scenarios, a client that does nothing has no failed check.
+    /// A scenario without successful checks does not pass: in several scenarios, a client that does nothing fails no
+    /// check.
     #[test]
-    fn nothing_checked_is_no_pass() {
+    fn scenarios_without_checks_do_not_pass() {
         for statuses in [&[][..], &["INFO"], &["SKIPPED"], &["WARNING"]] {
             assert!(!check(statuses).expect("known").is_pass(), "{statuses:?}");
         }

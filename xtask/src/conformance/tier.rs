@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_beside_authorization_are_errors() {
+    fn failures_without_authorization_are_errors() {
         assert_eq!(
             side("auth/basic").line("client").expect("known"),
             "client: 1 of 2"

@@ -1,7 +1,7 @@
 //! `cargo xtask interop --bridge`: clients and servers without a common revision, with `mcp-exact bridge` between them.
 //!
-//! Takes the same peers, programs and steps as the pairs with our examples. The gateway talks to each side on a transport of
-//! its own, so that a client over HTTP+SSE uses a server on standard streams, and the other way round.
+//! Uses the same peers, programs and steps as the pairs with our examples. Client and server can have different
+//! transports, so that a client over HTTP+SSE uses a server over stdio, and vice versa.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -11,7 +11,7 @@ use std::process::Command;
 
 use anyhow::Context;
 
-use super::install::Installed;
+use super::install::InstalledPeer;
 use super::outcome::{Outcome, RequiredOutcome};
 use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
 use super::process::{self, Announcement, Listening};
@@ -27,26 +27,26 @@ pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
 pub(super) struct Crossing {
     client: Side,
     server: Side,
-    /// The client, without what it connects to.
+    /// Command of the client, without the URL or command of the server.
     command: Vec<OsString>,
-    /// The server's command.
+    /// Command of the server.
     server_command: Vec<OsString>,
     demand: RequiredOutcome,
 }
 
-/// Client or server of a crossing, as the table shows it.
+/// Client or server of a crossing, as shown in the table.
 struct Side {
     name: String,
     transport: Transport,
-    /// Newest revision that it speaks on the transport.
+    /// Newest revision that it supports on the transport.
     revision: String,
 }
 
-/// Returns the crossings of all clients with all servers that have no revision in common. The transports of both rotate, so
-/// that each of a client's and each of a server's is met; with `is_sample` each client meets each server once.
+/// Returns the crossings of all clients with all servers that have no revision in common. The transports of both sides
+/// rotate, so that each one is used; with `is_sample`, each client is tested with each server once.
 pub(super) fn crossings(
     peers: &Peers,
-    chosen: &[(&Peer, Installed)],
+    chosen: &[(&Peer, InstalledPeer)],
     is_sample: bool,
 ) -> Vec<Crossing> {
     let mut crossings = Vec::new();
@@ -94,7 +94,7 @@ pub(super) fn crossings(
     crossings
 }
 
-/// Returns pairs of transports in which each one of both sides occurs, or a single pair.
+/// Returns pairs of transports that cover all transports of both sides, or a single pair.
 fn transports(
     clients: &[Transport],
     servers: &[Transport],
@@ -132,7 +132,7 @@ impl Side {
     }
 }
 
-/// A line of the table.
+/// Row of the table.
 pub(super) struct Row {
     client: Side,
     server: Side,
@@ -179,7 +179,7 @@ impl Crossing {
             let mut process = Command::new(program);
             let log = log.with_file_name(format!("{}_gateway", log_name(&name)));
             let announced = Announcement::GATEWAY;
-            let started = Listening::announced(process.args(arguments), &log, announced)?;
+            let started = Listening::start_and_wait(process.args(arguments), &log, announced)?;
             command.push(format!("--{}", client.transport.name()).into());
             command.push(format!("{}{}", started.origin, client.transport.path()).into());
             gateway = Some(started);

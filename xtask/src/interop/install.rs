@@ -14,16 +14,16 @@ use sha2::{Digest, Sha256};
 use super::peers::{Language, Mode, Peer, Transport};
 
 /// File with the hash of the installed packages; written after the installation.
-const STAMP: &str = "installed.sha256";
+const STAMP_FILE: &str = "installed.sha256";
 
 /// An installed peer.
-pub(super) struct Installed {
+pub(super) struct InstalledPeer {
     /// Interpreter of the executables; `None` for compiled ones.
     interpreter: Option<PathBuf>,
     programs: PathBuf,
 }
 
-impl Installed {
+impl InstalledPeer {
     /// Returns the command that starts an executable in a mode.
     pub(super) fn command(&self, mode: &Mode) -> Vec<OsString> {
         let program = match &self.interpreter {
@@ -52,10 +52,10 @@ pub(super) fn install(
     target: &Path,
     peer: &Peer,
     offline: bool,
-) -> anyhow::Result<Installed> {
+) -> anyhow::Result<InstalledPeer> {
     let folder = target.join(&peer.name);
     let pins = pins(source, peer);
-    let found = fs::read_to_string(folder.join(STAMP)).unwrap_or_default();
+    let found = fs::read_to_string(folder.join(STAMP_FILE)).unwrap_or_default();
     let refusal = || {
         anyhow!(
             "{} is not installed, or its pins changed; run without --offline once",
@@ -82,20 +82,20 @@ pub(super) fn install(
             Language::Rust => copy_pins(&folder, &pins)?,
             Language::Typescript => install_typescript(&folder, &pins)?,
         }
-        fs::write(folder.join(STAMP), stamp)?;
+        fs::write(folder.join(STAMP_FILE), stamp)?;
     }
     let programs = folder.join("programs");
     copy(&source.join(peer.language.programs()), &programs)?;
     Ok(match peer.language {
-        Language::Python => Installed {
+        Language::Python => InstalledPeer {
             interpreter: Some(folder.join("bin").join("python")),
             programs,
         },
-        Language::Rust => Installed {
+        Language::Rust => InstalledPeer {
             interpreter: None,
             programs: build(&folder, offline)?,
         },
-        Language::Typescript => Installed {
+        Language::Typescript => InstalledPeer {
             interpreter: Some(PathBuf::from("node")),
             programs,
         },
@@ -184,7 +184,8 @@ fn copy_pins(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
+/// Installs npm packages from `package.json` and its lock.
+pub(crate) fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     copy_pins(folder, pins)?;
     quietly(
         Command::new("npm")

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 
 use super::peers::{FIRST_WITHOUT_HANDSHAKE, Peers};
-use super::process::Ended;
+use super::process::ProcessResult;
 
 /// Step that needs elicitation.
 const ELICITATION: &str = "elicitation/create";
@@ -174,7 +174,7 @@ struct Step {
 }
 
 impl Outcome {
-    pub(super) fn of(ended: &Ended) -> Self {
+    pub(super) fn of(ended: &ProcessResult) -> Self {
         let end = match ended.status {
             None => Some("killed at the deadline".to_owned()),
             Some(status) if !status.success() => {
@@ -236,7 +236,7 @@ impl Outcome {
         let (excused, failed): (Vec<_>, Vec<_>) =
             failed.partition(|step| demand.excused.contains(&step.step));
         for step in failed {
-            failures.push(format!("{}: {}", step.step, plain(&step.detail)));
+            failures.push(format!("{}: {}", step.step, on_one_line(&step.detail)));
         }
         for name in &demand.steps {
             let reported = match demand.reports {
@@ -251,7 +251,7 @@ impl Outcome {
         if let Some(step) = self.steps.iter().find(answered)
             && demand.silent_after_cancel
         {
-            let with = plain(&step.detail["with"]);
+            let with = on_one_line(&step.detail["with"]);
             failures.push(format!(
                 "cancel: the server answered a cancelled request: {with}"
             ));
@@ -277,7 +277,7 @@ fn begins(line: &str, step: &str) -> bool {
 }
 
 /// Formats a detail as one line.
-fn plain(detail: &serde_json::Value) -> String {
+fn on_one_line(detail: &serde_json::Value) -> String {
     match detail {
         serde_json::Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
         other => other.to_string(),
@@ -321,7 +321,7 @@ mod tests {
     }
 
     fn check(stdout: &str, reports: Reports, failures: &[&str]) {
-        let ended = Ended {
+        let ended = ProcessResult {
             status: Some(ExitStatus::default()),
             stdout: stdout.into(),
             stderr: String::new(),
@@ -342,7 +342,7 @@ mod tests {
     #[test]
     fn an_expected_deviation_fails_in_both_directions() {
         let run = |stdout: &str| {
-            let ended = Ended {
+            let ended = ProcessResult {
                 status: Some(ExitStatus::default()),
                 stdout: stdout.into(),
                 stderr: String::new(),
@@ -387,7 +387,7 @@ mod tests {
     fn a_cut_loses_no_progress() {
         let failures = |progress: &str| {
             let text = format!("ping\ncancel\n{progress}\n2025-06-18");
-            let ended = Ended {
+            let ended = ProcessResult {
                 status: Some(ExitStatus::default()),
                 stdout: text,
                 stderr: String::new(),
@@ -411,8 +411,8 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_is_a_failure_whatever_was_printed() {
-        let ended = Ended {
+    fn deadlines_are_failures() {
+        let ended = ProcessResult {
             status: None,
             stdout: GOOD.into(),
             stderr: String::new(),
@@ -427,7 +427,7 @@ mod tests {
         use std::os::unix::process::ExitStatusExt;
 
         let ended = |status: Option<i32>| {
-            let ended = Ended {
+            let ended = ProcessResult {
                 status: status.map(ExitStatus::from_raw),
                 stdout: String::new(),
                 stderr: "failed: update the older one".into(),

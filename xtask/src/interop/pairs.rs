@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use super::Examples;
-use super::install::Installed;
+use super::install::InstalledPeer;
 use super::outcome::RequiredOutcome;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
 
@@ -48,7 +48,7 @@ impl Fault {
 pub(super) fn against_ours(
     peers: &Peers,
     peer: &Peer,
-    installed: &Installed,
+    installed: &InstalledPeer,
     ours: &Examples,
 ) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -62,7 +62,12 @@ pub(super) fn against_ours(
 }
 
 /// Returns pairs of our client over Streamable HTTP with a cut connection and with a restarted server.
-fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Examples) -> Vec<Pair> {
+fn with_faults(
+    peers: &Peers,
+    peer: &Peer,
+    installed: &InstalledPeer,
+    ours: &Examples,
+) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let has_http = |mode: &&Mode| mode.transports.contains(&Transport::Http);
     let has_slow_tool = |mode: &&Mode| !mode.own_tools;
@@ -114,7 +119,7 @@ fn with_faults(peers: &Peers, peer: &Peer, installed: &Installed, ours: &Example
 fn with_cut_clients(
     peers: &Peers,
     peer: &Peer,
-    installed: &Installed,
+    installed: &InstalledPeer,
     ours: &Examples,
 ) -> Vec<Pair> {
     let mut pairs = Vec::new();
@@ -149,7 +154,7 @@ fn with_cut_clients(
 fn with_our_client(
     peers: &Peers,
     peer: &Peer,
-    installed: &Installed,
+    installed: &InstalledPeer,
     ours: &Examples,
     transport: Transport,
 ) -> Vec<Pair> {
@@ -191,7 +196,7 @@ fn with_our_client(
 fn with_our_server(
     peers: &Peers,
     peer: &Peer,
-    installed: &Installed,
+    installed: &InstalledPeer,
     ours: &Examples,
     transport: Transport,
 ) -> Vec<Pair> {
@@ -238,7 +243,7 @@ fn of_peer(
 }
 
 /// Returns pairs of the peer's client with the peer's server, for all transports and all combinations of modes.
-pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed) -> Vec<Pair> {
+pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &InstalledPeer) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for transport in Transport::ALL {
         let has = |mode: &&Mode| mode.transports.contains(&transport);

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_of_both_eras_meet_every_mode_of_ours() {
+    fn peers_of_both_lifecycles_test_every_mode() {
         let peers = peers();
         let met = |name: &str| {
             let chosen = peers.choose(&[name.into()]).expect("it is there");

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 /// Interval at which the output of a process is checked.
-const GLANCE: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Result of a process.
-pub(crate) struct Ended {
+pub(crate) struct ProcessResult {
     /// Exit status; `None` if the process was killed at the deadline.
     pub(crate) status: Option<ExitStatus>,
     pub(crate) stdout: String,
@@ -24,7 +24,11 @@ pub(crate) struct Ended {
 }
 
 /// Runs a process. Output is written to files, because a pipe that a grandchild keeps open would delay the end.
-pub(crate) fn run(command: &mut Command, deadline: Duration, log: &Path) -> anyhow::Result<Ended> {
+pub(crate) fn run(
+    command: &mut Command,
+    deadline: Duration,
+    log: &Path,
+) -> anyhow::Result<ProcessResult> {
     run_watched(command, deadline, log, |_| Ok(()))
 }
 
@@ -34,7 +38,7 @@ pub(super) fn run_watched(
     deadline: Duration,
     log: &Path,
     mut watch: impl FnMut(&str) -> anyhow::Result<()>,
-) -> anyhow::Result<Ended> {
+) -> anyhow::Result<ProcessResult> {
     let (out, err) = (log.with_extension("out"), log.with_extension("err"));
     let create = |file: &Path| {
         File::create(file).with_context(|| format!("cannot write {}", file.display()))
@@ -55,7 +59,7 @@ pub(super) fn run_watched(
     let mut watched = Ok(());
     let status = loop {
         let left = end.saturating_duration_since(Instant::now());
-        match receiver.recv_timeout(left.min(GLANCE)) {
+        match receiver.recv_timeout(left.min(POLL_INTERVAL)) {
             Ok(status) => break Some(status?),
             Err(_) if left.is_zero() || watched.is_err() => {
                 kill(id)?;
@@ -71,7 +75,7 @@ pub(super) fn run_watched(
         let bytes = fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
         anyhow::Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
-    Ok(Ended {
+    Ok(ProcessResult {
         status,
         stdout: read(&out)?,
         stderr: read(&err)?,
@@ -137,11 +141,11 @@ impl Listening {
 impl Listening {
     /// Starts a server and waits until it prints its URL.
     pub(super) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
-        Self::announced(command, log, Announcement::PEER)
+        Self::start_and_wait(command, log, Announcement::PEER)
     }
 
     /// Starts a server and waits until it announces where it listens.
-    pub(crate) fn announced(
+    pub(crate) fn start_and_wait(
         command: &mut Command,
         log: &Path,
         announcement: Announcement,
@@ -307,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_found_whatever_the_program_is_called() {
+    fn parents_are_found_for_all_names() {
         assert_eq!(parent("7 (a) b) S 42 7 7 0"), Some(42));
         assert_eq!(parent("nonsense"), None);
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 /// Text that the proxy counts in the output of the server.
-const COUNTED: &[u8] = b"notifications/progress";
+const COUNTED_METHOD: &[u8] = b"notifications/progress";
 
 /// Number of occurrences after which the connection is cut.
 const CUT_AFTER: usize = 5;
@@ -17,10 +17,10 @@ const CUT_AFTER: usize = 5;
 pub(super) struct Proxy {
     /// Scheme, host and port.
     pub(super) origin: String,
-    shared: Arc<Shared>,
+    shared: Arc<ProxyState>,
 }
 
-struct Shared {
+struct ProxyState {
     target: Mutex<SocketAddr>,
     /// Number of forwarded progress notifications; `None` for a proxy that does not cut.
     seen: Option<AtomicUsize>,
@@ -41,7 +41,7 @@ impl Proxy {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let origin = format!("http://{}", listener.local_addr()?);
         let target = Mutex::new(target);
-        let shared = Arc::new(Shared { target, seen });
+        let shared = Arc::new(ProxyState { target, seen });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
             for near in listener.incoming().flatten() {
@@ -53,7 +53,7 @@ impl Proxy {
     }
 
     /// Forwards new connections to this server.
-    pub(super) fn lead_to(&self, target: SocketAddr) {
+    pub(super) fn forward_to(&self, target: SocketAddr) {
         let current = &self.shared.target;
         *current.lock().unwrap_or_else(PoisonError::into_inner) = target;
     }
@@ -65,7 +65,7 @@ impl Proxy {
     }
 }
 
-impl Shared {
+impl ProxyState {
     /// Forwards the bytes of a connection in both directions until one side closes it or an error occurs.
     fn serve(&self, near: TcpStream) {
         let target = *self.target.lock().unwrap_or_else(PoisonError::into_inner);
@@ -88,9 +88,9 @@ impl Shared {
             return true;
         };
         kept.extend_from_slice(bytes);
-        let windows = kept.windows(COUNTED.len());
-        let count = windows.filter(|window| *window == COUNTED).count();
-        let rest = kept.len().saturating_sub(COUNTED.len() - 1);
+        let windows = kept.windows(COUNTED_METHOD.len());
+        let count = windows.filter(|window| *window == COUNTED_METHOD).count();
+        let rest = kept.len().saturating_sub(COUNTED_METHOD.len() - 1);
         kept.drain(..rest);
         let before = seen.fetch_add(count, Ordering::SeqCst);
         !(before < CUT_AFTER && before + count >= CUT_AFTER)
@@ -157,7 +157,7 @@ mod tests {
         );
         let proxy = Proxy::leading_to(first.local_addr().expect("an address")).expect("started");
         assert_eq!(through(&proxy, &first, "one"), "one");
-        proxy.lead_to(second.local_addr().expect("an address"));
+        proxy.forward_to(second.local_addr().expect("an address"));
         assert_eq!(through(&proxy, &second, "two"), "two");
     }
 }

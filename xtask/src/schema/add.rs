@@ -285,13 +285,13 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
 }
 
 /// A listed revision, with its listed properties.
-struct Listed<'s> {
+struct ListedRevision<'s> {
     revision: &'s Revision,
     facts: &'s RevisionFacts,
     ir: RustIr,
 }
 
-impl Listed<'_> {
+impl ListedRevision<'_> {
     fn row(&self) -> RevisionRow<'_> {
         RevisionRow {
             revision: self.revision,
@@ -302,13 +302,13 @@ impl Listed<'_> {
 }
 
 /// Returns the newest released revision before `id`.
-fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<Listed<'s>> {
+fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<ListedRevision<'s>> {
     let listed = schemas.revisions.iter().zip(&schemas.facts);
     let released = listed.filter(|(revision, _)| !revision.is_draft());
     let before = released.filter(|(r, _)| r.id.as_str() < id || !id.starts_with("20"));
     let (revision, facts) = before.max_by_key(|(revision, _)| &revision.id)?;
     let ir = schemas.ir(revision).ok()?;
-    Some(Listed {
+    Some(ListedRevision {
         revision,
         facts,
         ir,

@@ -18,11 +18,11 @@ use super::origin::{self, git};
 #[derive(Deserialize)]
 struct Index {
     upstream_repository: String,
-    revision: Vec<Listed>,
+    revision: Vec<ListedRevision>,
 }
 
 #[derive(Deserialize)]
-struct Listed {
+struct ListedRevision {
     #[serde(flatten)]
     revision: Revision,
     upstream_path: Option<String>,
@@ -39,7 +39,7 @@ struct Extensions {
 #[derive(Deserialize)]
 struct ListedExtension {
     #[serde(flatten)]
-    listed: Listed,
+    listed: ListedRevision,
     upstream_repository: String,
 }
 
@@ -86,9 +86,9 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     let clone = clone(place, &scratch.path().join("revisions"))?;
     let mut to_do = new_revisions(&clone, &index)?;
     for listed in &index.revision {
-        let bytes = kept(&folder, listed)?;
+        let bytes = read_vendored(&folder, listed)?;
         let corrected = || codegen::corrected_schema(&listed.revision, &bytes, tables);
-        to_do.extend(amended(&clone, listed, &bytes, corrected)?);
+        to_do.extend(amendment_hint(&clone, listed, &bytes, corrected)?);
     }
     println!("{}", draft(&clone, &index)?);
     let extensions = match read("extensions.toml") {
@@ -103,9 +103,9 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
         let place = place.unwrap_or(&extension.upstream_repository);
         let scratch = scratch.path().join(id);
         let clone = self::clone(place, &scratch)?;
-        let bytes = kept(&folder, listed)?;
+        let bytes = read_vendored(&folder, listed)?;
         let corrected = || codegen::corrected_extension(&listed.revision, &bytes, tables);
-        to_do.extend(amended(&clone, listed, &bytes, corrected)?);
+        to_do.extend(amendment_hint(&clone, listed, &bytes, corrected)?);
         to_do.extend(new_versions(&clone, listed)?);
         println!("{id}: compared with {place}");
     }
@@ -159,7 +159,7 @@ fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
 }
 
 /// Returns the versions of an extension that its repository has and the list does not.
-fn new_versions(clone: &Path, extension: &Listed) -> anyhow::Result<Vec<String>> {
+fn new_versions(clone: &Path, extension: &ListedRevision) -> anyhow::Result<Vec<String>> {
     let id = &extension.revision.id;
     let own = extension.upstream_path.as_deref().unwrap_or_default();
     let files = show(clone, &["ls-tree", "-r", "--name-only", "HEAD", "schema/"])?;
@@ -173,7 +173,7 @@ fn new_versions(clone: &Path, extension: &Listed) -> anyhow::Result<Vec<String>>
 }
 
 /// Reads the vendored file.
-fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
+fn read_vendored(folder: &Path, listed: &ListedRevision) -> anyhow::Result<Vec<u8>> {
     let id = &listed.revision.id;
     let file = folder.join(id).join("schema.json");
     fs::read(&file).with_context(|| {
@@ -183,9 +183,9 @@ fn kept(folder: &Path, listed: &Listed) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Returns a hint for a file that upstream has changed since its review.
-fn amended(
+fn amendment_hint(
     clone: &Path,
-    listed: &Listed,
+    listed: &ListedRevision,
     bytes: &[u8],
     corrected: impl Fn() -> codegen::Result<Value>,
 ) -> anyhow::Result<Option<String>> {

@@ -21,7 +21,7 @@ struct Version {
 /// Runs the generator over every version in the history of a clone.
 ///
 /// # Errors
-/// Returns an error if the directory is no clone. A version that the generator refuses is no error but a line.
+/// Returns an error if the directory is no clone. A version that the generator refuses is printed and is not an error.
 pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let versions = versions(clone)?;

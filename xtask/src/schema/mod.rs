@@ -22,22 +22,22 @@ use clap::Subcommand;
 /// Commands of `cargo xtask schema`.
 #[derive(Debug, Subcommand)]
 pub enum Action {
-    /// Take a revision in: its entry, its crate, and its place in everything that lists revisions; build and test it.
+    /// Add a revision: its entry, its crate, and all generated lists of revisions; build and test it.
     Add(add::Arguments),
     /// Run the generator over every schema in the history of a clone of the official repository.
     History {
-        /// The clone.
+        /// Path of the clone.
         clone: PathBuf,
     },
     /// Compare with the official repository: new revisions, amended files, drafts.
     Check {
-        /// An address or a clone, instead of the one that schema/revisions.toml names.
+        /// URL or local clone of the official repository; by default the URL in schema/revisions.toml.
         #[arg(long, value_name = "URL|DIR")]
         upstream: Vec<String>,
     },
     /// Remove a revision.
     Remove {
-        /// The revision.
+        /// Identifier of the revision.
         revision: String,
     },
     /// Download the files again from the packages that schema/revisions.toml names.

@@ -1,6 +1,6 @@
 //! Generates a review list for a person after a revision has been added.
 //!
-//! The input are representations, the output lines of text.
+//! The list is derived from the representations of the new and the previous revision.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use codegen::ir::{Ir, MemberValue, ObjectDispatch, RustIr, Shape, Tag, Type, Uni
 use codegen::{AssumedProperties, Lifecycle};
 
 /// Methods that start, end or control a connection; a change of one requires work in the session crate.
-const LIFECYCLE: &[&str] = &[
+const LIFECYCLE_METHODS: &[&str] = &[
     "initialize",
     "logging/setLevel",
     "notifications/cancelled",
@@ -20,7 +20,7 @@ const LIFECYCLE: &[&str] = &[
 ];
 
 /// Formats that `validate()` checks.
-const JUDGED: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
+const CHECKED_FORMATS: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
 
 /// Summarizes the revision in one line.
 pub fn summary(ir: &Ir, lines: usize) -> String {
@@ -82,7 +82,7 @@ fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
             .collect()
     };
     let (before, after) = (methods(previous), methods(ir));
-    for method in LIFECYCLE {
+    for method in LIFECYCLE_METHODS {
         match (before.contains(*method), after.contains(*method)) {
             (true, false) => lines.push(format!("the lifecycle: `{method}` is gone")),
             (false, true) => lines.push(format!("the lifecycle: `{method}` is new")),
@@ -152,7 +152,7 @@ fn formats(ir: &Ir) -> BTreeSet<String> {
     }
     let unknown = found
         .iter()
-        .filter(|format| !JUDGED.contains(&format.as_str()));
+        .filter(|format| !CHECKED_FORMATS.contains(&format.as_str()));
     unknown
         .map(|format| format!("the format `{format}`: `validate()` does not judge it"))
         .collect()

@@ -314,7 +314,7 @@ mod tests {
             .collect()
     }
 
-    fn removed(list: &str, id: &str) -> Option<String> {
+    fn without_revision(list: &str, id: &str) -> Option<String> {
         without(list, id).expect("a list")
     }
 
@@ -355,16 +355,22 @@ mod tests {
         let read = |name: &str| std::fs::read_to_string(schema.join(name)).expect("a list");
         let revisions = read("revisions.toml");
         let longer = with(&revisions, &entry("2025-01-01", false)).expect("a list");
-        assert_eq!(removed(&longer, "2025-01-01").as_deref(), Some(&*revisions));
+        assert_eq!(
+            without_revision(&longer, "2025-01-01").as_deref(),
+            Some(&*revisions)
+        );
         let extensions = read("extensions.toml");
         let longer = with_extension(&extensions, &extension("ext-a")).expect("a list");
-        assert_eq!(removed(&longer, "ext-a").as_deref(), Some(&*extensions));
-        let only = removed(&longer, "ext-tasks").expect("it is listed");
+        assert_eq!(
+            without_revision(&longer, "ext-a").as_deref(),
+            Some(&*extensions)
+        );
+        let only = without_revision(&longer, "ext-tasks").expect("it is listed");
         assert!(
             only.starts_with("# The extensions of the protocol"),
             "{only}"
         );
-        let none = removed(&only, "ext-a").expect("it is listed");
+        let none = without_revision(&only, "ext-a").expect("it is listed");
         assert!(
             none.starts_with("# The extensions of the protocol"),
             "{none}"
@@ -374,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_stand_by_age_and_drafts_last() {
+    fn releases_precede_drafts() {
         let order_with = |id, draft| {
             let list = with(LIST, &entry(id, draft)).expect("a list");
             order(&list).join(" ")
@@ -388,9 +394,9 @@ mod tests {
     fn what_was_put_in_can_be_taken_out_again() {
         for (id, draft) in [("2023", false), ("2025", false), ("2025", true)] {
             let list = with(LIST, &entry(id, draft)).expect("a list");
-            assert_eq!(removed(&list, id).as_deref(), Some(LIST));
+            assert_eq!(without_revision(&list, id).as_deref(), Some(LIST));
         }
-        assert_eq!(removed(LIST, "2025"), None);
+        assert_eq!(without_revision(LIST, "2025"), None);
     }
 
     /// A revision that is removed and added again has its previous properties, copied or assumed.
@@ -403,11 +409,11 @@ mod tests {
             ("2026-07-28", Lifecycle::Discover),
             ("2024-11-05", Lifecycle::Initialize),
         ] {
-            let mut rest = removed(&list, id).expect("it is listed");
+            let mut rest = without_revision(&list, id).expect("it is listed");
             if lifecycle == Lifecycle::Initialize {
                 // Without another revision of its lifecycle, the revision gets the values of the first one.
                 for newer in ["2025-03-26", "2025-06-18", "2025-11-25"] {
-                    rest = removed(&rest, newer).expect("it is listed");
+                    rest = without_revision(&rest, newer).expect("it is listed");
                 }
             }
             let others = codegen::revision_facts(&rest).expect("facts");

@@ -94,7 +94,7 @@ pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Makes cargo unpack the package as the dependency of an empty package, and reads the file from cargo's directory.
+/// Lets cargo unpack the package as the dependency of an empty package, and reads the file from cargo's directory.
 fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     let manifest = scratch.join("Cargo.toml");
     write(&manifest, &manifest_for(source))?;
@@ -155,7 +155,7 @@ fn read_inside(directory: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
     })
 }
 
-/// Makes pip download the source distribution, and reads the file from the archive.
+/// Lets pip download the source distribution, and reads the file from the archive.
 fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     run(Command::new("python3")
         .args([
