@@ -1,5 +1,5 @@
-//! A server whose sessions are on Redis. Run as many processes of it as you like behind a balancer: `LISTEN` is the address of a
-//! process, `REDIS_URL` the Redis that all share, `HOSTS` the names of the balancer (`localhost` if there are none).
+//! Server with sessions on Redis. Run any number of its processes behind a load balancer: `LISTEN` is the address of a
+//! process, `REDIS_URL` the URL of the shared Redis, `HOSTS` the host names of the balancer (default `localhost`).
 
 use mcp_exact::transport::http::server::{Allowed, HttpListener, HttpServerOptions};
 use mcp_exact::{Cx, IntoServer, Result, server};
@@ -9,7 +9,7 @@ struct Steps;
 
 #[server(name = "steps", version = "1.0.0")]
 impl Steps {
-    /// Reports so many steps, and then which process has taken them.
+    /// Reports a number of steps as progress, and returns the id of the process.
     #[tool(read_only)]
     async fn take(&self, steps: u32, cx: &Cx) -> Result<String> {
         for step in 1..=steps {

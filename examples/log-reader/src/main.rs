@@ -1,6 +1,6 @@
-//! Reads a log of both directions from standard input, one message a line after `>` (client to server) or `<`, and prints
-//! the kind, method and id of each message, the tools that are called and the types of content that come back. Ends with a
-//! list of two tools, as a server would send it.
+//! Reads a log of both directions from standard input, one message per line after `>` (client to server) or `<` (server
+//! to client), and prints the kind, method and id of each message, the called tools and the types of the returned
+//! content. Ends with a list of two tools, as a server would send it.
 
 use std::collections::HashMap;
 use std::{error::Error, io::stdin};
@@ -8,7 +8,7 @@ use std::{error::Error, io::stdin};
 use mcp::{Call, ClientRequest, ContentBlock, Message, RequestId, ServerResult};
 use mcp_2025_11_25 as mcp;
 
-/// Methods of the requests that one side has sent, by id: a result is decoded by the request that it answers.
+/// Methods of the requests that one side has sent, by id; the type of a result depends on the method of its request.
 type Sent = HashMap<RequestId, String>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Reads one message, prints its kind, method and id, and notes the request that it is.
+/// Reads one message, prints its kind, method and id, and stores the method of a request.
 fn read<D: mcp::Direction>(
     text: &str,
     sent: &mut Sent,

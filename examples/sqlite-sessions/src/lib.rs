@@ -1,7 +1,8 @@
-//! Sessions and events in SQLite, for a server of one process whose sessions survive its restarts, `kill -9` included.
+//! Session store and event log in SQLite, for a server of one process whose sessions survive restarts, including `kill
+//! -9`.
 //!
-//! A [`Database`] is both stores of `HttpServerOptions`. Requests that were in flight when the process died are in the snapshots of
-//! their sessions: clients that resume their streams get an error that says so.
+//! A [`Database`] implements both stores of `HttpServerOptions`. Snapshots contain the requests that were in flight
+//! when the process died: clients that resume the streams of these requests receive an error.
 
 use std::future::ready;
 use std::path::Path;
@@ -14,18 +15,18 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
 
-/// Events of one stream that are kept.
+/// Maximum number of stored events per stream.
 const STREAM_EVENTS: i64 = 1024;
 
-/// Sessions and events in one file.
+/// Session store and event log in one file.
 #[derive(Debug)]
 pub struct Database(Mutex<Connection>);
 
 impl Database {
-    /// Opens or creates the file. Forgets what has expired.
+    /// Opens or creates the file, and removes expired sessions.
     ///
     /// # Errors
-    /// The file cannot be opened, is no such database, or another process has opened it.
+    /// Returns an error if the file cannot be opened, is not such a database, or is open in another process.
     pub fn open(path: &Path) -> rusqlite::Result<Arc<Self>> {
         let mut connection = Connection::open(path)?;
         connection.execute_batch(SCHEMA)?;
@@ -40,7 +41,7 @@ impl Database {
         Ok(Arc::new(Self(Mutex::new(connection))))
     }
 
-    /// Runs statements that take effect all together or not at all.
+    /// Runs statements in a transaction.
     fn run<T>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
@@ -63,7 +64,7 @@ fn forget_expired(database: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Returns the milliseconds since 1970.
+/// Returns the current time in milliseconds since 1970.
 fn now() -> i64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0, milliseconds)
@@ -73,13 +74,13 @@ fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Numbers of events stay far below this limit.
-fn signed(number: u64) -> i64 {
+/// Converts an event number to the signed integer of SQLite; event numbers are far below its limit.
+fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Returns the future of a result that is there.
-fn done<'a, T: Send + 'a, E: Send + 'a>(result: Result<T, E>) -> StoreFuture<'a, T, E> {
+/// Returns a future that is ready with a result.
+fn ready_future<'a, T: Send + 'a, E: Send + 'a>(result: Result<T, E>) -> StoreFuture<'a, T, E> {
     Box::pin(ready(result))
 }
 
@@ -97,7 +98,7 @@ impl SessionStore for Database {
         let saved = self.run(|database| {
             forget_expired(database)?;
             let expires = now().saturating_add(milliseconds(lifetime));
-            let version = signed(record.version);
+            let version = to_signed(record.version);
             database.execute(
                 "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO UPDATE
                  SET version = ?2, snapshot = ?3, principal = ?4, expires = ?5
@@ -105,7 +106,7 @@ impl SessionStore for Database {
                 (id, version, &record.snapshot, &record.principal, expires),
             )
         });
-        done(match saved {
+        ready_future(match saved {
             Ok(0) => Err(SessionStoreError::Superseded),
             Ok(_) => Ok(()),
             Err(error) => Err(store_failed(error)),
@@ -128,7 +129,7 @@ impl SessionStore for Database {
             });
             record.optional()
         });
-        done(loaded.map_err(store_failed))
+        ready_future(loaded.map_err(store_failed))
     }
 
     fn remove<'a>(
@@ -147,7 +148,7 @@ impl SessionStore for Database {
             )?;
             Ok(known)
         });
-        done(removed.map_err(store_failed))
+        ready_future(removed.map_err(store_failed))
     }
 }
 
@@ -155,21 +156,21 @@ fn log_failed(error: rusqlite::Error) -> EventLogError {
     EventLogError::Unavailable(error.into())
 }
 
-/// Returns the number of the last event of a stream that was dropped, and of the last one that was appended.
+/// Returns the numbers of the last removed and the last appended event of a stream.
 fn state(database: &Transaction<'_>, stream: &LogStream) -> rusqlite::Result<Option<(i64, i64)>> {
     let query = "SELECT dropped, last FROM streams WHERE session = ?1 AND stream = ?2";
-    let key = (&*stream.session, signed(stream.stream));
+    let key = (&*stream.session, to_signed(stream.stream));
     let found = database.query_row(query, key, |row| Ok((row.get(0)?, row.get(1)?)));
     found.optional()
 }
 
-/// Drops the events of a stream up to a number.
+/// Removes the events of a stream up to a number.
 fn drop_through(
     database: &Transaction<'_>,
     stream: &LogStream,
     through: i64,
 ) -> rusqlite::Result<()> {
-    let key = (&*stream.session, signed(stream.stream), through);
+    let key = (&*stream.session, to_signed(stream.stream), through);
     let update = "UPDATE streams SET dropped = max(dropped, min(?3, last)) WHERE session = ?1 AND stream = ?2";
     database.execute(update, key)?;
     let delete = "DELETE FROM events WHERE session = ?1 AND stream = ?2 AND sequence <= ?3";
@@ -183,13 +184,13 @@ impl EventLog for Database {
         stream: &'a LogStream,
         events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        let (session, number) = (&*stream.session, signed(stream.stream));
+        let (session, number) = (&*stream.session, to_signed(stream.stream));
         let appended = self.run(|database| {
             let insert = "INSERT INTO streams VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING";
             database.execute(insert, (session, number))?;
             let (_, last) = state(database, stream)?.unwrap_or_default();
-            for event in events.iter().filter(|event| signed(event.sequence) > last) {
-                let sequence = signed(event.sequence);
+            for event in events.iter().filter(|event| to_signed(event.sequence) > last) {
+                let sequence = to_signed(event.sequence);
                 database.execute(
                     "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)",
                     (session, number, sequence, event.last, &event.data[..]),
@@ -210,7 +211,7 @@ impl EventLog for Database {
             }
             Ok(())
         });
-        done(appended.map_err(log_failed))
+        ready_future(appended.map_err(log_failed))
     }
 
     fn read_after<'a>(
@@ -229,8 +230,8 @@ impl EventLog for Database {
             )?;
             let key = (
                 &*stream.session,
-                signed(stream.stream),
-                signed(after).max(dropped),
+                to_signed(stream.stream),
+                to_signed(after).max(dropped),
             );
             let rows = statement.query_map(key, |row| {
                 Ok(LogEvent {
@@ -248,14 +249,14 @@ impl EventLog for Database {
                 }
                 events.push(event);
             }
-            if signed(after) < dropped {
+            if to_signed(after) < dropped {
                 let first = events.first().map(|event| event.sequence);
                 let first = first.unwrap_or(last.unsigned_abs());
                 return Ok(Err(EventLogError::Trimmed { first }));
             }
             Ok(Ok(events))
         });
-        done(read.map_err(log_failed).and_then(|read| read))
+        ready_future(read.map_err(log_failed).and_then(|read| read))
     }
 
     fn trim<'a>(
@@ -263,8 +264,8 @@ impl EventLog for Database {
         stream: &'a LogStream,
         through: u64,
     ) -> StoreFuture<'a, (), EventLogError> {
-        let trimmed = self.run(|database| drop_through(database, stream, signed(through)));
-        done(trimmed.map_err(log_failed))
+        let trimmed = self.run(|database| drop_through(database, stream, to_signed(through)));
+        ready_future(trimmed.map_err(log_failed))
     }
 
     fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
@@ -272,6 +273,6 @@ impl EventLog for Database {
             database.execute("DELETE FROM streams WHERE session = ?1", [session])?;
             database.execute("DELETE FROM events WHERE session = ?1", [session])
         });
-        done(removed.map(drop).map_err(log_failed))
+        ready_future(removed.map(drop).map_err(log_failed))
     }
 }

@@ -1,4 +1,4 @@
-//! Runs the contract suites of `mcp-exact-transport` on the SQLite stores, and reads what an earlier process has stored.
+//! Runs the contract suites of `mcp-exact-transport` on the SQLite stores, and reads data of an earlier process.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use mcp_exact_transport::event_log::{EventLog as _, EventLogError, LogEvent, Log
 use mcp_exact_transport::store::{SessionRecord, SessionStore as _};
 use sqlite_sessions::Database;
 
-/// A file that is removed with its value.
+/// Temporary file that is removed on drop.
 struct File(PathBuf);
 
 impl File {
@@ -70,7 +70,7 @@ fn record() -> SessionRecord {
     }
 }
 
-/// A server that never restarts keeps nothing of sessions that have expired.
+/// Expired sessions are removed while the server runs, not only at a restart.
 #[tokio::test]
 async fn expired_sessions_are_removed() {
     let file = File::new("expired");
@@ -99,7 +99,7 @@ async fn expired_sessions_are_removed() {
     );
 }
 
-/// Two processes would mix up their events.
+/// A second process cannot open the file, because two processes would mix up their events.
 #[tokio::test]
 async fn file_has_one_process() {
     let file = File::new("locked");
