@@ -1,15 +1,16 @@
 //! `mcp-exact bridge`: a gateway in front of servers, so that clients of any revision can use them, over stdio or HTTP.
 //!
-//! Losses of conversions are written to standard error. `--explain` lists in advance what clients of each revision
+//! Losses of conversions are written to standard error. `bridge explain` lists in advance what clients of each revision
 //! receive.
 
 mod audit;
 mod config;
+mod explain;
 mod matrix;
 mod operations;
 mod reload;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -18,25 +19,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, bail};
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use mcp_exact::transport::http::server::{
     Allowed, Authenticate, HttpListener, HttpServerOptions, ListenOptions,
 };
-use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
-use mcp_exact::{Client, Revision};
 use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options, Rules, Upstream};
 
 use self::config::{Config, ConfiguredServer};
-use self::matrix::Matrix;
 use self::operations::Operations;
 use self::reload::Reload;
 use crate::Outcome;
-use crate::client::{Settings, Target, block_on, explained};
+use crate::client::{Settings, Target, block_on};
 use crate::output::{Painter, Style, printable};
 
 /// The arguments of `mcp-exact bridge`.
 #[derive(Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
 In the configuration of a client, put it before the command or the URL of a server: `mcp-exact bridge node server.js`, \
 `mcp-exact bridge https://example.com/mcp`. With --listen it serves clients over HTTP instead.
 
@@ -62,9 +64,13 @@ With --config it stands in front of many servers. The file is the `mcp.json` of 
 Servers, access, losses and limits change while it runs, when the file changes or on SIGHUP; clients keep their sessions. Over \
 HTTP it serves /healthz and /readyz. `docs/bridge.md` has all settings: limits, audit log, metrics, authorization.
 
-Exit code: 0 the last client has left, or --explain found that nothing is lost; 1 --explain found losses; 2 wrong usage, or \
-the server cannot be reached, or the address cannot be bound.")]
+A server whose command is called `explain` stands after `--`: `mcp-exact bridge -- explain`.
+
+Exit code: 0 the last client has left; 2 wrong usage, or the server cannot be reached, or the address cannot be bound."
+)]
 pub struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Serve clients over HTTP at an address, such as 127.0.0.1:8080, until Ctrl-C. The path is /mcp; clients of 2024-11-05
     /// use /sse.
     #[arg(long, value_name = "ADDRESS")]
@@ -81,10 +87,6 @@ pub struct Arguments {
     /// Policy for messages that the other revision cannot express without a loss; the default is `report`.
     #[arg(long, value_enum)]
     losses: Option<Losses>,
-    /// Print what clients of each revision receive from this server, and exit. Without a server, print it for any
-    /// server of the revision that -r names.
-    #[arg(long, conflicts_with_all = ["listen", "losses"])]
-    explain: bool,
     /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
@@ -93,11 +95,18 @@ pub struct Arguments {
     /// The URL of the server, or the command that starts it with its arguments.
     #[arg(
         value_name = "COMMAND|URL",
-        required_unless_present_any = ["config", "explain"],
+        required_unless_present = "config",
         trailing_var_arg = true,
         allow_hyphen_values = true
     )]
     server: Vec<OsString>,
+}
+
+/// Commands of `mcp-exact bridge` besides serving clients.
+#[derive(Subcommand)]
+enum Command {
+    /// Print what clients receive from a server, or from any server of a revision.
+    Explain(Box<explain::Arguments>),
 }
 
 /// Policy for losses.
@@ -127,10 +136,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     // Calls that end with the runtime are in the log, too.
     let mut audit = None;
     block_on(async {
-        if arguments.explain {
-            explain(arguments).await
-        } else {
-            relay(arguments, &mut audit).await
+        match &arguments.command {
+            Some(Command::Explain(arguments)) => explain::run(arguments).await,
+            None => relay(arguments, &mut audit).await,
         }
     })
 }
@@ -260,6 +268,8 @@ fn servers(bridge: &Bridge) -> String {
 /// Settings from the command line and the configuration file.
 struct Setup<'a> {
     arguments: &'a Arguments,
+    /// True if the bridge serves clients.
+    serves: bool,
     options: Options,
     listen: Option<String>,
     hosts: Vec<String>,
@@ -305,6 +315,7 @@ impl<'a> Setup<'a> {
         }
         Ok(Self {
             arguments,
+            serves: true,
             options,
             listen,
             hosts,
@@ -317,7 +328,8 @@ impl<'a> Setup<'a> {
     async fn connect(&self) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
-            let has_input = self.listen.is_some() || self.arguments.explain;
+            // Standard input belongs to the client, if there is one.
+            let has_input = self.listen.is_some() || !self.serves;
             let settings = &self.arguments.settings;
             match settings.target(&self.arguments.server, has_input)? {
                 Target::Command(command) => Bridge::new(*command, options).await,
@@ -390,109 +402,6 @@ impl ReportedLossKind {
             what: format!("{} {pointer}: {}", loss.kind.name(), loss.reason),
         }
     }
-}
-
-/// Losses of one revision, with the names of the affected tools, prompts and resources.
-type AllLost = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
-
-/// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
-async fn explain(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    if arguments.server.is_empty() && arguments.config.is_none() {
-        return explain_revisions(arguments);
-    }
-    let lost = AllLost::default();
-    let mut setup = Setup::of(arguments)?;
-    let seen = Arc::clone(&lost);
-    setup.options.on_loss = Some(LossHook::new(move |report| {
-        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let subjects = seen.entry(ReportedLossKind::of(report)).or_default();
-        subjects.extend(report.loss.subject.clone());
-    }));
-    let offered = setup.options.downstream_offer.revisions.clone();
-    let bridge = setup.connect().await?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "{}", servers(&bridge))?;
-    let mut outcome = Outcome::Valid;
-    for revision in offered.into_iter().rev() {
-        let offers = offers(&bridge, revision).await?;
-        let lost = std::mem::take(&mut *lost.lock().unwrap_or_else(PoisonError::into_inner));
-        writeln!(out, "\nclient of {revision}: {offers}")?;
-        if lost.is_empty() {
-            writeln!(out, "  nothing is lost")?;
-            continue;
-        }
-        outcome = Outcome::Invalid;
-        for (ReportedLossKind { method, what }, subjects) in lost {
-            let of = match subjects.iter().next() {
-                None => String::new(),
-                Some(only) if subjects.len() == 1 => format!(" ({only})"),
-                Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
-            };
-            writeln!(out, "  {method}{of}: {}", printable(&what))?;
-        }
-    }
-    Ok(outcome)
-}
-
-/// Prints what clients of each revision receive from any server of one revision.
-fn explain_revisions(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let server = arguments.settings.offered()?;
-    let server = server.context("name a server to explain, or the revision of one by -r")?;
-    let offered = Setup::of(arguments)?.options.downstream_offer.revisions;
-    let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
-    let server = spec(server).context("the revision of the server is not known")?;
-    let mut out = io::stdout().lock();
-    let mut outcome = Outcome::Valid;
-    writeln!(out, "server of {}", server.id())?;
-    for client in offered.into_iter().rev().filter_map(spec) {
-        let matrix = Matrix::new(client, server);
-        if !matrix.lost.is_empty() {
-            outcome = Outcome::Invalid;
-        }
-        write!(out, "\nclient of {}\n{matrix}", client.id())?;
-    }
-    Ok(outcome)
-}
-
-/// Lists the tools, prompts and resources for a client of a revision.
-async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
-    let (local, remote) = memory_pair(256 << 10, 4 << 20);
-    let (settings, handler) = bridge.endpoint();
-    tokio::spawn(async move {
-        let options = ConnectionOptions::default();
-        let _ = serve(settings, handler, remote, options, std::future::pending()).await;
-    });
-    let client = Client::over(local).revision(revision);
-    let client = client
-        .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
-        .await
-        .map_err(explained)?;
-    let capabilities = client.capabilities();
-    let has = |name: &str| capabilities.get(name).is_some();
-    let mut offers = Vec::new();
-    let lists = [
-        ("tools", "tool", client.tools()),
-        ("resources", "resource", client.resources()),
-        (
-            "resources",
-            "resource template",
-            client.resource_templates(),
-        ),
-        ("prompts", "prompt", client.prompts()),
-    ];
-    for (capability, what, list) in lists {
-        if has(capability) {
-            let entries = list.all().await.map_err(explained)?;
-            let plural = if entries.len() == 1 { "" } else { "s" };
-            offers.push(format!("{} {what}{plural}", entries.len()));
-        }
-    }
-    client.close();
-    Ok(if offers.is_empty() {
-        "nothing is offered".to_owned()
-    } else {
-        offers.join(", ")
-    })
 }
 
 /// Completes when the process receives a shutdown signal.

@@ -96,7 +96,7 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Run a gateway in front of a server, so that clients of any revision can use it.
     #[cfg(feature = "bridge")]
-    Bridge(bridge::Arguments),
+    Bridge(Box<bridge::Arguments>),
     /// Forward messages between a client and a server, and record and check them.
     Proxy(proxy::Arguments),
     /// Send a recording to a server, and compare its responses.

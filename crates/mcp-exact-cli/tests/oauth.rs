@@ -168,7 +168,7 @@ async fn documented_commands_serve_an_old_client() {
     for command in commands {
         let arguments: Vec<&str> = command.split_whitespace().collect();
         let output = sign_in(data.path(), &arguments).await;
-        // 1 says that `--explain` has found losses.
+        // 1 says that `explain` has found losses.
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(
             matches!(output.status.code(), Some(0 | 1)),

@@ -1,21 +1,22 @@
-//! Feature matrix for `--explain` without a server: what clients of one revision receive from servers of another one.
-
-use std::fmt::Write as _;
+//! Feature matrix for `bridge explain`: what clients of one revision receive from servers of another one.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::JsonObject;
 
 /// A feature that a revision may lack, and the side that sends it.
 struct Feature {
     has: fn(&RevisionSpec) -> bool,
     sender: Side,
+    /// True if lists show the feature.
+    is_listed: bool,
     /// Description of the loss if the receiver's revision lacks the feature.
     loss: &'static str,
 }
 
 const FEATURES: [Feature; 15] = [
-    server(RevisionSpec::has_titles, "titles: names are shown instead"),
-    server(RevisionSpec::has_icons, "icons"),
-    server(RevisionSpec::has_tool_annotations, "annotations of tools"),
+    listed(RevisionSpec::has_titles, "titles: names are shown instead"),
+    listed(RevisionSpec::has_icons, "icons"),
+    listed(RevisionSpec::has_tool_annotations, "annotations of tools"),
     server(
         RevisionSpec::has_structured_output,
         "structured results: the text of a result carries their JSON",
@@ -32,12 +33,12 @@ const FEATURES: [Feature; 15] = [
         RevisionSpec::has_audio,
         "audio: an embedded resource carries it",
     ),
-    server(
+    listed(
         RevisionSpec::has_last_modified,
         "times of last modification",
     ),
     server(RevisionSpec::has_progress_message, "messages of progress"),
-    server(
+    listed(
         RevisionSpec::has_cache_hints,
         "how long results may be kept",
     ),
@@ -67,7 +68,15 @@ const fn server(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         has,
         sender: Side::Server,
+        is_listed: false,
         loss,
+    }
+}
+
+const fn listed(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+    Feature {
+        is_listed: true,
+        ..server(has, loss)
     }
 }
 
@@ -75,6 +84,7 @@ const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         has,
         sender: Side::Client,
+        is_listed: false,
         loss,
     }
 }
@@ -82,12 +92,43 @@ const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
 /// Features that work, change or are lost between two revisions.
 #[derive(Debug, Default)]
 pub struct Matrix {
+    /// Name of the server that the lines are about; empty for the only one.
+    about: String,
+    /// True if the lists of the server tell the other losses.
+    is_of_calls: bool,
     works: Vec<String>,
     changes: Vec<&'static str>,
     pub lost: Vec<String>,
 }
 
 impl Matrix {
+    /// Creates the matrix of a server that was connected to: methods of capabilities that the server lacks are left out, and
+    /// losses that its lists show.
+    pub fn of_server(
+        name: &str,
+        client: &RevisionSpec,
+        server: &RevisionSpec,
+        capabilities: &JsonObject,
+    ) -> Self {
+        let mut matrix = Self::new(client, server);
+        matrix.about = match name {
+            "" => String::new(),
+            name => format!("{name}: "),
+        };
+        let has = |name: &str| capabilities.view().find(name).is_some();
+        matrix
+            .works
+            .retain(|method| capability(method).is_none_or(has));
+        let is_listed = |lost: &String| {
+            let mut listed = FEATURES.iter().filter(|feature| feature.is_listed);
+            listed.any(|feature| feature.loss == lost)
+        };
+        matrix.lost.retain(|lost| !is_listed(lost));
+        matrix.is_of_calls = true;
+        matrix
+    }
+
+    /// Creates the matrix of all servers of a revision.
     pub fn new(client: &RevisionSpec, server: &RevisionSpec) -> Self {
         let mut matrix = Self {
             changes: changes(client, server),
@@ -115,6 +156,12 @@ impl Matrix {
         }
         matrix
     }
+}
+
+/// Returns the capability that a server declares for a method, if the method needs one.
+fn capability(method: &str) -> Option<&str> {
+    let (capability, _) = method.split_once('/')?;
+    matches!(capability, "logging" | "prompts" | "resources" | "tools").then_some(capability)
 }
 
 /// Returns the changes that the bridge makes between the lifecycles or transports.
@@ -147,16 +194,20 @@ fn changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
 
 impl std::fmt::Display for Matrix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut line = String::new();
-        write!(line, "  works: {}", self.works.join(", "))?;
-        writeln!(f, "{line}")?;
+        let Self { about, .. } = self;
+        writeln!(f, "  {about}works: {}", self.works.join(", "))?;
         for change in &self.changes {
-            writeln!(f, "  changes: {change}")?;
+            writeln!(f, "  {about}changes: {change}")?;
         }
-        for lost in &self.lost {
-            writeln!(f, "  lost: {lost}")?;
+        let lost = if self.is_of_calls {
+            "calls can lose"
+        } else {
+            "lost"
+        };
+        for loss in &self.lost {
+            writeln!(f, "  {about}{lost}: {loss}")?;
         }
-        if self.changes.is_empty() && self.lost.is_empty() {
+        if self.changes.is_empty() && self.lost.is_empty() && !self.is_of_calls {
             writeln!(f, "  messages pass as they came")?;
         }
         Ok(())

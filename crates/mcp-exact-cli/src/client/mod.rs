@@ -98,7 +98,7 @@ impl Settings {
     #[cfg(feature = "bridge")]
     pub fn offered(&self) -> anyhow::Result<Option<Revision>> {
         let revision = self.revision.as_deref();
-        revision.map(|id| self.revision(id)).transpose()
+        revision.map(Self::revision).transpose()
     }
 
     /// Starts to build a connection. Commands can add handlers before they await it.
@@ -111,7 +111,7 @@ impl Settings {
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
             .idle_timeout(self.limit());
         let connect = match &self.revision {
-            Some(id) => connect.revision(self.revision(id)?),
+            Some(id) => connect.revision(Self::revision(id)?),
             None => connect,
         };
         let connect = match self.root.as_slice() {
@@ -145,7 +145,8 @@ impl Settings {
         Duration::from_secs(self.timeout)
     }
 
-    fn revision(&self, id: &str) -> anyhow::Result<Revision> {
+    /// Returns the revision with this identifier.
+    pub fn revision(id: &str) -> anyhow::Result<Revision> {
         Ok(Registry::new().revision(id)?.revision.spec.revision())
     }
 

@@ -51,7 +51,7 @@ fn client_of_another_revision_uses_the_server() {
 fn explain_lists_losses_of_each_revision() {
     let ended = run(
         Path::new("."),
-        &["bridge", "--explain", "sh", "-c", SERVER_SCRIPT],
+        &["bridge", "explain", "sh", "-c", SERVER_SCRIPT],
         b"",
     );
     assert_eq!(ended.code, 1, "{}", ended.err);
@@ -59,21 +59,43 @@ fn explain_lists_losses_of_each_revision() {
         server of revision 2025-06-18
 
         client of 2024-11-05: 1 tool
-          tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
-          tools/list (tool `echo`): dropped /tools/*/title: a member of 2025-06-18 and later; for a peer of 2024-11-05: the name is shown instead
+          works: completion/complete, initialize, ping, tools/call, tools/list
+          calls can lose: structured results: the text of a result carries their JSON
+          calls can lose: links to resources: text has their name and URI
+          calls can lose: audio: an embedded resource carries it
+          calls can lose: messages of progress
+          calls can lose: elicitation: the server is told that the client cannot ask its user
+          lost: tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
+          lost: tools/list (tool `echo`): dropped /tools/*/title: a member of 2025-06-18 and later; for a peer of 2024-11-05: the name is shown instead
 
         client of 2025-03-26: 1 tool
-          tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
+          works: completion/complete, initialize, ping, tools/call, tools/list
+          changes: batches are split, and their answers gathered where the client has sent a batch
+          calls can lose: structured results: the text of a result carries their JSON
+          calls can lose: links to resources: text has their name and URI
+          calls can lose: elicitation: the server is told that the client cannot ask its user
+          lost: tools/list (tool `echo`): dropped /tools/*/outputSchema: a member of 2025-06-18 and later; for a peer of 2025-03-26: structured results are not checked
 
         client of 2025-06-18: 1 tool
-          nothing is lost
+          works: completion/complete, initialize, ping, tools/call, tools/list
+          nothing is lost in the lists
 
         client of 2025-11-25: 1 tool
-          nothing is lost
+          works: completion/complete, initialize, ping, tools/call, tools/list
+          calls can lose: tasks: calls are answered when their work is done
+          calls can lose: description, icons and web page of the client
+          nothing is lost in the lists
 
         client of 2026-07-28: 1 tool
-          tools/list: defaulted /cacheScope: the older revision states no cache scope, so the result counts as private
-          tools/list: defaulted /ttlMs: the older revision states no lifetime, so the result counts as stale at once
+          works: completion/complete, tools/call, tools/list
+          changes: server/discover is answered by the bridge, which has sessions with the server for each principal
+          changes: a question of the server ends the call with input_required; the call waits in the bridge for the repeated one
+          changes: subscriptions/listen becomes a session of its own
+          changes: the level of logs of each request chooses from all logs
+          changes: the code of the error for a missing resource
+          calls can lose: description, icons and web page of the client
+          lost: tools/list: defaulted /cacheScope: the older revision states no cache scope, so the result counts as private
+          lost: tools/list: defaulted /ttlMs: the older revision states no lifetime, so the result counts as stale at once
     "#]]
     .assert_eq(&ended.out);
 }
@@ -351,15 +373,15 @@ fn explain_needs_no_server() {
         Path::new("."),
         &[
             "bridge",
-            "--explain",
-            "-r",
-            "2025-06-18",
-            "--client-revision",
+            "explain",
+            "--client",
             "2024-11-05",
-            "--client-revision",
+            "--client",
             "2025-06-18",
-            "--client-revision",
+            "--client",
             "2026-07-28",
+            "--server",
+            "2025-06-18",
         ],
         b"",
     );
@@ -391,18 +413,41 @@ fn explain_needs_no_server() {
           lost: messages of progress
           lost: elicitation: the server is told that the client cannot ask its user
     "#]].assert_eq(&ended.out);
-    let same = [
-        "bridge",
-        "--explain",
-        "-r",
-        "2025-06-18",
-        "--client-revision",
-        "2025-06-18",
-    ];
-    assert_eq!(run(Path::new("."), &same, b"").code, 0);
-    let nothing = run(Path::new("."), &["bridge", "--explain"], b"");
-    assert_eq!(nothing.code, 2);
-    assert!(nothing.err.contains("by -r"), "{}", nothing.err);
+    let explain = |arguments: &[&str]| {
+        let arguments = [&["bridge", "explain"], arguments].concat();
+        run(Path::new("."), &arguments, b"")
+    };
+    let same = ["--client", "2025-06-18", "--server", "2025-06-18"];
+    assert_eq!(explain(&same).code, 0);
+    for (wrong, reason) in [
+        (&[][..], "<COMMAND|URL>"),
+        (&["--server", "2025-06-19"], "2025-06-18"),
+        (
+            &["-r", "2025-06-18", "--server", "2025-06-18"],
+            "--revision",
+        ),
+        (&["--server", "2025-06-18", "node"], "cannot be used with"),
+    ] {
+        let ended = explain(wrong);
+        assert_eq!(ended.code, 2, "{wrong:?}");
+        assert!(ended.err.contains(reason), "{wrong:?}: {}", ended.err);
+    }
+}
+
+/// A server whose command is `explain` is started after `--`.
+#[test]
+fn servers_can_be_called_explain() {
+    let started = run(Path::new("."), &["bridge", "--", "explain"], b"");
+    assert_eq!(started.code, 2);
+    let reason = "cannot start `explain`";
+    assert!(started.err.contains(reason), "{}", started.err);
+    let argument = run(
+        Path::new("."),
+        &["bridge", "no-such-server-anywhere", "explain"],
+        b"",
+    );
+    let reason = "cannot start `no-such-server-anywhere`";
+    assert!(argument.err.contains(reason), "{}", argument.err);
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! `mcp-exact bridge explain`: what clients of each revision receive through the gateway: what works, what changes, what
+//! is lost.
+//!
+//! With a server, it lists what the server offers, as a client of each revision; it calls no tool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use mcp_exact::transport::{ConnectionOptions, memory_pair, serve};
+use mcp_exact::{Client, Revision};
+use mcp_exact_bridge::{Bridge, LossHook};
+use mcp_exact_revisions::RevisionSpec;
+
+use super::matrix::Matrix;
+use super::{Losses, ReportedLossKind, Setup, servers};
+use crate::Outcome;
+use crate::client::{Settings, explained};
+use crate::output::printable;
+
+/// The arguments of `mcp-exact bridge explain`.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+
+  mcp-exact bridge explain --client 2024-11-05 --server 2026-07-28
+  mcp-exact bridge explain --client 2024-11-05 --server https://example.com/mcp
+  mcp-exact bridge explain node server.js
+
+Exit code: 0 nothing is lost; 1 something is lost; 2 wrong usage, or the server cannot be reached.")]
+pub struct Arguments {
+    /// Revision of the clients; can be given more than once. Without it all revisions.
+    #[arg(long, value_name = "REV")]
+    client: Vec<String>,
+    /// Revision of the server, or the URL of a server.
+    #[arg(long, value_name = "REV|URL", conflicts_with_all = ["config", "command"])]
+    server: Option<String>,
+    /// Explain the servers of a configuration file: TOML, or the `mcp.json` of a client.
+    #[arg(long, value_name = "FILE", conflicts_with = "command")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    settings: Settings,
+    /// The command that starts the server with its arguments, or its URL.
+    #[arg(
+        value_name = "COMMAND|URL",
+        required_unless_present_any = ["server", "config"],
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    command: Vec<OsString>,
+}
+
+impl Arguments {
+    /// Returns the arguments of a gateway in front of the same servers.
+    fn of_gateway(&self) -> super::Arguments {
+        let server = match &self.server {
+            Some(url) => vec![OsString::from(url)],
+            None => self.command.clone(),
+        };
+        super::Arguments {
+            command: None,
+            listen: None,
+            allow_host: Vec::new(),
+            allow_origin: Vec::new(),
+            client_revision: self.client.clone(),
+            // A refused list would say nothing of the rest.
+            losses: Some(Losses::Report),
+            config: self.config.clone(),
+            settings: self.settings.clone(),
+            server,
+        }
+    }
+}
+
+/// Prints the explanation.
+pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+    let gateway = arguments.of_gateway();
+    match &arguments.server {
+        Some(server) if !server.contains("://") => explain_revision(arguments, server, &gateway),
+        _ => explain_server(&gateway).await,
+    }
+}
+
+/// Losses of one revision, with the names of the affected tools, prompts and resources.
+type AllLost = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
+
+/// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
+async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
+    let lost = AllLost::default();
+    let mut setup = Setup::of(gateway)?;
+    setup.serves = false;
+    // Every loss is reported here, whatever becomes of it in the gateway.
+    setup.options.rules.loss_rules.clear();
+    let seen = Arc::clone(&lost);
+    setup.options.on_loss = Some(LossHook::new(move |report| {
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let subjects = seen.entry(ReportedLossKind::of(report)).or_default();
+        subjects.extend(report.loss.subject.clone());
+    }));
+    let offered = setup.options.downstream_offer.revisions.clone();
+    let bridge = setup.connect().await?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}", servers(&bridge))?;
+    let mut outcome = Outcome::Valid;
+    for revision in offered.into_iter().rev() {
+        let offers = offers(&bridge, revision).await?;
+        let lost = std::mem::take(&mut *lost.lock().unwrap_or_else(PoisonError::into_inner));
+        writeln!(out, "\nclient of {revision}: {offers}")?;
+        if let Some(client) = mcp_exact_revisions::find(revision.as_str()) {
+            write_changes(&mut out, &bridge, client)?;
+        }
+        if lost.is_empty() {
+            writeln!(out, "  nothing is lost in the lists")?;
+            continue;
+        }
+        outcome = Outcome::Invalid;
+        for (ReportedLossKind { method, what }, subjects) in lost {
+            let of = match subjects.iter().next() {
+                None => String::new(),
+                Some(only) if subjects.len() == 1 => format!(" ({only})"),
+                Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
+            };
+            writeln!(out, "  lost: {method}{of}: {}", printable(&what))?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Writes, for each server, what works, what changes, and what calls can lose.
+fn write_changes(
+    out: &mut impl Write,
+    bridge: &Bridge,
+    client: &RevisionSpec,
+) -> anyhow::Result<()> {
+    for (name, info) in bridge.servers() {
+        let Some(info) = info else {
+            continue;
+        };
+        if let Some(server) = mcp_exact_revisions::find(info.revision.as_str()) {
+            let matrix = Matrix::of_server(&name, client, server, &info.capabilities);
+            write!(out, "{matrix}")?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints what clients of each revision receive from any server of one revision.
+fn explain_revision(
+    arguments: &Arguments,
+    server: &str,
+    gateway: &super::Arguments,
+) -> anyhow::Result<Outcome> {
+    if arguments.settings.offered()?.is_some() {
+        bail!("--revision is for a server that is connected to; --server has the revision already");
+    }
+    let server = Settings::revision(server).context("--server is a revision, or a URL")?;
+    let offered = Setup::of(gateway)?.options.downstream_offer.revisions;
+    let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
+    let server = spec(server).context("the revision of the server is not known")?;
+    let mut out = io::stdout().lock();
+    let mut outcome = Outcome::Valid;
+    writeln!(out, "server of {}", server.id())?;
+    for client in offered.into_iter().rev().filter_map(spec) {
+        let matrix = Matrix::new(client, server);
+        if !matrix.lost.is_empty() {
+            outcome = Outcome::Invalid;
+        }
+        write!(out, "\nclient of {}\n{matrix}", client.id())?;
+    }
+    Ok(outcome)
+}
+
+/// Lists the tools, prompts and resources for a client of a revision.
+async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
+    let (local, remote) = memory_pair(256 << 10, 4 << 20);
+    let (settings, handler) = bridge.endpoint();
+    tokio::spawn(async move {
+        let options = ConnectionOptions::default();
+        let _ = serve(settings, handler, remote, options, std::future::pending()).await;
+    });
+    let client = Client::over(local).revision(revision);
+    let client = client
+        .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
+        .await
+        .map_err(explained)?;
+    let capabilities = client.capabilities();
+    let has = |name: &str| capabilities.get(name).is_some();
+    let mut offers = Vec::new();
+    let lists = [
+        ("tools", "tool", client.tools()),
+        ("resources", "resource", client.resources()),
+        (
+            "resources",
+            "resource template",
+            client.resource_templates(),
+        ),
+        ("prompts", "prompt", client.prompts()),
+    ];
+    for (capability, what, list) in lists {
+        if has(capability) {
+            let entries = list.all().await.map_err(explained)?;
+            let plural = if entries.len() == 1 { "" } else { "s" };
+            offers.push(format!("{} {what}{plural}", entries.len()));
+        }
+    }
+    client.close();
+    Ok(if offers.is_empty() {
+        "nothing is offered".to_owned()
+    } else {
+        offers.join(", ")
+    })
+}
