@@ -186,6 +186,11 @@ impl Backend {
         (Arc::clone(&upstream), generation)
     }
 
+    /// Returns true if clients with sessions share connections to the server.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.upstream().0.is_shared()
+    }
+
     /// Replaces the upstream of the server. Open connections and their calls end.
     pub(crate) fn replace(&self, by: Arc<dyn Upstream>) {
         let upstream = self.upstream.write();

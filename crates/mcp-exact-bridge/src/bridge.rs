@@ -18,6 +18,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::backend::{Backend, Backends, ServerProfile};
 use crate::hooks::Hooks;
@@ -445,14 +446,22 @@ impl SharedState {
     fn request(self: &Arc<Self>, handle: &ServerHandle, request: IncomingRequest<RequestContext>) {
         let key = request.key;
         let (shared, client) = (Arc::clone(self), handle.clone());
-        self.start(handle, key, async move {
+        let span = tracing::debug_span!(
+            "relay",
+            otel.kind = "client",
+            method = request.method(),
+            server = tracing::field::Empty,
+            otel.status_code = tracing::field::Empty,
+        );
+        let relaying = async move {
             let principal = request.context().principal.as_ref();
             let relayed = match shared.admit(principal) {
                 Ok(_admission) => shared.relay(&client, request).await,
                 Err(error) => Err(error),
             };
             reply(&client, key, relayed.unwrap_or_else(Reply::Error));
-        });
+        };
+        self.start(handle, key, relaying.instrument(span));
     }
 
     /// Applies the limits of the request's principal.

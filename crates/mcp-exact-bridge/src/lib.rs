@@ -53,8 +53,9 @@
 //!
 //! # Isolation
 //!
-//! A client with a session has its own connection to the server. Clients without sessions share connections only with
-//! requests of the same principal, name and capabilities. A call that waits for an answer can be continued only once,
+//! A client with a session has its own connection to the server, unless the server is a [`SharedUpstream`]. Clients without
+//! sessions, and all clients of a shared server, share connections only with requests of the same principal, name and
+//! capabilities. A call that waits for an answer can be continued only once,
 //! only by a retry with the same principal, method and params, and only with its unguessable `requestState`. The
 //! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
 //! tell principals apart; see [`Options::seal`]. If a call ends before the server has answered it, its connection is
@@ -101,4 +102,4 @@ pub use mcp_exact_session::{LossPolicy, Offer, Seal};
 pub use metrics::{CallObserver, CallOutcome, CallReport, Metrics, ServerState};
 pub use names::Prefix;
 pub use update::{Rules, ServerUpdate, Update};
-pub use upstream::Upstream;
+pub use upstream::{SharedUpstream, Upstream};

@@ -152,6 +152,8 @@ impl SharedState {
         if has_another_meaning(&backend, &request) {
             return Err(PeerError::method_not_found(request.method()));
         }
+        let span = tracing::Span::current();
+        span.record("server", &backend.name);
         let call = self.has_observers().then(|| call_of(&backend, &request));
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
@@ -167,7 +169,10 @@ impl SharedState {
         };
         timer.end(&reply);
         match reply {
-            Reply::Error(error) => Err(error),
+            Reply::Error(error) => {
+                span.record("otel.status_code", "ERROR");
+                Err(error)
+            }
             reply => Ok(reply),
         }
     }

@@ -68,9 +68,20 @@ impl ProgressReceiver {
     }
 }
 
-/// Returns the trace context in the headers of an HTTP request (W3C Trace Context), for servers of 2026-07-28; `None`
-/// if the `_meta` of the request has a trace context, which is relayed with the params.
+/// Returns the trace context for servers of 2026-07-28: that of the current span, if spans are exported, or that of the client.
 pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
+    let of_client = client_trace(request);
+    #[cfg(feature = "opentelemetry")]
+    if let Some(mut own) = mcp_exact_transport::telemetry::current_trace() {
+        own.baggage = of_client.and_then(|trace| trace.baggage);
+        return Some(own);
+    }
+    of_client
+}
+
+/// Returns the trace context in the headers of an HTTP request (W3C Trace Context); `None` if the `_meta` of the request has
+/// a trace context, which is relayed with the params.
+fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
     let meta = request.param("_meta").and_then(|meta| meta.object());
     if meta.is_some_and(|meta| meta.find("traceparent").is_some()) {
         return None;
@@ -150,6 +161,11 @@ pub(crate) fn no_answer(outcome: &Outcome) -> PeerError {
         }
         _ => "the request was cancelled on its way to the server",
     })
+}
+
+/// Returns the error for a request of the server that its client did not answer.
+pub(crate) fn no_client_answer() -> PeerError {
+    PeerError::internal("the client gave no answer")
 }
 
 /// Result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).

@@ -1,8 +1,10 @@
-//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server.
+//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server, unless the server is shared.
 //!
 //! Relays the requests of the client, and the requests and notifications of the server. A server of 2026-07-28 returns
 //! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
 //! retries the call with the answers.
+
+mod shared;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -13,13 +15,14 @@ use mcp_exact_session::{
     Level, Lifecycle, LogMessage, Outcome, PeerError, Principal, RawResult, Reply, RequestInput,
     RequestKey, Scope, ServerNotification, ServerRequestKey, SessionInfo,
 };
-use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
+use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::stateless::SharedCalls;
 use crate::translate::{Translation, newest};
 use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, Question, Receiver};
 
@@ -101,8 +104,11 @@ impl Session {
     }
 
     /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
-    /// notifications.
+    /// notifications. Shared connections are opened by requests, which name the principal.
     pub(crate) fn prepare(self: &Arc<Self>) {
+        if self.backend.is_shared() {
+            return;
+        }
         let session = Arc::clone(self);
         tokio::spawn(async move {
             if let Err(error) = session.connection().await {
@@ -189,9 +195,12 @@ impl Session {
         self.lock()
             .principal
             .clone_from(&request.context().principal);
+        if self.backend.is_shared() {
+            return self.relay_shared(request).await;
+        }
         loop {
             let connection = self.connection().await?;
-            match self.relay_on(&connection, &request).await {
+            match self.relay_on(&connection, None, &request).await {
                 // Nothing was sent on a connection that was lost meanwhile: another one is as good, if there may be one.
                 Err(RelayError::Unsent) => {}
                 Err(RelayError::Error(error)) => return Err(error),
@@ -202,16 +211,21 @@ impl Session {
 
     /// Returns true if the server has sent the input requests that a retry answers.
     pub(crate) fn has_asked(&self, request: &IncomingRequest<RequestContext>) -> bool {
-        let kept = request
-            .state
-            .as_deref()
-            .and_then(relay::SessionCallState::read);
-        kept.is_some_and(|kept| kept.server == self.backend.name)
+        let state = request.state.as_deref();
+        let kept = state.and_then(relay::SessionCallState::read);
+        match kept {
+            Some(kept) => kept.server == self.backend.name,
+            None => {
+                self.backend.is_shared() && self.backend.stateless.has_asked(&self.backend, request)
+            }
+        }
     }
 
+    /// Relays a request on a connection; `calls` are those of a shared connection.
     async fn relay_on(
         &self,
         connection: &Arc<Connection>,
+        calls: Option<&SharedCalls>,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Reply, RelayError> {
         let method = request.method();
@@ -238,9 +252,16 @@ impl Session {
             input: input_of(request, &way, &self.backend.name, &messages)?,
             ..CallOptions::default()
         };
-        let outcome = self
-            .call(connection, request, params, options, progress)
-            .await?;
+        let sent = connection.client.request(method, params, options, progress);
+        let pending = sent.map_err(|error| connection.unsent(&error))?;
+        let outcome = match calls {
+            None => self.outcome_of(pending, request.key).await,
+            Some(calls) => {
+                let key = pending.key();
+                let _call = calls.begin(key, &self.client, request.key, &messages);
+                pending.await
+            }
+        };
         if let Outcome::Result(_) = &outcome {
             self.note_subscription(request);
         }
@@ -276,28 +297,15 @@ impl Session {
         }
     }
 
-    async fn call(
-        &self,
-        connection: &Connection,
-        request: &IncomingRequest<RequestContext>,
-        params: Option<JsonObject>,
-        options: CallOptions,
-        progress: Option<ProgressCallback>,
-    ) -> Result<Outcome, RelayError> {
-        let sent = connection
-            .client
-            .request(request.method(), params, options, progress);
-        let pending = sent.map_err(|error| connection.unsent(&error))?;
+    async fn outcome_of(&self, pending: PendingRequest, request: RequestKey) -> Outcome {
         let key = pending.key();
-        self.calls.insert(key, request.key);
-        let ended = CallEnds {
+        self.calls.insert(key, request);
+        let _ends = CallEnds {
             calls: &self.calls,
             key,
         };
         // A lost call is not a lost connection: over HTTP other calls go on.
-        let outcome = pending.await;
-        drop(ended);
-        Ok(outcome)
+        pending.await
     }
 
     /// Subscribes to a resource at a server of 2026-07-28, where one subscription covers all resources
@@ -397,7 +405,7 @@ impl Session {
                 Ok(RawResult::from(answer))
             }
             Outcome::Error(error) => Err(error),
-            _ => Err(PeerError::internal("the client gave no answer")),
+            _ => Err(relay::no_client_answer()),
         }
     }
 }
@@ -450,7 +458,7 @@ fn input_of(
         }
         // An answer of 2026-07-28 is no error: the call ends with it.
         Outcome::Error(error) => Err(error.clone()),
-        _ => Err(PeerError::internal("the client gave no answer")),
+        _ => Err(relay::no_client_answer()),
     });
     Ok(Some(RequestInput {
         responses: Some(responses.collect::<Result<JsonObject, PeerError>>()?),

@@ -23,10 +23,12 @@ use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use self::connections::{Connections, Lease, Owner, SharedConnection};
+pub(crate) use self::connections::SharedConnection;
+use self::connections::{Connections, Lease, Owner};
 pub(crate) use self::listening::Established;
 use self::listening::Subscriptions;
 use self::receivers::CallReceiver;
+pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
 use self::waiting::{RunningCall, STATE_PREFIX, WaitingCall, WaitingCalls, locked};
 use crate::backend::Backend;
@@ -108,11 +110,7 @@ impl Stateless {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let principal = request.context().principal.clone();
-        let owner = Owner {
-            client: self.client_side(&request)?,
-            principal: principal.map(|Principal(name)| name),
-        };
+        let owner = self.owner(&request)?;
         let state = request.state.as_deref();
         // The state of a call that waits here is none of the server's.
         if let Some(state) = state.filter(|state| state.starts_with(STATE_PREFIX)) {
@@ -158,6 +156,25 @@ impl Stateless {
                 binding.is_ok_and(|binding| binding.unbind(Json::string(state)).is_ok())
             }
         }
+    }
+
+    /// Returns the connection that the calls of the request's owner share.
+    pub(crate) async fn shared_connection(
+        &self,
+        backend: &Backend,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<SharedConnection, PeerError> {
+        let owner = self.owner(request)?;
+        self.connections.shared_connection(backend, &owner).await
+    }
+
+    /// Returns the owner of the connections that a request can use.
+    fn owner(&self, request: &IncomingRequest<RequestContext>) -> Result<Owner, PeerError> {
+        let principal = request.context().principal.clone();
+        Ok(Owner {
+            client: self.client_side(request)?,
+            principal: principal.map(|Principal(name)| name),
+        })
     }
 
     fn client_side(
@@ -325,10 +342,17 @@ impl Stateless {
         let answers = waiting.asked.iter().enumerate();
         let answers = answers.map(|(at, question)| {
             let method = question.request.method();
-            let answer = request.responses.result(&name_of(at));
-            let answer = answer.map(|answer| messages.answer(method, answer.object()));
-            let answer = answer.transpose()?;
-            answer.map(|answer| way.answer(method, &answer)).transpose()
+            match request.responses.get(&name_of(at)) {
+                None => Ok(None),
+                Some(Outcome::Result(answer)) => {
+                    let answer = messages.answer(method, answer.object())?;
+                    let answer = way.answer(method, &answer)?;
+                    Ok(Some(Ok(RawResult::from(answer))))
+                }
+                // A client with a session can refuse.
+                Some(Outcome::Error(error)) => Ok(Some(Err(error.clone()))),
+                Some(_) => Ok(Some(Err(relay::no_client_answer()))),
+            }
         });
         let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
             Ok(answers) => answers,
@@ -357,7 +381,7 @@ impl Stateless {
         call.progress.replace(client, request.key);
         for (question, answer) in asked.into_iter().zip(answers) {
             match answer {
-                Some(answer) => question.answer(Ok(RawResult::from(answer))),
+                Some(answer) => question.answer(answer),
                 None => drop(sender.send(question)),
             }
         }

@@ -32,6 +32,34 @@ pub trait Upstream: Send + Sync + 'static {
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError>;
+
+    /// Returns true if clients with sessions share connections, see [`SharedUpstream`].
+    fn is_shared(&self) -> bool {
+        false
+    }
+}
+
+/// Server whose connections the clients with sessions of one principal share, as clients without sessions do.
+///
+/// A call during which the server may send requests to the client has a connection of its own until it ends. Other calls of the
+/// same principal share one connection, if name and capabilities of their clients are equal. The server must keep no
+/// state between calls: consecutive calls of a client can use different connections.
+#[derive(Debug, Clone)]
+pub struct SharedUpstream<U>(pub U);
+
+impl<U: Upstream> Upstream for SharedUpstream<U> {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        self.0.connect(settings, prior, handler)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(feature = "process")]

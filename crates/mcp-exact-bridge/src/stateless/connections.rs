@@ -61,9 +61,9 @@ pub(super) struct Owner {
 
 /// Connection that the calls of an owner share.
 #[derive(Clone)]
-pub(super) struct SharedConnection {
-    pub(super) connection: Arc<Connection>,
-    pub(super) calls: Arc<SharedCalls>,
+pub(crate) struct SharedConnection {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) calls: Arc<SharedCalls>,
 }
 
 struct OpenConnection {

@@ -58,7 +58,7 @@ impl Receiver for CallReceiver {
 
 /// Calls that share a connection, by the key of the upstream request.
 #[derive(Default)]
-pub(super) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
+pub(crate) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
 
 /// Request of a client that an upstream request relays.
 #[derive(Clone)]
@@ -69,7 +69,7 @@ struct RelayedRequest {
 }
 
 /// Removes a call from the table when dropped, that is, when the call ends or is cancelled.
-pub(super) struct SharedCall<'a> {
+pub(crate) struct SharedCall<'a> {
     calls: &'a SharedCalls,
     key: RequestKey,
 }
@@ -89,7 +89,7 @@ impl SharedCalls {
         self.lock().is_empty()
     }
 
-    pub(super) fn begin(
+    pub(crate) fn begin(
         &self,
         key: RequestKey,
         client: &ServerHandle,

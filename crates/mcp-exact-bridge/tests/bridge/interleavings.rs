@@ -17,7 +17,7 @@ use mcp_exact::{
     Cx, Error, Input, JsonObject, Principal, Progress, Revision, Sample, Server, revisions,
     schemars, serde,
 };
-use mcp_exact_bridge::{Bridge, Options, Upstream};
+use mcp_exact_bridge::{Bridge, Options, SharedUpstream, Upstream};
 use mcp_exact_session::{
     CachedNegotiation, CallOptions, Change, ClientConfig, ClientEvent, ClientSettings, Identity,
     Json, Level, Offer, PeerError, RawResult, RequestInput,
@@ -416,8 +416,8 @@ async fn serve_over_http(server: &Server) -> Listening {
     Listening::new(format!("http://{address}/mcp"), task.abort_handle())
 }
 
-/// Runs both principals with one server at the same time.
-async fn run(seed: u64, fault: Fault) -> Report {
+/// Runs both principals with one server at the same time; sessions share the server's connections if `is_shared` is true.
+async fn run(seed: u64, fault: Fault, is_shared: bool) -> Report {
     let mut rng = Rng::new(seed);
     let known: Vec<Revision> = revisions().collect();
     let of_server = known[usize::try_from(seed).expect("small") % known.len()];
@@ -433,8 +433,13 @@ async fn run(seed: u64, fault: Fault) -> Report {
     let bridge = match (&behind, fault) {
         (Some(behind), _) => {
             let endpoint = HttpEndpoint::new(&behind.url).expect("a URL");
-            Bridge::new(endpoint, options).await
+            if is_shared {
+                Bridge::new(SharedUpstream(endpoint), options).await
+            } else {
+                Bridge::new(endpoint, options).await
+            }
         }
+        (None, Fault::None) if is_shared => Bridge::new(SharedUpstream(in_memory), options).await,
         (None, Fault::OneConnection) => {
             let upstream = OneConnection {
                 upstream: in_memory,
@@ -485,11 +490,23 @@ async fn run(seed: u64, fault: Fault) -> Report {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_crosses_between_principals() {
+    let seen = run_all(false).await;
+    println!("messages that were looked at: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_crosses_on_shared_servers() {
+    let seen = run_all(true).await;
+    println!("messages on shared servers that were looked at: {seen:?}");
+}
+
+/// Runs all seeds; returns the number of inspected messages, by kind.
+async fn run_all(is_shared: bool) -> BTreeMap<CrossedMessage, usize> {
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
     let mut seen: BTreeMap<CrossedMessage, usize> = BTreeMap::new();
     for seed in 0..seeds {
-        let report = run(seed, Fault::None).await;
+        let report = run(seed, Fault::None, is_shared).await;
         assert!(
             report.crossed.is_empty(),
             "seed {seed}: {:#?}",
@@ -499,7 +516,6 @@ async fn nothing_crosses_between_principals() {
             *seen.entry(kind).or_default() += count;
         }
     }
-    println!("{seeds} runs; messages that were looked at: {seen:?}");
     for kind in [
         CrossedMessage::Answer,
         CrossedMessage::Progress,
@@ -510,6 +526,7 @@ async fn nothing_crosses_between_principals() {
     ] {
         assert!(seen.contains_key(&kind), "{kind:?} was never looked at");
     }
+    seen
 }
 
 /// Each deliberate fault lets a message reach the wrong principal, and the run detects it.
@@ -527,7 +544,7 @@ async fn deliberate_faults_are_noticed() {
         let mut crossed = BTreeSet::new();
         // Revisions of the server in turn: not each of them can have each fault.
         for seed in 0..40 {
-            crossed.extend(run(seed, fault).await.crossed);
+            crossed.extend(run(seed, fault, false).await.crossed);
             if kinds.iter().all(|kind| crossed.contains(kind)) {
                 break;
             }

@@ -10,6 +10,7 @@ mod load;
 mod many;
 mod matrix;
 mod relaying;
+mod shared;
 mod subscriptions;
 mod updates;
 mod upstream_faults;

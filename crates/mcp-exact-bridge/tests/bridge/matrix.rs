@@ -92,7 +92,7 @@ async fn use_everything(client: &Client, server: &str) {
 }
 
 /// Uses every feature within half a minute, and disconnects.
-async fn use_in_time(client: Client, server: Revision) {
+pub async fn use_in_time(client: Client, server: Revision) {
     let used = use_everything(&client, server.as_str());
     let in_time = tokio::time::timeout(Duration::from_secs(30), used).await;
     let revision = client.revision();

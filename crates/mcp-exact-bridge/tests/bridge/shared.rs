@@ -1,0 +1,217 @@
+//! Shared servers: sessions of one principal use the same connections, and those of others never do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use mcp_exact::transport::ClientHandle;
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::{JsonObject, Revision, revisions};
+use mcp_exact_bridge::{Bridge, Options, SharedUpstream};
+use mcp_exact_session::{
+    CallOptions, Change, ClientConfig, ClientEvent, Identity, Offer, Outcome, PeerError,
+};
+use tokio::sync::mpsc;
+
+use crate::common::{InMemory, client_of, object, server};
+use crate::isolation::{listen_by_header, outcome_of};
+use crate::matrix::{use_in_time, wait_until};
+
+/// Number of clients of a principal.
+const CLIENTS: usize = 20;
+
+/// Revision of the clients with sessions.
+const REVISION: &str = "2025-11-25";
+
+async fn shared_bridge(upstream: &InMemory) -> Bridge {
+    let mut options = Options::default();
+    options.idle = Duration::from_millis(200);
+    let bridge = Bridge::new(SharedUpstream(upstream.clone()), options).await;
+    bridge.expect("a bridge")
+}
+
+/// Connects a client with a session, which passes the events of the server on.
+async fn session_of(
+    url: &str,
+    principal: &'static str,
+    capabilities: &str,
+    on_event: impl Fn(&ClientHandle, ClientEvent) + Send + Sync + 'static,
+) -> ClientHandle {
+    let mut config = ClientConfig::new(Identity::new("alike", "1.0.0"));
+    config.capabilities = object(capabilities);
+    config.offer = Offer::of([REVISION]).expect("a revision");
+    let endpoint = HttpEndpoint::new(url).expect("a URL").header(
+        ::http::HeaderName::from_static("x-principal"),
+        ::http::HeaderValue::from_static(principal),
+    );
+    let settings = config.build().expect("settings");
+    let (client, _driver) = endpoint.connect(settings, None, Arc::new(on_event));
+    client.ready().await.expect("a negotiation");
+    client
+}
+
+async fn call(client: &ClientHandle, tool: &str) -> Result<JsonObject, PeerError> {
+    let params = object(&format!(
+        r#"{{"name":"{tool}","arguments":{{"a":1,"b":2}}}}"#
+    ));
+    outcome_of(client.request("tools/call", Some(params), CallOptions::default(), None)).await
+}
+
+/// Revisions of servers that have sessions.
+fn with_sessions() -> impl Iterator<Item = Revision> {
+    revisions().filter(|revision| revision.as_str() < "2026")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_pairs_work_with_shared_servers() {
+    for of_server in revisions() {
+        let bridge = shared_bridge(&InMemory::new(&server(of_server))).await;
+        for of_client in revisions() {
+            let client = client_of(&bridge, of_client).await.expect("a client");
+            use_in_time(client, of_server).await;
+        }
+    }
+}
+
+/// Clients that no server may ask share one connection of their principal, beside that of their subscription.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sessions_share_one_connection_of_their_principal() {
+    for of_server in revisions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = shared_bridge(&upstream).await;
+        let listening = listen_by_header(&bridge).await;
+        let mut clients = Vec::new();
+        for principals in 1..=2 {
+            let principal = ["own", "other"][principals - 1];
+            for _ in 0..CLIENTS {
+                let client = session_of(&listening.url, principal, "{}", |_, _| {}).await;
+                let sum = call(&client, "add").await.expect("a sum");
+                assert!(sum.to_string().contains('3'), "{sum}");
+                clients.push(client);
+            }
+            let few = || upstream.connections() <= 2 * principals;
+            let what = format!(
+                "server {of_server}: {principals} principals, {}",
+                upstream.connections()
+            );
+            wait_until(few, &what).await;
+        }
+        assert_eq!(bridge.usage().sessions, 2 * CLIENTS);
+        clients.iter().for_each(ClientHandle::close);
+    }
+}
+
+/// Calls during which the server may ask never share a connection at the same time; unused connections serve the next calls.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_that_may_ask_have_connections_of_their_own() {
+    for of_server in with_sessions() {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = shared_bridge(&upstream).await;
+        let listening = listen_by_header(&bridge).await;
+        let mut clients = Vec::new();
+        for _ in 0..CLIENTS / 4 {
+            let client = session_of(&listening.url, "own", r#"{"sampling":{}}"#, |_, _| {}).await;
+            clients.push(client);
+        }
+        let calling: Vec<_> = clients
+            .iter()
+            .cloned()
+            .map(|client| tokio::spawn(async move { call(&client, "waits").await }))
+            .collect();
+        let all = || {
+            bridge.usage().requests == calling.len() && upstream.connections() == calling.len() + 1
+        };
+        wait_until(
+            all,
+            &format!("server {of_server}: {}", upstream.connections()),
+        )
+        .await;
+        calling.iter().for_each(|calling| calling.abort());
+        let none = || bridge.usage().requests == 0 && upstream.connections() <= 1;
+        wait_until(none, &format!("server {of_server}: they have ended")).await;
+        for client in &clients {
+            call(client, "add").await.expect("a sum");
+            assert!(upstream.connections() <= 3, "server {of_server}");
+        }
+        clients.iter().for_each(ClientHandle::close);
+    }
+}
+
+/// A client that refuses a question is asked once, and the server gets its error.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn refused_questions_end_at_the_server() {
+    for of_server in with_sessions() {
+        let bridge = shared_bridge(&InMemory::new(&server(of_server))).await;
+        let listening = listen_by_header(&bridge).await;
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let refuse = move |client: &ClientHandle, event| {
+            if let ClientEvent::Request { key, .. } = event {
+                counted.fetch_add(1, Relaxed);
+                let refusal = PeerError::internal("not with me");
+                client.answer(key, Err(refusal)).expect("an answer");
+            }
+        };
+        let capabilities = r#"{"sampling":{}}"#;
+        let client = session_of(&listening.url, "own", capabilities, refuse).await;
+        let ended = match call(&client, "sample").await {
+            Ok(result) => result.to_string(),
+            Err(error) => error.message().to_owned(),
+        };
+        assert!(ended.contains("not with me"), "server {of_server}: {ended}");
+        assert_eq!(asked.load(Relaxed), 1, "server {of_server}");
+        client.close();
+    }
+}
+
+/// Sessions of one principal that subscribe to the same resource share the subscription, also after the server was lost.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn equal_subscriptions_of_sessions_are_shared() {
+    for of_server in revisions() {
+        let server = server(of_server);
+        let upstream = InMemory::new(&server);
+        let bridge = shared_bridge(&upstream).await;
+        let listening = listen_by_header(&bridge).await;
+        let (changed, mut changes) = mpsc::unbounded_channel();
+        let mut clients = Vec::new();
+        for number in 0..CLIENTS / 4 {
+            let changed = changed.clone();
+            let on_event = move |_: &ClientHandle, event| {
+                if let ClientEvent::Changed {
+                    change: Change::Resource(uri),
+                    ..
+                } = event
+                {
+                    let _ = changed.send((number, uri));
+                }
+            };
+            let client = session_of(&listening.url, "own", "{}", on_event).await;
+            let params = object(r#"{"uri":"docs://intro"}"#);
+            let options = CallOptions::default();
+            let subscribed = client.request("resources/subscribe", Some(params), options, None);
+            let outcome = subscribed.expect("a request").await;
+            assert!(matches!(outcome, Outcome::Result(_)), "{outcome:?}");
+            clients.push(client);
+        }
+        for what in ["at first", "after a loss"] {
+            let mut missing: Vec<usize> = (0..clients.len()).collect();
+            let all = async {
+                while !missing.is_empty() {
+                    server.resources().updated("docs://intro");
+                    let wait = Duration::from_millis(50);
+                    while let Ok(change) = tokio::time::timeout(wait, changes.recv()).await {
+                        let (number, uri) = change.expect("a change");
+                        assert_eq!(uri, "docs://intro");
+                        missing.retain(|missing| *missing != number);
+                    }
+                }
+            };
+            let all = tokio::time::timeout(Duration::from_secs(60), all).await;
+            assert!(all.is_ok(), "server {of_server}, {what}: {missing:?}");
+            let one = || upstream.connections() == 1;
+            wait_until(one, &format!("server {of_server}, {what}")).await;
+            upstream.kill();
+        }
+        clients.iter().for_each(ClientHandle::close);
+    }
+}
