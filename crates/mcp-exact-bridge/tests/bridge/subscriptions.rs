@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_exact::schemars::{self, JsonSchema};
+use mcp_exact::serde::Deserialize;
 use mcp_exact::transport::ClientHandle;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
-use mcp_exact::{ClientChange, JsonObject, Server, revisions};
-use mcp_exact_bridge::{AccessRule, Bridge, Options, Rules, Update};
+use mcp_exact::{ClientChange, Input, JsonObject, Resource, Server, revisions};
+use mcp_exact_bridge::{AccessRule, Bridge, Options, Rules, Update, Upstream};
 use mcp_exact_session::{CallOptions, Change, ClientEvent, Json};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -166,6 +168,78 @@ async fn refused_subscriptions_are_tried_again() {
         drop(subscription);
         client.close();
     }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Any {
+    uri: String,
+}
+
+/// Creates a server with one resource that it lists; it answers every other URI, too.
+fn answering_server(name: &str, listed: &str) -> Server {
+    Server::builder(name, "1.0.0")
+        .resource(Resource::new(listed), || async { "listed" })
+        .template("{+uri}", |Input(any): Input<Any>| async move { any.uri })
+        .build()
+        .expect("a server")
+}
+
+/// Subscriptions of clients without sessions follow the lists of the servers: a server that has answered a read request says
+/// nothing about which server announces the resource, and what a rule hides is asked of no server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn answers_do_not_steer_subscriptions() {
+    let of_client = revisions().next_back().expect("a revision");
+    let (first, second) = (
+        answering_server("first", "one://x"),
+        answering_server("second", "two://x"),
+    );
+    let servers = [("first", &first), ("second", &second)].map(|(name, server)| {
+        let upstream: Arc<dyn Upstream> = Arc::new(InMemory::new(server));
+        (name.to_owned(), upstream)
+    });
+    let mut options = Options::default();
+    let mut rule = AccessRule::default();
+    rule.servers = vec!["second".to_owned()];
+    rule.deny = vec!["two://*".to_owned()];
+    options.rules.access = vec![rule];
+    let bridge = Bridge::many(servers, options).await;
+    let bridge = bridge.expect("a bridge");
+    let (changed, mut changes) = mpsc::unbounded_channel();
+    let client = client_of(&bridge, of_client);
+    let client = client.on_change(move |change| drop(changed.send(change)));
+    let client = client.await.expect("a client");
+    client.resources().all().await.expect("resources");
+    // The first server answers what no server lists.
+    let text = client.read("web://x").await.expect("a resource").text();
+    assert_eq!(text, "web://x", "client {of_client}");
+    let uris = ["web://x", "one://x"];
+    let subscription = client.subscribe(uris).await.expect("subscribed");
+    for (server, uri) in [
+        (&first, "web://x"),
+        (&second, "web://x"),
+        (&first, "one://x"),
+    ] {
+        while changes.try_recv().is_ok() {}
+        let wanted = ClientChange::Resource(uri.to_owned());
+        let update = async {
+            loop {
+                server.resources().updated(uri);
+                server.resources().updated("two://x");
+                let wait = Duration::from_millis(50);
+                match tokio::time::timeout(wait, changes.recv()).await {
+                    Ok(Some(change)) if change == wanted => return,
+                    Ok(Some(ClientChange::Resource(other))) => {
+                        assert!(uris.contains(&other.as_str()), "{other}");
+                    }
+                    _ => {}
+                }
+            }
+        };
+        let notified = tokio::time::timeout(TIMEOUT, update).await;
+        assert!(notified.is_ok(), "client {of_client}: {uri}");
+    }
+    drop(subscription);
+    client.close();
 }
 
 /// Subscriptions that start concurrently are all established.
