@@ -6,9 +6,12 @@
 mod audit;
 mod config;
 mod explain;
+mod log;
 mod matrix;
 mod operations;
 mod reload;
+#[cfg(feature = "telemetry")]
+mod telemetry;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -90,6 +93,10 @@ pub struct Arguments {
     /// Serve the servers of a configuration file: TOML, or the `mcp.json` of a client.
     #[arg(long, value_name = "FILE", conflicts_with = "server")]
     config: Option<PathBuf>,
+    /// Levels of the log on standard error, such as `info`, or of its parts, such as `warn,mcp_exact_bridge=debug`. Without it
+    /// the variable RUST_LOG has them; the default is `warn`.
+    #[arg(long, value_name = "LEVELS")]
+    log: Option<String>,
     #[command(flatten)]
     settings: Settings,
     /// The URL of the server, or the command that starts it with its arguments.
@@ -147,7 +154,18 @@ async fn relay(
     arguments: &Arguments,
     audit: &mut Option<audit::AuditLog>,
 ) -> anyhow::Result<Outcome> {
-    let mut setup = Setup::of(arguments)?;
+    let setup = Setup::of(arguments)?;
+    let observation = log::Observation::begin(arguments.log.as_deref(), &setup.config)?;
+    let served = serve(setup, audit).await;
+    observation.end().await;
+    served
+}
+
+/// Connects to the servers, and serves clients until the last one has disconnected or the process is asked to end.
+async fn serve(
+    mut setup: Setup<'_>,
+    audit: &mut Option<audit::AuditLog>,
+) -> anyhow::Result<Outcome> {
     let told = Mutex::new(BTreeSet::new());
     setup.options.on_loss = Some(LossHook::new(move |report| {
         let loss = ReportedLossKind::of(report);

@@ -9,7 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::{KeyRing, ServerAddress, ServerEntry, expand_variables};
-use mcp_exact_bridge::{AccessRule, LossRule, Prefix, PrincipalLimits, Seal, Upstream};
+use mcp_exact_bridge::{
+    AccessRule, LossRule, Prefix, PrincipalLimits, Seal, SharedUpstream, Upstream,
+};
 use serde::Deserialize;
 
 use super::{Losses, audit};
@@ -35,6 +37,7 @@ pub struct Config {
     /// Patterns of methods outside of the specification that are relayed.
     pub extension_methods: Vec<String>,
     pub auth: Option<Auth>,
+    pub telemetry: Option<Telemetry>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
     prefix: Prefixed,
@@ -55,6 +58,16 @@ pub struct Auth {
     /// Scopes that every request requires.
     #[serde(default)]
     pub scopes: Vec<String>,
+}
+
+/// Collector of OpenTelemetry that gets the traces.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Telemetry {
+    /// URL of the collector; `/v1/traces` follows.
+    pub otlp: Option<String>,
+    /// Name of the service in the traces.
+    pub service_name: Option<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
@@ -95,6 +108,7 @@ struct Server {
     kind: Option<String>,
     disabled: bool,
     oauth: Option<ServerOAuth>,
+    shared: bool,
 }
 
 /// Placeholder for the credentials of a server, in a build without OAuth.
@@ -136,23 +150,25 @@ impl Config {
         } else {
             Self::of_toml(&text)
         };
-        let (config, entries, mut oauth) = read.with_context(|| path.display().to_string())?;
+        let (config, entries, mut dealings) = read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
-        let servers = addresses(entries, &mut oauth);
+        let servers = addresses(entries, &mut dealings);
         let servers = servers.with_context(|| path.display().to_string())?;
         Ok((config, servers))
     }
 
-    fn of_toml(text: &str) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, Credentials)> {
+    fn of_toml(text: &str) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, AllDealings)> {
         let mut config: Self = toml::from_str(text)?;
-        let (mut entries, mut credentials) = (BTreeMap::new(), Credentials::new());
+        let (mut entries, mut dealings) = (BTreeMap::new(), AllDealings::new());
         for (name, mut server) in std::mem::take(&mut config.servers) {
-            if let Some(oauth) = server.oauth.take() {
-                credentials.insert(name.clone(), oauth);
-            }
+            let dealing = Dealings {
+                oauth: server.oauth.take(),
+                is_shared: server.shared,
+            };
+            dealings.insert(name.clone(), dealing);
             entries.insert(name, server.into());
         }
-        Ok((config, entries, credentials))
+        Ok((config, entries, dealings))
     }
 
     /// Returns the keys that protect `requestState`; `None` if each process creates a random key.
@@ -216,6 +232,14 @@ impl Config {
         if limits.concurrent == Some(0) {
             bail!("[limits] concurrent: write a number above 0, such as `concurrent = 8`");
         }
+        let otlp = self.telemetry.as_ref();
+        if let Some(url) = otlp.and_then(|telemetry| telemetry.otlp.as_deref())
+            && !(url.starts_with("http://") || url.starts_with("https://"))
+        {
+            bail!(
+                "[telemetry] otlp: write the URL of the collector, such as `otlp = \"http://127.0.0.1:4318\"`"
+            );
+        }
         if limits.burst > 0 && limits.per_second.is_none() {
             bail!("[limits] burst is for requests per second: add `per-second = 10`");
         }
@@ -249,6 +273,7 @@ impl Config {
             ),
             ("drain", self.drain != other.drain),
             ("auth", self.auth != other.auth),
+            ("telemetry", self.telemetry != other.telemetry),
             ("seal-keys", self.seal_keys != other.seal_keys),
         ];
         let changed = settings.into_iter().filter(|(_, is_other)| *is_other);
@@ -266,8 +291,17 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
-/// Credentials of the gateway at servers, by server name.
-type Credentials = BTreeMap<String, ServerOAuth>;
+/// How the gateway deals with a server, in addition to its address.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Dealings {
+    /// Credentials of the gateway.
+    oauth: Option<ServerOAuth>,
+    /// True if the sessions of one principal share connections.
+    is_shared: bool,
+}
+
+/// Dealings with servers, by server name.
+type AllDealings = BTreeMap<String, Dealings>;
 
 /// A server that a configuration file defines.
 #[derive(Clone)]
@@ -275,14 +309,14 @@ pub struct ConfiguredServer {
     pub name: String,
     /// Entry of the server in the file.
     pub entry: ServerEntry,
-    oauth: Option<ServerOAuth>,
+    dealings: Dealings,
     pub upstream: Arc<dyn Upstream>,
 }
 
 impl ConfiguredServer {
     /// Returns true if both entries describe the same server in the same way.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.entry == other.entry && self.oauth == other.oauth
+        self.entry == other.entry && self.dealings == other.dealings
     }
 }
 
@@ -316,33 +350,43 @@ fn with_credentials(
     Ok(endpoint)
 }
 
+fn upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
+    if is_shared {
+        Arc::new(SharedUpstream(server))
+    } else {
+        Arc::new(server)
+    }
+}
+
 fn addresses(
     entries: BTreeMap<String, ServerEntry>,
-    credentials: &mut Credentials,
+    dealings: &mut AllDealings,
 ) -> anyhow::Result<Vec<ConfiguredServer>> {
     let mut servers = Vec::new();
     for (name, entry) in entries {
         if entry.disabled {
             continue;
         }
-        let oauth = credentials.remove(&name);
+        let dealings = dealings.remove(&name).unwrap_or_default();
+        let is_shared = dealings.is_shared;
         let address = entry.address();
         let upstream: Arc<dyn Upstream> =
             match address.with_context(|| format!("server {name:?}"))? {
-                ServerAddress::Command(_) if oauth.is_some() => {
+                ServerAddress::Command(_) if dealings.oauth.is_some() => {
                     bail!("server {name:?}: `oauth` is for servers with a `url`")
                 }
-                ServerAddress::Command(command) => Arc::new(command),
+                ServerAddress::Command(command) => upstream(command, is_shared),
                 ServerAddress::Http(endpoint) => {
-                    let endpoint = with_credentials(endpoint, &entry, oauth.as_ref());
-                    Arc::new(endpoint.with_context(|| format!("server {name:?}"))?)
+                    let endpoint = with_credentials(endpoint, &entry, dealings.oauth.as_ref());
+                    let endpoint = endpoint.with_context(|| format!("server {name:?}"))?;
+                    upstream(endpoint, is_shared)
                 }
                 _ => bail!("server {name:?}: its transport is not known here"),
             };
         servers.push(ConfiguredServer {
             name,
             entry,
-            oauth,
+            dealings,
             upstream,
         });
     }

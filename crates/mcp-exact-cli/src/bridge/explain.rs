@@ -70,6 +70,7 @@ impl Arguments {
             // A refused list would say nothing of the rest.
             losses: Some(Losses::Report),
             config: self.config.clone(),
+            log: None,
             settings: self.settings.clone(),
             server,
         }

@@ -1,7 +1,8 @@
 //! Export to OpenTelemetry: the numbers of a service as instruments of a meter, and traces that cross processes.
 //!
 //! Spans are those of `tracing`, which a layer of tracing-opentelemetry exports: of connections, sessions, HTTP requests and requests. With
-//! this feature, the span of a request continues the trace that its `_meta` names (2026-07-28), and [`current_trace`] returns the
+//! this feature, the span of a request continues the trace that its `_meta` names (2026-07-28), the span of an HTTP request the trace
+//! that its headers name, and [`current_trace`] returns the
 //! trace that a client passes on in [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The program makes the exporters.
 
 #[cfg(feature = "http-server")]
@@ -43,6 +44,20 @@ pub(crate) fn continue_trace(span: &Span, trace: &TraceContext) {
     let _ = span.set_parent(Context::new().with_remote_span_context(parent));
     if around.is_valid() {
         span.add_link(around);
+    }
+}
+
+/// Makes the span of an HTTP request a part of the trace that its headers name (W3C Trace Context, section 3).
+#[cfg(feature = "http-server")]
+pub(crate) fn continue_trace_of_headers(span: &Span, headers: &http::HeaderMap) {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let Some(mut trace) = text("traceparent").and_then(TraceContext::new) else {
+        return;
+    };
+    trace.tracestate = text("tracestate").map(str::to_owned);
+    if let Some(parent) = span_context(&trace) {
+        // Fails if no layer exports the span.
+        let _ = span.set_parent(Context::new().with_remote_span_context(parent));
     }
 }
 

@@ -245,6 +245,8 @@ impl HttpService {
             revision = tracing::field::Empty,
             session = tracing::field::Empty,
         );
+        #[cfg(feature = "opentelemetry")]
+        crate::telemetry::continue_trace_of_headers(&span, &parts.headers);
         let responding = self.inner.respond(parts, body);
         #[cfg(feature = "tracing")]
         let responding = tracing::Instrument::instrument(responding, span.clone());

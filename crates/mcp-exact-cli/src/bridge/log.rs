@@ -1,0 +1,76 @@
+//! Log of `mcp-exact bridge` on standard error, and the exporter of traces beside it.
+//!
+//! The log has warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces leave the process only if the
+//! configuration or the environment names a collector.
+
+use std::io;
+
+use anyhow::Context;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use super::config::Config;
+#[cfg(feature = "telemetry")]
+use super::telemetry;
+
+/// Filter of a program that nobody has told anything else.
+const DEFAULT_FILTER: &str = "warn";
+
+/// Log and traces of the process; [`Observation::end`] sends the last traces.
+pub struct Observation {
+    #[cfg(feature = "telemetry")]
+    traces: Option<telemetry::Traces>,
+}
+
+impl Observation {
+    /// Begins to log. Returns an error if the filter or the address of the collector cannot be used.
+    pub fn begin(filter: Option<&str>, config: &Config) -> anyhow::Result<Self> {
+        let of_environment = std::env::var("RUST_LOG").ok();
+        let filter = match (filter, of_environment.as_deref()) {
+            (Some(filter), _) => filter.parse::<Targets>().context(
+                "--log: write levels, such as `info`, or levels of parts, such as `warn,mcp_exact_bridge=debug`",
+            )?,
+            // Other programs read directives there that are not understood here.
+            (None, Some(filter)) if !filter.is_empty() => filter
+                .parse::<Targets>()
+                .unwrap_or_else(|_| default_filter()),
+            _ => default_filter(),
+        };
+        let log = tracing_subscriber::fmt::layer()
+            .with_writer(io::stderr)
+            .with_ansi(false)
+            .with_filter(filter);
+        let registry = tracing_subscriber::registry();
+        #[cfg(feature = "telemetry")]
+        {
+            let traces = telemetry::Traces::begin(config.telemetry.as_ref())?;
+            let layer = traces.as_ref().map(telemetry::Traces::layer);
+            // A second gateway in one process is a test; it uses the log of the first one.
+            let _ = registry.with(layer).with(log).try_init();
+            Ok(Self { traces })
+        }
+        #[cfg(not(feature = "telemetry"))]
+        {
+            if config.telemetry.is_some() {
+                anyhow::bail!(
+                    "[telemetry] needs the feature `telemetry`: install the program with `--features full`"
+                );
+            }
+            let _ = registry.with(log).try_init();
+            Ok(Self {})
+        }
+    }
+
+    /// Sends the traces that wait.
+    pub async fn end(self) {
+        #[cfg(feature = "telemetry")]
+        if let Some(traces) = self.traces {
+            traces.end().await;
+        }
+    }
+}
+
+fn default_filter() -> Targets {
+    DEFAULT_FILTER.parse().unwrap_or_default()
+}

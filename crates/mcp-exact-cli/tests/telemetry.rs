@@ -1,0 +1,241 @@
+//! Traces of `mcp-exact bridge`, as a collector of OpenTelemetry receives them from a process by OTLP over HTTP.
+#![cfg(unix)]
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+
+use http::{HeaderName, HeaderValue};
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::{Client, Cx, Error, Server, TraceContext};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, Command};
+
+const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "00f067aa0ba902b7";
+
+/// Collector that keeps what it receives.
+#[derive(Clone, Default)]
+struct Collector(Arc<Mutex<Vec<ExportTraceServiceRequest>>>);
+
+impl Collector {
+    /// Starts to listen; returns the URL.
+    async fn start(&self) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let collector = self.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(collector.clone().serve(stream));
+            }
+        });
+        format!("http://{address}")
+    }
+
+    async fn serve(self, stream: TcpStream) {
+        let mut stream = BufReader::new(stream);
+        loop {
+            let (mut head, mut length) = (String::new(), 0);
+            while !head.ends_with("\r\n\r\n") {
+                let from = head.len();
+                if stream.read_line(&mut head).await.expect("text") == 0 {
+                    return;
+                }
+                let line = head[from..].to_ascii_lowercase();
+                if let Some(value) = line.strip_prefix("content-length:") {
+                    length = value.trim().parse().expect("a number");
+                }
+            }
+            assert!(head.starts_with("POST /v1/traces "), "{head}");
+            let mut body = vec![0; length];
+            stream.read_exact(&mut body).await.expect("a body");
+            let request = ExportTraceServiceRequest::decode(&body[..]).expect("a request");
+            self.0.lock().expect("a lock").push(request);
+            let response = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+            stream.write_all(response).await.expect("sent");
+        }
+    }
+
+    /// Returns all spans and the names of the services.
+    fn received(&self) -> (Vec<Span>, Vec<String>) {
+        let requests = self.0.lock().expect("a lock");
+        let resources = requests.iter().flat_map(|request| &request.resource_spans);
+        let (mut spans, mut services) = (Vec::new(), Vec::new());
+        for resource in resources {
+            let scopes = resource.scope_spans.iter();
+            spans.extend(scopes.flat_map(|scope| scope.spans.clone()));
+            let attributes = resource.resource.iter().flat_map(|of| &of.attributes);
+            let names = attributes.filter(|attribute| attribute.key == "service.name");
+            services.extend(names.map(|name| format!("{:?}", name.value)));
+        }
+        (spans, services)
+    }
+}
+
+/// Starts a server of 2026-07-28 whose tool returns the `traceparent` of its request.
+async fn serve() -> String {
+    let server = Server::builder("behind", "1.0.0")
+        .tool("trace", |cx: Cx| async move {
+            let trace = cx.trace_context();
+            let trace = trace.map(|trace| trace.traceparent().to_owned());
+            Ok::<_, Error>(trace.unwrap_or_default())
+        })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.http(HttpServerOptions::default());
+    tokio::spawn(listener.serve(service, std::future::pending()));
+    format!("http://{address}/mcp")
+}
+
+/// Starts the bridge; returns it with its URL.
+async fn bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child, String) {
+    let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
+        .arg("bridge")
+        .args(arguments)
+        .env_remove("OTEL_EXPORTER_OTLP_ENDPOINT")
+        .envs(variables.iter().copied())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    let stderr = bridge.stderr.take().expect("it is piped");
+    let (mut stderr, mut words) = (BufReader::new(stderr), String::new());
+    while !words.contains("listening at ") {
+        let read = stderr.read_line(&mut words).await.expect("text");
+        assert!(read > 0, "{words}");
+    }
+    let (_, url) = words.split_once("listening at ").expect("a URL");
+    let url = url.split(',').next().expect("a URL").trim().to_owned();
+    tokio::spawn(async move { while let Ok(1..) = stderr.read_line(&mut words).await {} });
+    (bridge, url)
+}
+
+/// Asks the bridge to end, and waits for it.
+async fn end(mut bridge: Child) {
+    let process = bridge.id().expect("it runs").to_string();
+    let told = Command::new("kill").args(["-TERM", &process]).status();
+    assert!(told.await.expect("kill runs").success());
+    let ended = bridge.wait().await.expect("it ends");
+    assert_eq!(ended.code(), Some(0));
+}
+
+/// Calls the tool as a part of the caller's trace; returns what the server got.
+async fn call(url: &str, tool: &str) -> String {
+    let client = Client::connect(url).await.expect("a client");
+    let parent = TraceContext::new(format!("00-{TRACE_ID}-{CALLER}-01")).expect("a context");
+    let trace: String = client
+        .call(tool, &())
+        .trace_context(parent)
+        .await
+        .expect("a result");
+    client.close();
+    trace
+}
+
+/// Calls the tool as a client of 2025-11-25, whose HTTP request names the trace.
+async fn call_by_header(url: &str, tool: &str) -> String {
+    let revision = mcp_exact::revisions().find(|revision| revision.as_str() == "2025-11-25");
+    let value = format!("00-{TRACE_ID}-{CALLER}-01");
+    let endpoint = HttpEndpoint::new(url).expect("a URL").header(
+        HeaderName::from_static("traceparent"),
+        HeaderValue::from_str(&value).expect("a header"),
+    );
+    let client = Client::http(endpoint).revision(revision.expect("a revision"));
+    let client = client.await.expect("a client");
+    let trace: String = client.call(tool, &()).await.expect("a result");
+    client.close();
+    trace
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Checks that a span of the caller's trace begins at the caller, and that the server got the id of a span below it.
+fn check(spans: &[Span], traceparent: &str) {
+    let of_trace = |span: &&Span| hex(&span.trace_id) == TRACE_ID;
+    let find = |id: &str| {
+        let found = spans.iter().filter(of_trace);
+        let mut found = found.filter(|span| hex(&span.span_id) == id);
+        found
+            .next()
+            .unwrap_or_else(|| panic!("no span {id} in {spans:#?}"))
+    };
+    let id = traceparent
+        .strip_prefix(&format!("00-{TRACE_ID}-"))
+        .expect(traceparent);
+    let mut span = find(id.strip_suffix("-01").expect(traceparent));
+    assert_eq!(span.name, "relay");
+    let method = span.attributes.iter().find(|one| one.key == "method");
+    let method = format!("{:?}", method.expect("a method").value);
+    assert!(method.contains("tools/call"), "{method}");
+    while hex(&span.parent_span_id) != CALLER {
+        span = find(&hex(&span.parent_span_id));
+    }
+}
+
+/// "the keys `traceparent`, `tracestate`, and `baggage` are reserved for OpenTelemetry trace context propagation" (2026-07-28,
+/// `basic`, "_meta").
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn traces_pass_through_the_gateway() {
+    let (collector, server) = (Collector::default(), serve().await);
+    let url = collector.start().await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("bridge.toml");
+    let config = format!(
+        "listen = \"127.0.0.1:0\"\n[telemetry]\notlp = \"{url}/\"\nservice-name = \"gate\"\n\
+         [servers.one]\nurl = \"{server}\"\n"
+    );
+    std::fs::write(&file, config).expect("a file");
+    let file = file.to_str().expect("text");
+    let (process, bridge) = bridge(&["--config", file], &[]).await;
+    let traces = [
+        call(&bridge, "one__trace").await,
+        call_by_header(&bridge, "one__trace").await,
+    ];
+    end(process).await;
+    let (spans, services) = collector.received();
+    traces.iter().for_each(|trace| check(&spans, trace));
+    assert!(
+        services.iter().all(|name| name.contains("gate")),
+        "{services:?}"
+    );
+}
+
+/// The standard variables name the collector and the service, for a gateway without a file.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn environment_names_the_collector() {
+    let (collector, server) = (Collector::default(), serve().await);
+    let url = collector.start().await;
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
+        ("OTEL_SERVICE_NAME", "named-outside"),
+    ];
+    let arguments = ["--listen", "127.0.0.1:0", &server];
+    let (process, bridge) = bridge(&arguments, &variables).await;
+    let trace = call(&bridge, "trace").await;
+    end(process).await;
+    let (spans, services) = collector.received();
+    check(&spans, &trace);
+    assert!(
+        !services.is_empty() && services.iter().all(|name| name.contains("named-outside")),
+        "{services:?}"
+    );
+}
+
+/// Without a collector, the trace of the caller passes as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_sent_without_a_collector() {
+    let server = serve().await;
+    let (process, bridge) = bridge(&["--listen", "127.0.0.1:0", &server], &[]).await;
+    let trace = call(&bridge, "trace").await;
+    end(process).await;
+    assert_eq!(trace, format!("00-{TRACE_ID}-{CALLER}-01"));
+}
