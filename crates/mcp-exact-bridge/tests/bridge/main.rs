@@ -10,6 +10,7 @@ mod load;
 mod many;
 mod matrix;
 mod relaying;
+mod restart;
 mod shared;
 mod subscriptions;
 mod updates;

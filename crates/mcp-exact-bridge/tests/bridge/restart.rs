@@ -1,0 +1,257 @@
+//! A bridge process that is killed and started again under load: every request ends once, and sessions go on.
+//!
+//! The bridge runs in a process of its own, which is this test program again, with a session store in a folder.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::transport::ClientHandle;
+use mcp_exact::transport::event_log::StoreFuture;
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::store::{SessionRecord, SessionStore, SessionStoreError};
+use mcp_exact::{Cx, Error, Server};
+use mcp_exact_bridge::{Bridge, Options};
+use mcp_exact_session::{
+    CallOptions, ClientConfig, ClientEvent, Identity, JsonObject, Offer, Outcome,
+};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::common::{Confirm, object};
+use crate::isolation::{ACCEPT_RESPONSE, answering, call, outcome_of, raw_client};
+use crate::matrix::wait_until;
+
+/// Number of clients, and of calls of each client that are in flight when the bridge is killed.
+const CLIENTS: usize = 20;
+const CALLS: usize = 10;
+
+/// Variables of the environment that make this program the bridge: URL of the server, address, folder of the store.
+const VARIABLES: [&str; 3] = [
+    "MCP_EXACT_TEST_BRIDGE_TO",
+    "MCP_EXACT_TEST_BRIDGE_AT",
+    "MCP_EXACT_TEST_BRIDGE_STORE",
+];
+
+/// Store that has a file for each session: the version, and the snapshot.
+struct FolderStore {
+    folder: PathBuf,
+    saving: Mutex<()>,
+}
+
+impl FolderStore {
+    fn path(&self, id: &str) -> PathBuf {
+        self.folder.join(id)
+    }
+
+    fn read(&self, id: &str) -> Option<SessionRecord> {
+        let text = match std::fs::read_to_string(self.path(id)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return None,
+            text => text.expect("a file"),
+        };
+        let (version, snapshot) = text.split_once('\n')?;
+        Some(SessionRecord {
+            snapshot: snapshot.to_owned(),
+            principal: None,
+            version: version.parse().expect("a version"),
+        })
+    }
+}
+
+impl SessionStore for FolderStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        _: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        let _saving = self.saving.lock().expect("a lock");
+        let known = self.read(id).map_or(0, |known| known.version);
+        if known >= record.version {
+            return Box::pin(async { Err(SessionStoreError::Superseded) });
+        }
+        let text = format!("{}\n{}", record.version, record.snapshot);
+        // A process that is killed leaves the old file or the new one.
+        let written = self.path(&format!("{id}.new"));
+        std::fs::write(&written, text).expect("a file");
+        std::fs::rename(written, self.path(id)).expect("a file");
+        Box::pin(async { Ok(()) })
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        let record = self.read(id);
+        Box::pin(async { Ok(record) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str, _: Duration) -> StoreFuture<'a, bool, SessionStoreError> {
+        let removed = std::fs::remove_file(self.path(id)).is_ok();
+        Box::pin(async move { Ok(removed) })
+    }
+}
+
+/// Is the bridge, if the variables are set, and prints when it listens; otherwise does nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bridge_process() {
+    let variables = VARIABLES.map(|name| std::env::var(name).ok());
+    let [Some(server), Some(address), Some(folder)] = variables else {
+        return;
+    };
+    let endpoint = HttpEndpoint::new(&server).expect("a URL");
+    let bridge = Bridge::new(endpoint, Options::default()).await;
+    let bridge = bridge.expect("a bridge");
+    let listener = HttpListener::bind(&*address).await.expect("a port");
+    let store = FolderStore {
+        folder: folder.into(),
+        saving: Mutex::default(),
+    };
+    let service = bridge.http(HttpServerOptions {
+        session_store: Some(Arc::new(store)),
+        ..HttpServerOptions::default()
+    });
+    println!("listens at {};", listener.local_addr().expect("an address"));
+    let served = listener.serve(service, std::future::pending()).await;
+    served.expect("served");
+}
+
+/// Starts the bridge; returns it with its address.
+async fn start(server: &str, address: &str, store: &Path) -> (Child, String) {
+    let program = std::env::current_exe().expect("this program");
+    let values = [server.as_ref(), address.as_ref(), store.as_os_str()];
+    let mut bridge = Command::new(program)
+        .args(["--exact", "restart::bridge_process", "--nocapture"])
+        .envs(VARIABLES.into_iter().zip(values))
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .expect("it starts");
+    let output = bridge.stdout.take().expect("it is piped");
+    let mut lines = BufReader::new(output).lines();
+    while let Some(line) = lines.next_line().await.expect("text") {
+        if let Some((_, address)) = line.split_once("listens at ") {
+            let (address, _) = address.split_once(';').expect("an address");
+            let address = address.to_owned();
+            tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+            return (bridge, address);
+        }
+    }
+    panic!("the bridge does not listen");
+}
+
+/// Server with calls that wait until they are released, and the number of such calls that have begun.
+async fn serve(begun: &Arc<AtomicUsize>, released: watch::Receiver<bool>) -> String {
+    let counted = Arc::clone(begun);
+    let server = Server::builder("behind", "1.0.0")
+        .revisions(mcp_exact::revisions().filter(|revision| revision.as_str() == "2025-11-25"))
+        .tool("waits", move || {
+            let (counted, mut released) = (Arc::clone(&counted), released.clone());
+            async move {
+                counted.fetch_add(1, SeqCst);
+                let _ = released.wait_for(|is_released| *is_released).await;
+                "waited"
+            }
+        })
+        .tool("quick", || async { "quick" })
+        .tool("ask", |cx: Cx| async move {
+            let form = cx.elicit::<Confirm>("Go on?").await?;
+            Ok::<_, Error>(form.accepted_with(|form| form.yes).to_string())
+        })
+        .build()
+        .expect("a server");
+    let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let service = server.http(HttpServerOptions::default());
+    tokio::spawn(listener.serve(service, std::future::pending()));
+    format!("http://{address}/mcp")
+}
+
+/// Connects a client, and counts its negotiations.
+async fn connect(url: &str, revision: &str, negotiated: &Arc<AtomicUsize>) -> ClientHandle {
+    let mut config = ClientConfig::new(Identity::new("client", "1.0.0"));
+    config.offer = Offer::of([revision]).expect("a revision");
+    let endpoint = HttpEndpoint::new(url).expect("a URL");
+    let endpoint = endpoint.retry(Duration::from_millis(50));
+    let counted = Arc::clone(negotiated);
+    let handler = move |_: &ClientHandle, event| {
+        if matches!(event, ClientEvent::Negotiated(..)) {
+            counted.fetch_add(1, SeqCst);
+        }
+    };
+    let settings = config.build().expect("settings");
+    let (client, _driver) = endpoint.connect(settings, None, Arc::new(handler));
+    client.ready().await.expect("a negotiation");
+    client
+}
+
+fn tool(name: &str) -> Option<JsonObject> {
+    Some(object(&format!(r#"{{"name":"{name}","arguments":{{}}}}"#)))
+}
+
+/// Begins the calls of a client; each adds its end to `ended`.
+fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
+    for _ in 0..CALLS {
+        let options = CallOptions::default();
+        let pending = client.request("tools/call", tool("waits"), options, None);
+        ended.spawn(pending.expect("a request"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn killed_bridge_goes_on_with_its_sessions() {
+    let store = tempfile::tempdir().expect("a folder");
+    let begun = Arc::new(AtomicUsize::new(0));
+    let (release, released) = watch::channel(false);
+    let server = serve(&begun, released).await;
+    let (mut bridge, address) = start(&server, "127.0.0.1:0", store.path()).await;
+    let url = format!("http://{address}/mcp");
+    let negotiated = Arc::new(AtomicUsize::new(0));
+    let (mut clients, mut calling) = (Vec::new(), JoinSet::new());
+    for number in 0..CLIENTS {
+        let revision = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"][number % 4];
+        let client = connect(&url, revision, &negotiated).await;
+        begin_calls(&client, &mut calling);
+        clients.push((revision, client));
+    }
+    let asking = raw_client(&url, "own").await;
+    let asked = call(&asking, "{}", None).await.expect("a question");
+    let all = || begun.load(SeqCst) == CLIENTS * CALLS;
+    wait_until(all, "all calls are in flight").await;
+
+    bridge.kill().await.expect("it is killed");
+    let (_bridge, _) = start(&server, &address, store.path()).await;
+    let ending = async {
+        let mut count = 0;
+        while let Some(outcome) = calling.join_next().await {
+            let outcome = outcome.expect("no panic");
+            let is_lost = matches!(outcome, Outcome::Lost | Outcome::Error(_));
+            assert!(is_lost, "no server has answered: {outcome:?}");
+            count += 1;
+        }
+        count
+    };
+    let count = tokio::time::timeout(Duration::from_secs(60), ending).await;
+    assert_eq!(count.expect("every call ends"), CLIENTS * CALLS);
+    for (revision, client) in &clients {
+        let options = CallOptions::default();
+        let answer = client.request("tools/call", tool("quick"), options, None);
+        let answer = outcome_of(answer).await;
+        let answer = answer.unwrap_or_else(|error| panic!("{revision}: {error:?}"));
+        assert!(answer.to_string().contains("quick"), "{revision}: {answer}");
+    }
+    assert_eq!(negotiated.load(SeqCst), CLIENTS, "the sessions go on");
+    let error = call(&asking, "{}", Some(answering(&asked, ACCEPT_RESPONSE))).await;
+    let error = error.expect_err("the call has ended with the process");
+    assert!(error.message().contains("begin the call anew"), "{error:?}");
+    assert_eq!(begun.load(SeqCst), CLIENTS * CALLS, "no call is repeated");
+    release.send_replace(true);
+    clients.iter().for_each(|(_, client)| client.close());
+    asking.close();
+}
