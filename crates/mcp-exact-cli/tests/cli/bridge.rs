@@ -524,6 +524,64 @@ fn file_names_many_servers() {
     }
 }
 
+/// Shell script of a server whose tool returns the number of its process.
+const PROCESS_SERVER_SCRIPT: &str = r#"
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  answer() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$1"; }
+  case "$line" in
+    *'"initialize"'*) answer '"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"played","version":"1"}}' ;;
+    *'"tools/list"'*) answer '"result":{"tools":[{"name":"process","inputSchema":{"type":"object"}}]}' ;;
+    *'"tools/call"'*) answer "\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"process $$\"}]}" ;;
+  esac
+done
+"#;
+
+/// Sessions of a shared server use the same process, one after the other; other sessions have a process each.
+#[test]
+fn sessions_share_processes_by_configuration() {
+    let config = "listen = \"127.0.0.1:0\"\n\
+                  [servers.own]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\
+                  [servers.same]\ncommand = \"sh\"\nargs = [\"server.sh\"]\nshared = true\n";
+    let files = [
+        ("server.sh", PROCESS_SERVER_SCRIPT),
+        ("bridge.toml", config),
+    ];
+    let folder = folder_with(&files);
+    let bridge = Serving::start(folder.path(), &["--config", "bridge.toml"]);
+    let processes = |tool| {
+        let ended = [(); 2].map(|()| bridge.call(folder.path(), tool));
+        ended.map(|ended| {
+            assert!(ended.out.contains("process "), "{}{}", ended.out, ended.err);
+            ended.out
+        })
+    };
+    let [first, second] = processes("own__process");
+    assert_ne!(first, second);
+    let [first, second] = processes("same__process");
+    assert_eq!(first, second);
+}
+
+/// Warnings are on standard error, unless the levels of the log say something else.
+#[test]
+fn warnings_are_logged() {
+    let config = "[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\
+                  [servers.gone]\ncommand = \"no-such-server-anywhere\"\n";
+    let folder = folder_with(&[("server.sh", SERVER_SCRIPT), ("bridge.toml", config)]);
+    let bridge = |levels: &[&str]| {
+        let arguments = [&["bridge", "--config", "bridge.toml"], levels].concat();
+        run(folder.path(), &arguments, b"")
+    };
+    let warned = bridge(&[]);
+    assert_eq!(warned.code, 0, "{}", warned.err);
+    assert!(warned.err.contains("WARN"), "{}", warned.err);
+    let quiet = bridge(&["--log", "off"]);
+    assert!(!quiet.err.contains("WARN"), "{}", quiet.err);
+    let wrong = bridge(&["--log", "one=loud"]);
+    assert_eq!(wrong.code, 2, "{}", wrong.err);
+    assert!(wrong.err.contains("--log"), "{}", wrong.err);
+}
+
 /// The error for an invalid file contains line, key and a hint.
 #[test]
 fn invalid_files_are_reported() {
@@ -561,6 +619,11 @@ fn invalid_files_are_reported() {
             "[[loss]]\nmatch = [\"*\"]\npolicy = \"warn\"\n",
             "line 3",
             "report",
+        ),
+        (
+            "[telemetry]\notlp = \"localhost:4318\"\n",
+            "[telemetry] otlp",
+            "http://",
         ),
         (
             "metrics = true\n[servers.a]\ncommand = \"sh\"\n",
