@@ -7,7 +7,7 @@
 mod shared;
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mcp_exact_convert::Role;
 use mcp_exact_session::{
@@ -35,8 +35,8 @@ pub(crate) struct Session {
     /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
     calls: Calls,
-    /// Resources that the client is subscribed to.
-    subscribed: watch::Sender<BTreeSet<String>>,
+    /// Resources that the client is subscribed to; most clients subscribe to none.
+    subscribed: OnceLock<watch::Sender<BTreeSet<String>>>,
     state: Mutex<State>,
 }
 
@@ -64,7 +64,7 @@ impl Session {
             backend: Arc::clone(backend),
             opening: tokio::sync::Mutex::default(),
             calls: Calls::default(),
-            subscribed: watch::Sender::default(),
+            subscribed: OnceLock::new(),
             state: Mutex::default(),
         })
     }
@@ -149,8 +149,7 @@ impl Session {
         match connection.lifecycle() {
             Lifecycle::Discover => self.listen(&connection),
             Lifecycle::Initialize => {
-                let subscribed = self.subscribed.borrow().clone();
-                relay::subscribe_again(&connection, &subscribed);
+                relay::subscribe_again(&connection, &self.resources());
             }
         }
         if was_open {
@@ -324,16 +323,33 @@ impl Session {
             return;
         };
         let method = request.method();
-        self.subscribed.send_if_modified(|subscribed| match method {
-            "resources/subscribe" => subscribed.insert(uri),
-            "resources/unsubscribe" => subscribed.remove(&uri),
-            _ => false,
-        });
+        match method {
+            "resources/subscribe" => {
+                self.subscribed()
+                    .send_if_modified(|subscribed| subscribed.insert(uri));
+            }
+            "resources/unsubscribe" => {
+                self.subscribed()
+                    .send_if_modified(|subscribed| subscribed.remove(&uri));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns the sender of the resources that the client is subscribed to.
+    fn subscribed(&self) -> &watch::Sender<BTreeSet<String>> {
+        self.subscribed.get_or_init(watch::Sender::default)
+    }
+
+    /// Returns the resources that the client is subscribed to.
+    fn resources(&self) -> BTreeSet<String> {
+        let subscribed = self.subscribed.get();
+        subscribed.map_or_else(BTreeSet::new, |subscribed| subscribed.borrow().clone())
     }
 
     /// Opens the subscription at a server of 2026-07-28.
     fn listen(&self, connection: &Arc<Connection>) {
-        let (connection, wanted) = (Arc::clone(connection), self.subscribed.subscribe());
+        let (connection, wanted) = (Arc::clone(connection), self.subscribed().subscribe());
         let listening = tokio::spawn(async move {
             let error = connection.listen(wanted, true).await;
             let error = error.message();
@@ -528,7 +544,7 @@ impl Receiver for SessionReceiver {
 
     fn resources(&self) -> BTreeSet<String> {
         let session = self.0.upgrade();
-        session.map_or_else(BTreeSet::new, |session| session.subscribed.borrow().clone())
+        session.map_or_else(BTreeSet::new, |session| session.resources())
     }
 
     fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification) {

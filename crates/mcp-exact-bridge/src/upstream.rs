@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use mcp_exact_session::{
     SessionInfo,
 };
 use mcp_exact_transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -145,19 +145,15 @@ pub(crate) struct Connection {
 /// Receivers of the server's messages.
 #[derive(Default)]
 struct Routes {
-    life: watch::Sender<ConnectionState>,
+    /// True when the connection is lost, so that nothing can be sent.
+    is_lost: AtomicBool,
+    /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
+    sessions_ended: AtomicU64,
+    /// Wakes those that wait for the end of a session.
+    ended: Notify,
     /// True if changes may have been missed, until the server acknowledges the next subscription.
     has_gap: AtomicBool,
     state: Mutex<RoutingState>,
-}
-
-/// State of a connection.
-#[derive(Debug, Clone, Copy, Default)]
-struct ConnectionState {
-    /// True when the connection is lost, so that nothing can be sent.
-    is_lost: bool,
-    /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
-    sessions_ended: u64,
 }
 
 #[derive(Default)]
@@ -212,21 +208,29 @@ impl Connection {
 
     /// Returns true if the connection is lost, so that nothing can be sent.
     pub(crate) fn is_lost(&self) -> bool {
-        self.routes.life.borrow().is_lost
+        self.routes.is_lost.load(Ordering::Acquire)
     }
 
     /// Marks the connection as lost.
     pub(crate) fn set_lost(&self) {
-        self.routes.life.send_modify(|life| life.is_lost = true);
+        self.routes.set_lost();
     }
 
     /// Completes when the connection is lost or the server ends its current session; the calls of the session end, too.
     pub(crate) fn session_end(&self) -> impl Future<Output = ()> + Send + use<> {
-        let mut life = self.routes.life.subscribe();
-        let ended = life.borrow().sessions_ended;
+        let routes = Arc::clone(&self.routes);
+        let before = routes.sessions_ended.load(Ordering::Acquire);
         async move {
-            let has_ended = |life: &ConnectionState| life.is_lost || life.sessions_ended > ended;
-            let _ = life.wait_for(has_ended).await;
+            loop {
+                let mut ended = std::pin::pin!(routes.ended.notified());
+                ended.as_mut().enable();
+                if routes.is_lost.load(Ordering::Acquire)
+                    || routes.sessions_ended.load(Ordering::Acquire) > before
+                {
+                    return;
+                }
+                ended.await;
+            }
         }
     }
 
@@ -251,7 +255,7 @@ impl Connection {
         tokio::spawn(async move {
             let reason = client.closed().await;
             tracing::debug!(%reason, "a connection to the server has ended");
-            routes.life.send_modify(|life| life.is_lost = true);
+            routes.set_lost();
             routes.lock().receiver = None;
         });
     }
@@ -387,15 +391,21 @@ impl Routes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn set_lost(&self) {
+        self.is_lost.store(true, Ordering::Release);
+        self.ended.notify_waiters();
+    }
+
     /// Handles the end of a session of the server, and the negotiation of the next one.
     fn renew(&self, connection: Option<&Arc<Connection>>, event: &ClientEvent) {
         match (event, connection) {
             (ClientEvent::SessionLost, _) => {
                 tracing::debug!("the server has ended a session");
-                self.life.send_modify(|life| life.sessions_ended += 1);
+                self.sessions_ended.fetch_add(1, Ordering::AcqRel);
+                self.ended.notify_waiters();
             }
             (ClientEvent::Negotiated(info, _), Some(connection)) => {
-                let is_another = self.life.borrow().sessions_ended > 0;
+                let is_another = self.sessions_ended.load(Ordering::Acquire) > 0;
                 if info.revision != connection.info.revision {
                     // The messages of its users are converted to the previous revision.
                     connection.set_lost();

@@ -66,7 +66,7 @@ impl Session {
             client: self.client.clone(),
             principal,
         };
-        let wanted = self.subscribed.subscribe();
+        let wanted = self.subscribed().subscribe();
         state.listening = Some(tokio::spawn(listening.run(wanted)).abort_handle());
     }
 }
