@@ -364,6 +364,33 @@ async fn streams_are_opened_again_after_a_pause() {
     }
 }
 
+/// The first call waits until the server has answered the GET of the standalone stream, because some servers drop their requests
+/// while it is not open ("The server MAY send JSON-RPC requests and notifications on the stream", 2025-11-25,
+/// `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the call for a limited time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn first_call_waits_for_the_standalone_stream() {
+    for (delay, is_opened_first) in [(200, true), (2500, false)] {
+        let server = ScriptedServer::start(move |request| {
+            if request.head.starts_with("GET") {
+                std::thread::sleep(Duration::from_millis(delay));
+            }
+            Some(answer(request))
+        })
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let endpoint = server.endpoint();
+        let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+        // A request is recorded when it is answered.
+        let answered = server.received_requests();
+        let is_opened = answered
+            .iter()
+            .any(|request| request.head.starts_with("GET"));
+        assert_eq!(is_opened, is_opened_first, "{answered:?}");
+    }
+}
+
 #[tokio::test]
 async fn errors_name_no_credentials() {
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("bound");

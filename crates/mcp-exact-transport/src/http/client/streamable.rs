@@ -25,6 +25,9 @@ use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const BARRIER: Duration = Duration::from_secs(5);
+/// Timeout for the response headers of the standalone stream, before other messages are sent. A server may send headers with the
+/// first event only.
+const STREAM_BARRIER: Duration = Duration::from_secs(1);
 /// Time limit for messages that are being posted when a client is closed.
 pub(super) const LEAVING: Duration = Duration::from_secs(2);
 /// Attempts to resume a stream that carries the answer to a request.
@@ -53,8 +56,8 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
             return SessionEnd::Lost;
         }
         if EventFlags::take(&seen.has_negotiated) {
-            repeat_lost(&driver.connection.shared);
-            listen(driver, &mut tasks);
+            begin(driver, &mut tasks).await;
+            continue;
         }
         if seen.has_closed.load(Ordering::Acquire) {
             return if EventFlags::take(&seen.wants_sse) {
@@ -74,6 +77,15 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
     }
 }
 
+/// Begins to use a session: repeats what was lost with the session before, and opens the standalone stream. Servers send requests
+/// during a call on that stream, and some drop them while it is not open (TypeScript 1.29), so that it is opened before the first call.
+async fn begin(driver: &Driver, tasks: &mut JoinSet<()>) {
+    repeat_lost(&driver.connection.shared);
+    if let Some(opened) = listen(driver, tasks) {
+        let _ = timeout(STREAM_BARRIER, opened).await;
+    }
+}
+
 /// Sends the output of the endpoint: a POST for each message, which ends when the endpoint closes its stream.
 async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
     while let Some((transmit, message)) = driver.take_output() {
@@ -88,6 +100,13 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
                 if http.barrier {
                     // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
                     let _ = timeout(BARRIER, is_done).await;
+                    // What was lost with a session that has ended by now is repeated in the next one.
+                    let seen = &driver.seen;
+                    if !seen.has_lost_session.load(Ordering::Acquire)
+                        && EventFlags::take(&seen.has_negotiated)
+                    {
+                        begin(driver, tasks).await;
+                    }
                 } else if !has_answer {
                     post.is_done = Some(is_done);
                 }
@@ -253,7 +272,7 @@ impl Post {
                 revision,
                 self.stream,
                 true,
-                &mut position,
+                (&mut position, None),
             );
             let got = got.await;
             empty = if matches!(got, GetOutcome::Empty) {
@@ -324,7 +343,7 @@ async fn get(
     revision: Revision,
     stream: StreamId,
     is_of_request: bool,
-    position: &mut Position,
+    (position, opening): (&mut Position, Option<oneshot::Sender<()>>),
 ) -> GetOutcome {
     let headers = connection.headers_of(get_headers(revision), position.last_event_id.as_deref());
     let Ok(headers) = headers else {
@@ -334,6 +353,7 @@ async fn get(
     let sent = connection
         .send(Method::GET, target, headers, Bytes::new())
         .await;
+    drop(opening);
     let Ok(response) = sent else {
         return GetOutcome::Unreachable;
     };
@@ -358,28 +378,28 @@ async fn get(
     }
 }
 
-/// Opens the standalone stream, and again whenever it ends.
-fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
-    let connection = Arc::clone(&driver.connection);
-    let Some(revision) = connection.revision_with_streams() else {
-        return;
-    };
+/// Opens the standalone stream, and again whenever it ends. Returns a receiver that completes when the server has answered the
+/// first time; `None` if the session has no such stream.
+fn listen(driver: &Driver, tasks: &mut JoinSet<()>) -> Option<oneshot::Receiver<()>> {
     if !driver.endpoint.opens_stream {
-        return;
+        return None;
     }
+    let connection = Arc::clone(&driver.connection);
+    let revision = connection.revision_with_streams()?;
+    let (opening, opened) = oneshot::channel();
     let stream = connection
         .shared
         .call(|state, _| state.endpoint.open_standalone());
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
     tasks.spawn(async move {
-        let mut position = Position::default();
+        let (mut position, mut opening) = (Position::default(), Some(opening));
         let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
-            let opened = Instant::now();
-            let got = get(&connection, &target, revision, stream, false, &mut position);
-            match got.await {
+            let began = Instant::now();
+            let first = (&mut position, opening.take());
+            match get(&connection, &target, revision, stream, false, first).await {
                 // A server that ends its streams at once is asked less and less often.
-                GetOutcome::Quiet | GetOutcome::Empty if opened.elapsed() < MAX_PAUSE => {
+                GetOutcome::Quiet | GetOutcome::Empty if began.elapsed() < MAX_PAUSE => {
                     has_streamed = true;
                     pause = (pause * 2).min(MAX_PAUSE).max(position.pause(retry));
                 }
@@ -408,6 +428,7 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) {
             }
         });
     });
+    Some(opened)
 }
 
 /// Lets notifications and responses leave that are being posted, gives up requests and streams, and ends the session on the server.
