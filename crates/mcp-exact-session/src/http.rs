@@ -35,13 +35,16 @@ pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
     }
 }
 
-/// Checks that the header `MCP-Protocol-Version` is present and equals the revision in the body.
-pub(crate) fn check_version(http: &HttpRequest, version: &str) -> Result<(), Refusal> {
-    match single(http, "MCP-Protocol-Version")? {
-        Some(header) if header.trim() == version => Ok(()),
-        Some(_) => Err(differs("MCP-Protocol-Version")),
-        None => Err(missing("MCP-Protocol-Version")),
-    }
+/// Header that repeats the revision of the body.
+pub(crate) const VERSION_HEADER: &str = "MCP-Protocol-Version";
+
+/// Returns the value of the header `MCP-Protocol-Version`.
+///
+/// # Errors
+/// The header is missing or repeated, or holds invalid characters.
+pub(crate) fn version_header(http: &HttpRequest) -> Result<&str, Refusal> {
+    let header = single(http, VERSION_HEADER)?.map(str::trim);
+    header.ok_or_else(|| missing(VERSION_HEADER))
 }
 
 /// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body. Only names may be encoded: a method is

@@ -226,9 +226,10 @@ impl Refusal {
     /// return an HTTP error status code").
     pub(crate) fn notification_status(&self) -> u16 {
         match self {
-            Self::Limit(_) | Self::NotInitialized(_) | Self::UnknownBeforeInitialize(_) => {
-                self.status(false)
-            }
+            Self::Limit(_)
+            | Self::NotInitialized(_)
+            | Self::UnknownBeforeInitialize(_)
+            | Self::UnsupportedVersion { .. } => self.status(false),
             _ => 202,
         }
     }
@@ -431,7 +432,7 @@ mod tests {
 -32021 400 200 202 - -: the request needs the extension `x`
 -32602 400 200 202 - -: x
 -32602 400 200 202 - -: `_meta` needs `x`
--32022 400 200 202 - -: Unsupported protocol version
+-32022 400 200 400 - -: Unsupported protocol version
 -32600 400 400 202 - -: unsupported MCP-Protocol-Version; supported: x
 -32020 400 200 202 - -: Header mismatch: x
 -32602 400 200 202 - -: the request state is not valid; start again

@@ -36,7 +36,13 @@ pub fn object(value: Value) -> JsonObject {
 }
 
 pub fn server_settings() -> Arc<ServerSettings> {
+    server_settings_of(&REVISIONS)
+}
+
+/// Returns the settings of a server that offers these revisions.
+pub fn server_settings_of(revisions: &[&str]) -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
+    config.offer = Offer::of(revisions.iter().copied()).expect("compiled in");
     config.capabilities = object(json!({
         "tools": { "listChanged": true },
         "prompts": { "listChanged": true },

@@ -28,6 +28,9 @@ pub enum Posted {
     /// The request belongs to a session that it does not name; a server that assigns session ids answers
     /// [`Refusal::SessionIdMissing`].
     Unnamed,
+    /// The request belongs to this session, in a revision that the server does not speak: the server answers
+    /// [`Refusal::NoSession`] if the session does not exist, so that the client begins another one, and this refusal otherwise.
+    Unsupported(String, Refusal),
     /// The request is refused.
     Refused(Refusal),
 }
@@ -36,7 +39,8 @@ pub enum Posted {
 ///
 /// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the header nor
 /// the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session it is
-/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header").
+/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without sessions
+/// refuses messages whose header names a revision that it does not speak, and whose body names none.
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
         return Posted::Refused(Refusal::NotUtf8);
@@ -104,8 +108,16 @@ struct Head {
 
 fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
-    if discover && offer.has(Lifecycle::Discover) || !offer.has(Lifecycle::Initialize) {
+    if discover && offer.has(Lifecycle::Discover) {
         return Posted::Stateless;
+    }
+    if !offer.has(Lifecycle::Initialize) {
+        // The endpoint answers `initialize`, and compares the header with the revision that the body names.
+        let is_checked_later = head.names_revision || head.is_initialize;
+        return match unsupported_header(http, offer).filter(|_| !is_checked_later) {
+            Some(refusal) => Posted::Refused(refusal),
+            None => Posted::Stateless,
+        };
     }
     if head.is_initialize {
         Posted::Initialize
@@ -164,15 +176,34 @@ impl ReceiveError {
 
 /// Returns the session that the headers of a request name.
 fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
-    // "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400."
-    if version(http).is_some_and(|id| offer.find(id).is_none()) {
-        return Posted::Refused(Refusal::UnsupportedVersionHeader(offer.ids()));
+    let refusal = unsupported_header(http, offer);
+    match (http.header("mcp-session-id").map(str::trim), refusal) {
+        (Some(id), Some(refusal)) if is_session_id(id) => {
+            Posted::Unsupported(id.to_owned(), refusal)
+        }
+        (_, Some(refusal)) => Posted::Refused(refusal),
+        (Some(id), None) if is_session_id(id) => Posted::Session(id.to_owned()),
+        (Some(_), None) => Posted::Refused(Refusal::SessionIdMalformed),
+        (None, None) => Posted::Unnamed,
     }
-    match http.header("mcp-session-id").map(str::trim) {
-        Some(id) if is_session_id(id) => Posted::Session(id.to_owned()),
-        Some(_) => Posted::Refused(Refusal::SessionIdMalformed),
-        None => Posted::Unnamed,
+}
+
+/// Returns the refusal of a header that names a revision that the server does not speak.
+///
+/// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400" (2025-06-18
+/// and 2025-11-25); a server of 2026-07-28 also lists its revisions.
+fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
+    let requested = version(http)?;
+    if offer.find(requested).is_some() {
+        return None;
     }
+    if !offer.has(Lifecycle::Discover) {
+        return Some(Refusal::UnsupportedVersionHeader(offer.ids()));
+    }
+    Some(Refusal::UnsupportedVersion {
+        requested: requested.to_owned(),
+        supported: offer.ids(),
+    })
 }
 
 /// Returns true if a string is a valid session id: visible ASCII, and not empty.

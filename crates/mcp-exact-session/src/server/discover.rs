@@ -15,8 +15,9 @@ use super::receive::{Input, ReceivedRequest};
 use super::request_meta::RequestMeta;
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
+use crate::header_values::differs;
 use crate::heap_size::HeapSize;
-use crate::http::{check_names, check_params, check_version};
+use crate::http::{VERSION_HEADER, check_names, check_params, version_header};
 use crate::message::Call;
 use crate::refusal::Refusal;
 use crate::rules::{self, Handler};
@@ -48,8 +49,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             mcp_exact_revisions::find(version.trim())
         });
         let named = header.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
-        let alone = !self.settings.speaks_initialize && !rules::is_initialize(&call.method);
-        alone || named || meta.version.is_some()
+        let is_alone = !self.settings.speaks_initialize;
+        // The answer to `initialize` names the revisions of a server that does not know it (`basic/versioning`).
+        let named = if is_alone {
+            !rules::is_initialize(&call.method)
+        } else {
+            named
+        };
+        named || meta.version.is_some()
     }
 
     pub(super) fn stateless_request(
@@ -77,8 +84,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Checks a request, in this order: required metadata, header, revision, method, capabilities, limits, headers. Then
-    /// reads the input of a repeated request.
+    /// Checks a request, in this order: header with the revision, required metadata, revision, method, capabilities, limits,
+    /// headers. Then reads the input of a repeated request.
     pub(super) fn admit_stateless(
         &self,
         at: Arrival,
@@ -86,10 +93,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         meta: &RequestMeta<'_>,
         cx: &FrameContext<C>,
     ) -> Result<AdmittedRequest, Refusal> {
-        let version = meta.required_version()?;
-        if let Some(http) = &cx.http {
-            check_version(http, &version)?;
-        }
+        let version = self.version_of(meta, cx)?;
         let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
         let spec = offered.find(|spec| spec.id() == version);
         let spec = spec.ok_or_else(|| unsupported(&self.settings, &version))?;
@@ -112,6 +116,31 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             handler,
             input,
         })
+    }
+
+    /// Returns the revision that a request states, which the header repeats over HTTP.
+    ///
+    /// # Errors
+    /// A request of an older client states its revision in the header alone: it is refused as unsupported, so that its client
+    /// negotiates again.
+    fn version_of<'m>(
+        &self,
+        meta: &RequestMeta<'m>,
+        cx: &FrameContext<C>,
+    ) -> Result<Cow<'m, str>, Refusal> {
+        let stated = meta.required_version();
+        let Some(http) = &cx.http else {
+            return stated;
+        };
+        let header = version_header(http)?;
+        match stated {
+            Ok(version) if header == version => Ok(version),
+            Ok(_) => Err(differs(VERSION_HEADER)),
+            Err(_) if self.settings.offer.find(header).is_none() => {
+                Err(unsupported(&self.settings, header))
+            }
+            Err(refusal) => Err(refusal),
+        }
     }
 
     /// Checks the headers that mirror the arguments of a tool call, if the application has configured them.
@@ -218,10 +247,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let named = named.or_else(|| header.map(|header| Cow::Borrowed(header.trim())));
         let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
         let spec = match named {
-            Some(id) => offered.find(|spec| spec.id() == id),
-            None => offered.next(),
+            Some(id) => match offered.find(|spec| spec.id() == id) {
+                Some(spec) => spec,
+                None => return Err(unsupported(&self.settings, &id)),
+            },
+            None => offered.next().ok_or_else(refused)?,
         };
-        let spec = spec.ok_or_else(refused)?;
         // Nothing is inferred from earlier requests: a notification without capabilities is checked against the list of
         // extensions.
         let peer = match meta.capabilities() {

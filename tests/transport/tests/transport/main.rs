@@ -2,6 +2,7 @@
 
 mod client;
 mod cuts;
+mod ends;
 mod hardening;
 mod http;
 mod independent;
@@ -15,4 +16,5 @@ mod stores;
 mod streams;
 #[cfg(unix)]
 mod unix;
+mod versions;
 mod wire;

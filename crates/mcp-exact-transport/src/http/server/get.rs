@@ -21,8 +21,8 @@ use super::{checks, resume};
 use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
 use crate::http::{LAST_EVENT_ID, headers_of};
 
-/// Finds the session that a request without a body belongs to.
-async fn session_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<Arc<Session>, Refusal> {
+/// Returns the id of the session that a request without a body belongs to.
+async fn session_id_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<String, Refusal> {
     let http = headers_of(&request.parts.headers);
     let offer = &inner.settings().offer;
     let posted = if request.parts.method == Method::DELETE {
@@ -31,7 +31,11 @@ async fn session_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<Arc<
         classify_get(&http, offer, true)
     };
     match posted {
-        Posted::Session(id) => resume::find(inner, &id, request.principal.as_ref()).await,
+        Posted::Session(id) => Ok(id),
+        Posted::Unsupported(id, refusal) => {
+            resume::check_known(inner, &id, request.principal.as_ref()).await?;
+            Err(response_to_refusal(&refusal))
+        }
         Posted::Refused(Refused::MethodNotAllowed) => Err(method_not_allowed("POST")),
         Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
         _ => Err(response_to_refusal(&Refused::SessionIdMissing)),
@@ -43,7 +47,8 @@ pub(super) async fn respond(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let session = session_of(inner, request).await?;
+    let id = session_id_of(inner, request).await?;
+    let session = resume::find(inner, &id, request.principal.as_ref()).await?;
     if session.is_closed() {
         return Err(resume::unknown());
     }
@@ -172,13 +177,19 @@ async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> b
     event.is_some_and(|event| event.sequence == sequence && event.last)
 }
 
-/// Responds to a DELETE: ends the session.
+/// Responds to a DELETE: ends the session. The session of another process is ended without being resumed, which would need a
+/// place among the sessions of this process.
 pub(super) async fn end_session(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
 ) -> Result<Response<ResponseBody>, Refusal> {
-    let session = session_of(inner, request).await?;
-    session.observe_request();
-    inner.end_session(&session).await?;
+    let id = session_id_of(inner, request).await?;
+    let principal = request.principal.as_ref();
+    let session = resume::find_here(inner, &id, principal).await?;
+    match &session {
+        Some(session) => session.observe_request(),
+        None => resume::check_resumable(inner, &id, principal).await?,
+    }
+    inner.end_session(&id, session.as_ref()).await?;
     Ok(empty(StatusCode::NO_CONTENT))
 }

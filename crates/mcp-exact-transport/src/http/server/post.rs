@@ -95,6 +95,10 @@ async fn take(
             in_session(inner, &session, read, context).await
         }
         Posted::Unnamed => Err(response_to_refusal(&Refused::SessionIdMissing)),
+        Posted::Unsupported(id, refusal) => {
+            resume::check_known(inner, &id, request.principal.as_ref()).await?;
+            Err(response_to_refusal(&refusal))
+        }
         Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
     }
 }
@@ -286,13 +290,16 @@ async fn initialize(
     let attachment = Attachment::new(Arc::clone(shared), stream);
     receive(shared, stream, body, context)?;
     let is_established = shared.lock().endpoint.session_info().is_some();
+    let mut unclaimed = None;
     if is_established {
         session.observe_request();
         inner.add_session(&session)?;
+        unclaimed = Some(Unclaimed::new(inner, &session));
         if resume::save(inner, &session).await.is_err() && inner.options().change_bus.is_some() {
             // The next request of the client may reach another process, which would not know the session.
             inner.sessions.remove(&session);
             session.end();
+            unclaimed.into_iter().for_each(Unclaimed::claim);
             return Err(unavailable(
                 "the session store is not available; try again later",
             ));
@@ -300,10 +307,43 @@ async fn initialize(
     }
     let guard = session.enter();
     let mut response = answer(inner, attachment, Some(&session), guard).await?;
-    if is_established && let Ok(id) = HeaderValue::from_str(session.id()) {
+    if let Some(unclaimed) = unclaimed
+        && let Ok(id) = HeaderValue::from_str(session.id())
+    {
         response.headers_mut().insert(SESSION_ID, id);
+        unclaimed.claim();
     }
     Ok(response)
+}
+
+/// Session whose id the client does not have yet. Dropped, it ends the session: the client has left, and nobody can use it.
+struct Unclaimed {
+    inner: Arc<Inner>,
+    session: Option<Arc<Session>>,
+}
+
+impl Unclaimed {
+    fn new(inner: &Arc<Inner>, session: &Arc<Session>) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            session: Some(Arc::clone(session)),
+        }
+    }
+
+    /// Keeps the session, because the response names it.
+    fn claim(mut self) {
+        self.session = None;
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        let runtime = tokio::runtime::Handle::try_current();
+        if let (Some(session), Ok(runtime)) = (self.session.take(), runtime) {
+            let inner = Arc::clone(&self.inner);
+            runtime.spawn(async move { inner.end_session(session.id(), Some(&session)).await });
+        }
+    }
 }
 
 async fn in_session(

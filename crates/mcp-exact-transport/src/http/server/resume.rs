@@ -65,6 +65,56 @@ pub(super) async fn find(
     Ok(session)
 }
 
+/// Returns the session of this process with an id; waits for a request that resumes it.
+///
+/// # Errors
+/// Status 404 if the seal of ids does not open the id for the principal.
+pub(super) async fn find_here(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<Option<Arc<Session>>, Refusal> {
+    if !is_id_of(inner.options().session_ids.as_deref(), id, principal) {
+        return Err(unknown());
+    }
+    if let Some(session) = inner.sessions.find(id, principal) {
+        return Ok(Some(session));
+    }
+    let turn = inner.sessions.resuming(id);
+    let _turn = turn.lock().await;
+    Ok(inner.sessions.find(id, principal))
+}
+
+/// Checks that a session exists in this or another process, without resuming it; status 404 if it does not, if it has ended, or if
+/// it belongs to another principal.
+pub(super) async fn check_known(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<(), Refusal> {
+    if find_here(inner, id, principal).await?.is_some() {
+        return Ok(());
+    }
+    if inner.sessions.has_ended(id) {
+        return Err(unknown());
+    }
+    load(inner, id, principal).await.map(drop)
+}
+
+/// Checks that the store has a session of Streamable HTTP; the records of HTTP+SSE say only that a session exists.
+pub(super) async fn check_resumable(
+    inner: &Inner,
+    id: &str,
+    principal: Option<&Principal>,
+) -> Result<(), Refusal> {
+    let record = load(inner, id, principal).await?;
+    let snapshot: Result<Snapshot, _> = record.snapshot.parse();
+    match snapshot {
+        Ok(_) if !inner.sessions.has_ended(id) => Ok(()),
+        _ => Err(unknown()),
+    }
+}
+
 fn keeps_last_wills(inner: &Inner) -> bool {
     let log = inner.options().event_log.as_ref();
     log.is_some_and(|log| log.keeps_last_wills())
@@ -411,11 +461,19 @@ pub(super) async fn save_place(
 /// # Errors
 /// The store is not available.
 pub(super) async fn remove(inner: &Inner, session: &Session) -> Result<(), SessionStoreError> {
+    let _turn = session.saving.lock().await;
+    remove_record(inner, session.id()).await
+}
+
+/// Removes the record of a session that this process does not have.
+///
+/// # Errors
+/// The store is not available.
+pub(super) async fn remove_record(inner: &Inner, id: &str) -> Result<(), SessionStoreError> {
     let Some(store) = &inner.options().session_store else {
         return Ok(());
     };
-    let _turn = session.saving.lock().await;
-    let removed = store.remove(session.id(), lifetime(inner)).await;
+    let removed = store.remove(id, lifetime(inner)).await;
     if let Err(error) = &removed {
         observe::store_failed("removing a session", error);
     }

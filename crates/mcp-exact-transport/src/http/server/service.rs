@@ -208,7 +208,7 @@ impl HttpService {
                     if outlives_process {
                         inner.abandon_streams(&session).await;
                     } else {
-                        let _ = inner.end_session(&session).await;
+                        let _ = inner.end_session(session.id(), Some(&session)).await;
                     }
                 });
             }
@@ -524,43 +524,51 @@ impl Inner {
         }
     }
 
-    /// Ends a session on all processes and removes its state. If its record cannot be removed, the session continues,
-    /// because other processes would still serve it.
+    /// Ends a session on all processes and removes its state; `session` is what this process has of it. If its record cannot be
+    /// removed, the session continues, because other processes would still serve it.
     ///
     /// # Errors
     /// Status 503 if the session continues, or other processes could not be notified of its end.
     pub(super) async fn end_session(
         self: &Arc<Self>,
-        session: &Arc<Session>,
+        id: &str,
+        session: Option<&Arc<Session>>,
     ) -> Result<(), Refusal> {
-        let (inner, session) = (Arc::clone(self), Arc::clone(session));
+        let (inner, id, session) = (Arc::clone(self), id.to_owned(), session.cloned());
         // In a separate task, so that the end is not interrupted when the client disconnects.
-        let task = tokio::spawn(async move { inner.end_in_task(&session).await });
+        let task = tokio::spawn(async move { inner.end_in_task(id, session.as_ref()).await });
         let failed = |_| Err(unavailable("ending the session failed; try again later"));
         task.await.unwrap_or_else(failed)
     }
 
-    async fn end_in_task(&self, session: &Arc<Session>) -> Result<(), Refusal> {
-        let known = self.sessions.remove_ended(session.id());
+    async fn end_in_task(&self, id: String, session: Option<&Arc<Session>>) -> Result<(), Refusal> {
+        let known = self.sessions.remove_ended(&id);
         // Another request may have resumed the session in the meantime.
-        let current = known.as_ref().unwrap_or(session);
-        if let Err(error) = resume::remove(self, current).await {
-            if !self.sessions.restore(current) {
-                current.end();
-                self.abandon_streams(current).await;
+        let current = known.as_ref().or(session);
+        let removed = match current {
+            Some(current) => resume::remove(self, current).await,
+            None => resume::remove_record(self, &id).await,
+        };
+        if let Err(error) = removed {
+            match current {
+                Some(current) if !self.sessions.restore(current) => {
+                    current.end();
+                    self.abandon_streams(current).await;
+                }
+                Some(_) => {}
+                None => self.sessions.forget_end(&id),
             }
             return Err(unavailable(&error.to_string()));
         }
-        current.forget_all();
-        session.forget_all();
-        self.forget_events(session).await;
+        for ended in current.into_iter().chain(session) {
+            ended.forget_all();
+        }
+        self.forget_events(&id).await;
         // Told last: no process finds the record any more.
         let Some(bus) = &self.options.change_bus else {
             return Ok(());
         };
-        let ended = BusMessage::SessionEnded {
-            session: session.id().to_string(),
-        };
+        let ended = BusMessage::SessionEnded { session: id };
         let sent = bus.send(ended.clone()).await;
         sent.map_err(|error| {
             bus.publish(ended);
@@ -569,10 +577,10 @@ impl Inner {
     }
 
     /// Removes the events of a session that has ended.
-    async fn forget_events(&self, session: &Session) {
+    async fn forget_events(&self, session: &str) {
         // What cannot be removed goes by the limits of the log.
         if let Some(log) = &self.options.event_log
-            && let Err(error) = log.remove_session(session.id()).await
+            && let Err(error) = log.remove_session(session).await
         {
             observe::store_failed("removing a session from the event log", &error);
         }
@@ -581,7 +589,7 @@ impl Inner {
     /// Ends a session that was not used on this process for its lifetime.
     async fn expire(self: &Arc<Self>, session: &Arc<Session>) {
         if self.options.change_bus.is_none() {
-            let _ = self.end_session(session).await;
+            let _ = self.end_session(session.id(), Some(session)).await;
             return;
         }
         // Another process may serve it: then its record lives.
@@ -594,7 +602,7 @@ impl Inner {
         };
         if is_gone {
             session.forget_all();
-            self.forget_events(session).await;
+            self.forget_events(session.id()).await;
         } else {
             session.end();
             self.abandon_streams(session).await;
@@ -636,7 +644,7 @@ async fn sweep(inner: Weak<Inner>) {
                 resume::renew(&inner, &session).await;
             } else if session.is_closed() {
                 // Its program has closed it. What fails is tried again.
-                let _ = inner.end_session(&session).await;
+                let _ = inner.end_session(session.id(), Some(&session)).await;
             } else {
                 inner.expire(&session).await;
             }

@@ -326,8 +326,12 @@ struct Table {
 }
 
 impl Table {
+    fn has_ended(&self, id: &str) -> bool {
+        self.ended.iter().any(|known| **known == *id)
+    }
+
     fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
-        if self.ended.iter().any(|known| **known == *id) {
+        if self.has_ended(id) {
             return Err(NotAdded::Ended);
         }
         if self.all.len() >= limit {
@@ -402,6 +406,16 @@ impl Sessions {
         ended.truncate(MAX_ENDED_IDS - 1);
         ended.push_front(id.into());
         all.remove(id)
+    }
+
+    /// Returns true if a session with this id has ended lately.
+    pub(super) fn has_ended(&self, id: &str) -> bool {
+        self.lock().has_ended(id)
+    }
+
+    /// Forgets that a session has ended, because its end has failed.
+    pub(super) fn forget_end(&self, id: &str) {
+        self.lock().ended.retain(|known| **known != *id);
     }
 
     /// Adds a session again whose end has failed. Returns false if a copy was resumed in the meantime, which stays.

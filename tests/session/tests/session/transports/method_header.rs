@@ -53,13 +53,13 @@ fn hdr_name_is_decoded() {
 }
 
 /// "A required standard header (`MCP-Protocol-Version`, `Mcp-Method`, `Mcp-Name`) is missing": -32020. A request whose
-/// `_meta` lacks a required member gets -32602 (`basic`, "_meta"); this is checked first, so a request without both gets the
-/// error about `_meta`.
+/// `_meta` lacks a required member gets -32602 (`basic`, "_meta"). The header is checked first, because the requests of older
+/// clients have no such `_meta`.
 #[test]
-fn hdr_and_meta_missing_report_meta() {
+fn hdr_and_meta_missing_report_header() {
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {} });
     let (status, refused) = posts(NEW).answer(&[], &bare);
-    assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32602)));
+    assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32020)));
     let whole = request_at(NEW, 1, "tools/list", json!({}), json!({}));
     let (status, refused) = posts(NEW).answer(&[("Mcp-Method", "tools/list")], &whole);
     assert_eq!((status, &refused["error"]["code"]), (400, &json!(-32020)));

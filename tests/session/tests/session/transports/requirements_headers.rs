@@ -57,7 +57,7 @@ fn hdr_version_unsupported_400() {
                 "{offered:?} {version:?} {posted:?}"
             );
             assert!(
-                good || matches!(&posted, Posted::Refused(refusal) if refusal.status(true) == 400)
+                good || matches!(&posted, Posted::Unsupported(id, refusal) if id == "s" && refusal.status(true) == 400)
             );
         }
         // Without the header the session knows its revision.
@@ -248,8 +248,8 @@ fn hdr_version_missing() {
         classify(&nothing, text.as_bytes(), &offer(&[NEW])),
         Posted::Stateless
     );
-    let (status, _) = posts(NEW).answer(&[("Mcp-Method", "tools/list")], &plain);
-    assert_eq!(status, 400);
+    let (status, body) = posts(NEW).answer(&[("Mcp-Method", "tools/list")], &plain);
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
     assert_eq!(
         classify(&nothing, text.as_bytes(), &offer(&[NEW, "2025-03-26"])),
         Posted::Unnamed
@@ -259,6 +259,31 @@ fn hdr_version_missing() {
         classify(&nothing, modern.as_bytes(), &offer(&[NEW, "2025-03-26"])),
         Posted::Stateless
     );
+}
+
+/// "If the server does not implement the requested protocol version, it MUST respond with `400 Bad Request` and an
+/// `UnsupportedProtocolVersionError`": the requests of older clients name it in the header alone.
+#[test]
+fn hdr_version_unsupported_before_meta() {
+    let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let noted = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
+    for version in ["2025-11-25", "2099-01-01"] {
+        let headers = [("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")];
+        let (status, body) = posts(NEW).answer(&headers, &plain);
+        assert_eq!((status, &body["error"]["code"]), (400, &json!(-32022)));
+        let data = json!({ "supported": [NEW], "requested": version });
+        assert_eq!(body["error"]["data"], data);
+        let mut posts = posts(NEW);
+        let stream = posts.post(&headers, &noted);
+        let sent = posts.out();
+        assert!(
+            matches!(sent[0].0, Transmit::Status { stream: on, status: 400 } if on == stream),
+            "{sent:?}"
+        );
+    }
+    let headers = [("MCP-Protocol-Version", NEW)];
+    let (status, body) = posts(NEW).answer(&headers, &plain);
+    assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)));
 }
 
 #[test]

@@ -128,7 +128,7 @@ fn http_405_where_there_is_no_stream() {
         &offer(ids),
         streams,
     ) {
-        Posted::Refused(refusal) => refusal.status(true),
+        Posted::Refused(refusal) | Posted::Unsupported(_, refusal) => refusal.status(true),
         Posted::Session(id) => {
             assert_eq!(id, "s");
             200

@@ -107,7 +107,9 @@ impl Web {
                 }
                 None => self.fail(on, 400, b""),
             },
-            Posted::Refused(refusal) => self.fail(on, refusal.status(true), b""),
+            Posted::Unsupported(_, refusal) | Posted::Refused(refusal) => {
+                self.fail(on, refusal.status(true), b"");
+            }
         }
     }
 

@@ -1,0 +1,194 @@
+//! The end of sessions that this process does not have, or that nobody has got to know (2025-11-25, `basic/transports`, "Session
+//! Management").
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcp_exact_tests_transport::echo;
+use mcp_exact_tests_transport::http::{INITIALIZE, call, respond};
+use mcp_exact_transport::event_log::{EventLog, LogEvent, LogStream, MemoryEventLog, StoreFuture};
+use mcp_exact_transport::http::server::{HttpServerOptions, HttpService};
+use mcp_exact_transport::store::{
+    ChangeBus, MemoryChangeBus, MemorySessionStore, SessionRecord, SessionStore, SessionStoreError,
+};
+use tokio::time::sleep;
+
+use crate::slow_log::Gate;
+
+/// Store and log of several processes.
+#[derive(Clone, Default)]
+struct Cluster {
+    store: Arc<GatedStore>,
+    log: Arc<MemoryEventLog>,
+    bus: Option<Arc<MemoryChangeBus>>,
+}
+
+impl Cluster {
+    fn process(&self, sessions: usize) -> HttpService {
+        let options = HttpServerOptions {
+            session_store: Some(Arc::clone(&self.store) as _),
+            event_log: Some(Arc::clone(&self.log) as _),
+            change_bus: self.bus.clone().map(|bus| bus as Arc<dyn ChangeBus>),
+            sessions,
+            ..HttpServerOptions::default()
+        };
+        HttpService::new(echo::server_settings(), Arc::new(echo::handle), options)
+    }
+
+    /// Records an event of a session.
+    async fn record(&self, session: &str) {
+        let stream = LogStream {
+            session: session.into(),
+            stream: 77,
+        };
+        let event = LogEvent {
+            sequence: 1,
+            data: "{}".into(),
+            last: false,
+        };
+        self.log.append(&stream, vec![event]).await.expect("kept");
+    }
+}
+
+/// Session store whose saves wait at a gate while it is closed, and whose removals fail while it is out of order.
+#[derive(Default)]
+struct GatedStore {
+    store: MemorySessionStore,
+    gate: Gate,
+    is_closed: AtomicBool,
+    is_broken: AtomicBool,
+}
+
+impl SessionStore for GatedStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        Box::pin(async move {
+            if self.is_closed.load(Ordering::Acquire) {
+                self.gate.pass().await;
+            }
+            self.store.save(id, record, lifetime).await
+        })
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
+        Box::pin(async move {
+            if self.is_broken.load(Ordering::Acquire) {
+                return Err(SessionStoreError::Unavailable("out of order".into()));
+            }
+            self.store.remove(id, lifetime).await
+        })
+    }
+}
+
+/// Starts a session; returns its id.
+async fn begin(service: &HttpService) -> String {
+    let response = respond(service, "POST", &[], INITIALIZE).await;
+    let id = response.headers().get("mcp-session-id").expect("an id");
+    id.to_str().expect("text").to_owned()
+}
+
+async fn status(service: &HttpService, method: &str, id: &str, body: &str) -> u16 {
+    let session = [("mcp-session-id", id)];
+    let response = respond(service, method, &session, body).await;
+    response.status().as_u16()
+}
+
+async fn wait_until(what: &str, holds: impl AsyncFn() -> bool) {
+    for _ in 0..2000 {
+        if holds().await {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("still not: {what}");
+}
+
+/// "Clients that no longer need a particular session SHOULD send an HTTP DELETE": a process with as many sessions as it may have ends
+/// those of other processes, too.
+#[tokio::test]
+async fn full_process_ends_sessions_of_others() {
+    for bus in [None, Some(Arc::new(MemoryChangeBus::default()))] {
+        let shares = bus.is_some();
+        let cluster = Cluster {
+            bus,
+            ..Cluster::default()
+        };
+        let (other, full) = (cluster.process(10), cluster.process(1));
+        let kept = begin(&full).await;
+        let id = begin(&other).await;
+        cluster.record(&id).await;
+        let echo = call(2, "echo", "");
+        assert_eq!(status(&full, "POST", &id, &echo).await, 503, "no place");
+
+        assert_eq!(status(&full, "DELETE", &id, "").await, 204);
+        assert_eq!(cluster.store.load(&id).await.expect("loaded"), None);
+        assert_eq!(cluster.log.bytes(), 0);
+        assert_eq!(status(&full, "POST", &id, &echo).await, 404);
+        assert_eq!(status(&full, "DELETE", &id, "").await, 404);
+        if shares {
+            wait_until("the other one has ended it", async || other.sessions() == 0).await;
+        }
+        assert_eq!(full.sessions(), 1);
+        assert_eq!(status(&full, "DELETE", &kept, "").await, 204);
+    }
+}
+
+/// A session whose record cannot be removed goes on, and can be ended later.
+#[tokio::test]
+async fn sessions_of_others_survive_failed_ends() {
+    let cluster = Cluster::default();
+    let (other, full) = (cluster.process(10), cluster.process(1));
+    begin(&full).await;
+    let id = begin(&other).await;
+    drop(other);
+    cluster.store.is_broken.store(true, Ordering::Release);
+    assert_eq!(status(&full, "DELETE", &id, "").await, 503);
+    cluster.store.is_broken.store(false, Ordering::Release);
+    let next = cluster.process(10);
+    let echo = call(2, "echo", "");
+    assert_eq!(status(&next, "POST", &id, &echo).await, 200);
+    assert_eq!(status(&full, "DELETE", &id, "").await, 204);
+    assert_eq!(status(&full, "DELETE", "unknown", "").await, 404);
+}
+
+/// A client that leaves before the response to `initialize` never gets the id of the session.
+#[tokio::test]
+async fn session_ends_if_nobody_gets_its_id() {
+    let cluster = Cluster::default();
+    let service = cluster.process(10);
+    cluster.store.is_closed.store(true, Ordering::Release);
+    let beginning = {
+        let service = service.clone();
+        tokio::spawn(async move { respond(&service, "POST", &[], INITIALIZE).await.status() })
+    };
+    cluster.store.gate.arrival().await;
+    assert_eq!(service.sessions(), 1);
+    let id = service.handles()[0]
+        .session_id()
+        .expect("an id")
+        .to_string();
+    beginning.abort();
+    assert!(beginning.await.is_err_and(|error| error.is_cancelled()));
+    cluster.store.gate.permits.add_permits(1);
+    wait_until("the session has ended", async || service.sessions() == 0).await;
+    wait_until("its record is gone", async || {
+        cluster.store.load(&id).await.expect("loaded").is_none()
+    })
+    .await;
+}
