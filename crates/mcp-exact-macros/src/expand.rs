@@ -308,12 +308,12 @@ fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     if is_template {
         (
             format_ident!("template"),
-            quote!(#krate::ResourceTemplate::new(#uri).named(#name)),
+            quote!(#krate::ResourceTemplate::new(#uri).with_name(#name)),
         )
     } else {
         (
             format_ident!("resource"),
-            quote!(#krate::Resource::new(#uri).named(#name)),
+            quote!(#krate::Resource::new(#uri).with_name(#name)),
         )
     }
 }

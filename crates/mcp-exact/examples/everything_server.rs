@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{
-    AskError, AskErrorKind, Completions, Content, Contents, Cx, Elicited, Error, IntoServer,
-    Partial, PeerError, Prompt, PromptResult, Result, Role, Sample, Server, State, Tool, server,
+    Completions, Content, Contents, Cx, Elicited, Error, InputRequestError, InputRequestErrorKind,
+    IntoServer, Partial, PeerError, Prompt, PromptResult, Result, Role, Sample, Server, State,
+    Tool, server,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -159,10 +160,10 @@ fn described<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
 }
 
 /// Returns the answer; `None` if the client does not support the input request.
-fn unless_unsupported<T>(answer: Result<T, AskError>) -> Result<Option<T>> {
+fn unless_unsupported<T>(answer: Result<T, InputRequestError>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
-        Err(error) if matches!(error.kind(), AskErrorKind::Unsupported { .. }) => Ok(None),
+        Err(error) if matches!(error.kind(), InputRequestErrorKind::Unsupported { .. }) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

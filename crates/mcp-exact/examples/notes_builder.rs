@@ -85,7 +85,7 @@ pub(crate) fn server() -> Result<Server> {
         )
         .template(
             ResourceTemplate::new("note:///{name}")
-                .named("read")
+                .with_name("read")
                 .description("The text of a note.")
                 .mime_type("text/plain"),
             note,

@@ -84,7 +84,7 @@ impl Content {
     pub fn link(resource: &crate::Resource) -> Self {
         let mut object = resource.definition();
         object.insert("type", Json::string("resource_link"));
-        Self::rich(object)
+        Self::with_annotations(object)
     }
 
     /// Creates a block that embeds a text resource.
@@ -114,7 +114,7 @@ impl Content {
         Self::embedded([
             ("uri", Json::string(uri)),
             ("mimeType", Json::string(mime_type)),
-            ("blob", encoded(blob.as_ref())),
+            ("blob", encode_base64(blob.as_ref())),
         ])
     }
 
@@ -124,7 +124,7 @@ impl Content {
     pub fn exact(block: &impl Encode) -> Option<Self> {
         JsonObject::try_from(Json::from_encode(block))
             .ok()
-            .map(Self::rich)
+            .map(Self::with_annotations)
     }
 
     /// Sets the audience of the block.
@@ -166,7 +166,7 @@ impl Content {
         self.plain
     }
 
-    fn rich(object: JsonObject) -> Self {
+    fn with_annotations(object: JsonObject) -> Self {
         Self {
             object,
             plain: false,
@@ -174,15 +174,15 @@ impl Content {
     }
 
     fn media(kind: &str, data: &[u8], mime_type: &str) -> Self {
-        Self::rich(JsonObject::from_iter([
+        Self::with_annotations(JsonObject::from_iter([
             ("type", Json::string(kind)),
-            ("data", encoded(data)),
+            ("data", encode_base64(data)),
             ("mimeType", Json::string(mime_type)),
         ]))
     }
 
     fn embedded<const N: usize>(contents: [(&str, Json); N]) -> Self {
-        Self::rich(JsonObject::from_iter([
+        Self::with_annotations(JsonObject::from_iter([
             ("type", Json::string("resource")),
             ("resource", JsonObject::from_iter(contents).into()),
         ]))
@@ -206,12 +206,12 @@ impl<T: AsRef<str>> From<T> for Content {
 }
 
 /// Returns the bytes as a JSON string in base64.
-pub(crate) fn encoded(bytes: &[u8]) -> Json {
+pub(crate) fn encode_base64(bytes: &[u8]) -> Json {
     Json::string(&STANDARD.encode(bytes))
 }
 
 /// Returns the bytes of a base64 string.
-pub(crate) fn decoded(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     STANDARD.decode(text).ok()
 }
 

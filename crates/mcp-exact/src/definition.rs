@@ -74,7 +74,7 @@ struct Common {
 }
 
 impl Common {
-    fn named(name: impl Into<String>) -> Self {
+    fn with_name(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
             ..Self::default()
@@ -210,7 +210,7 @@ impl Tool {
     /// Creates the definition of a tool. Names have 1 to 128 of the characters `A-Z a-z 0-9 _ - .`.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            common: Common::named(name),
+            common: Common::with_name(name),
             ..Self::default()
         }
     }
@@ -336,11 +336,11 @@ pub struct Resource {
 
 impl Resource {
     /// Creates the definition of a resource from its URI. The default name is the last segment of the URI;
-    /// [`named`](Self::named) changes the name.
+    /// [`with_name`](Self::with_name) changes the name.
     pub fn new(uri: impl Into<String>) -> Self {
         let uri = uri.into();
         Self {
-            common: Common::named(last_segment(&uri)),
+            common: Common::with_name(last_segment(&uri)),
             uri,
             ..Self::default()
         }
@@ -348,7 +348,7 @@ impl Resource {
 
     /// Sets the name.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.common.name = name.into();
         self
     }
@@ -423,12 +423,12 @@ pub struct ResourceTemplate {
 }
 
 impl ResourceTemplate {
-    /// Creates the definition of a family of resources. The default name is the template; [`named`](Self::named)
+    /// Creates the definition of a family of resources. The default name is the template; [`with_name`](Self::with_name)
     /// changes the name.
     pub fn new(template: impl Into<String>) -> Self {
         let template = template.into();
         Self {
-            common: Common::named(template.clone()),
+            common: Common::with_name(template.clone()),
             template,
             mime_type: None,
         }
@@ -436,7 +436,7 @@ impl ResourceTemplate {
 
     /// Sets the name.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.common.name = name.into();
         self
     }
@@ -491,7 +491,7 @@ impl Prompt {
     /// Creates the definition of a prompt.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            common: Common::named(name),
+            common: Common::with_name(name),
             arguments: None,
         }
     }
@@ -536,7 +536,7 @@ impl Prompt {
 #[derive(Debug)]
 pub(crate) struct AdvertisedDefinition {
     kind: &'static str,
-    home: JsonObject,
+    home_form: JsonObject,
     forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
 }
 
@@ -546,7 +546,7 @@ impl AdvertisedDefinition {
         outgoing::check_definition(kind, &home)?;
         Ok(Self {
             kind,
-            home,
+            home_form: home,
             forms: Mutex::default(),
         })
     }
@@ -557,7 +557,7 @@ impl AdvertisedDefinition {
         if let Some((_, form)) = forms.iter().find(|(known, _)| *known == revision) {
             return form.clone();
         }
-        let form = outgoing::definition(self.kind, &self.home, revision);
+        let form = outgoing::definition(self.kind, &self.home_form, revision);
         let omitted = |reason: &String| {
             tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
         };

@@ -23,11 +23,11 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | [`PeerError`] | this protocol error | this protocol error |
 /// | [`BadArguments`] | result with `isError` (section `server/tools`, "Error Handling") | error -32602 |
 /// | [`ResourceNotFound`] | result with `isError` | error -32002, from 2026-07-28 on -32602 |
-/// | [`Unsupported`](crate::AskErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
+/// | [`Unsupported`](crate::InputRequestErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
 /// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
 ///
 /// The type is searched in the error and its [sources](std::error::Error::source), so that an error of the application
-/// may wrap it: `#[error("no answer")] Ask(#[from] AskError)`. A variant that is `#[error(transparent)]` hides what it
+/// may wrap it: `#[error("no answer")] Ask(#[from] InputRequestError)`. A variant that is `#[error(transparent)]` hides what it
 /// wraps. An `anyhow::Error` does not implement [`std::error::Error`]; extract the type with its `downcast` before the
 /// conversion.
 ///
@@ -86,7 +86,7 @@ impl Error {
         }
     }
 
-    pub(crate) fn boxed(error: impl Into<BoxError>) -> Self {
+    pub(crate) fn into_boxed(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
 }

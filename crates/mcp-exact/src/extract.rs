@@ -109,20 +109,20 @@ pub struct Signature {
     pub(crate) inputs: Vec<Value>,
     pub(crate) states: Vec<(TypeId, &'static str)>,
     /// True if the handler reads arguments that no schema describes.
-    pub(crate) takes_any: bool,
+    pub(crate) takes_any_arguments: bool,
     pub(crate) output: Option<Value>,
 }
 
 impl Signature {
     /// Declares that the handler's arguments are decoded as a value of the type `T`.
     pub fn takes_input<T: JsonSchema>(&mut self) {
-        self.inputs.push(schema::input_of::<T>());
+        self.inputs.push(schema::input_schema_of::<T>());
     }
 
     /// Declares that the handler reads the arguments without decoding them. Unless the tool sets a schema, it is
     /// advertised with a schema that accepts any arguments.
     pub fn takes_any_arguments(&mut self) {
-        self.takes_any = true;
+        self.takes_any_arguments = true;
     }
 
     /// Declares that the handler needs a state of the type `S`.
@@ -179,7 +179,7 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
         let decoded = call.arguments().parse::<T>();
         decoded
             .map(Self)
-            .map_err(|error| refused::<T>(call.arguments(), &error))
+            .map_err(|error| decode_error::<T>(call.arguments(), &error))
     }
 
     fn describe(signature: &mut Signature) {
@@ -189,7 +189,7 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
 
 /// Returns the error for arguments that cannot be decoded. The arguments are decoded again to find the member that is
 /// invalid.
-fn refused<T: DeserializeOwned>(arguments: &JsonObject, error: &serde_json::Error) -> Error {
+fn decode_error<T: DeserializeOwned>(arguments: &JsonObject, error: &serde_json::Error) -> Error {
     let text = arguments.to_string();
     let mut source = serde_json::Deserializer::from_str(&text);
     match serde_path_to_error::deserialize::<_, T>(&mut source) {
@@ -398,22 +398,22 @@ mod tests {
         at: u8,
     }
 
-    fn place(text: &str) -> (String, String) {
+    fn current_pointer(text: &str) -> (String, String) {
         let arguments: JsonObject = text.parse().expect("an object");
         let error = arguments.parse::<Route>().expect_err("bad arguments");
-        let error = refused::<Route>(&arguments, &error);
+        let error = decode_error::<Route>(&arguments, &error);
         let error = error.downcast_ref::<BadArguments>().expect("bad arguments");
         (error.pointer.clone(), error.reason.clone())
     }
 
     #[test]
     fn bad_arguments_name_the_member() {
-        let (pointer, reason) = place(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
+        let (pointer, reason) = current_pointer(r#"{"stops":[{"a/b":1},{"a/b":256}]}"#);
         assert_eq!(pointer, "/stops/1/a~1b");
         assert_eq!(reason, "invalid value: integer `256`, expected u8");
-        let (pointer, reason) = place(r#"{"stops":[{}]}"#);
+        let (pointer, reason) = current_pointer(r#"{"stops":[{}]}"#);
         assert_eq!(pointer, "/stops/0");
         assert_eq!(reason, "missing field `a/b`");
-        assert_eq!(place("{}").0, "");
+        assert_eq!(current_pointer("{}").0, "");
     }
 }

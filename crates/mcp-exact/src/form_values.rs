@@ -12,7 +12,7 @@ pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
     let Some(values) = content.as_object() else {
         return Some("the values are no object".to_owned());
     };
-    let required = crate::schema::strings(schema.get("required"));
+    let required = crate::schema::parse_strings(schema.get("required"));
     let mut missing = required.filter(|name| !values.contains_key(*name));
     if let Some(missing) = missing.next() {
         return Some(format!("{missing:?} is missing"));
@@ -183,7 +183,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_are_checked_against_the_form() {
+    fn form_values_are_validated() {
         let schema = json!({
             "properties": {
                 "name": {"type": "string", "maxLength": 3},
@@ -218,7 +218,7 @@ mod tests {
 
     /// "Supported formats: `email`, `uri`, `date`, `date-time`" (`client/elicitation`, "Requested Schema").
     #[test]
-    fn formats_are_checked() {
+    fn string_formats_are_validated() {
         for (format, good, bad) in [
             (
                 "email",
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_are_checked() {
+    fn string_patterns_are_validated() {
         let fits = |pattern: &str, text: &str| {
             fits(&json!({"type": "string", "pattern": pattern}), &json!(text))
         };

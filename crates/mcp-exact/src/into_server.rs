@@ -113,7 +113,7 @@ pub async fn blocking<T: Send + 'static>(
         .map_err(|error| match error.try_into_panic() {
             Ok(panic) => Error::msg(format!(
                 "the handler panicked: {}",
-                crate::server::message_of(&*panic)
+                crate::server::panic_message(&*panic)
             )),
             Err(error) => Error::from(error),
         })

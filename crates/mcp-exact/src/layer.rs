@@ -57,8 +57,8 @@ where
                 .clone();
             Box::pin(async move {
                 let ready = poll_fn(|cx| service.poll_ready(cx)).await;
-                ready.map_err(Error::boxed)?;
-                service.call(call).await.map_err(Error::boxed)
+                ready.map_err(Error::into_boxed)?;
+                service.call(call).await.map_err(Error::into_boxed)
             })
         })
     })

@@ -115,8 +115,8 @@ pub use client::{
 };
 pub use content::{Content, Role};
 pub use cx::{
-    Amount, AskError, AskErrorKind, Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError,
-    OnceError, Root, Roots, Sample, Sampled, Sampling,
+    Amount, Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError,
+    InputRequestErrorKind, OnceError, Root, Roots, Sample, Sampled, Sampling,
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
 pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};

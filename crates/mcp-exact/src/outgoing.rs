@@ -19,17 +19,17 @@ enum Payload {
     /// Result of a client's request, from the server.
     Result,
     /// Params of a server request.
-    Question,
+    InputRequest,
     /// Result of a server request, from the client.
-    Answer,
+    InputResponse,
 }
 
 impl Payload {
-    fn of(self, method: &str) -> Root<'_> {
+    fn negotiated(self, method: &str) -> Root<'_> {
         let (kind, sender) = match self {
             Self::Result => (MessageKind::Result, Role::Server),
-            Self::Question => (MessageKind::Request, Role::Server),
-            Self::Answer => (MessageKind::Result, Role::Client),
+            Self::InputRequest => (MessageKind::Request, Role::Server),
+            Self::InputResponse => (MessageKind::Result, Role::Client),
         };
         Root {
             kind,
@@ -59,8 +59,8 @@ pub(crate) fn result(
     }
     complete(method, &mut result);
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.of(method);
-    let converted = converted(root, &result, HOME, known(to)?, &mut cx);
+    let root = Payload::Result.negotiated(method);
+    let converted = convert_payload(root, &result, HOME, require_known_revision(to)?, &mut cx);
     report(method, to, cx.losses());
     converted.map_err(|reason| {
         let reason =
@@ -80,13 +80,13 @@ pub(crate) fn exact_result(
     (from, to): (Revision, Revision),
     uri: Option<&str>,
 ) -> Result<JsonObject, PeerError> {
-    let source = known(from)?;
+    let source = require_known_revision(from)?;
     if from == to || source.method(method, true).is_none() {
         return Ok(result);
     }
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.of(method);
-    let converted = converted(root, &result, source, known(to)?, &mut cx);
+    let root = Payload::Result.negotiated(method);
+    let converted = convert_payload(root, &result, source, require_known_revision(to)?, &mut cx);
     report(method, to, cx.losses());
     converted.map_err(|reason| {
         let reason = format!(
@@ -125,7 +125,7 @@ fn complete(method: &str, result: &mut JsonObject) {
 /// # Errors
 /// Description of the mismatch or of the loss.
 pub(crate) fn definition(name: &str, value: &JsonObject, to: Revision) -> Result<Json, String> {
-    let to = known(to).map_err(|error| error.to_string())?;
+    let to = require_known_revision(to).map_err(|error| error.to_string())?;
     let mut cx = Context::new();
     let text = convert_type(name, value.text(), HOME, to, &mut cx);
     let text = text.map_err(|refused| refused.to_string())?;
@@ -142,48 +142,63 @@ pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), Str
 ///
 /// # Errors
 /// The reason why the revision cannot express the input request.
-pub(crate) fn question(
+pub(crate) fn input_request(
     method: &str,
     params: &JsonObject,
     to: Revision,
 ) -> Result<JsonObject, String> {
-    between(Payload::Question.of(method), params, home(), to)
+    convert_between(Payload::InputRequest.negotiated(method), params, home(), to)
 }
 
 /// Converts the answer to an input request from the negotiated revision to the home revision, for servers.
 ///
 /// # Errors
 /// The reason why the answer cannot be decoded.
-pub(crate) fn answer(
+pub(crate) fn input_response(
     method: &str,
     result: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    between(Payload::Answer.of(method), result, from, home())
+    convert_between(
+        Payload::InputResponse.negotiated(method),
+        result,
+        from,
+        home(),
+    )
 }
 
 /// Converts the params of an input request from the negotiated revision to the home revision, for clients.
 ///
 /// # Errors
 /// The reason why the input request cannot be decoded.
-pub(crate) fn asked(
+pub(crate) fn received_input_request(
     method: &str,
     params: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    between(Payload::Question.of(method), params, from, home())
+    convert_between(
+        Payload::InputRequest.negotiated(method),
+        params,
+        from,
+        home(),
+    )
 }
 
 /// Converts the answer to an input request from the home revision to the negotiated revision, for clients.
 ///
 /// # Errors
 /// The reason why the revision cannot express the answer.
-pub(crate) fn answered(
+pub(crate) fn sent_input_response(
     method: &str,
     result: &JsonObject,
     to: Revision,
 ) -> Result<JsonObject, String> {
-    between(Payload::Answer.of(method), result, home(), to)
+    convert_between(
+        Payload::InputResponse.negotiated(method),
+        result,
+        home(),
+        to,
+    )
 }
 
 /// Converts the result of a client's request from the negotiated revision to the home revision. The result of a method
@@ -191,7 +206,7 @@ pub(crate) fn answered(
 ///
 /// # Errors
 /// The reason why the result cannot be decoded.
-pub(crate) fn received(
+pub(crate) fn received_result(
     method: &str,
     mut result: JsonObject,
     from: Revision,
@@ -204,7 +219,7 @@ pub(crate) fn received(
         return Ok(result);
     }
     match HOME.method(method, true) {
-        Some(_) => between(Payload::Result.of(method), &result, from, home()),
+        Some(_) => convert_between(Payload::Result.negotiated(method), &result, from, home()),
         None => Ok(result),
     }
 }
@@ -239,7 +254,7 @@ fn is_text(block: &JsonObject) -> bool {
     (is_type(&first) && is_text(&second)) || (is_type(&second) && is_text(&first))
 }
 
-fn between(
+fn convert_between(
     root: Root<'_>,
     object: &JsonObject,
     from: Revision,
@@ -248,15 +263,15 @@ fn between(
     if from == to {
         return Ok(object.clone());
     }
-    let known = |revision| known(revision).map_err(|error| error.to_string());
+    let known = |revision| require_known_revision(revision).map_err(|error| error.to_string());
     let (from, to) = (known(from)?, known(to)?);
     let mut cx = Context::new();
-    let converted = converted(root, object, from, to, &mut cx);
+    let converted = convert_payload(root, object, from, to, &mut cx);
     report(root.method, to.revision(), cx.losses());
     converted
 }
 
-fn converted(
+fn convert_payload(
     root: Root<'_>,
     object: &JsonObject,
     from: KnownRevision,
@@ -273,7 +288,7 @@ fn converted(
     }
 }
 
-fn known(revision: Revision) -> Result<KnownRevision, PeerError> {
+fn require_known_revision(revision: Revision) -> Result<KnownRevision, PeerError> {
     let missing = || PeerError::internal(format!("revision {revision} is not compiled in"));
     KnownRevision::parse(revision.as_str()).ok_or_else(missing)
 }
@@ -294,7 +309,7 @@ mod tests {
 
     /// Conversion leaves a plain result unchanged, so skipping the conversion gives the same JSON.
     #[test]
-    fn plain_results_are_what_conversion_gives() {
+    fn plain_results_equal_converted_results() {
         let plain = [
             r#"{"content":[]}"#,
             r#"{"content":[{"type":"text","text":"a"},{"text":"b","type":"text"}],"isError":true}"#,
@@ -303,9 +318,14 @@ mod tests {
             let result = object(text);
             assert!(is_plain(&result), "{text}");
             for from in crate::link::revisions().filter(|from| *from != home()) {
-                let converted = between(Payload::Result.of("tools/call"), &result, from, home());
+                let converted = convert_between(
+                    Payload::Result.negotiated("tools/call"),
+                    &result,
+                    from,
+                    home(),
+                );
                 let converted = converted.expect("it fits");
-                let taken = received("tools/call", result.clone(), from).expect("it fits");
+                let taken = received_result("tools/call", result.clone(), from).expect("it fits");
                 let members = |object: &JsonObject| -> std::collections::BTreeMap<String, String> {
                     let members = object.iter();
                     members

@@ -19,7 +19,7 @@ pub(crate) struct Record {
     #[serde(rename = "v")]
     version: String,
     #[serde(rename = "q")]
-    questions: Vec<RecordedInputRequest>,
+    input_requests: Vec<RecordedInputRequest>,
     #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
     once: BTreeMap<String, Json>,
 }
@@ -70,15 +70,15 @@ pub(crate) enum Answer {
 struct Question {
     recorded: RecordedInputRequest,
     /// True if an earlier run has sent the input request.
-    old: bool,
+    was_sent_before: bool,
     /// True if this run has requested the input.
-    asked: bool,
+    is_requested: bool,
     /// True if this run has consumed the answer or no longer waits for it.
-    settled: bool,
+    is_settled: bool,
     /// Method and params of the input request; set once this run has requested the input.
-    ask: Option<InputRequest>,
+    method_and_params: Option<InputRequest>,
     /// True if a caller waits for the answer.
-    wanted: bool,
+    has_waiter: bool,
     /// Waker of the caller, for answers that are received while the handler runs as a task.
     waker: Option<Waker>,
 }
@@ -87,7 +87,7 @@ struct Question {
 #[derive(Debug, Default)]
 pub(crate) struct Run {
     version: String,
-    questions: Vec<Question>,
+    input_requests: Vec<Question>,
     /// Answers in the client's request, by key, that match no input request of the record.
     unclaimed: BTreeMap<String, JsonObject>,
     once: BTreeMap<String, Json>,
@@ -101,7 +101,7 @@ pub(crate) struct Run {
 /// Input requests that end the client's request, and the record for its retry.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Suspension {
-    pub(crate) asks: Vec<(String, InputRequest)>,
+    pub(crate) input_requests: Vec<(String, InputRequest)>,
     pub(crate) record: Record,
 }
 
@@ -149,23 +149,23 @@ impl Run {
         if record.version != version {
             return Err(ReplayError::Version);
         }
-        let questions = record.questions.into_iter().map(|mut recorded| {
+        let questions = record.input_requests.into_iter().map(|mut recorded| {
             if recorded.answer.is_none() {
                 let given = answer(&recorded.name);
                 recorded.answer = given.map(Json::from);
             }
             Question {
                 recorded,
-                old: true,
-                asked: false,
-                settled: false,
-                ask: None,
-                wanted: false,
+                was_sent_before: true,
+                is_requested: false,
+                is_settled: false,
+                method_and_params: None,
+                has_waiter: false,
                 waker: None,
             }
         });
         Ok(Self {
-            questions: questions.collect(),
+            input_requests: questions.collect(),
             version: record.version,
             once: record.once,
             ..Self::default()
@@ -174,19 +174,24 @@ impl Run {
 
     /// Sets the answers that the client's request contains. An input request whose key the handler has set uses the
     /// answer with this key without being sent; unused answers are ignored.
-    pub(crate) fn offer(&mut self, answers: impl IntoIterator<Item = (String, JsonObject)>) {
+    pub(crate) fn offer_answers(
+        &mut self,
+        answers: impl IntoIterator<Item = (String, JsonObject)>,
+    ) {
         self.unclaimed.extend(answers);
     }
 
     /// Sets the key of an input request in `inputRequests`. The key is not changed if an earlier run has sent the input
     /// request, or if another input request already uses the new key.
     pub(crate) fn set_key(&mut self, id: QuestionId, key: &str) {
-        let mut others = self.questions.iter();
-        if self.questions[id.0].old || others.any(|question| question.recorded.name == key) {
+        let mut others = self.input_requests.iter();
+        if self.input_requests[id.0].was_sent_before
+            || others.any(|question| question.recorded.name == key)
+        {
             return;
         }
         let answer = self.unclaimed.remove(key).map(Json::from);
-        let recorded = &mut self.questions[id.0].recorded;
+        let recorded = &mut self.input_requests[id.0].recorded;
         key.clone_into(&mut recorded.name);
         recorded.answer = answer;
     }
@@ -194,33 +199,34 @@ impl Run {
     /// Records an input request of the handler; returns the existing entry if an earlier run has recorded it.
     pub(crate) fn ask(&mut self, ask: InputRequest) -> QuestionId {
         let fingerprint = fingerprint(&ask);
-        let same =
-            |question: &Question| !question.asked && question.recorded.fingerprint == fingerprint;
-        let at = match self.questions.iter().position(same) {
+        let same = |question: &Question| {
+            !question.is_requested && question.recorded.fingerprint == fingerprint
+        };
+        let at = match self.input_requests.iter().position(same) {
             Some(at) => at,
             None => {
                 let kind = ask.method.split('/').next().unwrap_or_default();
                 let name = format!("{kind}-{}", self.next_number());
-                self.questions.push(Question {
+                self.input_requests.push(Question {
                     recorded: RecordedInputRequest {
                         name,
                         fingerprint,
                         deadline: None,
                         answer: None,
                     },
-                    old: false,
-                    asked: false,
-                    settled: false,
-                    ask: None,
-                    wanted: false,
+                    was_sent_before: false,
+                    is_requested: false,
+                    is_settled: false,
+                    method_and_params: None,
+                    has_waiter: false,
                     waker: None,
                 });
-                self.questions.len() - 1
+                self.input_requests.len() - 1
             }
         };
-        let question = &mut self.questions[at];
-        question.asked = true;
-        question.ask = Some(ask);
+        let question = &mut self.input_requests[at];
+        question.is_requested = true;
+        question.method_and_params = Some(ask);
         QuestionId(at)
     }
 
@@ -230,7 +236,7 @@ impl Run {
             let (_, number) = question.recorded.name.rsplit_once('-')?;
             number.parse::<usize>().ok()
         };
-        let used: Vec<usize> = self.questions.iter().filter_map(number).collect();
+        let used: Vec<usize> = self.input_requests.iter().filter_map(number).collect();
         let next = used
             .iter()
             .max()
@@ -241,18 +247,18 @@ impl Run {
 
     /// Sets the deadline of an input request. An input request of an earlier run keeps its deadline.
     pub(crate) fn set_deadline(&mut self, id: QuestionId, deadline: u64) {
-        let question = &mut self.questions[id.0];
-        if !question.old {
+        let question = &mut self.input_requests[id.0];
+        if !question.was_sent_before {
             question.recorded.deadline = Some(deadline);
         }
     }
 
     /// Returns the answer to an input request, or records that a caller waits for it. An answer that was received after
     /// the deadline counts as missing, in this run and in every later one.
-    pub(crate) fn take(&mut self, id: QuestionId, now: u64) -> Option<Answer> {
-        let question = &mut self.questions[id.0];
+    pub(crate) fn take_answer(&mut self, id: QuestionId, now: u64) -> Option<Answer> {
+        let question = &mut self.input_requests[id.0];
         let recorded = &mut question.recorded;
-        let deadline = recorded.deadline.filter(|_| question.old);
+        let deadline = recorded.deadline.filter(|_| question.was_sent_before);
         let late = deadline.is_some_and(|deadline| deadline < now);
         // The deadline is cleared after an answer in time, so that a later run does not treat the answer as late.
         let given = recorded.answer.clone().map(JsonObject::try_from);
@@ -267,26 +273,29 @@ impl Run {
                 Some(Answer::TimedOut)
             }
         };
-        question.settled = answer.is_some();
-        question.wanted = answer.is_none();
-        if question.wanted {
+        question.is_settled = answer.is_some();
+        question.has_waiter = answer.is_none();
+        if question.has_waiter {
             self.wake_runner();
         }
         answer
     }
 
     /// Records that no caller waits for the answer any more.
-    pub(crate) fn release(&mut self, id: QuestionId) {
-        let question = &mut self.questions[id.0];
-        question.wanted = false;
-        question.settled = true;
+    pub(crate) fn release_input_request(&mut self, id: QuestionId) {
+        let question = &mut self.input_requests[id.0];
+        question.has_waiter = false;
+        question.is_settled = true;
     }
 
     /// Returns true while the handler repeats the steps of an earlier run, that is, until it has consumed every
     /// recorded answer.
     pub(crate) fn is_replaying(&self) -> bool {
-        let mut answered = self.questions.iter().filter(|question| question.old);
-        answered.any(|question| !question.settled)
+        let mut answered = self
+            .input_requests
+            .iter()
+            .filter(|question| question.was_sent_before);
+        answered.any(|question| !question.is_settled)
     }
 
     /// Returns the input requests that end the client's request now; `None` while no caller waits for an answer or a
@@ -298,73 +307,84 @@ impl Run {
         if !self.effects.is_empty() {
             return Ok(None);
         }
-        let wanted = || self.questions.iter().filter(|question| question.wanted);
+        let wanted = || {
+            self.input_requests
+                .iter()
+                .filter(|question| question.has_waiter)
+        };
         if wanted().next().is_none() {
             return Ok(None);
         }
         let forgotten = self
-            .questions
+            .input_requests
             .iter()
-            .find(|question| question.old && !question.asked);
-        if let Some(new) = wanted().find(|question| !question.old)
+            .find(|question| question.was_sent_before && !question.is_requested);
+        if let Some(new) = wanted().find(|question| !question.was_sent_before)
             && let Some(before) = forgotten
         {
-            let now = new.ask.as_ref().map_or("something", |ask| &ask.method);
+            let now = new
+                .method_and_params
+                .as_ref()
+                .map_or("something", |ask| &ask.method);
             return Err(ReplayError::Diverged {
                 before: before.recorded.name.clone(),
                 now: format!("`{}` ({now})", new.recorded.name),
             });
         }
-        let asks = wanted()
-            .filter_map(|question| Some((question.recorded.name.clone(), question.ask.clone()?)));
+        let asks = wanted().filter_map(|question| {
+            Some((
+                question.recorded.name.clone(),
+                question.method_and_params.clone()?,
+            ))
+        });
         Ok(Some(Suspension {
-            asks: asks.collect(),
+            input_requests: asks.collect(),
             record: self.record(),
         }))
     }
 
     /// Returns the record from which a later run of the handler reaches the same point.
     pub(crate) fn record(&self) -> Record {
-        let kept = self.questions.iter().filter(|question| {
-            question.old || question.wanted || question.recorded.answer.is_some()
+        let kept = self.input_requests.iter().filter(|question| {
+            question.was_sent_before || question.has_waiter || question.recorded.answer.is_some()
         });
         Record {
             version: self.version.clone(),
-            questions: kept.map(|question| question.recorded.clone()).collect(),
+            input_requests: kept.map(|question| question.recorded.clone()).collect(),
             once: self.once.clone(),
         }
     }
 
     /// Sets the waker that is called when the answer to an input request is received while the handler runs.
     pub(crate) fn set_waker(&mut self, id: QuestionId, waker: &Waker) {
-        self.questions[id.0].waker = Some(waker.clone());
+        self.input_requests[id.0].waker = Some(waker.clone());
     }
 
     /// Returns the deadline of an input request, in milliseconds of the server's clock.
     pub(crate) fn deadline(&self, id: QuestionId) -> Option<u64> {
-        self.questions[id.0].recorded.deadline
+        self.input_requests[id.0].recorded.deadline
     }
 
     /// Records that the answer to an input request was not received in time.
     pub(crate) fn expire(&mut self, id: QuestionId) {
-        let question = &mut self.questions[id.0];
+        let question = &mut self.input_requests[id.0];
         question.recorded.answer = Some(Json::from(false));
-        question.wanted = false;
-        question.settled = true;
+        question.has_waiter = false;
+        question.is_settled = true;
     }
 
     /// Delivers the answer to an input request of the running handler; returns true if an input request with this key
     /// was waiting.
     pub(crate) fn deliver(&mut self, key: &str, answer: JsonObject) -> bool {
-        let waits = |question: &&mut Question| question.wanted && question.recorded.name == key;
-        let Some(question) = self.questions.iter_mut().find(waits) else {
+        let waits = |question: &&mut Question| question.has_waiter && question.recorded.name == key;
+        let Some(question) = self.input_requests.iter_mut().find(waits) else {
             return false;
         };
         question.recorded.answer = Some(answer.into());
         // The deadline is cleared because the answer was received in time, so that a later run does not treat it as
         // late.
         question.recorded.deadline = None;
-        question.wanted = false;
+        question.has_waiter = false;
         let wakers = question.waker.take().into_iter().chain(self.runner.clone());
         wakers.for_each(Waker::wake);
         true
@@ -379,7 +399,7 @@ impl Run {
     /// [`has_effect_elsewhere`](Self::has_effect_elsewhere).
     pub(crate) fn once_started(&mut self, place: Place) {
         self.effects.push(place);
-        let wakers = self.questions.iter_mut();
+        let wakers = self.input_requests.iter_mut();
         wakers
             .filter_map(|question| question.waker.take())
             .for_each(Waker::wake);
@@ -452,62 +472,65 @@ mod tests {
 
     /// Keys that a handler sets may end with any number.
     #[test]
-    fn numbers_of_questions_do_not_overflow() {
+    fn input_request_numbers_do_not_overflow() {
         let mut run = Run::new("1");
         let first = run.ask(ask("a"));
         run.set_key(first, &format!("key-{}", usize::MAX));
         let second = run.ask(ask("b"));
-        assert_eq!((run.take(first, 0), run.take(second, 0)), (None, None));
+        assert_eq!(
+            (run.take_answer(first, 0), run.take_answer(second, 0)),
+            (None, None)
+        );
         let suspension = run.suspend().expect("no divergence").expect("questions");
-        assert_eq!(suspension.asks[1].0, "elicitation-1");
+        assert_eq!(suspension.input_requests[1].0, "elicitation-1");
     }
 
     #[test]
-    fn answers_are_found_in_later_rounds() {
+    fn answers_persist_across_retries() {
         let mut run = Run::new("1");
         let first = run.ask(ask("a"));
-        assert_eq!(run.take(first, 0), None);
+        assert_eq!(run.take_answer(first, 0), None);
         let mut run = next(&run);
         assert!(run.is_replaying());
         let first = run.ask(ask("a"));
-        assert_eq!(run.take(first, 0), Some(Answer::Result(answer())));
+        assert_eq!(run.take_answer(first, 0), Some(Answer::Result(answer())));
         assert!(!run.is_replaying());
         let second = run.ask(ask("b"));
-        assert_eq!(run.take(second, 0), None);
+        assert_eq!(run.take_answer(second, 0), None);
         let names = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
-            .asks;
+            .input_requests;
         assert_eq!(names.len(), 1);
         assert_eq!(names[0].0, "elicitation-2");
         let mut run = next(&run);
         for message in ["b", "a"] {
             let id = run.ask(ask(message));
-            assert!(run.take(id, 0).is_some(), "{message}");
+            assert!(run.take_answer(id, 0).is_some(), "{message}");
         }
     }
 
     #[test]
-    fn equal_questions_are_distinguished() {
+    fn identical_input_requests_are_distinguished() {
         let mut run = Run::new("1");
         for id in [run.ask(ask("a")), run.ask(ask("a"))] {
-            assert_eq!(run.take(id, 0), None);
+            assert_eq!(run.take_answer(id, 0), None);
         }
         let mut run = next(&run);
         let (first, second) = (run.ask(ask("a")), run.ask(ask("a")));
         assert_ne!(first, second);
-        assert!(run.take(first, 0).is_some() && run.take(second, 0).is_some());
+        assert!(run.take_answer(first, 0).is_some() && run.take_answer(second, 0).is_some());
     }
 
     #[test]
-    fn other_questions_are_a_divergence() {
+    fn different_input_requests_are_divergence() {
         let mut run = Run::new("1");
         let id = run.ask(ask("at 10:00"));
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let mut run = next(&run);
         let id = run.ask(ask("at 10:01"));
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let error = run.suspend().expect_err("a divergence").to_string();
         assert!(
             error.contains("`elicitation-2`") && error.contains("`elicitation-1`"),
@@ -516,10 +539,10 @@ mod tests {
     }
 
     #[test]
-    fn unanswered_questions_are_asked_again() {
+    fn unanswered_input_requests_are_resent() {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let record = run
             .suspend()
             .expect("no divergence")
@@ -527,109 +550,112 @@ mod tests {
             .record;
         let mut run = Run::resume("1", record, |_| None).expect("the same version");
         let id = run.ask(ask("a"));
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let asks = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
-            .asks;
+            .input_requests;
         assert_eq!(asks[0].0, "elicitation-1");
     }
 
     /// "`inputRequests` […] keys are server-assigned identifiers" (2026-07-28, `basic/patterns/mrtr`): a fixed key lets
     /// the client send the answer with its first request.
     #[test]
-    fn keyed_answers_need_no_round() {
+    fn keyed_answers_need_no_retry() {
         let mut run = Run::new("1");
-        run.offer([
+        run.offer_answers([
             ("name".to_owned(), answer()),
             ("unknown".to_owned(), answer()),
         ]);
         let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
         run.set_key(first, "name");
         run.set_key(second, "name");
-        assert_eq!(run.take(first, 0), Some(Answer::Result(answer())));
-        assert_eq!(run.take(second, 0), None);
+        assert_eq!(run.take_answer(first, 0), Some(Answer::Result(answer())));
+        assert_eq!(run.take_answer(second, 0), None);
         let asks = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
-            .asks;
+            .input_requests;
         assert_eq!((asks.len(), &*asks[0].0), (1, "elicitation-2"));
         let mut run = next(&run);
         for message in ["a", "b"] {
             let id = run.ask(ask(message));
-            assert!(run.take(id, 0).is_some(), "{message}");
+            assert!(run.take_answer(id, 0).is_some(), "{message}");
         }
     }
 
     #[test]
-    fn keys_survive_rounds() {
+    fn input_request_keys_survive_retries() {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
         run.set_key(id, "name");
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let suspension = run.suspend().expect("no divergence").expect("questions");
-        assert_eq!(suspension.asks[0].0, "name");
+        assert_eq!(suspension.input_requests[0].0, "name");
         let mut run = Run::resume("1", suspension.record, |key| (key == "name").then(answer))
             .expect("the same version");
         let id = run.ask(ask("a"));
         run.set_key(id, "other");
-        assert_eq!(run.take(id, 0), Some(Answer::Result(answer())));
+        assert_eq!(run.take_answer(id, 0), Some(Answer::Result(answer())));
     }
 
     #[test]
-    fn released_questions_are_not_sent() {
+    fn released_input_requests_are_not_sent() {
         let mut run = Run::new("1");
         let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
-        assert_eq!((run.take(first, 0), run.take(second, 0)), (None, None));
-        run.release(first);
+        assert_eq!(
+            (run.take_answer(first, 0), run.take_answer(second, 0)),
+            (None, None)
+        );
+        run.release_input_request(first);
         let asks = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
-            .asks;
+            .input_requests;
         assert_eq!(asks.len(), 1);
         assert_eq!(asks[0].1, ask("b"));
     }
 
     #[test]
-    fn late_answers_stay_late() {
+    fn late_answers_stay_late_on_replay() {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
         run.set_deadline(id, 10);
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let mut run = next(&run);
         let id = run.ask(ask("a"));
-        assert_eq!(run.take(id, 11), Some(Answer::TimedOut));
+        assert_eq!(run.take_answer(id, 11), Some(Answer::TimedOut));
         let id = run.ask(ask("b"));
-        assert_eq!(run.take(id, 11), None);
+        assert_eq!(run.take_answer(id, 11), None);
         let mut run = next(&run);
         let id = run.ask(ask("a"));
-        assert_eq!(run.take(id, 5), Some(Answer::TimedOut));
+        assert_eq!(run.take_answer(id, 5), Some(Answer::TimedOut));
     }
 
     #[test]
-    fn answers_in_time_stay_in_time() {
+    fn timely_answers_stay_timely_on_replay() {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
         run.set_deadline(id, 10);
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         let mut run = next(&run);
         let id = run.ask(ask("a"));
-        assert!(matches!(run.take(id, 9), Some(Answer::Result(_))));
+        assert!(matches!(run.take_answer(id, 9), Some(Answer::Result(_))));
         let id = run.ask(ask("b"));
-        assert_eq!(run.take(id, 9), None);
+        assert_eq!(run.take_answer(id, 9), None);
         let mut run = next(&run);
         let id = run.ask(ask("a"));
-        assert!(matches!(run.take(id, 100), Some(Answer::Result(_))));
+        assert!(matches!(run.take_answer(id, 100), Some(Answer::Result(_))));
     }
 
     #[test]
-    fn running_once_delays_suspension() {
+    fn running_effects_delay_suspension() {
         let mut run = Run::new("1");
         let id = run.ask(ask("a"));
-        assert_eq!(run.take(id, 0), None);
+        assert_eq!(run.take_answer(id, 0), None);
         run.once_started(Place::current());
         assert_eq!(run.suspend(), Ok(None));
         run.once_ended(Place::current(), Some(("key", Json::from(7_u64))));
@@ -638,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_versions_are_refused() {
+    fn records_of_other_versions_are_rejected() {
         let error = Run::resume("2", Record::default(), |_| None).expect_err("another version");
         assert_eq!(error, ReplayError::Version);
     }
@@ -646,7 +672,7 @@ mod tests {
     /// Replicas that run different builds must be able to open the same states. The number was computed by another
     /// implementation of FNV-1a.
     #[test]
-    fn fingerprints_are_stable() {
+    fn input_request_fingerprints_are_stable() {
         assert_eq!(fingerprint(&ask("a")), 0xc665_4b01_06e1_83cf);
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::content::{Content, Role, encoded};
+use crate::content::{Content, Role, encode_base64};
 use crate::error::{BoxError, Error};
 use crate::link::{self, Encode, JsonObject};
 use crate::schema;
@@ -36,7 +36,7 @@ pub trait IntoReply<O> {
 #[diagnostic::do_not_recommend]
 impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
     fn into_reply(self) -> Result<O, Error> {
-        self.map_err(Error::boxed)?.into_reply()
+        self.map_err(Error::into_boxed)?.into_reply()
     }
 
     fn output_schema() -> Option<Value> {
@@ -51,7 +51,7 @@ impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
-fn json_of<T: Serialize>(value: &T) -> Result<link::Json, Error> {
+fn to_json_value<T: Serialize>(value: &T) -> Result<link::Json, Error> {
     link::Json::from_serialize(value).map_err(Error::from)
 }
 
@@ -169,11 +169,11 @@ impl IntoReply<Self> for ToolResult {
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
     fn into_reply(self) -> Result<ToolResult, Error> {
-        Ok(ToolResult::new().structured(json_of(&self.0)?))
+        Ok(ToolResult::new().structured(to_json_value(&self.0)?))
     }
 
     fn output_schema() -> Option<Value> {
-        Some(schema::output_of::<T>())
+        Some(schema::output_schema_of::<T>())
     }
 }
 
@@ -394,7 +394,7 @@ impl Contents {
             }
             match &item.data {
                 Data::Text(text) => object.insert("text", link::Json::string(text)),
-                Data::Blob(bytes) => object.insert("blob", encoded(bytes)),
+                Data::Blob(bytes) => object.insert("blob", encode_base64(bytes)),
             }
             if !item.meta.is_empty() {
                 object.insert("_meta", item.meta);
@@ -425,7 +425,7 @@ impl IntoReply<Contents> for Vec<u8> {
 #[diagnostic::do_not_recommend]
 impl<T: Serialize> IntoReply<Contents> for Json<T> {
     fn into_reply(self) -> Result<Contents, Error> {
-        Ok(Contents::text(json_of(&self.0)?.text()).mime_type("application/json"))
+        Ok(Contents::text(to_json_value(&self.0)?.text()).mime_type("application/json"))
     }
 }
 
@@ -496,6 +496,6 @@ impl<T: Serialize> IntoReply<JsonObject> for Json<T> {
     fn into_reply(self) -> Result<JsonObject, Error> {
         let no_object =
             |_| Error::msg("the result of a method has to be an object; return a struct");
-        JsonObject::try_from(json_of(&self.0)?).map_err(no_object)
+        JsonObject::try_from(to_json_value(&self.0)?).map_err(no_object)
     }
 }

@@ -11,12 +11,12 @@ use crate::definition::PromptArgument;
 use crate::link::JsonObject;
 
 /// Returns the schema of a type for deserialisation, without `$schema` and without the name of the type.
-pub(crate) fn input_of<T: JsonSchema>() -> Value {
+pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
     generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
 }
 
 /// Returns the schema of a type for serialisation.
-pub(crate) fn output_of<T: JsonSchema>() -> Value {
+pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
     generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
     }
     Err(format!(
         "its root has to be an object and is {}; give `Input` a struct with named fields",
-        kind_of(&schema)
+        json_kind_of(&schema)
     ))
 }
 
@@ -89,7 +89,7 @@ pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
 ///
 /// # Errors
 /// The reason why it is not an output schema.
-pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
+pub(crate) fn structured_schema(schema: Value) -> Result<JsonObject, String> {
     match schema {
         Value::Object(schema) => Ok(JsonObject::from(schema)),
         // `true` accepts every value, as does the empty schema.
@@ -103,7 +103,7 @@ pub(crate) fn structured(schema: Value) -> Result<JsonObject, String> {
 /// # Errors
 /// The reason why a property cannot be an argument of a prompt, whose values are strings on the wire.
 pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
-    let required: Vec<&str> = strings(schema.get("required")).collect();
+    let required: Vec<&str> = parse_strings(schema.get("required")).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let Some(properties) = properties else {
         return match schema.get("type").and_then(Value::as_str) {
@@ -191,14 +191,14 @@ fn accepts_string(schema: &Value) -> bool {
     }
 }
 
-pub(crate) fn strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
+pub(crate) fn parse_strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
 }
 
-pub(crate) fn kind_of(schema: &Map<String, Value>) -> String {
+pub(crate) fn json_kind_of(schema: &Map<String, Value>) -> String {
     match schema.get("type") {
         Some(kind) => format!("`{kind}`"),
         None => "of no single type".to_owned(),
@@ -219,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_objects() {
-        let schema = arguments(input_of::<Query>()).expect("an object");
+    fn tool_arguments_have_object_schemas() {
+        let schema = arguments(input_schema_of::<Query>()).expect("an object");
         assert!(
             schema
                 .text()
                 .contains(r#""description":"Text to search for.""#)
         );
         assert!(!schema.text().contains("$schema"));
-        let error = arguments(input_of::<Vec<u8>>()).expect_err("an array");
+        let error = arguments(input_schema_of::<Vec<u8>>()).expect_err("an array");
         assert_eq!(
             error,
             "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
@@ -235,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn strings_become_what_the_schema_wants() {
-        let schema = input_of::<Query>();
+    fn strings_are_parsed_by_their_schema() {
+        let schema = input_schema_of::<Query>();
         let given = [("text", "1"), ("limit", "2"), ("exact", "true")];
         let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
         let value = Value::Object(from_strings(&schema, given));
@@ -244,8 +244,8 @@ mod tests {
     }
 
     #[test]
-    fn prompt_arguments_are_scalar() {
-        let found = prompt_arguments(&input_of::<Query>()).expect("scalars");
+    fn prompt_arguments_must_be_scalar() {
+        let found = prompt_arguments(&input_schema_of::<Query>()).expect("scalars");
         let names: Vec<_> = found.iter().map(|one| (&*one.name, one.required)).collect();
         assert_eq!(names, [("exact", true), ("limit", false), ("text", true)]);
         #[derive(JsonSchema)]
@@ -253,6 +253,6 @@ mod tests {
         struct Nested {
             inner: Vec<String>,
         }
-        assert!(prompt_arguments(&input_of::<Nested>()).is_err());
+        assert!(prompt_arguments(&input_schema_of::<Nested>()).is_err());
     }
 }

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn states_open_in_their_context_only() {
+    fn request_states_open_in_their_context_only() {
         let ring = KeyRing::new([1; 32], []);
         let sealed = ring.seal("state", b"alice");
         assert_eq!(ring.open(&sealed, b"alice").as_deref(), Some("state"));
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rotated_keys_open_older_states() {
+    fn rotated_keys_unseal_older_states() {
         let old = KeyRing::new([1; 32], []);
         let new = KeyRing::new([2; 32], [[1; 32]]);
         let sealed = old.seal("state", b"");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn states_cannot_be_read() {
+    fn sealed_states_are_unreadable() {
         let sealed = KeyRing::new([1; 32], []).seal("secret answer", b"");
         let bytes = URL_SAFE_NO_PAD.decode(sealed).expect("base64");
         assert!(!String::from_utf8_lossy(&bytes).contains("secret"));

@@ -32,7 +32,7 @@ fn builder() -> ServerBuilder {
 }
 
 #[test]
-fn duplicates_are_refused() {
+fn duplicate_definitions_are_rejected() {
     let builder = builder()
         .tool("a", || async { "" })
         .tool("a", || async { "" })
@@ -55,7 +55,7 @@ fn duplicates_are_refused() {
 
 /// Tool names are checked (`server/tools`, "Tool Names").
 #[test]
-fn tool_names_are_checked() {
+fn invalid_tool_names_are_rejected() {
     let long = "a".repeat(129);
     for name in ["", "a b", "ä", "a/b", long.as_str()] {
         problems(
@@ -68,7 +68,7 @@ fn tool_names_are_checked() {
 }
 
 #[test]
-fn schemas_are_checked() {
+fn invalid_schemas_are_rejected() {
     let builder = builder()
         .tool("list", |Input(_): Input<Vec<u8>>| async { "" })
         .tool(
@@ -94,7 +94,7 @@ fn schemas_are_checked() {
 }
 
 #[test]
-fn missing_states_are_named() {
+fn build_error_names_missing_states() {
     problems(
         builder().tool("a", |State(_): State<Db>| async { "" }),
         &[
@@ -109,7 +109,7 @@ fn missing_states_are_named() {
 
 /// Ambiguous definitions of a merged server are reported as problems.
 #[test]
-fn merged_builders_do_not_contradict() {
+fn contradicting_merged_builders_are_rejected() {
     let part = builder().state(Db).state(1_u8).visible(|_, _| false);
     let other = builder().capability(
         "experimental",
@@ -126,12 +126,12 @@ fn merged_builders_do_not_contradict() {
 }
 
 #[test]
-fn templates_are_checked() {
+fn invalid_uri_templates_are_rejected() {
     let builder = builder()
         .template("x://{a", || async { "" })
         .template("x://{a}{b}", || async { "" })
         .template(
-            ResourceTemplate::new("x://{file}").named("files"),
+            ResourceTemplate::new("x://{file}").with_name("files"),
             |Input(_): Input<Args>| async { "" },
         );
     problems(
@@ -169,7 +169,7 @@ fn every_revision_may_be_missing() {
 }
 
 #[test]
-fn all_problems_are_shown() {
+fn build_error_lists_all_problems() {
     let error = builder()
         .tool("", || async { "" })
         .tool("a b", || async { Json(1) });

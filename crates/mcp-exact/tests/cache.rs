@@ -34,7 +34,7 @@ fn server(ttl_ms: u64) -> (Server, Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn lists_are_kept_until_they_change() {
+async fn lists_are_cached_until_they_change() {
     let (server, listed) = server(60_000);
     let (sender, mut changes) = mpsc::unbounded_channel();
     let client = Client::in_memory(&server)
@@ -67,7 +67,7 @@ async fn lists_are_kept_until_they_change() {
 
 /// Without `ttlMs`, and in revisions without it, lists are not cached.
 #[tokio::test]
-async fn lists_without_a_time_are_not_kept() {
+async fn lists_without_ttl_are_not_cached() {
     for (revision, ttl_ms) in revisions()
         .map(|one| (one, 60_000))
         .chain([(revisions().next_back().expect("a revision"), 0)])
@@ -90,7 +90,7 @@ async fn lists_without_a_time_are_not_kept() {
 /// A list that depends on the caller is not cached for others (2026-07-28, `server/utilities/caching`): with a
 /// visibility rule, the cache scope is private, regardless of other settings.
 #[tokio::test]
-async fn lists_of_a_caller_are_private() {
+async fn private_lists_are_cached_per_caller() {
     let public = CacheHint {
         ttl_ms: 60_000,
         public: true,
@@ -171,7 +171,7 @@ async fn endless_lists_end_with_an_error() {
 /// "If a cursor becomes invalid […], the client SHOULD discard all cached pages and re-fetch from the beginning"
 /// (`server/utilities/caching`, "Interaction with Pagination").
 #[tokio::test]
-async fn lists_with_dead_cursors_begin_again() {
+async fn expired_cursors_restart_the_list() {
     let generation = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&generation);
     let server = pages(move |cursor| {
@@ -207,7 +207,7 @@ async fn lists_with_dead_cursors_begin_again() {
 
 /// A list whose cursors are always invalid is restarted only once.
 #[tokio::test]
-async fn lists_begin_again_once() {
+async fn lists_restart_at_most_once() {
     let server = pages(|cursor| match cursor {
         None => Ok(page("tool", r#""nextCursor":"x","ttlMs":3600000,"#)),
         Some(_) => Err(PeerError::invalid_params("no such cursor")),

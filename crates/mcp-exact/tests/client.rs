@@ -18,7 +18,7 @@ struct Confirm {
 
 /// If a handler panics, the server's request is answered with an error, and the connection continues.
 #[tokio::test]
-async fn panics_answer_questions() {
+async fn panics_are_answered_as_internal_errors() {
     let server = Server::builder("test", "1")
         .tool("elicit", |cx: Cx| async move {
             let answer = cx.elicit::<Confirm>("Sure?").await;
@@ -125,7 +125,7 @@ async fn roots_can_be_replaced() {
 
 /// Every call accepts request options: time limits, progress, logs, and a trace context.
 #[tokio::test]
-async fn every_call_takes_options() {
+async fn every_call_accepts_request_options() {
     const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[allow(dead_code, reason = "the prompt never ends")]
@@ -179,7 +179,7 @@ async fn every_call_takes_options() {
 /// When a server changes to an older revision, the client renews its subscriptions in the form of that revision
 /// (2026-07-28, `basic/versioning`, "Protocol Version Negotiation").
 #[tokio::test]
-async fn subscriptions_follow_to_older_revisions() {
+async fn subscriptions_survive_switch_to_older_revision() {
     let (near, far) = tokio::io::duplex(64 << 10);
     let (reader, mut writer) = tokio::io::split(far);
     let server = tokio::spawn(async move {
@@ -333,7 +333,7 @@ async fn subscriptions_outlive_sessions() {
 /// lists, and announces what it may have missed.
 #[cfg(all(feature = "http-server", feature = "http-client"))]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn subscriptions_follow_to_newer_revisions() {
+async fn subscriptions_survive_switch_to_newer_revision() {
     use axum::response::IntoResponse as _;
     use mcp_exact::transport::http::client::HttpEndpoint;
     use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};

@@ -53,7 +53,7 @@ struct Arguments {
 }
 
 #[tokio::test]
-async fn lines_name_what_is_asked() {
+async fn conversation_lines_name_the_request() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
     tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).expect("no other one");
     let server = Server::builder("test", "1.0.0")

@@ -9,7 +9,7 @@ use mcp_exact::{Error, Server};
 
 /// If a start function fails, the server does not start, and `serve_http` returns the error.
 #[tokio::test]
-async fn errors_of_the_start_are_returned() {
+async fn start_hook_errors_are_returned() {
     let ran = Arc::new(Mutex::new(Vec::new()));
     let note = |name: &'static str| {
         let ran = Arc::clone(&ran);
@@ -37,7 +37,7 @@ async fn errors_of_the_start_are_returned() {
 
 /// If the address cannot be bound, no start function runs.
 #[tokio::test]
-async fn addresses_are_bound_first() {
+async fn addresses_are_bound_before_start_hooks() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await;
     let taken = taken.expect("a port");
     let server = Server::builder("test", "1.0.0")
@@ -52,7 +52,7 @@ async fn addresses_are_bound_first() {
 
 /// The example `hooks` prints a line at start and shutdown; closing its input ends it.
 #[test]
-fn hooks_run_around_serving() {
+fn hooks_run_before_and_after_serving() {
     let test = std::env::current_exe().expect("a path");
     let target = test.ancestors().nth(2).expect("a target directory");
     let mut child = Command::new(target.join("examples").join("hooks"))

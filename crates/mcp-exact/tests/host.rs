@@ -120,7 +120,7 @@ async fn dropped_calls_are_audited() {
 
 /// Every name in the list calls the tool of the correct server, for all names of servers and tools.
 #[tokio::test]
-async fn names_call_the_right_server() {
+async fn prefixed_names_select_the_server() {
     let named = |tool: &'static str, reply: &'static str| {
         let server = Server::builder("test", "1").tool(tool, move || async move { reply });
         Client::in_memory(&server.build().expect("a server"))

@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             run(configurations_start_servers())
         }),
         Trial::test("faulty_servers_disturb_no_other", || {
-            run(faulty_servers_disturb_no_other())
+            run(faulty_servers_do_not_affect_others())
         }),
         Trial::test("policies_decide_by_server", || {
             run(policies_decide_by_server())
@@ -155,7 +155,7 @@ async fn configurations_start_servers() {
     serving.abort();
 }
 
-async fn faulty_servers_disturb_no_other() {
+async fn faulty_servers_do_not_affect_others() {
     let host = host(&["crashing", "hanging", "silent", "steady"])
         .start()
         .await;

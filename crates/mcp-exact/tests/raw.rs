@@ -58,7 +58,7 @@ async fn raw_servers_answer_every_revision() {
 
 /// Registered tools are called by their handlers, all others by the raw handler.
 #[tokio::test]
-async fn registered_tools_come_first() {
+async fn registered_tools_precede_raw_handler() {
     let server = raw()
         .tool("registered", || async { "by its handler" })
         .build()
@@ -79,7 +79,7 @@ async fn registered_tools_come_first() {
 
 /// A handler for a method of the specification has precedence over registered definitions.
 #[tokio::test]
-async fn methods_come_before_tools() {
+async fn registered_methods_precede_raw_handler() {
     let server = Server::builder("test", "1.0.0")
         .tool("tool", || async { "by the tool" })
         .method("tools/call", || async {
@@ -95,7 +95,7 @@ async fn methods_come_before_tools() {
 }
 
 #[test]
-fn there_is_one_raw_handler() {
+fn only_one_raw_handler_is_allowed() {
     let error = raw()
         .raw(|| async { mcp_exact::Ok(JsonObject::new()) })
         .build();

@@ -57,7 +57,7 @@ fn with_consent(connect: Connect) -> Connect {
 
 /// Both variants of the server list the same definitions.
 #[test]
-fn closures_are_what_attributes_expand_to() {
+fn closures_and_attributes_build_equal_servers() {
     let [(_, attributes), (_, closures)] = servers();
     for revision in revisions() {
         assert_eq!(
@@ -69,14 +69,14 @@ fn closures_are_what_attributes_expand_to() {
 }
 
 #[tokio::test]
-async fn the_example_works_in_memory() {
+async fn readme_example_works_in_memory() {
     for (_, server) in servers() {
         every_revision(|| with_consent(Client::in_memory(&server)), use_notes).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_works_over_http() {
+async fn readme_example_works_over_http() {
     for (_, server) in servers() {
         let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -98,7 +98,7 @@ async fn the_example_works_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_example_works_over_stdio() {
+async fn readme_example_works_over_stdio() {
     let test = std::env::current_exe().expect("a path");
     let target = test.ancestors().nth(2).expect("a target directory");
     for (name, _) in servers() {

@@ -69,12 +69,12 @@ async fn recordings_are_replayed() {
 
 /// A missing message of the server is also reported as a mismatch.
 #[tokio::test]
-async fn missing_messages_are_noticed() {
+async fn replay_reports_missing_messages() {
     let recording: Recording = r#"{"client":{"jsonrpc":"2.0","method":"notifications/initialized"}}
 {"server":{"jsonrpc":"2.0","id":1,"result":{}}}"#
         .parse()
         .expect("a recording");
-    let recording = recording.patience(Duration::from_millis(50));
+    let recording = recording.message_timeout(Duration::from_millis(50));
     let mismatch = recording
         .replay(&server("Hello"))
         .await

@@ -15,7 +15,7 @@ use mcp_exact::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 #[tokio::test]
-async fn inserted_tools_are_seen() {
+async fn tools_inserted_at_run_time_are_listed() {
     let server = Server::builder("test", "1")
         .tool("first", || async { "1" })
         .build()
@@ -45,7 +45,7 @@ async fn inserted_tools_are_seen() {
 
 /// Changes are announced (`server/tools`, "List Changed Notification"), from 2026-07-28 on to subscriptions.
 #[tokio::test]
-async fn changes_are_announced() {
+async fn list_changes_are_notified() {
     let server = Server::builder("test", "1")
         .declare_tools()
         .declare_prompts()
@@ -150,7 +150,7 @@ async fn tasks_cannot_be_inserted_without_tasks() {
 
 /// Hidden tools are neither listed nor called.
 #[tokio::test]
-async fn hidden_tools_do_not_exist() {
+async fn hidden_tools_behave_as_unknown() {
     let server = Server::builder("test", "1")
         .tool(Tool::new("open"), || async { "open" })
         .tool(Tool::new("secret").scope("admin"), || async { "secret" })
@@ -180,7 +180,7 @@ struct Item {
 
 /// Hidden and removed definitions have no completions: they are treated like definitions that never existed.
 #[tokio::test]
-async fn hidden_completions_do_not_exist() {
+async fn hidden_completions_behave_as_unknown() {
     let complete = |_: Partial| async { vec!["value".to_owned()] };
     let server = Server::builder("test", "1")
         .prompt(
@@ -230,7 +230,7 @@ async fn hidden_completions_do_not_exist() {
 /// Clients receive no updates of a resource that is hidden, at the time of the subscription or later; they can still
 /// unsubscribe.
 #[tokio::test]
-async fn hidden_resources_are_not_announced() {
+async fn hidden_resources_are_not_notified() {
     let hides = Arc::new(AtomicBool::new(false));
     let hidden = Arc::clone(&hides);
     let server = Server::builder("test", "1")
@@ -283,7 +283,7 @@ async fn hidden_resources_are_not_announced() {
 
 /// A handler that exceeds its time limit cancels the operations that it has started.
 #[tokio::test]
-async fn handlers_out_of_time_are_cancelled() {
+async fn timed_out_handlers_are_cancelled() {
     let (ended, is_ended) = tokio::sync::mpsc::unbounded_channel();
     let server = Server::builder("test", "1")
         .timeout(Duration::from_millis(20))
@@ -378,7 +378,7 @@ async fn closed_connections_end_their_calls() {
 
 /// Layers of `tower` wrap the handlers of existing tools, and of those that are inserted later.
 #[tokio::test]
-async fn layers_wrap_tools() {
+async fn layers_wrap_tool_calls() {
     let server = Server::builder("test", "1")
         .layer(tower::timeout::TimeoutLayer::new(Duration::from_millis(20)))
         .layer(tower::limit::ConcurrencyLimitLayer::new(1))
@@ -462,7 +462,7 @@ async fn progress_is_coalesced_for_slow_clients() {
 
 /// Handlers can report progress from other threads.
 #[tokio::test]
-async fn threads_report_progress() {
+async fn other_threads_can_report_progress() {
     let server = Server::builder("test", "1")
         .tool("count", |cx: Cx| async move {
             let (done, counted) = tokio::sync::oneshot::channel();
@@ -491,7 +491,7 @@ async fn threads_report_progress() {
 
 /// A client does not go below its minimum revision, and its error names the remedy.
 #[tokio::test]
-async fn clients_keep_to_their_minimum_revision() {
+async fn clients_refuse_revisions_below_minimum() {
     let all: Vec<_> = revisions().collect();
     let [oldest, .., newest] = all.as_slice() else {
         panic!("several revisions are compiled in");

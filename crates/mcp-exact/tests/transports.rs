@@ -105,7 +105,7 @@ async fn calls_work_over_http() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn questions_work_over_http() {
+async fn input_requests_work_over_http() {
     let listening = listen(&server()).await;
     revisions_from(
         "2025-06-18",
@@ -146,7 +146,7 @@ async fn mirrored_arguments_are_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn changes_are_announced_over_http() {
+async fn list_changes_are_notified_over_http() {
     let server = server();
     let listening = listen(&server).await;
     for revision in revisions().filter(|revision| revision.as_str() >= "2025-03-26") {
@@ -245,7 +245,7 @@ async fn only_idempotent_calls_are_repeated() {
 /// Two services of one server share a change bus, as in an application that mounts the server twice; each change is
 /// announced once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn services_on_one_bus_announce_once() {
+async fn services_sharing_a_bus_notify_once() {
     let server = Server::builder("test", "1.0.0")
         .declare_tools()
         .declare_prompts()

@@ -16,7 +16,7 @@ fn tool(name: &str) -> Tool {
 
 /// "Servers MUST: Validate all tool inputs" (`server/tools`, "Security Considerations").
 #[tokio::test]
-async fn arguments_and_results_fit_their_schemas() {
+async fn arguments_and_results_must_match_schemas() {
     let server = Server::builder("test", "1")
         .tool(tool("echo"), |arguments: JsonObject| async move {
             ToolResult::new().structured(arguments)

@@ -9,24 +9,25 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
-use super::panics::{caught, contain};
+use super::panics::{catch_async_panic, catch_panic};
 use super::visit::{Visit, VisitAnswer};
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
 use crate::outgoing;
 
-type Answering<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Handlers that the application has registered for input requests.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
-    pub(super) elicit: Option<Arc<dyn Fn(Form) -> Answering<FormAnswer> + Send + Sync>>,
-    pub(super) visit: Option<Arc<dyn Fn(Visit) -> Answering<VisitAnswer> + Send + Sync>>,
-    pub(super) sample: Option<Arc<dyn Fn(SampleRequest) -> Answering<SampleReply> + Send + Sync>>,
+    pub(super) elicit: Option<Arc<dyn Fn(Form) -> AnswerFuture<FormAnswer> + Send + Sync>>,
+    pub(super) visit: Option<Arc<dyn Fn(Visit) -> AnswerFuture<VisitAnswer> + Send + Sync>>,
+    pub(super) sample:
+        Option<Arc<dyn Fn(SampleRequest) -> AnswerFuture<SampleReply> + Send + Sync>>,
     pub(super) roots: Option<Roots>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
-    pub(super) declared: JsonObject,
+    pub(super) declared_capabilities: JsonObject,
     pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
     pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
     #[cfg(feature = "validation")]
@@ -197,7 +198,7 @@ impl Handlers {
         if self.roots.is_some() {
             capabilities.insert("roots", JsonObject::from_iter([("listChanged", true)]));
         }
-        for (name, value) in self.declared.iter() {
+        for (name, value) in self.declared_capabilities.iter() {
             capabilities.insert(&name, value.parse::<Json>().unwrap_or(Json::null()));
         }
         capabilities
@@ -205,18 +206,18 @@ impl Handlers {
 
     pub(super) fn log(&self, message: LogMessage) {
         if let Some(handler) = &self.log {
-            contain("on_log", || handler(message));
+            catch_async_panic("on_log", || handler(message));
         }
     }
 
     pub(super) fn change(&self, change: ClientChange) {
         if let Some(handler) = &self.change {
-            contain("on_change", || handler(change));
+            catch_async_panic("on_change", || handler(change));
         }
     }
 
     /// Answers an input request of the server. If the handler panics, the answer is an internal error.
-    pub(super) fn answer(
+    pub(super) fn answer_input_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
@@ -225,25 +226,25 @@ impl Handlers {
         let (handlers, method) = (self.clone(), method.to_owned());
         let params = params.cloned().unwrap_or_default();
         async move {
-            let params =
-                outgoing::asked(&method, &params, revision).map_err(PeerError::invalid_params)?;
-            let result = caught(handlers.answer_at_home(&method, params)).await;
+            let params = outgoing::received_input_request(&method, &params, revision)
+                .map_err(PeerError::invalid_params)?;
+            let result = catch_panic(handlers.answer_in_home_revision(&method, params)).await;
             let result = result.unwrap_or_else(|message| {
                 tracing::error!(%message, "the handler of `{method}` panicked");
                 Err(PeerError::internal("the handler of the client panicked"))
             })?;
-            outgoing::answered(&method, &result, revision).map_err(PeerError::internal)
+            outgoing::sent_input_response(&method, &result, revision).map_err(PeerError::internal)
         }
     }
 
-    async fn answer_at_home(
+    async fn answer_in_home_revision(
         &self,
         method: &str,
         params: JsonObject,
     ) -> Result<JsonObject, PeerError> {
         match method {
             "elicitation/create" if text(&params, "mode").as_deref() == Some("url") => {
-                let handler = self.visit.as_ref().ok_or_else(|| no_mode("url"))?;
+                let handler = self.visit.as_ref().ok_or_else(|| unsupported_mode("url"))?;
                 // A URL that could display one host and open another is not shown to the user.
                 let visit = Visit::new(text(&params, "url").unwrap_or_default())
                     .map_err(|error| PeerError::invalid_params(error.to_string()))?;
@@ -252,7 +253,10 @@ impl Handlers {
                 Ok(action(answer.action()))
             }
             "elicitation/create" => {
-                let handler = self.elicit.as_ref().ok_or_else(|| no_mode("form"))?;
+                let handler = self
+                    .elicit
+                    .as_ref()
+                    .ok_or_else(|| unsupported_mode("form"))?;
                 let form = Form { params };
                 let schema = form.schema();
                 let answer = handler(form).await.result;
@@ -280,7 +284,7 @@ impl Handlers {
 
 /// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
 /// "Capabilities"); the error is `-32602` ("Error Handling").
-fn no_mode(mode: &str) -> PeerError {
+fn unsupported_mode(mode: &str) -> PeerError {
     PeerError::invalid_params(format!(
         "the client does not support elicitation in the mode `{mode}`"
     ))

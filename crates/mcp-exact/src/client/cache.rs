@@ -42,7 +42,7 @@ impl Cache {
 
     /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the
     /// cache if that version has changed ("a different access token requires a different cache").
-    pub(super) fn ask(&self, token: u64) -> Generation {
+    pub(super) fn current_generation(&self, token: u64) -> Generation {
         let mut state = self.state();
         if state.now.token != token {
             state.now.token = token;
@@ -52,7 +52,11 @@ impl Cache {
     }
 
     /// Returns the cached page of a list for these params.
-    pub(super) fn get(&self, list: &'static str, params: &str) -> Option<JsonObject> {
+    pub(super) fn page_of_generation(
+        &self,
+        list: &'static str,
+        params: &str,
+    ) -> Option<JsonObject> {
         let state = self.state();
         let page = state.pages.get(&(list, params.to_owned()));
         let (_, page) = page.filter(|(end, _)| *end > Instant::now())?;
@@ -61,7 +65,7 @@ impl Cache {
 
     /// Stores a page and replaces the previous one, if the server allows caching. `token` is the current version of the
     /// access token.
-    pub(super) fn keep(
+    pub(super) fn insert_page(
         &self,
         list: &'static str,
         params: &str,
@@ -69,7 +73,7 @@ impl Cache {
         token: u64,
         page: &JsonObject,
     ) {
-        if self.ask(token) != asked {
+        if self.current_generation(token) != asked {
             return;
         }
         let lifetime = page.get("ttlMs").and_then(|ttl| ttl.parse::<u64>().ok());
@@ -90,12 +94,12 @@ impl Cache {
     }
 
     /// Removes the cached pages of one list.
-    pub(super) fn forget(&self, list: &'static str) {
+    pub(super) fn remove_resource_pages(&self, list: &'static str) {
         self.state().pages.retain(|(kept, _), _| *kept != list);
     }
 
     /// Removes the cached pages of the lists that a change concerns.
-    pub(super) fn changed(&self, change: &ClientChange) {
+    pub(super) fn remove_changed(&self, change: &ClientChange) {
         let lists: &[&str] = match change {
             ClientChange::Tools => &["tools/list"],
             ClientChange::Prompts => &["prompts/list"],
@@ -120,29 +124,33 @@ mod tests {
 
     /// "Caches MUST NOT be shared across authorization contexts (e.g. a different access token requires a different cache)".
     #[test]
-    fn pages_belong_to_one_token() {
+    fn cached_pages_belong_to_one_token() {
         let cache = Cache::default();
         let kept = page(r#"{"ttlMs":60000}"#);
-        let asked = cache.ask(1);
-        cache.keep(LIST, "", asked, 1, &kept);
-        assert_eq!(cache.get(LIST, ""), Some(kept.clone()));
-        let asked = cache.ask(2);
-        assert_eq!(cache.get(LIST, ""), None);
+        let asked = cache.current_generation(1);
+        cache.insert_page(LIST, "", asked, 1, &kept);
+        assert_eq!(cache.page_of_generation(LIST, ""), Some(kept.clone()));
+        let asked = cache.current_generation(2);
+        assert_eq!(cache.page_of_generation(LIST, ""), None);
         // The token was replaced while the request was in flight.
-        cache.keep(LIST, "", asked, 3, &kept);
-        assert_eq!(cache.get(LIST, ""), None);
+        cache.insert_page(LIST, "", asked, 3, &kept);
+        assert_eq!(cache.page_of_generation(LIST, ""), None);
     }
 
     #[test]
-    fn newer_pages_replace_older_ones() {
+    fn newer_pages_replace_cached_pages() {
         let cache = Cache::default();
         for (text, is_kept) in [
             (r#"{"ttlMs":60000,"tools":[]}"#, true),
             (r#"{"ttlMs":60000,"tools":[{}]}"#, true),
             (r#"{"ttlMs":0}"#, false),
         ] {
-            cache.keep(LIST, "", cache.ask(0), 0, &page(text));
-            assert_eq!(cache.get(LIST, ""), is_kept.then(|| page(text)), "{text}");
+            cache.insert_page(LIST, "", cache.current_generation(0), 0, &page(text));
+            assert_eq!(
+                cache.page_of_generation(LIST, ""),
+                is_kept.then(|| page(text)),
+                "{text}"
+            );
         }
     }
 }

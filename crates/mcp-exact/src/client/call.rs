@@ -10,8 +10,8 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::link::{ClientLink, Options};
-use super::panics::contain;
-use super::{Client, ClientError, result_of};
+use super::panics::catch_async_panic;
+use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
 use crate::params::label;
@@ -80,7 +80,7 @@ impl Request {
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
         if let State::New { progress, .. } = &mut self.state {
             *progress = Some(Box::new(move |progress| {
-                contain("on_progress", || handler(progress.clone()));
+                catch_async_panic("on_progress", || handler(progress.clone()));
             }));
         }
         self
@@ -115,13 +115,13 @@ impl Future for Request {
                 State::Waiting(pending) => {
                     let outcome = ready!(Pin::new(pending).poll(cx));
                     this.state = State::Done;
-                    let result = result_of(outcome)
+                    let result = into_result(outcome)
                         .map_err(|error| this.link.authorization().explain(error))
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
                     tracing::debug!("<- {}: result", this.label);
                     tracing::trace!("<- {}: {result}", this.label);
                     let revision = this.link.revision();
-                    let result = outgoing::received(&this.method, result, revision);
+                    let result = outgoing::received_result(&this.method, result, revision);
                     return Poll::Ready(result.map_err(ClientError::Result));
                 }
                 State::Done => return Poll::Ready(Err(ClientError::Lost)),
@@ -154,7 +154,7 @@ impl<T> ClientCall<T> {
         }
     }
 
-    pub(super) fn of_tool(
+    pub(super) fn for_tool(
         client: &Client,
         tool: &str,
         arguments: Result<JsonObject, ClientError>,
@@ -224,10 +224,10 @@ impl<T: 'static> IntoFuture for ClientCall<T> {
             let Some(tool) = self.tool else {
                 return (self.decode)(request.await?);
             };
-            let client = Client::of_link(&request.link);
+            let client = Client::for_link(&request.link);
             let limit = request.options.total;
             let call = async {
-                let result = client.end_of_call(request.await?).await?;
+                let result = client.wait_for_call_end(request.await?).await?;
                 client.check_output(&tool, &result).await?;
                 (self.decode)(result)
             };

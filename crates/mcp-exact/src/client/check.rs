@@ -21,7 +21,7 @@ pub(super) struct OutputChecks(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    known: Option<Validators>,
+    validators_by_tool: Option<Validators>,
     /// Number of changes of the tool list that the server has announced.
     changes: u64,
 }
@@ -35,7 +35,7 @@ impl OutputChecks {
     pub(super) fn forget(&self) {
         let mut state = self.state();
         state.changes += 1;
-        state.known = None;
+        state.validators_by_tool = None;
     }
 
     /// Lists the tools and compiles their output schemas, which are kept unless the list changes meanwhile.
@@ -44,7 +44,7 @@ impl OutputChecks {
         let validators = Arc::new(validators(client).await?);
         let mut state = self.state();
         if state.changes == changes {
-            state.known = Some(Arc::clone(&validators));
+            state.validators_by_tool = Some(Arc::clone(&validators));
         }
         Ok(validators)
     }
@@ -66,7 +66,7 @@ impl OutputChecks {
         let value: Value = structured
             .parse()
             .map_err(|error| ClientError::Result(error.to_string()))?;
-        let known = self.state().known.clone();
+        let known = self.state().validators_by_tool.clone();
         if let Some(validators) = known
             && problem(&validators, tool, &value).is_none()
         {

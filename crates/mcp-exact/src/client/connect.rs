@@ -55,7 +55,7 @@ pub struct Connect {
     dial: Result<DialWith, ClientError>,
     settings: Settings,
     handlers: Handlers,
-    cached: Option<CachedNegotiation>,
+    cached_negotiation: Option<CachedNegotiation>,
     #[cfg(feature = "http-client")]
     endpoint: Option<transport::http::client::HttpEndpoint>,
     #[cfg(feature = "oauth-client")]
@@ -72,7 +72,7 @@ impl Connect {
             dial,
             settings: Settings::new(identity),
             handlers: Handlers::default(),
-            cached: None,
+            cached_negotiation: None,
             #[cfg(feature = "http-client")]
             endpoint: None,
             #[cfg(feature = "oauth-client")]
@@ -172,7 +172,7 @@ impl Connect {
     /// Reuses the negotiation result of an earlier connection to the same server ([`Client::negotiation`]), which saves
     /// a probe request.
     pub fn cached(mut self, negotiation: CachedNegotiation) -> Self {
-        self.cached = Some(negotiation);
+        self.cached_negotiation = Some(negotiation);
         self
     }
 
@@ -278,7 +278,7 @@ impl Connect {
     /// Declares a capability in the form of the newest revision and replaces the one derived from the handlers. An
     /// example is `sampling` with `tools`, if the handler of [`on_sample`](Self::on_sample) passes tools to its model.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
-        self.handlers.declared.insert(name, value);
+        self.handlers.declared_capabilities.insert(name, value);
         self
     }
 
@@ -299,7 +299,7 @@ impl Connect {
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
         let wants_changes = self.handlers.change.is_some();
-        let client = Client(self.open().await?);
+        let client = Client(self.open_connection().await?);
         if wants_changes {
             client.listen_to_lists().await?;
         }
@@ -307,7 +307,7 @@ impl Connect {
     }
 
     #[cfg(feature = "oauth-client")]
-    async fn open(mut self) -> Result<Arc<ClientLink>, ClientError> {
+    async fn open_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
         let Some(oauth) = self.oauth.take() else {
             return self.dial().await;
         };
@@ -325,21 +325,21 @@ impl Connect {
             let opened = ClientLink::open(
                 self.settings.clone(),
                 self.handlers.clone(),
-                self.cached,
+                self.cached_negotiation,
                 dial,
                 authorization.clone(),
             );
             match opened.await {
                 Ok(link) => return Ok(link),
                 // Signing in may take longer than the request timeout.
-                Err(_) if authorization.settled().await => {}
+                Err(_) if authorization.wait_for_sign_in().await => {}
                 Err(error) => return Err(authorization.explain(error)),
             }
         }
     }
 
     #[cfg(not(feature = "oauth-client"))]
-    async fn open(self) -> Result<Arc<ClientLink>, ClientError> {
+    async fn open_connection(self) -> Result<Arc<ClientLink>, ClientError> {
         self.dial().await
     }
 
@@ -349,7 +349,7 @@ impl Connect {
         ClientLink::open(
             self.settings,
             self.handlers,
-            self.cached,
+            self.cached_negotiation,
             dial,
             authorization,
         )

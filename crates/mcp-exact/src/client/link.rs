@@ -111,7 +111,7 @@ pub(super) struct ClientLink {
     authorization: Authorization,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -146,7 +146,7 @@ impl ClientLink {
             checks: handlers.validate_output.then(OutputChecks::default),
             handlers,
             answering: Mutex::default(),
-            subscribed: Mutex::default(),
+            acknowledged_subscriptions: Mutex::default(),
             changed: Notify::new(),
             closed: Mutex::default(),
             has_negotiated: AtomicBool::new(false),
@@ -162,7 +162,7 @@ impl ClientLink {
             None => Err(ConnectError::Closed),
         };
         let (info, negotiation) = ready.map_err(ClientError::of)?;
-        let handle = closes.keep().ok_or(ClientError::Lost)?;
+        let handle = closes.close_on_drop().ok_or(ClientError::Lost)?;
         let link = Arc::new(Self {
             handle,
             events,
@@ -244,7 +244,7 @@ impl ClientLink {
             let changed = self.events.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if locked(&self.events.subscribed).remove(&key) {
+            if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
                 return Ok(request);
             }
             tokio::select! {
@@ -252,12 +252,12 @@ impl ClientLink {
                 () = changed => {}
                 ended = &mut request => {
                     // A server may end a subscription directly after its acknowledgement: then it is started again.
-                    if locked(&self.events.subscribed).remove(&key) {
+                    if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
                         request = start()?;
                         key = request.key();
                         continue;
                     }
-                    return Err(super::result_of(ended).err().unwrap_or(ClientError::Lost));
+                    return Err(super::into_result(ended).err().unwrap_or(ClientError::Lost));
                 }
             }
         }
@@ -277,17 +277,20 @@ impl ClientLink {
     }
 
     /// Answers an input request of a task of the server.
-    pub(super) async fn answer(
+    pub(super) async fn answer_server_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<JsonObject, PeerError> {
         let revision = self.revision();
-        self.events.handlers.answer(method, params, revision).await
+        self.events
+            .handlers
+            .answer_input_request(method, params, revision)
+            .await
     }
 
-    pub(super) fn keep_lists(&self, subscription: Listening) {
-        *locked(&self.lists) = Some(subscription);
+    pub(super) fn set_list_caching(&self, subscription: Listening) {
+        *lock_ignoring_poison(&self.lists) = Some(subscription);
     }
 
     /// Returns true once the connection has ended.
@@ -296,7 +299,7 @@ impl ClientLink {
     }
 
     pub(super) fn closed_at(&self) -> Option<SystemTime> {
-        *locked(&self.events.closed)
+        *lock_ignoring_poison(&self.events.closed)
     }
 
     /// Reports a change for each entry of the filter, because it may have changed while the subscription was
@@ -349,7 +352,7 @@ pub(super) fn announces(capabilities: &JsonObject, list: &str) -> bool {
 struct CloseOnDrop(Option<ClientHandle>);
 
 impl CloseOnDrop {
-    fn keep(mut self) -> Option<ClientHandle> {
+    fn close_on_drop(mut self) -> Option<ClientHandle> {
         self.0.take()
     }
 }
@@ -377,7 +380,7 @@ struct Events {
     handlers: Handlers,
     answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
     /// Subscriptions that the server has acknowledged but the application has not observed yet.
-    subscribed: Mutex<HashSet<RequestKey>>,
+    acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
     changed: Notify,
     /// When the connection has ended.
     closed: Mutex<Option<SystemTime>>,
@@ -397,15 +400,17 @@ impl ClientHandler for Handler {
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
         let events = &self.0;
         match event {
-            ClientEvent::Request { key, request, .. } => events.answer(client, key, &request),
+            ClientEvent::Request { key, request, .. } => {
+                events.answer_server_request(client, key, &request)
+            }
             ClientEvent::RequestCancelled(key) => {
-                let answering = locked(&events.answering).remove(&key);
+                let answering = lock_ignoring_poison(&events.answering).remove(&key);
                 if let Some(answering) = answering {
                     answering.abort();
                 }
             }
             ClientEvent::Subscribed(key, _) => {
-                locked(&events.subscribed).insert(key);
+                lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key);
                 events.changed.notify_waiters();
             }
             ClientEvent::Log { message: log, .. } => events.handlers.log(LogMessage {
@@ -427,15 +432,15 @@ impl ClientHandler for Handler {
                 if events.has_negotiated.swap(true, Ordering::AcqRel) =>
             {
                 // The end of the session before was not that of the connection.
-                *locked(&events.closed) = None;
-                events.begin_again(client, &info);
+                *lock_ignoring_poison(&events.closed) = None;
+                events.resume_after_reconnect(client, &info);
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
             ClientEvent::Closed => {
-                locked(&events.closed).get_or_insert_with(SystemTime::now);
-                let answering = std::mem::take(&mut *locked(&events.answering));
+                lock_ignoring_poison(&events.closed).get_or_insert_with(SystemTime::now);
+                let answering = std::mem::take(&mut *lock_ignoring_poison(&events.answering));
                 answering.into_values().for_each(|task| task.abort());
             }
             _ => {}
@@ -445,7 +450,7 @@ impl ClientHandler for Handler {
 
 impl Events {
     fn announce(&self, change: ClientChange) {
-        self.cache.changed(&change);
+        self.cache.remove_changed(&change);
         #[cfg(feature = "validation")]
         if let (Some(checks), ClientChange::Tools) = (&self.checks, &change) {
             checks.forget();
@@ -454,7 +459,7 @@ impl Events {
     }
 
     /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
-    fn begin_again(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
+    fn resume_after_reconnect(self: &Arc<Self>, client: &ClientHandle, info: &SessionInfo) {
         if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
             // Nothing is subscribed to before the connection is open.
             if let Some(link) = self.link.get().and_then(Weak::upgrade) {
@@ -475,7 +480,7 @@ impl Events {
                 let options = session::CallOptions::default();
                 let sent = client.request("resources/subscribe", params, options, None);
                 let answer = match sent {
-                    Ok(request) => super::result_of(request.await),
+                    Ok(request) => super::into_result(request.await),
                     Err(error) => Err(error.into()),
                 };
                 if let Err(error) = answer {
@@ -490,22 +495,24 @@ impl Events {
         });
     }
 
-    fn answer(
+    fn answer_server_request(
         self: &Arc<Self>,
         client: &ClientHandle,
         key: ServerRequestKey,
         request: &session::ServerRequest,
     ) {
         tracing::debug!("<- {}: a question of the server", request.method());
-        let answer = self
-            .handlers
-            .answer(request.method(), request.params(), request.revision());
+        let answer = self.handlers.answer_input_request(
+            request.method(),
+            request.params(),
+            request.revision(),
+        );
         let (events, client) = (Arc::clone(self), client.clone());
         // The lock is held until the task handle is stored, because the task may finish immediately.
-        let mut answering = locked(&self.answering);
+        let mut answering = lock_ignoring_poison(&self.answering);
         let task = tokio::spawn(async move {
             let answer = answer.await;
-            locked(&events.answering).remove(&key);
+            lock_ignoring_poison(&events.answering).remove(&key);
             let answer = answer.map(session::RawResult::from);
             if let Err(error) = client.answer(key, answer) {
                 tracing::debug!(%error, "an answer was not sent");

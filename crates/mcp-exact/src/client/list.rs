@@ -41,12 +41,12 @@ impl Definition {
 
     /// Returns the schema of a tool's arguments.
     pub fn input_schema(&self) -> Option<JsonObject> {
-        self.object_at("inputSchema")
+        self.member_object("inputSchema")
     }
 
     /// Returns the schema of a tool's structured result.
     pub fn output_schema(&self) -> Option<JsonObject> {
-        self.object_at("outputSchema")
+        self.member_object("outputSchema")
     }
 
     /// Returns the complete definition as JSON.
@@ -59,7 +59,7 @@ impl Definition {
         value.as_str().map(std::borrow::Cow::into_owned)
     }
 
-    fn object_at(&self, name: &str) -> Option<JsonObject> {
+    fn member_object(&self, name: &str) -> Option<JsonObject> {
         let value = self.0.get(name)?;
         JsonObject::try_from(value).ok()
     }
@@ -75,13 +75,13 @@ pub struct List {
     member: &'static str,
     page: VecDeque<Definition>,
     cursor: Cursor,
-    fresh: bool,
+    ignores_cache: bool,
     /// Number of received pages that had a cursor.
     pages: usize,
     /// Hashes of the names or URIs that were returned already.
-    given: HashSet<u64>,
+    returned_hashes: HashSet<u64>,
     hasher: RandomState,
-    has_begun_again: bool,
+    has_restarted: bool,
 }
 
 /// One page of a list.
@@ -106,11 +106,11 @@ impl List {
             member,
             page: VecDeque::new(),
             cursor: Cursor::First,
-            fresh: false,
+            ignores_cache: false,
             pages: 0,
-            given: HashSet::new(),
+            returned_hashes: HashSet::new(),
             hasher: RandomState::new(),
-            has_begun_again: false,
+            has_restarted: false,
         }
     }
 
@@ -125,7 +125,7 @@ impl List {
     pub async fn try_next(&mut self) -> Result<Option<Definition>, ClientError> {
         loop {
             if let Some(next) = self.page.pop_front() {
-                if self.given.insert(self.hash_of(&next)) || !self.has_begun_again {
+                if self.returned_hashes.insert(self.hash_entry(&next)) || !self.has_restarted {
                     return Ok(Some(next));
                 }
                 continue;
@@ -139,11 +139,11 @@ impl List {
 
     /// Fetches every page from the server and ignores cached pages.
     pub fn fresh(mut self) -> Self {
-        self.fresh = true;
+        self.ignores_cache = true;
         self
     }
 
-    fn hash_of(&self, definition: &Definition) -> u64 {
+    fn hash_entry(&self, definition: &Definition) -> u64 {
         let key = definition.uri().unwrap_or_else(|| definition.name());
         self.hasher.hash_one(key)
     }
@@ -160,14 +160,17 @@ impl List {
         let mut is_first = params.is_none();
         let page = match self.fetch(params).await {
             Err(ClientError::Server(error))
-                if error.code() == Some(INVALID_PARAMS) && !is_first && !self.has_begun_again =>
+                if error.code() == Some(INVALID_PARAMS) && !is_first && !self.has_restarted =>
             {
                 // "If a cursor becomes invalid [...], the client SHOULD discard all cached pages and re-fetch from the
                 // beginning" (`server/utilities/caching`, "Interaction with Pagination").
-                self.client.link().cache().forget(self.method);
+                self.client
+                    .link()
+                    .cache()
+                    .remove_resource_pages(self.method);
                 self.pages = 0;
                 self.cursor = Cursor::First;
-                self.has_begun_again = true;
+                self.has_restarted = true;
                 is_first = true;
                 self.fetch(None).await?
             }
@@ -219,15 +222,18 @@ impl List {
     async fn fetch(&self, params: Option<JsonObject>) -> Result<JsonObject, ClientError> {
         let key = params.as_ref().map_or("", JsonObject::text).to_owned();
         let link = self.client.link();
-        let asked = link.cache().ask(link.authorization().token_version());
-        if !self.fresh
-            && let Some(page) = link.cache().get(self.method, &key)
+        let asked = link
+            .cache()
+            .current_generation(link.authorization().token_version());
+        if !self.ignores_cache
+            && let Some(page) = link.cache().page_of_generation(self.method, &key)
         {
             return Ok(page);
         }
         let page = self.client.request(self.method, params).await?;
         let token = link.authorization().token_version();
-        link.cache().keep(self.method, &key, asked, token, &page);
+        link.cache()
+            .insert_page(self.method, &key, asked, token, &page);
         Ok(page)
     }
 

@@ -210,7 +210,7 @@ impl Client {
         arguments: &A,
     ) -> ClientCall<R> {
         let decode = |result| ToolOutput::new(result).decode();
-        ClientCall::of_tool(self, tool, object_of(arguments), decode)
+        ClientCall::for_tool(self, tool, arguments_object(arguments), decode)
     }
 
     /// Calls a tool; the output is its complete result, even if `isError` is set.
@@ -220,7 +220,7 @@ impl Client {
         arguments: &A,
     ) -> ClientCall<ToolOutput> {
         let decode = |result| Ok(ToolOutput::new(result));
-        ClientCall::of_tool(self, tool, object_of(arguments), decode)
+        ClientCall::for_tool(self, tool, arguments_object(arguments), decode)
     }
 
     /// Lists the tools, page by page. As with all lists, a page that the server allows to cache (from 2026-07-28 on) is
@@ -390,7 +390,9 @@ impl Client {
     }
 }
 
-pub(crate) fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObject, ClientError> {
+pub(crate) fn arguments_object<A: Serialize + ?Sized>(
+    arguments: &A,
+) -> Result<JsonObject, ClientError> {
     let json = Json::from_serialize(arguments);
     let json = json.map_err(|error| ClientError::Arguments(error.to_string()))?;
     match JsonObject::try_from(json) {
@@ -404,7 +406,7 @@ pub(crate) fn object_of<A: Serialize + ?Sized>(arguments: &A) -> Result<JsonObje
 }
 
 /// Returns the result of a request, or the reason why it failed.
-fn result_of(outcome: Outcome) -> Result<JsonObject, ClientError> {
+fn into_result(outcome: Outcome) -> Result<JsonObject, ClientError> {
     match outcome {
         Outcome::Result(result) => Ok(result.into_object()),
         Outcome::Error(error) => Err(ClientError::Server(error)),

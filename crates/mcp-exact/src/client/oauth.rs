@@ -41,7 +41,7 @@ impl Authorization {
 
     /// Waits until the user has signed in; returns false if no sign-in is in progress.
     #[cfg(feature = "oauth-client")]
-    pub(super) async fn settled(&self) -> bool {
+    pub(super) async fn wait_for_sign_in(&self) -> bool {
         match &self.client {
             Some(client) => client.settled().await,
             None => false,

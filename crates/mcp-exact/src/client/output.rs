@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::ClientError;
-use crate::content::decoded;
+use crate::content::decode_base64;
 use crate::link::{Json, JsonObject};
 
 /// Result of a tool.
@@ -96,8 +96,11 @@ impl ResourceOutput {
 
     /// Returns the bytes of the first binary item; `None` if there is no such item or it is not valid base64.
     pub fn blob(&self) -> Option<Vec<u8>> {
-        let blob = self.items.iter().find_map(|item| text_of(item, "blob"))?;
-        decoded(&blob)
+        let blob = self
+            .items
+            .iter()
+            .find_map(|item| block_text(item, "blob"))?;
+        decode_base64(&blob)
     }
 }
 
@@ -112,7 +115,7 @@ impl PromptOutput {
     pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
             messages: list(result, "messages")?,
-            description: text_of(result, "description"),
+            description: block_text(result, "description"),
         })
     }
 
@@ -163,7 +166,7 @@ fn list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError>
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
 }
 
-fn text_of(object: &JsonObject, name: &str) -> Option<String> {
+fn block_text(object: &JsonObject, name: &str) -> Option<String> {
     object
         .view()
         .find(name)?
@@ -174,7 +177,7 @@ fn text_of(object: &JsonObject, name: &str) -> Option<String> {
 fn joined_text(blocks: &[JsonObject]) -> String {
     let texts: Vec<String> = blocks
         .iter()
-        .filter_map(|block| text_of(block, "text"))
+        .filter_map(|block| block_text(block, "text"))
         .collect();
     texts.join("\n")
 }

@@ -6,9 +6,9 @@ use std::pin::pin;
 use std::task::Poll;
 
 /// Calls a handler without a result. If the handler panics, the panic is logged and contained.
-pub(super) fn contain(handler: &str, call: impl FnOnce()) {
+pub(super) fn catch_async_panic(handler: &str, call: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(call)) {
-        let message = crate::server::message_of(&*panic);
+        let message = crate::server::panic_message(&*panic);
         tracing::error!(%message, "the handler of `{handler}` panicked");
     }
 }
@@ -17,13 +17,13 @@ pub(super) fn contain(handler: &str, call: impl FnOnce()) {
 ///
 /// # Errors
 /// The panic message, if the future panics.
-pub(super) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, String> {
+pub(super) async fn catch_panic<T>(future: impl Future<Output = T>) -> Result<T, String> {
     let mut future = pin!(future);
     std::future::poll_fn(|cx| {
         // A future that has panicked must not be polled again.
         match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {
             Ok(polled) => polled.map(Ok),
-            Err(panic) => Poll::Ready(Err(crate::server::message_of(&*panic))),
+            Err(panic) => Poll::Ready(Err(crate::server::panic_message(&*panic))),
         }
     })
     .await

@@ -61,7 +61,7 @@ impl SubscriptionCounts {
 
 impl Subscription {
     pub(super) async fn begin(client: &Client, uris: Vec<String>) -> Result<Self, ClientError> {
-        let mut subscription = Self::of_session(client);
+        let mut subscription = Self::for_session(client);
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
@@ -75,7 +75,7 @@ impl Subscription {
     }
 
     /// Makes a subscription of a session (up to 2025-11-25), to nothing yet.
-    fn of_session(client: &Client) -> Self {
+    fn for_session(client: &Client) -> Self {
         Self {
             client: client.clone(),
             kind: Kind::Session {
@@ -166,7 +166,7 @@ impl Client {
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
             let listening = Listening::begin(self, filter).await?;
-            self.link().keep_lists(listening);
+            self.link().set_list_caching(listening);
         }
         Ok(())
     }
@@ -256,7 +256,7 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
     };
     let filter = filter_of_lists(&link.session().capabilities);
     if lists && !filter.is_empty() {
-        link.keep_lists(renew(filter));
+        link.set_list_caching(renew(filter));
     }
     for (uri, subscription) in link.resources().lock().await.iter_mut() {
         let uris = Json::from_encode(&vec![uri.clone()]);
@@ -272,7 +272,7 @@ async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     if uris.is_empty() {
         return link.announce_missed(params);
     }
-    let mut subscription = Subscription::of_session(&Client::of_link(&link));
+    let mut subscription = Subscription::for_session(&Client::for_link(&link));
     if let Err(error) = subscription.add(uris).await {
         tracing::warn!(%error, "a subscription could not be begun again");
         return;

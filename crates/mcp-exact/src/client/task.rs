@@ -39,12 +39,15 @@ async fn cancel(client: &Client, id: &str) {
 }
 
 impl Client {
-    pub(super) fn of_link(link: &Arc<ClientLink>) -> Self {
+    pub(super) fn for_link(link: &Arc<ClientLink>) -> Self {
         Self(Arc::clone(link))
     }
 
     /// Returns the result of a call: the received result itself, or the result of the task that was received instead.
-    pub(super) async fn end_of_call(&self, result: JsonObject) -> Result<JsonObject, ClientError> {
+    pub(super) async fn wait_for_call_end(
+        &self,
+        result: JsonObject,
+    ) -> Result<JsonObject, ClientError> {
         if text(&result, "resultType").as_deref() != Some("task") {
             return Ok(result);
         }
@@ -91,7 +94,7 @@ impl Client {
                     return Err(ClientError::Server(error));
                 }
                 Some("cancelled") => return Err(ClientError::TaskCancelled),
-                Some("input_required") => self.answer_task(id, &task, &mut answered).await?,
+                Some("input_required") => self.answer_task_inputs(id, &task, &mut answered).await?,
                 _ => {}
             }
             let interval = task.get("pollIntervalMs");
@@ -105,7 +108,7 @@ impl Client {
 
     /// Answers the input requests of a task, each once ("Clients SHOULD deduplicate `inputRequests` keys across consecutive
     /// polls").
-    async fn answer_task(
+    async fn answer_task_inputs(
         &self,
         id: &str,
         task: &JsonObject,
@@ -125,7 +128,10 @@ impl Client {
             let ask = ask.object().map(|ask| ask.to_object()).unwrap_or_default();
             let method = text(&ask, "method").unwrap_or_default();
             let params = object(&ask, "params");
-            let answer = self.link().answer(&method, params.as_ref()).await;
+            let answer = self
+                .link()
+                .answer_server_request(&method, params.as_ref())
+                .await;
             responses.insert(&key, answer.map_err(ClientError::Server)?);
             answered.insert(key.into_owned());
         }

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_found() {
+    fn hosts_of_urls_are_parsed() {
         use UrlWarning::{Address, NotEncrypted, Punycode};
         for (url, host, warnings) in [
             (

@@ -19,13 +19,13 @@ use crate::replay::{Answer, QuestionId};
 /// Reason why a request to the client has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("the client could not be asked ({method}): {kind}")]
-pub struct AskError {
+pub struct InputRequestError {
     method: &'static str,
-    kind: AskErrorKind,
+    kind: InputRequestErrorKind,
 }
 
-impl AskError {
-    pub(crate) fn new(method: &'static str, kind: AskErrorKind) -> Self {
+impl InputRequestError {
+    pub(crate) fn new(method: &'static str, kind: InputRequestErrorKind) -> Self {
         Self { method, kind }
     }
 
@@ -35,23 +35,23 @@ impl AskError {
     }
 
     /// Returns the cause.
-    pub fn kind(&self) -> &AskErrorKind {
+    pub fn kind(&self) -> &InputRequestErrorKind {
         &self.kind
     }
 
     /// Returns the capability that the client has not declared, if that is the cause.
     pub(crate) fn missing_capability(&self) -> Option<&'static str> {
         match &self.kind {
-            AskErrorKind::Unsupported { capability, .. } => Some(capability),
+            InputRequestErrorKind::Unsupported { capability, .. } => Some(capability),
             _ => None,
         }
     }
 }
 
-/// Cause of an [`AskError`].
+/// Cause of an [`InputRequestError`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskErrorKind {
+pub enum InputRequestErrorKind {
     /// The client has not declared the capability, or the negotiated revision does not define it.
     #[error(
         "the client speaks {revision} and has not declared the capability `{capability}`; do without the answer or ask the user to update the client"
@@ -64,12 +64,12 @@ pub enum AskErrorKind {
     },
     /// Only handlers of `tools/call`, `prompts/get` and `resources/read` can send input requests.
     #[error("only handlers of tools, prompts and resources can ask; move the question there")]
-    NotHere,
+    ForbiddenHere,
     /// An effect of [`Cx::once`] must not send input requests, nor must spawned tasks while an effect runs.
     #[error(
         "an effect of `Cx::once` cannot ask, nor can spawned tasks while it runs; ask before it, and move the answer into the effect"
     )]
-    InOnce,
+    InsideOnce,
     /// The negotiated revision cannot express the input request.
     #[error("the question cannot be sent: {0}")]
     Inexpressible(String),
@@ -96,14 +96,14 @@ pub enum AskErrorKind {
 enum State {
     /// The input request was not sent yet.
     New {
-        ask: InputRequest,
+        input_request: InputRequest,
         timeout: Option<Duration>,
     },
     /// Waits for the answer to a request of the server.
     Waiting(PendingRequest),
     /// Waits for the retry of the request, or for an answer to its task.
     Recorded(QuestionId),
-    Failed(AskErrorKind),
+    Failed(InputRequestErrorKind),
     Done,
 }
 
@@ -125,11 +125,14 @@ impl Question {
         cx: &Cx,
         method: &'static str,
         capability: &'static str,
-        params: Result<JsonObject, AskErrorKind>,
+        params: Result<JsonObject, InputRequestErrorKind>,
     ) -> Self {
-        let state = match prepared(cx, method, capability, params) {
+        let state = match prepare_request(cx, method, capability, params) {
             Ok(ask) if cx.lifecycle() == Lifecycle::Discover => State::Recorded(cx.run().ask(ask)),
-            Ok(ask) => State::New { ask, timeout: None },
+            Ok(ask) => State::New {
+                input_request: ask,
+                timeout: None,
+            },
             Err(kind) => State::Failed(kind),
         };
         Self {
@@ -158,27 +161,35 @@ impl Question {
         }
     }
 
-    fn send(&mut self, ask: InputRequest, timeout: Option<Duration>) -> Result<(), AskErrorKind> {
-        let pending = self.cx.link().ask(ask, timeout);
+    fn send(
+        &mut self,
+        ask: InputRequest,
+        timeout: Option<Duration>,
+    ) -> Result<(), InputRequestErrorKind> {
+        let pending = self.cx.link().send_server_request(ask, timeout);
         let pending = pending.map_err(|error| match error {
-            crate::SendError::UnknownRequest | crate::SendError::Closed => AskErrorKind::Ended,
-            error => AskErrorKind::Inexpressible(error.to_string()),
+            crate::SendError::UnknownRequest | crate::SendError::Closed => {
+                InputRequestErrorKind::Ended
+            }
+            error => InputRequestErrorKind::Inexpressible(error.to_string()),
         })?;
         self.cx.wait();
         self.state = State::Waiting(pending);
         Ok(())
     }
 
-    fn answered(&self, outcome: Outcome) -> Result<JsonObject, AskErrorKind> {
+    fn recorded_answer(&self, outcome: Outcome) -> Result<JsonObject, InputRequestErrorKind> {
         match outcome {
             Outcome::Result(result) => {
                 let revision = self.cx.revision();
-                outgoing::answer(self.method, result.object(), revision)
-                    .map_err(AskErrorKind::Answer)
+                outgoing::input_response(self.method, result.object(), revision)
+                    .map_err(InputRequestErrorKind::Answer)
             }
-            Outcome::Error(error) => Err(AskErrorKind::Refused(error)),
-            Outcome::TimedOut => Err(AskErrorKind::TimedOut),
-            Outcome::Cancelled | Outcome::Lost | Outcome::Closed => Err(AskErrorKind::Ended),
+            Outcome::Error(error) => Err(InputRequestErrorKind::Refused(error)),
+            Outcome::TimedOut => Err(InputRequestErrorKind::TimedOut),
+            Outcome::Cancelled | Outcome::Lost | Outcome::Closed => {
+                Err(InputRequestErrorKind::Ended)
+            }
         }
     }
 
@@ -195,19 +206,24 @@ impl Question {
         timer.as_mut().poll(cx).is_ready()
     }
 
-    fn poll_kind(&mut self, cx: &mut Context<'_>) -> Poll<Result<JsonObject, AskErrorKind>> {
+    fn poll_kind(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<JsonObject, InputRequestErrorKind>> {
         loop {
             if self.cx.has_ended() {
-                return Poll::Ready(Err(AskErrorKind::Ended));
+                return Poll::Ready(Err(InputRequestErrorKind::Ended));
             }
             let is_asked = matches!(self.state, State::Waiting(_));
-            if self.cx.is_in_effect() || !is_asked && self.cx.runs_beside_effect() {
-                return Poll::Ready(Err(AskErrorKind::InOnce));
+            if self.cx.is_in_effect() || !is_asked && self.cx.has_other_effect() {
+                return Poll::Ready(Err(InputRequestErrorKind::InsideOnce));
             }
             match &mut self.state {
                 State::New { .. } => {
-                    if let State::New { ask, timeout } =
-                        std::mem::replace(&mut self.state, State::Done)
+                    if let State::New {
+                        input_request: ask,
+                        timeout,
+                    } = std::mem::replace(&mut self.state, State::Done)
                         && let Err(kind) = self.send(ask, timeout)
                     {
                         return Poll::Ready(Err(kind));
@@ -217,15 +233,15 @@ impl Question {
                     let Poll::Ready(outcome) = Pin::new(pending).poll(cx) else {
                         return Poll::Pending;
                     };
-                    self.cx.wait_no_more();
+                    self.cx.clear_waiting();
                     self.state = State::Done;
-                    return Poll::Ready(self.answered(outcome));
+                    return Poll::Ready(self.recorded_answer(outcome));
                 }
                 State::Recorded(id) => {
                     let id = *id;
                     let now = now_millis();
                     let mut run = self.cx.run();
-                    let Some(answer) = run.take(id, now) else {
+                    let Some(answer) = run.take_answer(id, now) else {
                         run.set_waker(id, cx.waker());
                         let deadline = run.deadline(id);
                         drop(run);
@@ -238,8 +254,10 @@ impl Question {
                     drop(run);
                     self.state = State::Done;
                     return Poll::Ready(match answer {
-                        Answer::Result(result) => self.answered(Outcome::Result(result.into())),
-                        Answer::TimedOut => Err(AskErrorKind::TimedOut),
+                        Answer::Result(result) => {
+                            self.recorded_answer(Outcome::Result(result.into()))
+                        }
+                        Answer::TimedOut => Err(InputRequestErrorKind::TimedOut),
                     });
                 }
                 State::Failed(kind) => {
@@ -247,19 +265,19 @@ impl Question {
                     self.state = State::Done;
                     return Poll::Ready(Err(kind));
                 }
-                State::Done => return Poll::Ready(Err(AskErrorKind::Ended)),
+                State::Done => return Poll::Ready(Err(InputRequestErrorKind::Ended)),
             }
         }
     }
 }
 
 impl Future for Question {
-    type Output = Result<JsonObject, AskError>;
+    type Output = Result<JsonObject, InputRequestError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let polled = this.poll_kind(cx);
-        polled.map_err(|kind| AskError::new(this.method, kind))
+        polled.map_err(|kind| InputRequestError::new(this.method, kind))
     }
 }
 
@@ -267,36 +285,36 @@ impl Drop for Question {
     fn drop(&mut self) {
         match &self.state {
             // Dropping the pending request cancels the input request.
-            State::Waiting(_) => self.cx.wait_no_more(),
-            State::Recorded(id) => self.cx.run().release(*id),
+            State::Waiting(_) => self.cx.clear_waiting(),
+            State::Recorded(id) => self.cx.run().release_input_request(*id),
             _ => {}
         }
     }
 }
 
 /// Checks that the client supports the input request, and returns the request in the form of the negotiated revision.
-fn prepared(
+fn prepare_request(
     cx: &Cx,
     method: &'static str,
     capability: &'static str,
-    params: Result<JsonObject, AskErrorKind>,
-) -> Result<InputRequest, AskErrorKind> {
+    params: Result<JsonObject, InputRequestErrorKind>,
+) -> Result<InputRequest, InputRequestErrorKind> {
     let params = params?;
-    if !cx.may_ask() {
-        return Err(AskErrorKind::NotHere);
+    if !cx.can_send_requests() {
+        return Err(InputRequestErrorKind::ForbiddenHere);
     }
     // The input request is not numbered, because an effect that is not repeated would change the order.
-    if cx.is_in_effect() || cx.runs_beside_effect() {
-        return Err(AskErrorKind::InOnce);
+    if cx.is_in_effect() || cx.has_other_effect() {
+        return Err(InputRequestErrorKind::InsideOnce);
     }
     if !is_declared(cx.client_capabilities(), capability) {
-        return Err(AskErrorKind::Unsupported {
+        return Err(InputRequestErrorKind::Unsupported {
             capability,
             revision: cx.revision(),
         });
     }
-    let params = outgoing::question(method, &params, cx.revision());
-    let params = params.map_err(AskErrorKind::Inexpressible)?;
+    let params = outgoing::input_request(method, &params, cx.revision());
+    let params = params.map_err(InputRequestErrorKind::Inexpressible)?;
     let params = (!params.is_empty()).then_some(params);
     Ok(InputRequest::new(method, params))
 }

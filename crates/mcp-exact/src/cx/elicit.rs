@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ask::{AskError, AskErrorKind, Question};
+use super::ask::{InputRequestError, InputRequestErrorKind, Question};
 use super::{Cx, form};
 use crate::client::Visit;
 use crate::form_values;
@@ -50,21 +50,24 @@ impl Cx {
     ///
     /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from
     /// 2025-11-25 on), or options of these; doc comments become descriptions. An answer that violates the schema of the
-    /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`AskErrorKind::Answer`]. Do not
+    /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`InputRequestErrorKind::Answer`]. Do not
     /// ask for secrets: use [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
-        let schema = form::schema_of::<T>();
-        let params = schema.clone().map_err(AskErrorKind::Form).map(|schema| {
-            JsonObject::from_iter([
-                ("mode", Json::string("form")),
-                ("message", Json::string(message.as_ref())),
-                ("requestedSchema", JsonObject::from(schema).into()),
-            ])
-        });
+        let schema = form::form_schema::<T>();
+        let params = schema
+            .clone()
+            .map_err(InputRequestErrorKind::Form)
+            .map(|schema| {
+                JsonObject::from_iter([
+                    ("mode", Json::string("form")),
+                    ("message", Json::string(message.as_ref())),
+                    ("requestedSchema", JsonObject::from(schema).into()),
+                ])
+            });
         Elicit {
-            question: Question::new(self, METHOD, "elicitation.form", params),
+            input_request: Question::new(self, METHOD, "elicitation.form", params),
             schema: schema.map(Value::Object).unwrap_or_default(),
-            answer: PhantomData,
+            read_answer: PhantomData,
         }
     }
 
@@ -76,15 +79,17 @@ impl Cx {
     /// credential in this way.
     pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
         let url = url.as_ref();
-        let params = Visit::new(url).map_err(AskErrorKind::Url).map(|_| {
-            JsonObject::from_iter([
-                ("mode", Json::string("url")),
-                ("message", Json::string(message.as_ref())),
-                ("url", Json::string(url)),
-            ])
-        });
+        let params = Visit::new(url)
+            .map_err(InputRequestErrorKind::Url)
+            .map(|_| {
+                JsonObject::from_iter([
+                    ("mode", Json::string("url")),
+                    ("message", Json::string(message.as_ref())),
+                    ("url", Json::string(url)),
+                ])
+            });
         ElicitUrl {
-            question: Question::new(self, METHOD, "elicitation.url", params),
+            input_request: Question::new(self, METHOD, "elicitation.url", params),
         }
     }
 }
@@ -92,9 +97,9 @@ impl Cx {
 /// Future of the answer to a form; see [`Cx::elicit`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Elicit<T> {
-    question: Question,
+    input_request: Question,
     schema: Value,
-    answer: PhantomData<fn() -> T>,
+    read_answer: PhantomData<fn() -> T>,
 }
 
 impl<T> Elicit<T> {
@@ -103,23 +108,23 @@ impl<T> Elicit<T> {
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
     /// ignored.
     pub fn key(mut self, key: &str) -> Self {
-        self.question.set_key(key);
+        self.input_request.set_key(key);
         self
     }
 
     /// Sets the time limit for the user's answer. By default there is no limit other than that of the client's request.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.question.set_timeout(limit);
+        self.input_request.set_timeout(limit);
         self
     }
 }
 
 impl<T: DeserializeOwned> Future for Elicit<T> {
-    type Output = Result<Elicited<T>, AskError>;
+    type Output = Result<Elicited<T>, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
-        let decoded = content_of(&result, &self.schema).and_then(|content| match content {
+        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
+        let decoded = submitted_content(&result, &self.schema).and_then(|content| match content {
             Elicited::Accepted(content) => {
                 let decoded = content.parse().map(Elicited::Accepted);
                 decoded.map_err(|error| error.to_string())
@@ -127,14 +132,16 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
             Elicited::Declined => Ok(Elicited::Declined),
             Elicited::Cancelled => Ok(Elicited::Cancelled),
         });
-        Poll::Ready(decoded.map_err(|reason| AskError::new(METHOD, AskErrorKind::Answer(reason))))
+        Poll::Ready(decoded.map_err(|reason| {
+            InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
+        }))
     }
 }
 
 /// Future of the user's consent to a visit; see [`Cx::elicit_url`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct ElicitUrl {
-    question: Question,
+    input_request: Question,
 }
 
 impl ElicitUrl {
@@ -143,30 +150,32 @@ impl ElicitUrl {
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
     /// ignored.
     pub fn key(mut self, key: &str) -> Self {
-        self.question.set_key(key);
+        self.input_request.set_key(key);
         self
     }
 
     /// Sets the time limit for the user's consent.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.question.set_timeout(limit);
+        self.input_request.set_timeout(limit);
         self
     }
 }
 
 impl Future for ElicitUrl {
-    type Output = Result<Elicited<()>, AskError>;
+    type Output = Result<Elicited<()>, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
-        let action = action_of(&result);
-        Poll::Ready(action.map_err(|reason| AskError::new(METHOD, AskErrorKind::Answer(reason))))
+        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
+        let action = user_action(&result);
+        Poll::Ready(action.map_err(|reason| {
+            InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
+        }))
     }
 }
 
 /// Returns the values that the user has submitted, which conform to the schema of the form.
-fn content_of(result: &JsonObject, schema: &Value) -> Result<Elicited<Json>, String> {
-    match action_of(result)? {
+fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Json>, String> {
+    match user_action(result)? {
         Elicited::Accepted(()) => {
             let content = result
                 .get("content")
@@ -182,7 +191,7 @@ fn content_of(result: &JsonObject, schema: &Value) -> Result<Elicited<Json>, Str
     }
 }
 
-fn action_of(result: &JsonObject) -> Result<Elicited<()>, String> {
+fn user_action(result: &JsonObject) -> Result<Elicited<()>, String> {
     let action = result.get("action");
     match action.as_ref().map(Json::text) {
         Some("\"accept\"") => Ok(Elicited::Accepted(())),

@@ -28,8 +28,8 @@ pub enum FormError {
 }
 
 /// Returns the form schema of a type.
-pub(super) fn schema_of<T: JsonSchema>() -> Result<Map<String, Value>, FormError> {
-    form(&schema::input_of::<T>())
+pub(super) fn form_schema<T: JsonSchema>() -> Result<Map<String, Value>, FormError> {
+    form(&schema::input_schema_of::<T>())
 }
 
 fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
@@ -48,7 +48,7 @@ fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
     let mut form = Map::new();
     form.insert("type".to_owned(), json!("object"));
     form.insert("properties".to_owned(), Value::Object(fields));
-    let required: Vec<&str> = schema::strings(schema.get("required")).collect();
+    let required: Vec<&str> = schema::parse_strings(schema.get("required")).collect();
     if !required.is_empty() {
         form.insert("required".to_owned(), json!(required));
     }
@@ -69,7 +69,7 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
         }
         return Ok(found);
     }
-    if let Some(titled) = titled(property, "oneOf") {
+    if let Some(titled) = titled_enum(property, "oneOf") {
         return Ok(retained_members(
             property,
             &["title", "description", "default"],
@@ -129,7 +129,7 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
 fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let items = property.get("items").and_then(Value::as_object);
     let items = items.ok_or("a list of anything")?;
-    let choices = match (titled(items, "oneOf"), items.get("enum")) {
+    let choices = match (titled_enum(items, "oneOf"), items.get("enum")) {
         (Some(titled), _) => json!({"anyOf": titled}),
         (None, Some(values)) => json!({"type": "string", "enum": values}),
         (None, None) => return Err("a list of something else than enums".to_owned()),
@@ -142,14 +142,14 @@ fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns the values and titles of an enum whose variants have documentation.
-fn titled(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
+fn titled_enum(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     let variants = schema.get(name)?.as_array()?;
     let mut titled = Vec::new();
     for variant in variants {
         // schemars collects variants without documentation in one `enum`.
         let values: Vec<&str> = match variant.get("const").and_then(Value::as_str) {
             Some(value) => vec![value],
-            None => schema::strings(variant.get("enum")).collect(),
+            None => schema::parse_strings(variant.get("enum")).collect(),
         };
         if values.is_empty() {
             return None;
@@ -235,8 +235,8 @@ mod tests {
     }
 
     #[test]
-    fn fields_become_a_flat_form() {
-        let form = form(&schema::input_of::<Form>()).expect("a form");
+    fn struct_fields_become_form_fields() {
+        let form = form(&schema::input_schema_of::<Form>()).expect("a form");
         expect_test::expect![[r#"
             {
               "properties": {
@@ -301,7 +301,7 @@ mod tests {
 
     /// "`enumNames` […] (Legacy) Display names for enum values" (2025-11-25, `LegacyTitledEnumSchema`).
     #[test]
-    fn legacy_titles_are_kept() {
+    fn legacy_enum_titles_are_preserved() {
         let legacy = json!({"type": "string", "enum": ["a"], "enumNames": ["A"]});
         let schema = json!({"type": "object", "properties": {"choice": legacy.clone()}});
         let form = form(&schema).expect("a form");
@@ -315,11 +315,14 @@ mod tests {
         struct Outer {
             inner: Form,
         }
-        let error = form(&schema::input_of::<Outer>()).expect_err("nested");
+        let error = form(&schema::input_schema_of::<Outer>()).expect_err("nested");
         assert_eq!(
             error.to_string(),
             "field \"inner\" cannot be in a form: it is of type object; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
         );
-        assert_eq!(form(&schema::input_of::<u8>()), Err(FormError::Struct));
+        assert_eq!(
+            form(&schema::input_schema_of::<u8>()),
+            Err(FormError::Struct)
+        );
     }
 }

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
-pub use ask::{AskError, AskErrorKind};
+pub use ask::{InputRequestError, InputRequestErrorKind};
 pub use elicit::{Elicit, ElicitUrl, Elicited};
 pub use form::FormError;
 pub use once::OnceError;
@@ -60,7 +60,7 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// Context of a request. A context is cheap to clone, `Send` and `'static`, so that it can be moved into spawned tasks.
 ///
 /// After the request has ended, or after its client has cancelled it, the methods return [`RequestEnded`] or an
-/// [`AskError`].
+/// [`InputRequestError`].
 ///
 /// # Questions
 ///
@@ -105,7 +105,7 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// state twice: effects that must happen exactly once, whatever the client does, need a store of the application.
 ///
 /// Only tools, prompts and resources can send input requests. If the client has not declared the required capability,
-/// or the negotiated revision does not define it, the input request fails with [`AskErrorKind::Unsupported`].
+/// or the negotiated revision does not define it, the input request fails with [`InputRequestErrorKind::Unsupported`].
 #[derive(Clone)]
 pub struct Cx(Arc<Inner>);
 
@@ -114,11 +114,11 @@ struct Inner {
     link: Link,
     run: Mutex<Run>,
     token: Token,
-    ended: AtomicBool,
+    has_ended: AtomicBool,
     /// Number of input requests that wait for their answers (up to 2025-11-25).
     waiting: AtomicUsize,
     /// True if the handler may send requests to the client.
-    may_ask: bool,
+    can_send_requests: bool,
     task: Mutex<TaskState>,
 }
 
@@ -158,9 +158,9 @@ impl Cx {
             link,
             run: Mutex::new(run),
             token,
-            ended: AtomicBool::new(false),
+            has_ended: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
-            may_ask,
+            can_send_requests: may_ask,
             task: Mutex::default(),
         }))
     }
@@ -184,7 +184,7 @@ impl Cx {
         matches!(*self.task_state(), TaskState::Wanted(_))
     }
 
-    fn settle_task(&self, state: TaskState) {
+    fn set_task_state(&self, state: TaskState) {
         let before = std::mem::replace(&mut *self.task_state(), state);
         if let TaskState::Wanted(waker) = before {
             waker.wake();
@@ -193,12 +193,12 @@ impl Cx {
 
     /// Records that the call has become a task.
     pub(crate) fn set_task(&self, task: Weak<dyn CallTask>) {
-        self.settle_task(TaskState::Task(task));
+        self.set_task_state(TaskState::Task(task));
     }
 
     /// Records that the call cannot become a task.
     pub(crate) fn refuse_task(&self, error: TaskError) {
-        self.settle_task(TaskState::Refused(error));
+        self.set_task_state(TaskState::Refused(error));
     }
 
     /// Returns the task that the call has become.
@@ -225,8 +225,8 @@ impl Cx {
         &self.0.request
     }
 
-    pub(crate) fn may_ask(&self) -> bool {
-        self.0.may_ask
+    pub(crate) fn can_send_requests(&self) -> bool {
+        self.0.can_send_requests
     }
 
     /// Returns true if an input request waits for its answer.
@@ -238,7 +238,7 @@ impl Cx {
         self.0.waiting.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn wait_no_more(&self) {
+    fn clear_waiting(&self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 
@@ -247,12 +247,12 @@ impl Cx {
         self.0.token.cancel();
     }
 
-    pub(crate) fn end(&self) {
-        self.0.ended.store(true, Ordering::Release);
+    pub(crate) fn end_run(&self) {
+        self.0.has_ended.store(true, Ordering::Release);
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.0.ended.load(Ordering::Acquire) || self.0.token.is_cancelled()
+        self.0.has_ended.load(Ordering::Acquire) || self.0.token.is_cancelled()
     }
 
     /// Returns the revision of the request. Handlers rarely need the revision, because results are converted to it.
@@ -362,7 +362,7 @@ impl Cx {
         }
         if self.is_task() {
             if let Some(task) = self.task() {
-                task.set_message(in_words(&progress));
+                task.set_message(progress_message(&progress));
             }
             return Ok(());
         }
@@ -496,7 +496,7 @@ impl Cx {
 }
 
 /// Returns progress as a human-readable status message.
-fn in_words(progress: &Progress) -> String {
+fn progress_message(progress: &Progress) -> String {
     match (&progress.message, progress.total) {
         (Some(message), _) => message.clone(),
         (None, Some(total)) => format!("{} of {total}", progress.done),

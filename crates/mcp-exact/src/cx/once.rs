@@ -45,12 +45,12 @@ pub enum OnceError {
 /// Guard that counts a `once` as running until the guard is dropped.
 struct Running<'c> {
     cx: &'c Cx,
-    place: Place,
+    current_place: Place,
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.cx.run().once_ended(self.place, None);
+        self.cx.run().once_ended(self.current_place, None);
     }
 }
 
@@ -63,7 +63,7 @@ thread_local! {
 struct Polling(*const super::Inner);
 
 impl Polling {
-    fn of(cx: &Cx) -> Self {
+    fn within(cx: &Cx) -> Self {
         Self(EFFECT.replace(Arc::as_ptr(&cx.0)))
     }
 }
@@ -82,7 +82,7 @@ impl Cx {
 
     /// Returns whether an effect runs in another task than the caller's, which is not the handler's own task either. The
     /// effect may wait for the caller, and the request cannot end before the effect does.
-    pub(super) fn runs_beside_effect(&self) -> bool {
+    pub(super) fn has_other_effect(&self) -> bool {
         self.run().has_effect_elsewhere(Place::current())
     }
 
@@ -99,7 +99,7 @@ impl Cx {
     /// method returns.
     ///
     /// An effect cannot send input requests, because the request would end during the effect. An input request in an
-    /// effect fails with [`AskErrorKind::InOnce`](crate::AskErrorKind::InOnce) in every revision; send it before the
+    /// effect fails with [`InputRequestErrorKind::InsideOnce`](crate::InputRequestErrorKind::InsideOnce) in every revision; send it before the
     /// effect and move the answer into the effect. While an effect runs, input requests in spawned tasks fail as well,
     /// because the effect may wait for such a task.
     ///
@@ -123,10 +123,13 @@ impl Cx {
         }
         let place = Place::current();
         self.run().once_started(place);
-        let running = Running { cx: self, place };
+        let running = Running {
+            cx: self,
+            current_place: place,
+        };
         let mut effect = pin!(effect);
         let polled = poll_fn(|task| {
-            let _polling = Polling::of(self);
+            let _polling = Polling::within(self);
             effect.as_mut().poll(task)
         });
         let value = polled.await.map_err(Into::into)?;

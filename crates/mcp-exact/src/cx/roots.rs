@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use serde::Deserialize;
 
 use super::Cx;
-use super::ask::{AskError, AskErrorKind, Question};
+use super::ask::{InputRequestError, InputRequestErrorKind, Question};
 use crate::link::JsonObject;
 
 const METHOD: &str = "roots/list";
@@ -24,7 +24,7 @@ impl Cx {
     /// Requests the client's roots. Clients of every revision can support roots.
     pub fn roots(&self) -> Roots {
         Roots {
-            question: Question::new(self, METHOD, "roots", Ok(JsonObject::new())),
+            input_request: Question::new(self, METHOD, "roots", Ok(JsonObject::new())),
         }
     }
 }
@@ -32,7 +32,7 @@ impl Cx {
 /// Future of the client's roots; see [`Cx::roots`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Roots {
-    question: Question,
+    input_request: Question,
 }
 
 impl Roots {
@@ -41,17 +41,18 @@ impl Roots {
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
     /// ignored.
     pub fn key(mut self, key: &str) -> Self {
-        self.question.set_key(key);
+        self.input_request.set_key(key);
         self
     }
 }
 
 impl Future for Roots {
-    type Output = Result<Vec<Root>, AskError>;
+    type Output = Result<Vec<Root>, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
-        let wrong = |reason: String| AskError::new(METHOD, AskErrorKind::Answer(reason));
+        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
+        let wrong =
+            |reason: String| InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason));
         let roots = result
             .get("roots")
             .ok_or_else(|| wrong("it has no roots".to_owned()));

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Cx;
-use super::ask::{AskError, AskErrorKind, Question};
+use super::ask::{InputRequestError, InputRequestErrorKind, Question};
 use crate::content::{Content, Role, number};
 use crate::link::{Json, JsonObject};
 
@@ -134,7 +134,7 @@ impl Cx {
             None => "sampling",
         };
         Sampling {
-            question: Question::new(self, METHOD, capability, Ok(params)),
+            input_request: Question::new(self, METHOD, capability, Ok(params)),
         }
     }
 }
@@ -142,7 +142,7 @@ impl Cx {
 /// Future of a message of the client's model; see [`Cx::sample`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Sampling {
-    question: Question,
+    input_request: Question,
 }
 
 impl Sampling {
@@ -151,27 +151,30 @@ impl Sampling {
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
     /// ignored.
     pub fn key(mut self, key: &str) -> Self {
-        self.question.set_key(key);
+        self.input_request.set_key(key);
         self
     }
 
     /// Sets the time limit for the client's answer.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.question.set_timeout(limit);
+        self.input_request.set_timeout(limit);
         self
     }
 }
 
 impl Future for Sampling {
-    type Output = Result<Sampled, AskError>;
+    type Output = Result<Sampled, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.question).poll(cx))?;
+        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
         Poll::Ready(match result.get("content") {
             Some(_) => Ok(Sampled { result }),
             None => {
                 let reason = "it has no content".to_owned();
-                Err(AskError::new(METHOD, AskErrorKind::Answer(reason)))
+                Err(InputRequestError::new(
+                    METHOD,
+                    InputRequestErrorKind::Answer(reason),
+                ))
             }
         })
     }

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_forms_of_files_are_read() {
+    fn both_configuration_formats_are_read() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;
         let servers = ServerEntry::read_all(file).expect("a configuration");
         let entry = |name: &str| servers[name].as_ref().expect("an entry");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_not_shown() {
+    fn debug_output_hides_secrets() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["--key=s3cret"],"env":{"K":"s3cret"},"headers":{"H":"s3cret"}},"b":{"url":"https://h/?key=s3cret"}}}"#;
         for entry in ServerEntry::read_all(file).expect("entries").values() {
             let shown = format!("{entry:?}");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_need_a_command_or_a_url() {
+    fn server_entries_need_command_or_url() {
         let error = ServerEntry::default().address().expect_err("neither");
         assert_eq!(
             error.to_string(),
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_put_in() {
+    fn environment_variables_are_expanded() {
         let variable = |name: &str| (name == "A").then(|| "1".to_owned());
         assert_eq!(
             expand_with("x${A}y${env:A}${B:-2}", variable).as_deref(),

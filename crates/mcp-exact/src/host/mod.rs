@@ -270,7 +270,7 @@ impl Host {
             server: server.to_owned(),
             error,
         };
-        let arguments = crate::client::object_of(arguments).map_err(failed)?;
+        let arguments = crate::client::arguments_object(arguments).map_err(failed)?;
         let call = HostCall {
             server,
             tool,
@@ -514,7 +514,7 @@ mod tests {
 
     /// Prefixes never contain the separator, whatever the names of the servers.
     #[test]
-    fn prefixes_are_unique() {
+    fn tool_prefixes_are_unique() {
         let servers = ["a", "a__b", "a b", "a_b", "_", "größe", "x-1_"];
         let prefixes = prefixes(servers.into_iter());
         let of = |server: &str| prefixes[server].as_str();

@@ -13,10 +13,10 @@ use session::ServerEvent;
 use tokio::task::AbortHandle;
 
 use super::listeners::Subscription;
-use super::{Link, PeerError, Reply, Request, RequestKey, locked};
+use super::{Link, PeerError, Reply, Request, RequestKey, lock_ignoring_poison};
 use crate::background;
 use crate::cx::Token;
-use crate::server::{Server, caught};
+use crate::server::{Server, call_rule};
 
 /// A request in flight.
 struct Running {
@@ -41,11 +41,14 @@ struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<Running>>>>);
 
 impl RunningRequests {
     fn insert(&self, key: RequestKey, running: Running) {
-        locked(&self.0).entry(key).or_default().push(running);
+        lock_ignoring_poison(&self.0)
+            .entry(key)
+            .or_default()
+            .push(running);
     }
 
-    fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<Running> {
-        let mut all = locked(&self.0);
+    fn take_run(&self, handle: &ServerHandle, key: RequestKey) -> Option<Running> {
+        let mut all = lock_ignoring_poison(&self.0);
         let same_key = all.get_mut(&key)?;
         let at = same_key
             .iter()
@@ -57,9 +60,9 @@ impl RunningRequests {
         Some(running)
     }
 
-    fn take_all(&self, handle: &ServerHandle) -> Vec<Running> {
+    fn take_all_runs(&self, handle: &ServerHandle) -> Vec<Running> {
         let mut taken = Vec::new();
-        locked(&self.0).retain(|_, same_key| {
+        lock_ignoring_poison(&self.0).retain(|_, same_key| {
             let of_handle = same_key.extract_if(.., |running| running.handle.is_same(handle));
             taken.extend(of_handle);
             !same_key.is_empty()
@@ -69,14 +72,14 @@ impl RunningRequests {
 }
 
 /// Future that answers a request.
-type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
+type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
 /// the part of a closure before its async block.
-fn poll_caught(serving: &mut Answering, cx: &mut Context<'_>) -> Poll<Reply> {
+fn poll_caught(serving: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
     let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
     polled.unwrap_or_else(|panic| {
-        let message = crate::server::message_of(&*panic);
+        let message = crate::server::panic_message(&*panic);
         tracing::error!(%message, "a request panicked");
         let words = "the handler failed; see the log of the server";
         Poll::Ready(Reply::Error(PeerError::internal(words)))
@@ -105,7 +108,7 @@ impl Dispatcher {
         let (link, token) = (Link::new(handle, key), Token::default());
         let server = self.server.clone();
         let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
-        let mut serving: Answering = Box::pin(serving);
+        let mut serving: ReplyFuture = Box::pin(serving);
         // A pending future registers the waker of its task when the task polls it.
         let mut first = Context::from_waker(Waker::noop());
         if let Poll::Ready(reply) = poll_caught(&mut serving, &mut first) {
@@ -118,7 +121,7 @@ impl Dispatcher {
         let task = background::spawn(async move {
             let _ = is_known.await;
             let reply = poll_fn(|cx| poll_caught(&mut serving, cx)).await;
-            running.take(&done, key);
+            running.take_run(&done, key);
             link.reply(reply);
         });
         self.running.insert(
@@ -146,7 +149,7 @@ impl Dispatcher {
         let request = Arc::new(Request { incoming });
         filter
             .uris
-            .retain(|uri| caught(|| self.server.may_subscribe(&request, uri)));
+            .retain(|uri| call_rule(|| self.server.may_subscribe(&request, uri)));
         let tasks = filter.more.get("taskIds");
         let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
         let subscription = Subscription {
@@ -159,7 +162,7 @@ impl Dispatcher {
         handle.acknowledge_part(key, filter);
         if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
             let (server, link) = (self.server.clone(), Link::new(handle, key));
-            background::spawn(async move { server.tell_of_tasks(ids, &request, &link).await });
+            background::spawn(async move { server.send_task_states(ids, &request, &link).await });
         }
     }
 }
@@ -170,7 +173,7 @@ impl ServerHandler for Dispatcher {
         match event {
             ServerEvent::Request(incoming) => self.start(handle, incoming),
             ServerEvent::Cancelled { key, .. } => {
-                if let Some(running) = self.running.take(handle, key) {
+                if let Some(running) = self.running.take_run(handle, key) {
                     running.cancel();
                 } else {
                     listeners.change(handle, |listener| {
@@ -195,7 +198,7 @@ impl ServerHandler for Dispatcher {
                     listener.subscriptions.clear();
                 });
                 self.running
-                    .take_all(handle)
+                    .take_all_runs(handle)
                     .into_iter()
                     .for_each(Running::cancel);
             }

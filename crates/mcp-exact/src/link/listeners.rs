@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex};
 use mcp_exact_transport as transport;
 use mcp_exact_transport::ServerHandle;
 
-use super::{Change, JsonObject, Link, Request, RequestKey, locked};
+use super::{Change, JsonObject, Link, Request, RequestKey, lock_ignoring_poison};
 
 /// Endpoints whose clients are notified of changes.
 #[derive(Default)]
 pub(crate) struct Listeners {
-    all: Mutex<Vec<Listener>>,
+    by_endpoint: Mutex<Vec<Listener>>,
     /// Change buses to other processes.
     #[cfg(feature = "http-server")]
-    announcers: Mutex<Vec<transport::http::server::Announcer>>,
+    change_buses: Mutex<Vec<transport::http::server::Announcer>>,
 }
 
 #[derive(Clone)]
@@ -41,7 +41,7 @@ impl Listener {
 
     /// Returns true if one of the client's subscriptions may be notified of a resource. A session whose subscriptions
     /// were answered by the application has no request that visibility rules could be applied to.
-    fn may_know(&self, sees: impl Fn(&Request) -> bool) -> bool {
+    fn is_subscribed_to(&self, sees: impl Fn(&Request) -> bool) -> bool {
         let subscriptions = self.subscriptions.iter().map(|one| &one.request);
         let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
         subscribers.peek().is_none() || subscribers.any(|request| sees(request))
@@ -59,11 +59,11 @@ pub(super) struct Subscription {
 
 impl Listeners {
     /// Records the request that subscribes to a resource in a session (up to 2025-11-25).
-    pub(crate) fn subscribed(&self, link: &Link, request: &Arc<Request>) {
+    pub(crate) fn record_subscription(&self, link: &Link, request: &Arc<Request>) {
         let Some(handle) = &link.handle else {
             return;
         };
-        let mut all = locked(&self.all);
+        let mut all = lock_ignoring_poison(&self.by_endpoint);
         let mut same = all.iter_mut().filter(|one| one.handle.is_same(handle));
         if let Some(listener) = same.next() {
             listener.subscriber = Some(Arc::clone(request));
@@ -75,7 +75,7 @@ impl Listeners {
         let Some(handle) = &link.handle else {
             return;
         };
-        let mut all = locked(&self.all);
+        let mut all = lock_ignoring_poison(&self.by_endpoint);
         let same = all.iter_mut().filter(|one| one.handle.is_same(handle));
         let subscriptions = same.flat_map(|listener| &mut listener.subscriptions);
         for subscription in subscriptions.filter(|one| one.key == link.key) {
@@ -84,7 +84,7 @@ impl Listeners {
     }
 
     pub(super) fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
-        let mut all = locked(&self.all);
+        let mut all = lock_ignoring_poison(&self.by_endpoint);
         let at = all
             .iter()
             .position(|listener| listener.handle.is_same(handle));
@@ -100,7 +100,7 @@ impl Listeners {
 
     /// Returns the number of endpoints.
     pub(crate) fn len(&self) -> usize {
-        locked(&self.all).len()
+        lock_ignoring_poison(&self.by_endpoint).len()
     }
 
     /// Notifies the subscriptions of a task whose senders still have access to the task.
@@ -111,7 +111,7 @@ impl Listeners {
         may_know: impl Fn(&Request) -> bool,
     ) {
         let mut subscribed = Vec::new();
-        for listener in locked(&self.all).iter() {
+        for listener in lock_ignoring_poison(&self.by_endpoint).iter() {
             let wanted = listener.subscriptions.iter();
             let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
             subscribed.extend(wanted.map(|one| {
@@ -121,14 +121,14 @@ impl Listeners {
         }
         // Rules of the application run without the lock.
         for (link, _) in subscribed.iter().filter(|(_, request)| may_know(request)) {
-            link.tell_of_task(task);
+            link.notify_task_status(task);
         }
     }
 
     /// Adds the change bus of a service, on which changes are published from now on; a bus is added only once.
     #[cfg(feature = "http-server")]
-    pub(crate) fn announce_by(&self, service: &transport::http::server::HttpService) {
-        let mut announcers = locked(&self.announcers);
+    pub(crate) fn add_change_bus(&self, service: &transport::http::server::HttpService) {
+        let mut announcers = lock_ignoring_poison(&self.change_buses);
         if announcers.iter().any(|known| service.join(known)) {
             return;
         }
@@ -139,14 +139,14 @@ impl Listeners {
     /// `sees` returns true if a subscriber may be notified of a resource.
     pub(crate) fn publish(&self, change: &Change, sees: impl Fn(&Request, &str) -> bool) {
         #[cfg(feature = "http-server")]
-        for announcer in locked(&self.announcers).iter() {
+        for announcer in lock_ignoring_poison(&self.change_buses).iter() {
             announcer.announce(change);
         }
         // Rules of the application run without the lock.
-        let all: Vec<Listener> = locked(&self.all).clone();
+        let all: Vec<Listener> = lock_ignoring_poison(&self.by_endpoint).clone();
         for listener in all {
             let is_told = match change {
-                Change::Resource(uri) => listener.may_know(|request| sees(request, uri)),
+                Change::Resource(uri) => listener.is_subscribed_to(|request| sees(request, uri)),
                 // Visibility rules do not apply to list changes.
                 _ => true,
             };

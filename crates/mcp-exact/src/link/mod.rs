@@ -104,11 +104,11 @@ impl Settings {
     }
 
     /// Returns the shared settings, as transports require them.
-    pub(crate) fn shared(&self) -> Arc<ServerSettings> {
+    pub(crate) fn to_shared(&self) -> Arc<ServerSettings> {
         Arc::clone(&self.0)
     }
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,7 +18,7 @@ pub struct Request {
 impl Request {
     /// Creates the request of a resumed task, for whose reply no client waits. Returns `None` if the revision is
     /// unknown.
-    pub(crate) fn detached(
+    pub(crate) fn for_resumed_task(
         method: &str,
         params: JsonObject,
         client: SessionInfo,
@@ -123,7 +123,7 @@ impl Request {
         self.incoming.state.as_deref()
     }
 
-    pub(crate) fn answers(&self) -> &InputResponses {
+    pub(crate) fn input_responses(&self) -> &InputResponses {
         &self.incoming.responses
     }
 }
@@ -140,7 +140,7 @@ pub(crate) enum Reply {
     Result(JsonObject),
     Error(PeerError),
     InputRequired {
-        asks: Vec<(String, InputRequest)>,
+        input_requests: Vec<(String, InputRequest)>,
         state: String,
     },
 }
@@ -150,7 +150,10 @@ impl From<Reply> for session::Reply {
         match reply {
             Reply::Result(result) => Self::Result(result.into()),
             Reply::Error(error) => Self::Error(error),
-            Reply::InputRequired { asks, state } => Self::InputRequired {
+            Reply::InputRequired {
+                input_requests: asks,
+                state,
+            } => Self::InputRequired {
                 requests: asks,
                 state: Some(state),
             },

@@ -8,7 +8,7 @@ use mcp_exact_transport::{PendingRequest, ServerHandle};
 
 use super::{
     InputRequest, Json, JsonObject, Level, PeerError, Progress, Reply, Request, RequestKey,
-    SendError, locked,
+    SendError, lock_ignoring_poison,
 };
 use crate::background;
 
@@ -19,7 +19,7 @@ pub(crate) struct Link {
     pub(super) handle: Option<ServerHandle>,
     pub(super) key: RequestKey,
     /// Latest unsent progress, set once the client reads too slowly to receive every notification.
-    delayed: OnceLock<Arc<Mutex<Option<Progress>>>>,
+    delayed_progress: OnceLock<Arc<Mutex<Option<Progress>>>>,
 }
 
 impl Link {
@@ -27,16 +27,16 @@ impl Link {
         Self {
             handle: Some(handle.clone()),
             key,
-            delayed: OnceLock::new(),
+            delayed_progress: OnceLock::new(),
         }
     }
 
     /// Creates the link of a request whose connection is closed.
-    pub(crate) fn detached(request: &Request) -> Self {
+    pub(crate) fn for_resumed_task(request: &Request) -> Self {
         Self {
             handle: None,
             key: request.incoming.key,
-            delayed: OnceLock::new(),
+            delayed_progress: OnceLock::new(),
         }
     }
 
@@ -54,8 +54,8 @@ impl Link {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else {
             return Ok(());
         };
-        let delayed = self.delayed.get_or_init(Arc::default);
-        if locked(delayed).replace(progress).is_none() {
+        let delayed = self.delayed_progress.get_or_init(Arc::default);
+        if lock_ignoring_poison(delayed).replace(progress).is_none() {
             let work = self.clone().send_delayed(Arc::clone(delayed));
             background::spawn_on(&runtime, work);
         }
@@ -65,7 +65,7 @@ impl Link {
     async fn send_delayed(self, delayed: Arc<Mutex<Option<Progress>>>) {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let Some(latest) = locked(&delayed).clone() else {
+            let Some(latest) = lock_ignoring_poison(&delayed).clone() else {
                 return;
             };
             let sent = self.handle();
@@ -76,7 +76,7 @@ impl Link {
             }
             // The value was sent or superseded, or the request has ended. A later value may have been recorded
             // meanwhile.
-            let mut waiting = locked(&delayed);
+            let mut waiting = lock_ignoring_poison(&delayed);
             if waiting.as_ref() == Some(&latest) {
                 waiting.take();
                 return;
@@ -95,7 +95,7 @@ impl Link {
     }
 
     /// Sends a task status notification to a subscription.
-    pub(crate) fn tell_of_task(&self, task: &JsonObject) {
+    pub(crate) fn notify_task_status(&self, task: &JsonObject) {
         if let Err(error) = self.notify("notifications/tasks", Some(task.clone())) {
             tracing::debug!(%error, "the status of a task was not sent");
         }
@@ -108,7 +108,7 @@ impl Link {
 
     /// Sends an input request as a request of the server (up to 2025-11-25). Dropping the returned value cancels the
     /// request.
-    pub(crate) fn ask(
+    pub(crate) fn send_server_request(
         &self,
         ask: InputRequest,
         limit: Option<Duration>,

@@ -29,7 +29,7 @@ use crate::task::Tasks;
 /// Function that runs when a server starts or shuts down.
 pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
 
-fn hook_of<F, Fut>(hook: F) -> Hook
+fn boxed_hook<F, Fut>(hook: F) -> Hook
 where
     F: Fn(Server) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = crate::Result> + Send + 'static,
@@ -51,7 +51,7 @@ pub struct ServerBuilder {
     timeout: Option<Duration>,
     icons: Vec<Icon>,
     keys: Option<KeyRing>,
-    declared: Vec<&'static str>,
+    declared_lists: Vec<&'static str>,
     logging: bool,
     tasks: Option<Tasks>,
     start: Vec<Hook>,
@@ -82,7 +82,7 @@ impl ServerBuilder {
             timeout: None,
             icons: Vec::new(),
             keys: None,
-            declared: Vec::new(),
+            declared_lists: Vec::new(),
             logging: true,
             tasks: None,
             start: Vec::new(),
@@ -254,14 +254,14 @@ impl ServerBuilder {
                     ..Catalogue::default()
                 };
                 registration(&mut own, states)?;
-                catalogue.absorb(own, prefix.as_deref())
+                catalogue.merge_builder(own, prefix.as_deref())
             }));
         }
         self.config
             .extensions
             .requests
             .extend(other.config.extensions.requests);
-        for capability in other.declared {
+        for capability in other.declared_lists {
             self = self.declare(capability);
         }
         self
@@ -276,7 +276,7 @@ impl ServerBuilder {
         mut self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.visibility = self.visibility.and(rule);
+        self.visibility = self.visibility.with_rule(rule);
         self
     }
 
@@ -365,7 +365,7 @@ impl ServerBuilder {
         F: Fn(Server) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = crate::Result> + Send + 'static,
     {
-        self.start.push(hook_of(hook));
+        self.start.push(boxed_hook(hook));
         self
     }
 
@@ -377,7 +377,7 @@ impl ServerBuilder {
         F: Fn(Server) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = crate::Result> + Send + 'static,
     {
-        self.shutdown.push(hook_of(hook));
+        self.shutdown.push(boxed_hook(hook));
         self
     }
 
@@ -457,7 +457,7 @@ impl ServerBuilder {
     }
 
     fn declare(mut self, capability: &'static str) -> Self {
-        self.declared.push(capability);
+        self.declared_lists.push(capability);
         self
     }
 
@@ -549,7 +549,7 @@ impl ServerBuilder {
         ];
         let mut capabilities = self.more_capabilities.clone();
         for (name, is_there, value) in registered {
-            if is_there || self.declared.contains(&name) {
+            if is_there || self.declared_lists.contains(&name) {
                 capabilities.insert(name, value.parse::<Json>().unwrap_or(Json::null()));
             }
         }
@@ -559,18 +559,18 @@ impl ServerBuilder {
 
 impl Catalogue {
     /// Adds the entries of another catalogue, with a prefix for names.
-    fn absorb(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
+    fn merge_builder(&mut self, other: Self, prefix: Option<&str>) -> Result<(), Problem> {
         let prefixed = |name: &str| match prefix {
             Some(prefix) => format!("{prefix}_{name}"),
             None => name.to_owned(),
         };
         for entry in other.tools.into_iter().filter_map(Arc::into_inner) {
             let name = prefixed(entry.tool.name());
-            self.add_tool(entry.renamed(name)?)?;
+            self.add_tool(entry.with_name(name)?)?;
         }
         for entry in other.prompts.into_iter().filter_map(Arc::into_inner) {
             let name = prefixed(entry.prompt.name());
-            self.add_prompt(entry.renamed(name)?)?;
+            self.add_prompt(entry.with_name(name)?)?;
         }
         for entry in other.resources.into_iter().filter_map(Arc::into_inner) {
             self.add_resource(entry)?;

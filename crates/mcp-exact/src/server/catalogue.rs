@@ -40,16 +40,16 @@ pub(super) struct MethodEntry {
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: ErasedHandler<ToolResult>,
-    pub(super) advertised: AdvertisedDefinition,
+    pub(super) advertised_definition: AdvertisedDefinition,
     pub(super) checks: crate::validate::Checks,
     /// Arguments that are mirrored in HTTP headers.
-    pub(super) mirrored: Vec<Mirrored>,
+    pub(super) mirrored_arguments: Vec<Mirrored>,
 }
 
 pub(super) struct ResourceEntry {
     pub(super) resource: Resource,
     pub(super) handler: ErasedHandler<JsonObject>,
-    pub(super) advertised: AdvertisedDefinition,
+    pub(super) advertised_definition: AdvertisedDefinition,
 }
 
 pub(super) struct TemplateEntry {
@@ -57,14 +57,14 @@ pub(super) struct TemplateEntry {
     pub(super) uri: UriTemplate,
     pub(super) handler: ErasedHandler<JsonObject>,
     pub(super) input: Option<Value>,
-    pub(super) advertised: AdvertisedDefinition,
+    pub(super) advertised_definition: AdvertisedDefinition,
 }
 
 pub(super) struct PromptEntry {
     pub(super) prompt: Prompt,
     pub(super) handler: ErasedHandler<JsonObject>,
     pub(super) input: Option<Value>,
-    pub(super) advertised: AdvertisedDefinition,
+    pub(super) advertised_definition: AdvertisedDefinition,
 }
 
 /// Prompt or resource template that a completion belongs to.
@@ -122,14 +122,22 @@ impl Catalogue {
 
     /// Returns the application's handler for a method, or the catch-all handler if no registered definition answers the
     /// request. `name` is the tool, prompt or URI that the request names.
-    pub(super) fn own_method(&self, method: &str, name: Option<&str>) -> Option<&Arc<MethodEntry>> {
+    pub(super) fn registered_method(
+        &self,
+        method: &str,
+        name: Option<&str>,
+    ) -> Option<&Arc<MethodEntry>> {
         let mut methods = self.methods.iter();
         let listed = methods.find(|entry| entry.method == method);
-        listed.or_else(|| self.raw.as_ref().filter(|_| !self.answers(method, name)))
+        listed.or_else(|| {
+            self.raw
+                .as_ref()
+                .filter(|_| !self.has_handler_for(method, name))
+        })
     }
 
     /// Returns true if a registered entry answers a request.
-    fn answers(&self, method: &str, name: Option<&str>) -> bool {
+    fn has_handler_for(&self, method: &str, name: Option<&str>) -> bool {
         match (method, name) {
             ("tools/list", _) => !self.tools.is_empty(),
             ("resources/list", _) => !self.resources.is_empty(),
@@ -237,7 +245,7 @@ impl Catalogue {
     }
 
     /// Returns the prompt or template of a completion.
-    pub(super) fn listed(&self, reference: &Reference) -> Option<Listed<'_>> {
+    pub(super) fn referenced_entry(&self, reference: &Reference) -> Option<Listed<'_>> {
         match reference {
             Reference::Prompt(name) => {
                 let entry = self.prompt(name)?;
@@ -308,11 +316,13 @@ pub(super) fn tool(
     match (tool.input(), signature.inputs.into_iter().next()) {
         (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
         (None, Some(schema)) => tool = tool.input_schema(schema::arguments(schema).map_err(input)?),
-        (None, None) if signature.takes_any => tool = tool.input_schema(schema::any_arguments()),
+        (None, None) if signature.takes_any_arguments => {
+            tool = tool.input_schema(schema::any_arguments())
+        }
         (None, None) => tool = tool.input_schema(schema::no_arguments()),
     }
     if let (None, Some(schema)) = (tool.output(), signature.output) {
-        let schema = schema::structured(schema).map_err(|reason| Problem::OutputSchema {
+        let schema = schema::structured_schema(schema).map_err(|reason| Problem::OutputSchema {
             name: name.clone(),
             reason,
         })?;
@@ -328,9 +338,9 @@ pub(super) fn tool(
     Ok(ToolEntry {
         tool,
         handler,
-        advertised,
+        advertised_definition: advertised,
         checks,
-        mirrored,
+        mirrored_arguments: mirrored,
     })
 }
 
@@ -363,13 +373,13 @@ pub(super) fn resource(
     let media_type = resource.media_type().map(str::to_owned);
     Ok(ResourceEntry {
         resource,
-        handler: contents_of(handler, media_type),
-        advertised,
+        handler: with_media_type(handler, media_type),
+        advertised_definition: advertised,
     })
 }
 
 /// Returns the handler of a resource whose contents have the media type of the definition, unless they name their own.
-fn contents_of(
+fn with_media_type(
     handler: ErasedHandler<Contents>,
     media_type: Option<String>,
 ) -> ErasedHandler<JsonObject> {
@@ -403,16 +413,16 @@ pub(super) fn template(
     Ok(TemplateEntry {
         template,
         uri,
-        handler: contents_of(handler, media_type),
+        handler: with_media_type(handler, media_type),
         input,
-        advertised,
+        advertised_definition: advertised,
     })
 }
 
 /// Checks that every required field of the handler's `Input` is a variable of the template.
 fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), Problem> {
     let variables = uri.variables();
-    let mut fields = schema::strings(input.get("required"));
+    let mut fields = schema::parse_strings(input.get("required"));
     let missing = fields.find(|field| !variables.contains(field));
     match missing {
         Some(field) => Err(Problem::Template {
@@ -450,7 +460,7 @@ pub(super) fn prompt(
         prompt,
         handler: handler.map(|result, _| result.object()),
         input,
-        advertised,
+        advertised_definition: advertised,
     })
 }
 
@@ -503,21 +513,22 @@ pub(super) fn from_strings(input: Option<&Value>, values: Vec<(String, String)>)
 
 impl ToolEntry {
     /// Returns the entry under another name.
-    pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
+    pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
         check_tool_name(&name)?;
         self.tool.rename(name);
         let advertised = AdvertisedDefinition::new("Tool", self.tool.definition());
-        self.advertised = advertised.map_err(definition("tool", self.tool.name()))?;
+        self.advertised_definition = advertised.map_err(definition("tool", self.tool.name()))?;
         Ok(self)
     }
 }
 
 impl PromptEntry {
     /// Returns the entry under another name.
-    pub(super) fn renamed(mut self, name: String) -> Result<Self, Problem> {
+    pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
         self.prompt.rename(name);
         let advertised = AdvertisedDefinition::new("Prompt", self.prompt.definition());
-        self.advertised = advertised.map_err(definition("prompt", self.prompt.name()))?;
+        self.advertised_definition =
+            advertised.map_err(definition("prompt", self.prompt.name()))?;
         Ok(self)
     }
 }

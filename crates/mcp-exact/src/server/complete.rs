@@ -43,7 +43,7 @@ pub(super) struct CompletionRequest {
 impl CompletionRequest {
     /// # Errors
     /// The error to reply with, if a member is missing or has the wrong type.
-    pub(super) fn of(params: Option<&JsonObject>) -> Result<Self, PeerError> {
+    pub(super) fn read_params(params: Option<&JsonObject>) -> Result<Self, PeerError> {
         let missing = |name: &str| {
             PeerError::invalid_params(format!("`{name}` is missing or of another type"))
         };

@@ -11,7 +11,7 @@ use crate::params::label;
 pub(super) struct Conversation(Option<(String, Instant)>);
 
 impl Conversation {
-    pub(super) fn begin(request: &Request) -> Self {
+    pub(super) fn write_begin(request: &Request) -> Self {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return Self(None);
         }
@@ -22,7 +22,7 @@ impl Conversation {
         Self(Some((what, Instant::now())))
     }
 
-    pub(super) fn end(self, reply: &Reply) {
+    pub(super) fn write_end(self, reply: &Reply) {
         let Some((what, start)) = self.0 else {
             return;
         };
@@ -39,7 +39,10 @@ impl Conversation {
                     error.message()
                 );
             }
-            Reply::InputRequired { asks, .. } => {
+            Reply::InputRequired {
+                input_requests: asks,
+                ..
+            } => {
                 let asks = asks
                     .iter()
                     .map(|(key, ask)| format!("{key} ({})", ask.method));

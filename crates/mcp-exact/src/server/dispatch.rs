@@ -13,7 +13,7 @@ use super::conversation::Conversation;
 use super::page::{Entry, page};
 use super::runner::{End, Running, Step, run};
 use super::visibility::Listed;
-use crate::cx::{AskError, Cx, Token};
+use crate::cx::{Cx, InputRequestError, Token};
 use crate::error::{Error, protocol_error};
 use crate::extract::Call;
 use crate::handler::ErasedHandler;
@@ -63,9 +63,9 @@ impl Server {
         token: Token,
     ) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
-        let talk = Conversation::begin(&request);
+        let talk = Conversation::write_begin(&request);
         let reply = self.reply_to(request, link, token).instrument(span).await;
-        talk.end(&reply);
+        talk.write_end(&reply);
         reply
     }
 
@@ -83,7 +83,7 @@ impl Server {
         } else {
             let named = request.params();
             let named = named.and_then(|params| subject(request.method(), params));
-            all.own_method(request.method(), named.as_deref())
+            all.registered_method(request.method(), named.as_deref())
         };
         if let Some(entry) = own {
             let reply = Box::pin(self.call_method(serving, entry)).await;
@@ -98,13 +98,13 @@ impl Server {
             "resources/read" => Box::pin(self.read_resource(serving)).await,
             "prompts/get" => Box::pin(self.read_prompt(serving)).await,
             "completion/complete" => Box::pin(self.complete(serving)).await,
-            _ => self.answer(&serving).map(Reply::Result),
+            _ => self.answer_without_handler(&serving).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
     }
 
     /// Answers a request that needs no handler.
-    fn answer(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
+    fn answer_without_handler(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
         let request = &*serving.request;
         let all = &*serving.catalogue;
         match request.method() {
@@ -112,26 +112,26 @@ impl Server {
                 let tools = all
                     .tools
                     .iter()
-                    .map(|one| (Listed::Tool(&one.tool), &one.advertised));
+                    .map(|one| (Listed::Tool(&one.tool), &one.advertised_definition));
                 self.list(request, "tools", tools, |listed| listed.name())
             }
             "resources/list" => {
                 let resources = all.resources.iter();
-                let resources =
-                    resources.map(|one| (Listed::Resource(&one.resource), &one.advertised));
-                self.list(request, "resources", resources, uri_of)
+                let resources = resources
+                    .map(|one| (Listed::Resource(&one.resource), &one.advertised_definition));
+                self.list(request, "resources", resources, required_uri)
             }
             "resources/templates/list" => {
                 let templates = all.templates.iter();
-                let templates =
-                    templates.map(|one| (Listed::Template(&one.template), &one.advertised));
-                self.list(request, "resourceTemplates", templates, uri_of)
+                let templates = templates
+                    .map(|one| (Listed::Template(&one.template), &one.advertised_definition));
+                self.list(request, "resourceTemplates", templates, required_uri)
             }
             "prompts/list" => {
                 let prompts = all
                     .prompts
                     .iter()
-                    .map(|one| (Listed::Prompt(&one.prompt), &one.advertised));
+                    .map(|one| (Listed::Prompt(&one.prompt), &one.advertised_definition));
                 self.list(request, "prompts", prompts, |listed| listed.name())
             }
             "resources/subscribe" => self.subscribe(serving),
@@ -148,7 +148,7 @@ impl Server {
         entries: impl Iterator<Item = (Listed<'e>, &'e crate::definition::AdvertisedDefinition)>,
         key: impl Fn(Listed<'e>) -> &'e str,
     ) -> Result<JsonObject, PeerError> {
-        let seen = entries.filter(|(listed, _)| self.0.visibility.sees(request, *listed));
+        let seen = entries.filter(|(listed, _)| self.0.visibility.is_visible(request, *listed));
         let mut forms = seen.filter_map(|(listed, advertised)| {
             Some(Entry {
                 name: key(listed),
@@ -163,7 +163,8 @@ impl Server {
         if !self.may_subscribe(&serving.request, &uri) {
             return Err(resource_not_found(&uri));
         }
-        self.listeners().subscribed(&serving.link, &serving.request);
+        self.listeners()
+            .record_subscription(&serving.link, &serving.request);
         Ok(JsonObject::new())
     }
 
@@ -171,19 +172,19 @@ impl Server {
     /// read the resource.
     pub(crate) fn may_subscribe(&self, request: &Request, uri: &str) -> bool {
         let catalogue = self.catalogue();
-        let sees = |listed| self.0.visibility.sees(request, listed);
+        let sees = |listed| self.0.visibility.is_visible(request, listed);
         let fixed = catalogue.resource(uri);
         fixed.is_some_and(|entry| sees(Listed::Resource(&entry.resource)))
             || catalogue
                 .matching(uri)
                 .any(|(entry, _)| sees(Listed::Template(&entry.template)))
             // Only the application knows which resources exist.
-            || catalogue.own_method("resources/read", Some(uri)).is_some()
+            || catalogue.registered_method("resources/read", Some(uri)).is_some()
     }
 
     async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
         let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
-        let (entry, arguments) = self.tool_of(&serving, may_be_task)?;
+        let (entry, arguments) = self.find_called_tool(&serving, may_be_task)?;
         let cx = self.cx(serving, &entry.tool.version)?;
         if may_be_task {
             cx.allow_task();
@@ -191,14 +192,14 @@ impl Server {
         let call = self.new_call(arguments, None, &cx);
         if let Err(error) = entry.checks.input(call.arguments()) {
             let end = End::Finished(Err(error));
-            return finish(end, &cx, |result| tool_object(&entry, &cx, result));
+            return finish_reply(end, &cx, |result| tool_object(&entry, &cx, result));
         }
         let mut running = Some(Running::new(entry.handler.call(call), &cx, self.0.timeout));
         self.run_tool(&entry, &mut running, &cx).await
     }
 
     /// Finds the tool that a request calls, and its arguments.
-    fn tool_of(
+    fn find_called_tool(
         &self,
         serving: &Serving,
         may_be_task: bool,
@@ -208,12 +209,15 @@ impl Server {
         let name = params.and_then(|params| params.view().find("name")?.as_str());
         let name = name.ok_or_else(|| PeerError::invalid_params("`name` has to be a string"))?;
         let found = serving.catalogue.tool(&name);
-        let entry =
-            found.filter(|entry| self.0.visibility.sees(request, Listed::Tool(&entry.tool)));
+        let entry = found.filter(|entry| {
+            self.0
+                .visibility
+                .is_visible(request, Listed::Tool(&entry.tool))
+        });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
         let arguments = arguments(params)?;
-        request.check_mirrored(&entry.mirrored, &arguments)?;
+        request.check_mirrored(&entry.mirrored_arguments, &arguments)?;
         if entry.tool.task_required && !may_be_task {
             return Err(link::missing_tasks(&name, request.lifecycle()));
         }
@@ -232,11 +236,11 @@ impl Server {
             return task.map_err(|error| PeerError::internal(error.to_string()));
         }
         while let Some(handler) = running {
-            match handler.in_request().await {
+            match handler.run_in_request().await {
                 Step::Ended(end) => {
-                    return finish(end, cx, |result| tool_object(entry, cx, result));
+                    return finish_reply(end, cx, |result| tool_object(entry, cx, result));
                 }
-                Step::Asks => {}
+                Step::SendsInputRequests => {}
                 Step::WantsTask => match self.begin_task(entry, running, cx).await {
                     Ok(created) => return Ok(created),
                     Err(error) => cx.refuse_task(error),
@@ -266,8 +270,8 @@ impl Server {
         let cx = self.cx(serving, "")?;
         let call = self.new_call(arguments, uri.clone(), &cx);
         let end = run(handler.call(call), &cx, self.0.timeout).await;
-        finish(end, &cx, |result| {
-            let object = result.map_err(|error| error_of(&error, &cx))?;
+        finish_reply(end, &cx, |result| {
+            let object = result.map_err(|error| protocol_error_of(&error, &cx))?;
             match form {
                 Form::Own => Ok(object),
                 Form::Newest => {
@@ -294,7 +298,7 @@ impl Server {
         serving: &Serving,
         uri: &str,
     ) -> Option<(ErasedHandler<JsonObject>, JsonObject)> {
-        let sees = |listed| self.0.visibility.sees(&serving.request, listed);
+        let sees = |listed| self.0.visibility.is_visible(&serving.request, listed);
         let fixed = serving.catalogue.resource(uri);
         if let Some(entry) = fixed.filter(|entry| sees(Listed::Resource(&entry.resource))) {
             return Some((entry.handler.clone(), JsonObject::new()));
@@ -312,7 +316,7 @@ impl Server {
         let seen = |entry: &&Arc<PromptEntry>| {
             self.0
                 .visibility
-                .sees(&serving.request, Listed::Prompt(&entry.prompt))
+                .is_visible(&serving.request, Listed::Prompt(&entry.prompt))
         };
         let unknown = || PeerError::invalid_params(format!("Unknown prompt: {name}"));
         let entry = Arc::clone(
@@ -329,11 +333,13 @@ impl Server {
     }
 
     async fn complete(&self, serving: Serving) -> Result<Reply, PeerError> {
-        let wanted = CompletionRequest::of(serving.request.params())?;
+        let wanted = CompletionRequest::read_params(serving.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
         let all = &serving.catalogue;
-        let sees = |listed| self.0.visibility.sees(&serving.request, listed);
-        if !all.listed(reference).is_some_and(sees) || !all.has_argument(reference, argument) {
+        let sees = |listed| self.0.visibility.is_visible(&serving.request, listed);
+        if !all.referenced_entry(reference).is_some_and(sees)
+            || !all.has_argument(reference, argument)
+        {
             return Err(PeerError::invalid_params(format!(
                 "{} {:?} has no argument {argument:?}",
                 reference.kind(),
@@ -362,26 +368,24 @@ impl Server {
         let mut run = match (request.lifecycle(), request.state()) {
             // The handler waits for its input requests, so nothing is recorded.
             (Lifecycle::Initialize, _) => Run::default(),
-            (Lifecycle::Discover, None) => Run::new(version_of(self, version)),
+            (Lifecycle::Discover, None) => Run::new(handler_version(self, version)),
             (Lifecycle::Discover, Some(state)) => {
-                let version = version_of(self, version);
+                let version = handler_version(self, version);
                 let invalid =
                     || PeerError::invalid_params("the request state is not valid; start again");
                 let record = Record::parse(state).ok_or_else(invalid)?;
-                let answer = |name: &str| Some(request.answers().result(name)?.object().clone());
+                let answer =
+                    |name: &str| Some(request.input_responses().result(name)?.object().clone());
                 let run = Run::resume(&version, record, answer);
                 run.map_err(|error| PeerError::invalid_params(error.to_string()))?
             }
         };
-        run.offer(
-            request
-                .answers()
-                .iter()
-                .filter_map(|(key, outcome)| match outcome {
-                    Outcome::Result(result) => Some((key.to_owned(), result.object().clone())),
-                    _ => None,
-                }),
-        );
+        run.offer_answers(request.input_responses().iter().filter_map(
+            |(key, outcome)| match outcome {
+                Outcome::Result(result) => Some((key.to_owned(), result.object().clone())),
+                _ => None,
+            },
+        ));
         Ok(Cx::new(
             serving.request,
             serving.link,
@@ -393,7 +397,7 @@ impl Server {
 }
 
 /// Converts the outcome of a run to a reply.
-fn finish<O>(
+fn finish_reply<O>(
     end: End<O>,
     cx: &Cx,
     object: impl FnOnce(Result<O, Error>) -> Result<JsonObject, PeerError>,
@@ -402,18 +406,18 @@ fn finish<O>(
     if !matches!(end, End::Finished(_)) {
         cx.cancel();
     }
-    cx.end();
+    cx.end_run();
     match end {
         End::Suspended(suspension) => Ok(Reply::InputRequired {
-            asks: suspension.asks,
+            input_requests: suspension.input_requests,
             state: suspension.record.text(),
         }),
-        end => ended(end, cx).and_then(object).map(Reply::Result),
+        end => convert_run_end(end, cx).and_then(object).map(Reply::Result),
     }
 }
 
 /// Converts the end of a handler's run to its output, or to the error to reply with.
-pub(super) fn ended<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
+pub(super) fn convert_run_end<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
     match end {
         End::Finished(result) => Ok(result),
         End::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
@@ -454,7 +458,7 @@ pub(super) fn tool_object(
 }
 
 /// Returns the version of a handler, to which sealed states and tasks are bound.
-pub(super) fn version_of(server: &Server, version: &str) -> String {
+pub(super) fn handler_version(server: &Server, version: &str) -> String {
     format!("{}/{version}", server.0.version)
 }
 
@@ -486,20 +490,20 @@ fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
     if error.find::<PeerError>().is_some() {
         return Err(protocol_error(error));
     }
-    match lacks_capability(error, cx) {
+    match missing_capability_error(error, cx) {
         Some(error) => Err(error),
         None => Ok(ToolResult::error(error.chain())),
     }
 }
 
-fn error_of(error: &Error, cx: &Cx) -> PeerError {
-    lacks_capability(error, cx).unwrap_or_else(|| protocol_error(error))
+fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
+    missing_capability_error(error, cx).unwrap_or_else(|| protocol_error(error))
 }
 
 /// "If processing a request requires a capability that the client has not declared, servers MUST return
 /// MissingRequiredClientCapabilityError" (2026-07-28, `basic`, "Client Capabilities").
-fn lacks_capability(error: &Error, cx: &Cx) -> Option<PeerError> {
-    let capability = error.find::<AskError>()?.missing_capability()?;
+fn missing_capability_error(error: &Error, cx: &Cx) -> Option<PeerError> {
+    let capability = error.find::<InputRequestError>()?.missing_capability()?;
     (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
 }
 
@@ -539,7 +543,7 @@ fn prompt_arguments(
     }
 }
 
-fn uri_of(listed: Listed<'_>) -> &str {
+fn required_uri(listed: Listed<'_>) -> &str {
     match listed {
         Listed::Resource(resource) => resource.uri(),
         Listed::Template(template) => template.template(),

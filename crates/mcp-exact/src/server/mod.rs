@@ -22,10 +22,10 @@ use std::time::Duration;
 
 pub use builder::ServerBuilder;
 pub use complete::Partial;
-pub(crate) use runner::message_of;
+pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
 pub(crate) use tasks::ServerTasks;
-pub(crate) use visibility::caught;
+pub(crate) use visibility::call_rule;
 pub use visibility::{Caller, Listed};
 
 use crate::extract::States;
@@ -121,7 +121,7 @@ impl Server {
     pub fn advertised_tools(&self, revision: Revision) -> Vec<JsonObject> {
         let catalogue = self.catalogue();
         let tools = catalogue.tools.iter().filter_map(|tool| {
-            let form = tool.advertised.form(revision)?;
+            let form = tool.advertised_definition.form(revision)?;
             form.parse().ok()
         });
         tools.collect()
@@ -146,8 +146,9 @@ impl Server {
     /// Notifies every subscribed client of a change.
     fn publish(&self, change: &Change) {
         let has_rule = self.0.visibility.is_rule();
-        let sees =
-            |request: &Request, uri: &str| !has_rule || caught(|| self.may_subscribe(request, uri));
+        let sees = |request: &Request, uri: &str| {
+            !has_rule || call_rule(|| self.may_subscribe(request, uri))
+        };
         self.0.listeners.publish(change, sees);
     }
 

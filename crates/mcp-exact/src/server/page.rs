@@ -62,7 +62,7 @@ fn entry_of_cursor(cursor: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn listed(cursor: Option<&str>) -> Result<String, String> {
+    fn entry_names(cursor: Option<&str>) -> Result<String, String> {
         let names = ["a", "b", "c"];
         let mut entries = names.iter().map(|name| Entry {
             name,
@@ -78,11 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn pages_follow_each_other() {
+    fn list_pages_follow_each_other() {
         let first = r#"{"tools":[{"name":"a"},{"name":"b"}],"nextCursor":"Yg"}"#;
-        assert_eq!(listed(None).as_deref(), Ok(first));
+        assert_eq!(entry_names(None).as_deref(), Ok(first));
         assert_eq!(
-            listed(Some("Yg")).as_deref(),
+            entry_names(Some("Yg")).as_deref(),
             Ok(r#"{"tools":[{"name":"c"}]}"#)
         );
     }
@@ -91,7 +91,7 @@ mod tests {
     fn unknown_cursors_are_refused() {
         let error = "the cursor is not valid any more; list from the beginning".to_owned();
         for cursor in ["", "ZZ", "?"] {
-            assert_eq!(listed(Some(cursor)), Err(error.clone()));
+            assert_eq!(entry_names(Some(cursor)), Err(error.clone()));
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum Step<O> {
     /// The handler waits until its call has become a task.
     WantsTask,
     /// The input requests that a task waits for have changed.
-    Asks,
+    SendsInputRequests,
 }
 
 /// Runs a handler for its request. `limit` is the time limit of the handler.
@@ -44,10 +44,10 @@ pub(super) async fn run<O>(
 ) -> End<O> {
     let mut running = Running::new(handler, cx, limit);
     loop {
-        match running.in_request().await {
+        match running.run_in_request().await {
             Step::Ended(end) => return end,
             // Only calls of tools become tasks.
-            Step::WantsTask | Step::Asks => cx.refuse_task(TaskError::NotConfigured),
+            Step::WantsTask | Step::SendsInputRequests => cx.refuse_task(TaskError::NotConfigured),
         }
     }
 }
@@ -73,13 +73,13 @@ impl<O> Running<O> {
     }
 
     /// Removes the time limit, because a task has a lifetime instead.
-    pub(super) fn unlimited(&mut self) {
+    pub(super) fn without_time_limit(&mut self) {
         self.budget = None;
     }
 
     /// Runs the handler until it ends, sends an input request, or asks to become a task.
-    pub(super) async fn in_request(&mut self) -> Step<O> {
-        let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.may_ask();
+    pub(super) async fn run_in_request(&mut self) -> Step<O> {
+        let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.can_send_requests();
         std::future::poll_fn(|task| {
             if let Some(end) = self.poll(suspends, task) {
                 return Poll::Ready(Step::Ended(end));
@@ -107,17 +107,17 @@ impl<O> Running<O> {
 
     /// Runs the handler of a task until it ends, or its pending input requests change. A handler that waits for answers
     /// keeps running.
-    pub(super) async fn in_task(&mut self, live: &LiveTask) -> Step<O> {
+    pub(super) async fn run_in_task(&mut self, live: &LiveTask) -> Step<O> {
         std::future::poll_fn(|task| {
             if let Some(end) = self.poll(true, task) {
                 return Poll::Ready(Step::Ended(end));
             }
             let asks = match self.cx.run().suspend() {
-                Ok(suspension) => suspension.map(|suspension| suspension.asks),
+                Ok(suspension) => suspension.map(|suspension| suspension.input_requests),
                 Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
             };
-            if live.set_asks(asks.unwrap_or_default()) {
-                return Poll::Ready(Step::Asks);
+            if live.set_input_requests(asks.unwrap_or_default()) {
+                return Poll::Ready(Step::SendsInputRequests);
             }
             if self.is_spent(live.is_waiting(), task) {
                 Poll::Ready(Step::Ended(End::TimedOut))
@@ -143,7 +143,7 @@ impl<O> Running<O> {
         match polled {
             Ok(Poll::Ready(result)) => Some(End::Finished(result)),
             Ok(Poll::Pending) => None,
-            Err(panic) => Some(End::Panicked(message_of(&*panic))),
+            Err(panic) => Some(End::Panicked(panic_message(&*panic))),
         }
     }
 
@@ -155,7 +155,7 @@ impl<O> Running<O> {
 
 /// Remaining time of a handler.
 struct Budget {
-    left: Duration,
+    remaining_time: Duration,
     /// Time since which the handler has been working; `None` while it waits for an answer.
     since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
@@ -164,7 +164,7 @@ struct Budget {
 impl Budget {
     fn new(limit: Duration) -> Self {
         Self {
-            left: limit,
+            remaining_time: limit,
             since: Some(Instant::now()),
             timer: Box::pin(tokio::time::sleep(limit)),
         }
@@ -173,13 +173,13 @@ impl Budget {
     fn is_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
         match (waiting, self.since) {
             (true, Some(start)) => {
-                self.left = self.left.saturating_sub(start.elapsed());
+                self.remaining_time = self.remaining_time.saturating_sub(start.elapsed());
                 self.since = None;
             }
             (false, None) => {
                 let now = Instant::now();
                 self.since = Some(now);
-                self.timer.as_mut().reset(now + self.left);
+                self.timer.as_mut().reset(now + self.remaining_time);
             }
             _ => {}
         }
@@ -187,7 +187,7 @@ impl Budget {
     }
 }
 
-pub(crate) fn message_of(panic: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "no message".to_owned())

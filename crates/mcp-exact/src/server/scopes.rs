@@ -79,8 +79,8 @@ impl Scopes {
                 }
             }
             "completion/complete" => {
-                let wanted = CompletionRequest::of(Some(&params)).ok()?;
-                self.add(catalogue.listed(&wanted.reference)?.scope());
+                let wanted = CompletionRequest::read_params(Some(&params)).ok()?;
+                self.add(catalogue.referenced_entry(&wanted.reference)?.scope());
             }
             _ => {}
         }

@@ -16,7 +16,7 @@ impl Server {
     /// Returns the settings and the event handler that transports require. They are needed for transports that this
     /// crate has no method for.
     pub fn endpoint(&self) -> (Arc<ServerSettings>, Arc<dyn ServerHandler>) {
-        (self.0.settings.shared(), Dispatcher::new(self))
+        (self.0.settings.to_shared(), Dispatcher::new(self))
     }
 
     /// Runs the functions of [`on_start`](crate::ServerBuilder::on_start) and resumes the unfinished tasks of an
@@ -26,7 +26,7 @@ impl Server {
     /// # Errors
     /// The error of the first function that fails; later ones do not run.
     pub fn start(&self) -> impl Future<Output = crate::Result> + Send {
-        boxed(async move {
+        boxed_future(async move {
             for hook in &self.0.start {
                 hook(self.clone()).await?;
             }
@@ -69,7 +69,7 @@ impl Server {
     /// [`ServeError`], or the error of a function of [`on_start`](crate::ServerBuilder::on_start).
     #[cfg(feature = "stdio")]
     pub fn serve_stdio(&self) -> impl Future<Output = crate::Result> + Send {
-        boxed(async move {
+        boxed_future(async move {
             self.start().await?;
             let (settings, handler) = self.endpoint();
             let served = transport::serve_stdio(settings, handler).await;
@@ -102,7 +102,7 @@ impl Server {
                 });
         }
         let service = transport::http::server::HttpService::new(settings, handler, options);
-        self.listeners().announce_by(&service);
+        self.listeners().add_change_bus(&service);
         service
     }
 
@@ -144,7 +144,7 @@ impl Server {
         let listener = transport::http::server::HttpListener::bind(address).await?;
         self.start().await?;
         let service = self.http(transport::http::server::HttpServerOptions::default());
-        let served = listener.serve(service, asked_to_end()).await;
+        let served = listener.serve(service, wait_for_termination_signal()).await;
         self.shutdown().await;
         Ok(served?)
     }
@@ -152,7 +152,7 @@ impl Server {
 
 /// Erases the type of a future. The body of an async function is compiled in every crate that calls it, and so is all that it
 /// instantiates; what a function boxes is compiled in this crate, once.
-fn boxed<'f, T>(
+fn boxed_future<'f, T>(
     future: impl Future<Output = T> + Send + 'f,
 ) -> Pin<Box<dyn Future<Output = T> + Send + 'f>> {
     Box::pin(future)
@@ -160,7 +160,7 @@ fn boxed<'f, T>(
 
 /// Completes on Ctrl-C and, on Unix, on SIGTERM.
 #[cfg(feature = "http-server")]
-async fn asked_to_end() {
+async fn wait_for_termination_signal() {
     let interrupt = async {
         if tokio::signal::ctrl_c().await.is_err() {
             pending::<()>().await;

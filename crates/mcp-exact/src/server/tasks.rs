@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::catalogue::ToolEntry;
-use super::dispatch::{member, tool_object, version_of};
+use super::dispatch::{handler_version, member, tool_object};
 use super::runner::{End, Running, Step};
 use super::visibility::Listed;
-use super::{Server, caught, dispatch};
+use super::{Server, call_rule, dispatch};
 use crate::background;
 use crate::cx::{Cx, Token};
 use crate::definition::Tool;
@@ -60,7 +60,7 @@ trait TaskService: Send + Sync {
         cx: &'a Cx,
     ) -> Work<'a, Result<Reply, TaskError>>;
 
-    fn tell<'a>(
+    fn notify_tasks<'a>(
         self: Arc<Self>,
         server: &'a Server,
         ids: Vec<String>,
@@ -68,7 +68,7 @@ trait TaskService: Send + Sync {
         subscription: &'a Link,
     ) -> Work<'a, ()>;
 
-    fn answer<'a>(
+    fn answer_task_request<'a>(
         self: Arc<Self>,
         server: &'a Server,
         request: &'a Request,
@@ -90,25 +90,33 @@ impl TaskService for Registry {
         running: &'a mut Option<Running<ToolResult>>,
         cx: &'a Cx,
     ) -> Work<'a, Result<Reply, TaskError>> {
-        Box::pin(async move { server.begin_task_in(&self, entry, running, cx).await })
+        Box::pin(async move {
+            server
+                .begin_task_in_service(&self, entry, running, cx)
+                .await
+        })
     }
 
-    fn tell<'a>(
+    fn notify_tasks<'a>(
         self: Arc<Self>,
         server: &'a Server,
         ids: Vec<String>,
         request: &'a Request,
         subscription: &'a Link,
     ) -> Work<'a, ()> {
-        Box::pin(async move { server.tell_of(&self, ids, request, subscription).await })
+        Box::pin(async move {
+            server
+                .send_task_state(&self, ids, request, subscription)
+                .await
+        })
     }
 
-    fn answer<'a>(
+    fn answer_task_request<'a>(
         self: Arc<Self>,
         server: &'a Server,
         request: &'a Request,
     ) -> Work<'a, Result<Reply, PeerError>> {
-        Box::pin(async move { server.answer_task_in(&self, request).await })
+        Box::pin(async move { server.answer_task_in_service(&self, request).await })
     }
 }
 
@@ -158,7 +166,7 @@ impl Server {
         tasks.begin(self, entry, running, cx).await
     }
 
-    async fn begin_task_in(
+    async fn begin_task_in_service(
         &self,
         registry: &Arc<Registry>,
         entry: &Arc<ToolEntry>,
@@ -167,7 +175,7 @@ impl Server {
     ) -> Result<Reply, TaskError> {
         // The slot is reserved until the task is registered.
         let _place = registry.reserve()?;
-        let id = new_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
+        let id = new_task_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
         let origin = Origin::new(&entry.tool, cx.request());
         let record = cx.run().record();
         let record = TaskRecord::new(id, registry.lifetime(), origin, record);
@@ -176,9 +184,9 @@ impl Server {
         let (Some(mut running), Some(record)) = (running.take(), saved.claim()) else {
             return Err(TaskError::NotConfigured);
         };
-        running.unlimited();
+        running.without_time_limit();
         let live = LiveTask::new(record, cx, registry.store());
-        let created = live.created(registry.poll_interval());
+        let created = live.creation_result(registry.poll_interval());
         self.spawn_task(registry, live, Arc::clone(entry), running);
         Ok(Reply::Result(created))
     }
@@ -214,18 +222,18 @@ impl Server {
                     cx.cancel();
                     break TaskEnd::failed(&PeerError::internal("the lifetime of the task is over"));
                 }
-                step = running.in_task(&live) => step,
+                step = running.run_in_task(&live) => step,
             };
             match step {
                 Step::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
-                Step::Ended(end) => break end_of(end, &entry, &cx),
-                Step::Asks => self.save_and_notify(&registry, &live).await,
+                Step::Ended(end) => break task_end_of(end, &entry, &cx),
+                Step::SendsInputRequests => self.save_and_notify(&registry, &live).await,
                 Step::WantsTask => {}
             }
         };
         drop(running);
-        cx.end();
-        live.withdraw_asks();
+        cx.end_run();
+        live.withdraw_input_requests();
         // Until the end of the task is saved, only this process knows it; after a crash, the handler would run again.
         while let Err(error) = live.finish(&end).await {
             tracing::error!(%error, task = live.id(), "the end of a task was not saved");
@@ -249,25 +257,25 @@ impl Server {
 
     /// Notifies the subscribers of a task of its current state.
     fn publish_task(&self, registry: &Registry, live: &LiveTask) {
-        let task = live.detailed(registry.poll_interval());
+        let task = live.detailed_result(registry.poll_interval());
         let origin = live.record().origin().clone();
-        let may_know = |request: &Request| caught(|| self.check_task(&origin, request).is_ok());
+        let may_know = |request: &Request| call_rule(|| self.check_task(&origin, request).is_ok());
         self.listeners().publish_task(live.id(), &task, may_know);
     }
 
     /// Sends the current state of its tasks to a new subscription, because earlier changes are not sent again.
-    pub(crate) async fn tell_of_tasks(
+    pub(crate) async fn send_task_states(
         &self,
         ids: Vec<String>,
         request: &Request,
         subscription: &Link,
     ) {
         if let Some(tasks) = self.task_service() {
-            tasks.tell(self, ids, request, subscription).await;
+            tasks.notify_tasks(self, ids, request, subscription).await;
         }
     }
 
-    async fn tell_of(
+    async fn send_task_state(
         &self,
         registry: &Arc<Registry>,
         ids: Vec<String>,
@@ -280,7 +288,7 @@ impl Server {
             };
             // Later changes are sent as notifications.
             self.listeners().watch_task(subscription, &id);
-            subscription.tell_of_task(&detailed(registry, &known));
+            subscription.notify_task_status(&detailed_task(registry, &known));
         }
     }
 
@@ -288,10 +296,10 @@ impl Server {
     pub(super) async fn answer_task(&self, request: &Request) -> Result<Reply, PeerError> {
         let tasks = self.task_service();
         let tasks = tasks.ok_or_else(|| PeerError::method_not_found(request.method()))?;
-        tasks.answer(self, request).await
+        tasks.answer_task_request(self, request).await
     }
 
-    async fn answer_task_in(
+    async fn answer_task_in_service(
         &self,
         registry: &Arc<Registry>,
         request: &Request,
@@ -299,7 +307,7 @@ impl Server {
         let id = member(request.params(), "taskId")?;
         let known = self.find_task(registry, &id, request).await?;
         match (request.method(), known) {
-            ("tasks/get", known) => return Ok(Reply::Result(detailed(registry, &known))),
+            ("tasks/get", known) => return Ok(Reply::Result(detailed_task(registry, &known))),
             ("tasks/update", known) => {
                 let responses = request.params().and_then(|all| all.get("inputResponses"));
                 let responses = responses.map(JsonObject::try_from);
@@ -328,7 +336,7 @@ impl Server {
         id: &str,
         request: &Request,
     ) -> Result<FoundTask, PeerError> {
-        if !is_id(id) {
+        if !is_task_id(id) {
             return Err(unknown_task());
         }
         if let Some(live) = registry.get(id) {
@@ -354,7 +362,7 @@ impl Server {
         let catalogue = self.catalogue();
         // Visibility rules do not apply to a tool that was removed since then.
         let tool = catalogue.tool(&origin.tool).map(|entry| &entry.tool);
-        let sees = |tool| self.0.visibility.sees(request, Listed::Tool(tool));
+        let sees = |tool| self.0.visibility.is_visible(request, Listed::Tool(tool));
         if origin.principal.as_deref() != principal || !tool.is_none_or(sees) {
             return Err(unknown_task());
         }
@@ -373,7 +381,7 @@ impl Server {
         {
             return FoundTask::Finished(Box::new(newer));
         }
-        match self.running_again(&record) {
+        match self.is_running_again(&record) {
             Ok((entry, running, cx)) => {
                 let live = LiveTask::new(record, &cx, registry.store());
                 if let Err(known) = registry.insert(Arc::clone(&live)) {
@@ -399,7 +407,7 @@ impl Server {
         }
     }
 
-    fn running_again(
+    fn is_running_again(
         &self,
         record: &TaskRecord,
     ) -> Result<(Arc<ToolEntry>, Running<ToolResult>, Cx), PeerError> {
@@ -411,12 +419,13 @@ impl Server {
         let unknown = || PeerError::internal("the server does not know the revision of the task");
         let client = origin.session_info().ok_or_else(unknown)?;
         let principal = origin.principal.clone().map(Principal);
-        let request = Request::detached("tools/call", origin.params.clone(), client, principal);
+        let request =
+            Request::for_resumed_task("tools/call", origin.params.clone(), client, principal);
         let request = Arc::new(request.ok_or_else(unknown)?);
-        let version = version_of(self, &entry.tool.version);
+        let version = handler_version(self, &entry.tool.version);
         let run = Run::resume(&version, record.record().clone(), |_| None);
         let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
-        let link = Link::detached(&request);
+        let link = Link::for_resumed_task(&request);
         let cx = Cx::new(request, link, run, Token::default(), true);
         let arguments = dispatch::arguments(Some(&origin.params))?;
         let call = self.new_call(arguments, None, &cx);
@@ -460,17 +469,17 @@ fn check_scopes<'l>(
     Ok(())
 }
 
-fn detailed(registry: &Registry, known: &FoundTask) -> JsonObject {
+fn detailed_task(registry: &Registry, known: &FoundTask) -> JsonObject {
     match known {
-        FoundTask::Live(live) => live.detailed(registry.poll_interval()),
-        FoundTask::Finished(record) => record.detailed(registry.poll_interval(), None),
+        FoundTask::Live(live) => live.detailed_result(registry.poll_interval()),
+        FoundTask::Finished(record) => record.detailed_content(registry.poll_interval(), None),
     }
 }
 
 /// "If the underlying request resulted in a JSON-RPC error, the task uses `failed` status […]. If the request completed with a
 /// result (even if `isError: true` for tool results), the task uses `completed`" (section "Task Execution Errors").
-fn end_of(end: End<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
-    match dispatch::ended(end, cx).and_then(|result| tool_object(entry, cx, result)) {
+fn task_end_of(end: End<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
+    match dispatch::convert_run_end(end, cx).and_then(|result| tool_object(entry, cx, result)) {
         Ok(mut result) => {
             result.insert("resultType", crate::link::Json::string("complete"));
             TaskEnd::Completed(result)
@@ -489,13 +498,13 @@ async fn wait_for_expiry(at: Option<SystemTime>) {
 
 /// Returns a random id: "Servers MUST generate them with sufficient entropy that a third party cannot enumerate or guess them"
 /// (section "Security Considerations").
-fn new_id() -> Option<String> {
+fn new_task_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
-fn is_id(id: &str) -> bool {
+fn is_task_id(id: &str) -> bool {
     id.len() == 32
         && id
             .bytes()

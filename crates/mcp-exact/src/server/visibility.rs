@@ -104,21 +104,21 @@ type Rule = dyn Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync;
 pub(super) struct Visibility(Option<Arc<Rule>>);
 
 impl Visibility {
-    pub(super) fn by(
+    pub(super) fn from_rule(
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(rule)))
     }
 
     /// Adds a rule; a definition is hidden if any rule hides it.
-    pub(super) fn and(
+    pub(super) fn with_rule(
         self,
         rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         match self.0 {
-            None => Self::by(rule),
+            None => Self::from_rule(rule),
             Some(first) => {
-                Self::by(move |caller, listed| first(caller, listed) && rule(caller, listed))
+                Self::from_rule(move |caller, listed| first(caller, listed) && rule(caller, listed))
             }
         }
     }
@@ -127,16 +127,16 @@ impl Visibility {
         self.0.is_some()
     }
 
-    pub(super) fn sees(&self, request: &Request, listed: Listed<'_>) -> bool {
+    pub(super) fn is_visible(&self, request: &Request, listed: Listed<'_>) -> bool {
         let rule = self.0.as_ref();
         rule.is_none_or(|rule| rule(Caller::new(request), listed))
     }
 }
 
 /// Applies a visibility rule outside of a request; if the rule panics, the definition is hidden.
-pub(crate) fn caught(question: impl FnOnce() -> bool) -> bool {
+pub(crate) fn call_rule(question: impl FnOnce() -> bool) -> bool {
     std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
-        let message = super::message_of(&*panic);
+        let message = super::panic_message(&*panic);
         tracing::error!(%message, "a rule of visibility panicked");
         false
     })

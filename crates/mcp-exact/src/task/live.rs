@@ -23,7 +23,7 @@ pub(crate) struct LiveTask {
 
 struct State {
     record: TaskRecord,
-    asks: Vec<(String, InputRequest)>,
+    input_requests: Vec<(String, InputRequest)>,
 }
 
 impl LiveTask {
@@ -34,7 +34,7 @@ impl LiveTask {
             store: Arc::clone(store),
             state: Mutex::new(State {
                 record,
-                asks: Vec::new(),
+                input_requests: Vec::new(),
             }),
             saving: tokio::sync::Mutex::default(),
         });
@@ -104,18 +104,18 @@ impl LiveTask {
     }
 
     /// Sets the input requests that the handler waits for; returns whether they have changed.
-    pub(crate) fn set_asks(&self, asks: Vec<(String, InputRequest)>) -> bool {
+    pub(crate) fn set_input_requests(&self, asks: Vec<(String, InputRequest)>) -> bool {
         let mut state = self.state();
         let names = |asks: &[(String, InputRequest)]| -> Vec<String> {
             asks.iter().map(|(name, _)| name.clone()).collect()
         };
-        let changed = names(&state.asks) != names(&asks);
-        state.asks = asks;
+        let changed = names(&state.input_requests) != names(&asks);
+        state.input_requests = asks;
         changed
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.state().asks.is_empty()
+        !self.state().input_requests.is_empty()
     }
 
     /// Passes answers to the handler; "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not
@@ -133,7 +133,7 @@ impl LiveTask {
         }
         drop(run);
         self.state()
-            .asks
+            .input_requests
             .retain(|(key, _)| !delivered.contains(key));
         !delivered.is_empty()
     }
@@ -144,26 +144,26 @@ impl LiveTask {
     }
 
     /// Withdraws the pending input requests.
-    pub(crate) fn withdraw_asks(&self) {
-        self.state().asks.clear();
+    pub(crate) fn withdraw_input_requests(&self) {
+        self.state().input_requests.clear();
     }
 
     /// Returns the result that creates the task.
-    pub(crate) fn created(&self, poll_interval: Duration) -> JsonObject {
+    pub(crate) fn creation_result(&self, poll_interval: Duration) -> JsonObject {
         let mut created = self.state().record.task(poll_interval, None);
         created.insert("resultType", Json::string("task"));
         created
     }
 
     /// Returns the result of `tasks/get`.
-    pub(crate) fn detailed(&self, poll_interval: Duration) -> JsonObject {
+    pub(crate) fn detailed_result(&self, poll_interval: Duration) -> JsonObject {
         let state = self.state();
-        let asks = (!state.asks.is_empty()).then(|| {
-            let asks = state.asks.iter();
-            asks.map(|(key, ask)| (key.clone(), ask_json(ask)))
+        let asks = (!state.input_requests.is_empty()).then(|| {
+            let asks = state.input_requests.iter();
+            asks.map(|(key, ask)| (key.clone(), input_request_json(ask)))
                 .collect()
         });
-        state.record.detailed(poll_interval, asks)
+        state.record.detailed_content(poll_interval, asks)
     }
 }
 
@@ -232,7 +232,7 @@ impl Drop for Unclaimed {
     }
 }
 
-fn ask_json(ask: &InputRequest) -> Json {
+fn input_request_json(ask: &InputRequest) -> Json {
     let params = ask.params.clone().unwrap_or_default();
     JsonObject::from_iter([
         ("method", Json::string(&ask.method)),

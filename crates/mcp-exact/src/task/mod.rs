@@ -161,7 +161,7 @@ pub(crate) struct Registry {
     config: Tasks,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Slots reserved for tasks that are being created.
-    reserved: AtomicUsize,
+    reserved_slots: AtomicUsize,
 }
 
 /// Slot of a task that is being created, which counts towards the limit until it is dropped.
@@ -169,7 +169,7 @@ pub(crate) struct Place<'r>(&'r Registry);
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.0.reserved.fetch_sub(1, Ordering::Relaxed);
+        self.0.reserved_slots.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -178,7 +178,7 @@ impl Registry {
         Self {
             config,
             live: Mutex::default(),
-            reserved: AtomicUsize::new(0),
+            reserved_slots: AtomicUsize::new(0),
         }
     }
 
@@ -224,10 +224,10 @@ impl Registry {
     pub(crate) fn reserve(&self) -> Result<Place<'_>, TaskError> {
         // Slots are counted under the lock, so that two calls cannot both take the last slot.
         let live = self.live();
-        if live.len() + self.reserved.load(Ordering::Relaxed) >= self.config.limit {
+        if live.len() + self.reserved_slots.load(Ordering::Relaxed) >= self.config.limit {
             return Err(TaskError::TooMany(self.config.limit));
         }
-        self.reserved.fetch_add(1, Ordering::Relaxed);
+        self.reserved_slots.fetch_add(1, Ordering::Relaxed);
         Ok(Place(self))
     }
 }

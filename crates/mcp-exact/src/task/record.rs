@@ -188,7 +188,11 @@ impl TaskRecord {
 
     /// Returns the content of `tasks/get` and `notifications/tasks`: the task with its result, its error or its input
     /// requests.
-    pub(crate) fn detailed(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
+    pub(crate) fn detailed_content(
+        &self,
+        poll_interval: Duration,
+        asks: Option<JsonObject>,
+    ) -> JsonObject {
         let mut task = self.task(poll_interval, asks.clone());
         match (&self.end, asks) {
             (Some(TaskEnd::Completed(result)), _) => task.insert("result", result.clone()),
@@ -233,7 +237,7 @@ mod tests {
 
     /// Timestamps equal the output of `date --utc --iso-8601=ns`.
     #[test]
-    fn timestamps_are_rfc_3339() {
+    fn task_timestamps_are_rfc_3339() {
         for (millis, expected) in [
             (0, "1970-01-01T00:00:00.000Z"),
             (951_782_399_999, "2000-02-28T23:59:59.999Z"),

@@ -204,7 +204,7 @@ mod tests {
 
     /// Examples of RFC 6570, sections 3.2.2 to 3.2.9.
     #[test]
-    fn examples_of_the_rfc_expand() {
+    fn rfc_6570_examples_expand() {
         check("{hello}", "Hello%20World%21");
         check("{x,hello,y}", "1024,Hello%20World%21,768");
         check("?{x,empty}", "?1024,");

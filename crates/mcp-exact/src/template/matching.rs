@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_match_up_to_the_next_literal() {
+    fn path_variables_end_at_next_literal() {
         check(
             "file://{+path}",
             "file:///a/b.txt",
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_match_in_any_order() {
+    fn query_parameters_match_in_any_order() {
         let template = "s://q{?a,b}";
         check(template, "s://q", Some(&[]));
         check(template, "s://q?b=2&a=1", Some(&[("a", "1"), ("b", "2")]));
@@ -334,7 +334,7 @@ mod tests {
 
     /// Matching a long URI takes linear time for every template.
     #[test]
-    fn matching_is_linear() {
+    fn template_matching_takes_linear_time() {
         let template = UriTemplate::parse("{a}x{b}x{c}x{d}x{e}y").expect("a template");
         assert_eq!(template.find(&"x".repeat(1 << 20)), None);
     }

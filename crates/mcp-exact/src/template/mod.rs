@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_listed_once() {
+    fn template_variables_are_listed_once() {
         let template = UriTemplate::parse("{a}/{b,a}{?c}").expect("a template");
         assert_eq!(template.variables(), ["a", "b", "c"]);
     }

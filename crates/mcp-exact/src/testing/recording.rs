@@ -41,7 +41,7 @@ enum Message {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     messages: Vec<Message>,
-    patience: Option<Duration>,
+    message_timeout: Option<Duration>,
 }
 
 impl fmt::Display for Recording {
@@ -62,7 +62,7 @@ impl FromStr for Recording {
         let messages = lines.map(serde_json::from_str).collect::<Result<_, _>>()?;
         Ok(Self {
             messages,
-            patience: None,
+            message_timeout: None,
         })
     }
 }
@@ -80,7 +80,7 @@ impl Recorder {
     pub fn recording(&self) -> Recording {
         Recording {
             messages: self.messages().clone(),
-            patience: None,
+            message_timeout: None,
         }
     }
 
@@ -183,8 +183,8 @@ impl std::error::Error for Mismatch {}
 impl Recording {
     /// Sets the time limit of [`replay`](Self::replay) for each message; the default is 30 seconds.
     #[must_use]
-    pub fn patience(mut self, limit: Duration) -> Self {
-        self.patience = Some(limit);
+    pub fn message_timeout(mut self, limit: Duration) -> Self {
+        self.message_timeout = Some(limit);
         self
     }
 
@@ -197,7 +197,7 @@ impl Recording {
         let (reader, mut writer) = split(serve(server)());
         let mut replies = Replies {
             lines: BufReader::new(reader).lines(),
-            patience: self.patience.unwrap_or(MESSAGE_TIMEOUT),
+            message_timeout: self.message_timeout.unwrap_or(MESSAGE_TIMEOUT),
         };
         let mut renamed = BTreeMap::new();
         let mut expected: Vec<Value> = Vec::new();
@@ -220,13 +220,13 @@ impl Recording {
 /// Messages of the server.
 struct Replies {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
-    patience: Duration,
+    message_timeout: Duration,
 }
 
 impl Replies {
     /// Returns the next message; `None` if no message is received in time.
     async fn next(&mut self) -> Option<Value> {
-        let line = tokio::time::timeout(self.patience, self.lines.next_line()).await;
+        let line = tokio::time::timeout(self.message_timeout, self.lines.next_line()).await;
         serde_json::from_str(&line.ok()?.ok()??).ok()
     }
 }

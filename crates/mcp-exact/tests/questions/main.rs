@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use mcp_exact::testing::{every_revision, revisions_from};
 use mcp_exact::{
-    AskError, AskErrorKind, Client, ClientError, Connect, Cx, Elicited, Error, Form, Lifecycle,
-    PeerError, PromptResult, Result, Revision, Root, Sample, SampleReply, SampleRequest, Server,
-    ServerBuilder, Tool, revisions, schemars, serde,
+    Client, ClientError, Connect, Cx, Elicited, Error, Form, InputRequestError,
+    InputRequestErrorKind, Lifecycle, PeerError, PromptResult, Result, Revision, Root, Sample,
+    SampleReply, SampleRequest, Server, ServerBuilder, Tool, revisions, schemars, serde,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -80,7 +80,7 @@ fn connect(server: &Server) -> Connect {
 }
 
 #[tokio::test]
-async fn forms_reach_every_revision_with_elicitation() {
+async fn forms_work_in_every_elicitation_revision() {
     let runs = Count::default();
     let counted = runs.clone();
     let server = builder()
@@ -120,7 +120,7 @@ struct Code {
 /// "Servers SHOULD validate received data matches the requested schema" (`client/elicitation`, "Security
 /// Considerations"): answers of a client that does not validate are rejected.
 #[tokio::test]
-async fn answers_that_leave_the_form_are_refused() {
+async fn answers_violating_the_form_are_rejected() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let answer = cx.elicit::<Code>("Which?").key("which").await?;
@@ -177,7 +177,7 @@ async fn declined_and_cancelled_forms_are_distinguished() {
 }
 
 #[tokio::test]
-async fn sampling_and_roots_reach_every_revision() {
+async fn sampling_and_roots_work_in_every_revision() {
     let server = builder()
         .tool("both", |cx: Cx| async move {
             let roots = cx.roots().await?;
@@ -207,7 +207,7 @@ async fn sampling_and_roots_reach_every_revision() {
 }
 
 #[tokio::test]
-async fn undeclared_questions_name_the_capability() {
+async fn undeclared_input_requests_name_the_capability() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let error = cx
@@ -216,7 +216,7 @@ async fn undeclared_questions_name_the_capability() {
                 .expect_err("no capability");
             Ok::<_, Error>(format!(
                 "{}",
-                matches!(error.kind(), AskErrorKind::Unsupported { .. })
+                matches!(error.kind(), InputRequestErrorKind::Unsupported { .. })
             ))
         })
         .tool("fails", |cx: Cx| async move {
@@ -251,7 +251,7 @@ async fn undeclared_questions_name_the_capability() {
 }
 
 #[tokio::test]
-async fn prompts_and_resources_can_ask() {
+async fn prompts_and_resources_can_request_input() {
     let server = builder()
         .prompt("greet", |cx: Cx| async move {
             let name = cx.elicit::<Name>("Who are you?").await?.accepted();
@@ -289,7 +289,7 @@ async fn prompts_and_resources_can_ask() {
 /// Input requests of a task that was spawned within `once` fail, because the effect may wait for the task. Before and
 /// after effects, tasks can send input requests, and so can the handler concurrently.
 #[tokio::test]
-async fn tasks_of_effects_cannot_ask() {
+async fn tasks_spawned_by_effects_cannot_request_input() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let spawned = |cx: Cx| async move {
@@ -298,7 +298,7 @@ async fn tasks_of_effects_cannot_ask() {
             };
             let within = cx.once("asks", async {
                 let refused = spawned(cx.clone()).await.expect_err("an effect");
-                Ok::<_, Error>(*refused.kind() == AskErrorKind::InOnce)
+                Ok::<_, Error>(*refused.kind() == InputRequestErrorKind::InsideOnce)
             });
             let within = within.await?;
             let after = spawned(cx.clone()).await?.accepted_with(|form| form.yes);
@@ -326,7 +326,7 @@ async fn tasks_of_effects_cannot_ask() {
 
 /// An input request within `once` fails immediately, in every revision; a concurrent one outside of it is sent.
 #[tokio::test]
-async fn effects_cannot_ask() {
+async fn effects_cannot_request_input() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let effect = async {
@@ -334,8 +334,10 @@ async fn effects_cannot_ask() {
                 Ok::<_, Error>(answer.accepted_with(|form| form.yes))
             };
             let error = cx.once("asks", effect).await.expect_err("an effect");
-            let error = error.downcast_ref::<AskError>().map(AskError::kind);
-            let fails = error == Some(&AskErrorKind::InOnce);
+            let error = error
+                .downcast_ref::<InputRequestError>()
+                .map(InputRequestError::kind);
+            let fails = error == Some(&InputRequestErrorKind::InsideOnce);
             let effect = async {
                 tokio::task::yield_now().await;
                 Ok::<_, Error>(1)
@@ -360,7 +362,7 @@ async fn effects_cannot_ask() {
 
 /// When an input request ends a run, operations that the run has started are cancelled; a later run starts them again.
 #[tokio::test]
-async fn runs_that_ask_cancel_what_they_started() {
+async fn input_requests_cancel_spawned_work() {
     let cancelled = Arc::new(tokio::sync::Semaphore::new(0));
     let counted = Arc::clone(&cancelled);
     let server = builder()
@@ -385,14 +387,14 @@ async fn runs_that_ask_cancel_what_they_started() {
 
 /// The timeout of an input request works in both lifecycles, and is distinguished from an error.
 #[tokio::test]
-async fn questions_time_out() {
+async fn unanswered_input_requests_time_out() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let asked = cx
                 .elicit::<Confirm>("Sure?")
                 .timeout(Duration::from_millis(20))
                 .await;
-            let late = asked.is_err_and(|error| *error.kind() == AskErrorKind::TimedOut);
+            let late = asked.is_err_and(|error| *error.kind() == InputRequestErrorKind::TimedOut);
             Ok::<_, Error>(late.to_string())
         })
         .build()
@@ -412,7 +414,7 @@ async fn questions_time_out() {
 
 /// The time limit of a handler is paused while the user answers.
 #[tokio::test]
-async fn handler_limits_pause_for_questions() {
+async fn handler_timeout_pauses_during_input_requests() {
     let server = builder()
         .timeout(Duration::from_millis(400))
         .tool("ask", |cx: Cx| async move {
@@ -502,7 +504,7 @@ async fn cancellation_reaches_handlers() {
 
 /// An input request whose future is dropped by the handler is cancelled (up to 2025-11-25).
 #[tokio::test]
-async fn dropped_questions_are_withdrawn() {
+async fn dropped_input_requests_are_cancelled() {
     let withdrawn = Count::default();
     struct Guard(Count);
     impl Drop for Guard {
@@ -570,7 +572,7 @@ async fn refused_sampling_is_an_error() {
 }
 
 #[tokio::test]
-async fn calls_after_the_end_are_errors() {
+async fn context_calls_after_end_fail() {
     let kept = Arc::new(Mutex::new(None::<Cx>));
     let keep = Arc::clone(&kept);
     let server = builder()
@@ -590,9 +592,10 @@ async fn calls_after_the_end_are_errors() {
                 assert!(cx.progress(1, 2).is_err());
                 assert!(cx.info("late").is_err());
                 let error = cx.elicit::<Confirm>("Sure?").await.expect_err("too late");
-                let is_unsupported = matches!(error.kind(), AskErrorKind::Unsupported { .. });
+                let is_unsupported =
+                    matches!(error.kind(), InputRequestErrorKind::Unsupported { .. });
                 assert!(
-                    *error.kind() == AskErrorKind::Ended || is_unsupported,
+                    *error.kind() == InputRequestErrorKind::Ended || is_unsupported,
                     "{error}"
                 );
             }
@@ -602,7 +605,7 @@ async fn calls_after_the_end_are_errors() {
 }
 
 #[tokio::test]
-async fn errors_of_the_protocol_pass_through() -> Result {
+async fn protocol_errors_reach_the_client_unchanged() -> Result {
     let server = builder()
         .tool("refuse", |cx: Cx| async move {
             cx.elicit::<Confirm>("Sure?").await?;

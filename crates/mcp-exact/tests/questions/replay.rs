@@ -11,7 +11,7 @@ use crate::{Confirm, Count, Name, builder, connect, newest};
 
 /// Concurrent input requests are sent together, from 2026-07-28 on in one result.
 #[tokio::test]
-async fn joined_questions_are_asked_together() {
+async fn joined_input_requests_are_sent_together() {
     let runs = Count::default();
     let counted = runs.clone();
     let server = builder()
@@ -48,7 +48,7 @@ async fn joined_questions_are_asked_together() {
 
 /// The effect of `once` is not repeated in later runs of a request, and its result is the same in every run.
 #[tokio::test]
-async fn once_is_not_repeated() {
+async fn once_effects_are_not_repeated() {
     let (runs, effects) = (Count::default(), Count::default());
     let counted = (runs.clone(), effects.clone());
     let server = builder()
@@ -80,7 +80,7 @@ async fn once_is_not_repeated() {
 }
 
 #[tokio::test]
-async fn failed_effects_are_tried_again() {
+async fn failed_effects_are_retried() {
     let tries = Count::default();
     let counted = tries.clone();
     let server = builder()
@@ -109,7 +109,7 @@ async fn failed_effects_are_tried_again() {
 
 /// An input request waits until a concurrent effect has finished, so that the effect is not interrupted.
 #[tokio::test]
-async fn effects_concurrent_with_questions_finish() {
+async fn effects_concurrent_with_input_requests_finish() {
     let (started, finished) = (Count::default(), Count::default());
     let counted = (started.clone(), finished.clone());
     let server = builder()
@@ -143,7 +143,7 @@ async fn effects_concurrent_with_questions_finish() {
 
 /// Progress and logs of earlier runs are not sent again.
 #[tokio::test]
-async fn progress_and_logs_are_not_repeated() {
+async fn replay_repeats_no_progress_or_logs() {
     let server = builder()
         .tool("work", |cx: Cx| async move {
             cx.progress(1, 3)?;
@@ -183,7 +183,7 @@ async fn progress_and_logs_are_not_repeated() {
 
 /// A handler that sends a different input request when it runs again receives an error with the names of both.
 #[tokio::test]
-async fn divergence_is_an_error() {
+async fn divergent_replay_is_an_error() {
     let runs = Count::default();
     let counted = runs.clone();
     let server = builder()
@@ -212,7 +212,7 @@ async fn divergence_is_an_error() {
 
 /// A later run may return early without an error, because external state may have changed.
 #[tokio::test]
-async fn early_results_are_not_divergence() {
+async fn results_before_all_answers_are_accepted() {
     let runs = Count::default();
     let counted = runs.clone();
     let server = builder()

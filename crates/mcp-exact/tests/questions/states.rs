@@ -19,7 +19,7 @@ use crate::common::object;
 use crate::{Confirm, Count, Name, builder, connect, newest};
 
 /// Creates a builder of a server with a tool `ask`, which sends one input request and returns the answer.
-fn asks() -> mcp_exact::ServerBuilder {
+fn input_request_server_builder() -> mcp_exact::ServerBuilder {
     builder().tool("ask", |cx: Cx| async move {
         let sure = cx.elicit::<Confirm>("Sure?").await?;
         Ok::<_, Error>(sure.accepted_with(|form| form.yes).to_string())
@@ -28,7 +28,7 @@ fn asks() -> mcp_exact::ServerBuilder {
 
 /// A `requestState` is accepted by every process with the same keys, unless its handler has another version.
 #[tokio::test]
-async fn states_move_between_processes() {
+async fn request_states_move_between_processes() {
     let process = |version: &str, keys: KeyRing| {
         builder()
             .keys(keys)
@@ -94,8 +94,8 @@ async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
 
 /// A `requestState` is bound to its request: with other arguments, it is rejected.
 #[tokio::test]
-async fn states_belong_to_their_request() {
-    let server = asks().build().expect("a server");
+async fn request_states_are_bound_to_requests() {
+    let server = input_request_server_builder().build().expect("a server");
     let mut params = asked_params(&server).await;
     params.insert("arguments", object(r#"{"other":1}"#));
     let client = connect(&server).revision(newest()).await.expect("a client");
@@ -116,7 +116,12 @@ async fn retry(server: &Server, params: &JsonObject) -> Result<String, ClientErr
 /// Keys can be rotated without losing requests: first every replica accepts the new key, then each seals with it.
 #[tokio::test]
 async fn keys_rotate_one_replica_at_a_time() {
-    let replica = |keys: KeyRing| asks().keys(keys).build().expect("a server");
+    let replica = |keys: KeyRing| {
+        input_request_server_builder()
+            .keys(keys)
+            .build()
+            .expect("a server")
+    };
     let (old, new) = ([1; 32], [2; 32]);
     let before = replica(KeyRing::new(old, []));
     let prepared = replica(KeyRing::new(old, [new]));
@@ -187,14 +192,17 @@ fn retry_members(result: &JsonObject) -> (JsonObject, String) {
 /// A `requestState` can be used only by the principal that has received it. Anonymous callers cannot be distinguished,
 /// so each of them can use the `requestState` of another anonymous caller.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn states_belong_to_their_principal() {
+async fn request_states_are_bound_to_principals() {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let options = HttpServerOptions {
         authenticate: Some(Arc::new(ByHeader)),
         ..HttpServerOptions::default()
     };
-    let service = asks().build().expect("a server").http(options);
+    let service = input_request_server_builder()
+        .build()
+        .expect("a server")
+        .http(options);
     let serving = tokio::spawn(listener.serve(service, std::future::pending()));
     for (asked, retries, goes_on) in [
         (Some("ada"), Some("ada"), true),
@@ -276,7 +284,7 @@ async fn large_answers_end_the_request() {
 
 /// A timer around an input request measures the waiting time of the handler, which is zero from 2026-07-28 on.
 #[tokio::test]
-async fn timers_around_questions_measure_waiting() {
+async fn timers_include_time_waiting_for_input() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let limit = Duration::from_millis(20);
@@ -307,10 +315,10 @@ async fn timers_around_questions_measure_waiting() {
 
 /// A panic of a handler in a later run, or in an effect, ends only its request; the effect is retried.
 #[tokio::test]
-async fn panics_after_questions_end_the_request() {
+async fn panics_after_input_requests_end_the_request() {
     let tries = Count::default();
     let counted = tries.clone();
-    let server = asks()
+    let server = input_request_server_builder()
         .tool("panics", |cx: Cx| async move {
             cx.elicit::<Confirm>("Sure?").await?;
             assert!(cx.is_cancelled(), "after the answer");

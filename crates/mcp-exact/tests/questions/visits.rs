@@ -7,7 +7,7 @@ use super::*;
 const PAGE_URL: &str = "https://example.com/pay/1";
 
 /// Creates a server with one tool that elicits by form and one that elicits by URL.
-fn asking() -> Server {
+fn server_requesting_url_elicitation() -> Server {
     builder()
         .tool("form", |cx: Cx| async move {
             let answer = cx.elicit::<Confirm>("Sure?").await?;
@@ -22,8 +22,8 @@ fn asking() -> Server {
 }
 
 #[tokio::test]
-async fn visits_reach_their_own_handler() {
-    let server = asking();
+async fn url_elicitations_reach_their_handler() {
+    let server = server_requesting_url_elicitation();
     for (answer, expected) in [
         (VisitAnswer::Accept, "Accepted(())"),
         (VisitAnswer::Decline, "Declined"),
@@ -48,8 +48,8 @@ async fn visits_reach_their_own_handler() {
 /// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
 /// "Capabilities"): a client supports the modes that it has handlers for.
 #[tokio::test]
-async fn modes_without_handlers_are_not_asked() {
-    let server = asking();
+async fn modes_without_handlers_are_not_declared() {
+    let server = server_requesting_url_elicitation();
     let forms = || connect(&server);
     revisions_from("2025-11-25", forms, |client| async move {
         let refused = client.call::<_, String>("page", &()).await;

@@ -4,7 +4,7 @@ use super::*;
 
 /// Errors of a tool are results, so that models can correct themselves (`server/tools`, "Error Handling").
 #[tokio::test]
-async fn tool_errors_are_results() {
+async fn tool_errors_become_error_results() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),
@@ -63,7 +63,7 @@ async fn protocol_errors_stay_protocol_errors() {
 }
 
 #[tokio::test]
-async fn a_panic_ends_its_request_only() {
+async fn handler_panic_ends_only_its_request() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),

@@ -85,13 +85,13 @@ fn server() -> Server {
         })
         .resource(
             Resource::new("docs://intro")
-                .named("intro")
+                .with_name("intro")
                 .mime_type("text/plain"),
             || async { "Welcome" },
         )
         .resource("docs://bytes", || async { vec![0_u8, 255] })
         .template(
-            ResourceTemplate::new("file://{+path}{?line}").named("files"),
+            ResourceTemplate::new("file://{+path}{?line}").with_name("files"),
             |Input(path): Input<Path>| async move {
                 if path.path.contains("missing") {
                     return Err(Error::resource_not_found(format!("file://{}", path.path)));
@@ -144,7 +144,7 @@ async fn structured_results_reach_every_revision() {
 }
 
 #[tokio::test]
-async fn lists_come_in_pages() {
+async fn lists_are_paginated() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),
@@ -172,7 +172,7 @@ async fn lists_come_in_pages() {
 }
 
 #[tokio::test]
-async fn states_and_context_are_extracted() {
+async fn handlers_extract_state_and_context() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),
@@ -286,7 +286,7 @@ async fn prompts_take_strings() {
 
 /// Completions have at most 100 values (`server/utilities/completion`).
 #[tokio::test]
-async fn completions_have_a_hundred_values() {
+async fn completions_have_at_most_100_values() {
     let server = server();
     every_revision(
         || Client::in_memory(&server),
@@ -319,7 +319,7 @@ async fn completions_have_a_hundred_values() {
 }
 
 #[tokio::test]
-async fn capabilities_follow_from_registrations() {
+async fn capabilities_are_derived_from_registrations() {
     let server = server();
     let all = r#"{"tools":{"listChanged":true},"resources":{"subscribe":true,"listChanged":true},"prompts":{"listChanged":true},"completions":{},"logging":{}}"#;
     assert_eq!(server.capabilities().text(), all);
@@ -338,7 +338,7 @@ async fn capabilities_follow_from_registrations() {
 }
 
 #[tokio::test]
-async fn definitions_are_converted() {
+async fn definitions_are_converted_to_negotiated_revision() {
     let server = server();
     let titles = |revision: &str| {
         let revision = mcp_exact::revisions()
@@ -362,7 +362,7 @@ async fn definitions_are_converted() {
 }
 
 #[tokio::test]
-async fn server_info_and_instructions_arrive() {
+async fn client_receives_server_info_and_instructions() {
     let server = server();
     revisions_from(
         "2025-06-18",
@@ -378,7 +378,7 @@ async fn server_info_and_instructions_arrive() {
 
 /// A tool whose handler reads untyped arguments has an input schema that accepts any object.
 #[tokio::test]
-async fn arguments_without_a_schema_are_any() -> Result {
+async fn arguments_without_schema_are_unrestricted() -> Result {
     let server = Server::builder("test", "1")
         .tool("echo", |arguments: mcp_exact::JsonObject| async move {
             arguments.to_string()
@@ -456,7 +456,7 @@ async fn requests_have_exact_types() {
 /// Definitions with invalid header parameters are rejected (2026-07-28, `basic/transports/streamable-http`, "Custom
 /// Headers from Tool Parameters").
 #[test]
-fn mirrored_parameters_are_checked() {
+fn mirrored_header_parameters_are_checked() {
     let schema = |header: &str| {
         object(&format!(
             r#"{{"type":"object","properties":{{"a":{{"type":"string","x-mcp-header":"{header}"}}}}}}"#

@@ -58,7 +58,7 @@ async fn merged_servers_keep_their_layers() -> Result {
 
 /// Every visibility rule must allow a definition.
 #[tokio::test]
-async fn rules_of_visibility_add_up() -> Result {
+async fn merged_visibility_rules_all_apply() -> Result {
     let server = Server::builder("test", "1")
         .tool("a", || async { "" })
         .tool("b", || async { "" })

@@ -105,7 +105,7 @@ fn code(error: ClientError) -> Option<i64> {
 
 /// The same tool serves clients with and without support for tasks.
 #[tokio::test]
-async fn every_client_has_the_result() {
+async fn clients_of_every_revision_receive_task_results() {
     let server = builder()
         .tool(Tool::new("slow").task(), |cx: Cx| async move {
             let answer = cx.elicit::<Confirm>("Sure?");
@@ -198,7 +198,7 @@ async fn progress_becomes_the_status_message() {
 /// "A server MAY accept a partial set of responses […]; in that case the task remains in `input_required`", and "SHOULD ignore
 /// any `inputResponses` […] not currently outstanding" (section "Task Update Requests").
 #[tokio::test]
-async fn answers_may_come_one_by_one() {
+async fn input_responses_may_arrive_one_by_one() {
     let server = builder()
         .tool(Tool::new("both").task(), |cx: Cx| async move {
             let (first, second) = tokio::join!(
@@ -357,7 +357,7 @@ async fn undeclared_tasks_are_refused() {
 
 /// A tokio task that the handler has spawned can turn the call into a task.
 #[tokio::test]
-async fn spawned_work_becomes_a_task() {
+async fn long_running_work_becomes_a_task() {
     let server = builder()
         .tool("later", |cx: Cx| async move {
             let is_task = tokio::spawn(async move { cx.become_task().await }).await??;
@@ -576,7 +576,7 @@ async fn subscribers_are_notified() {
 /// No task is created if its record cannot be saved: "A server MUST NOT return `CreateTaskResult` until the task is
 /// durably created" (section "Task Creation").
 #[tokio::test]
-async fn broken_stores_make_no_tasks() {
+async fn failing_stores_create_no_tasks() {
     let folder = Folder::new("broken");
     let store = DirectoryTaskStore::open(&folder.0).expect("a store");
     let server = Server::builder("test", "1.0.0")

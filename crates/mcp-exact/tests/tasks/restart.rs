@@ -94,7 +94,7 @@ async fn tasks_survive_a_restart() {
                 created.expect("a task")
             }
         };
-        let key = asks(&client, &created, &asked).await;
+        let key = wait_for_input_request(&client, &created, &asked).await;
         let mut answer = params_of(&created);
         let responses = format!(r#"{{"{key}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
         answer.insert("inputResponses", object(&responses));
@@ -103,7 +103,7 @@ async fn tasks_survive_a_restart() {
         asked.push(key);
         if page < 3 {
             // An effect that the process dies in is repeated: wait until the next one is over.
-            asks(&client, &created, &asked).await;
+            wait_for_input_request(&client, &created, &asked).await;
         }
         task = Some(created);
         // The answer was kept before it was acknowledged.
@@ -129,7 +129,7 @@ async fn tasks_survive_a_restart() {
 }
 
 /// Waits until a task has a new input request, and returns the key of the request.
-async fn asks(client: &Client, task: &JsonObject, before: &[String]) -> String {
+async fn wait_for_input_request(client: &Client, task: &JsonObject, before: &[String]) -> String {
     loop {
         let waiting = poll_until(client, task, "input_required").await;
         let asks = object(waiting.get("inputRequests").expect("a question").text());
@@ -182,7 +182,7 @@ async fn changed_handlers_are_not_resumed() {
 /// Only the owner can read the files of the tasks.
 #[cfg(unix)]
 #[tokio::test]
-async fn records_are_private() -> Result {
+async fn task_records_are_private_files() -> Result {
     use std::os::unix::fs::PermissionsExt as _;
 
     let folder = Folder::new("private");

@@ -44,7 +44,9 @@ async fn other_requests_need_the_scope_too() {
             std::future::pending::<()>,
         )
         .resource(Resource::new("x://scoped").scope("admin"), || async { "" })
-        .resource(Resource::new("x://hidden").named("hidden"), || async { "" })
+        .resource(Resource::new("x://hidden").with_name("hidden"), || async {
+            ""
+        })
         .template(
             ResourceTemplate::new("x://{name}").scope("admin"),
             || async { "secret" },

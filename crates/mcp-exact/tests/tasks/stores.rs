@@ -74,7 +74,7 @@ impl TaskStore for GatedStore {
 
 /// A record is saved before the client is informed of its content ([`TaskStore`]).
 #[tokio::test]
-async fn ends_are_saved_before_notification() {
+async fn task_ends_are_saved_before_notification() {
     let store = GatedStore::new(TaskRecord::is_finished);
     let client = client(&store.server()).await;
     let task = create(&client, "ok").await;
@@ -86,7 +86,7 @@ async fn ends_are_saved_before_notification() {
 
 /// The limit of tasks includes tasks that are being created.
 #[tokio::test]
-async fn places_are_taken_before_tasks_are_saved() {
+async fn slots_are_reserved_before_tasks_are_saved() {
     let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let first = client.clone();
@@ -165,7 +165,7 @@ async fn panics_of_extractors_end_resumed_tasks() {
 
 /// Files of expired tasks are removed while the store is used, and files of unfinished writes when it is opened.
 #[tokio::test]
-async fn files_do_not_pile_up() -> Result {
+async fn expired_task_files_are_removed() -> Result {
     let folder = Folder::new("sweep");
     let store = DirectoryTaskStore::open(&folder.0)?;
     let record = |id: &str, lifetime: &str| {
