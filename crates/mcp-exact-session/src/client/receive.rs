@@ -252,6 +252,9 @@ impl ClientEndpoint {
                 Some(error) => Outcome::Error(error),
                 None => return,
             },
+            Outcome::Error(error) if self.refuses_session(&outbound, &error) => {
+                return self.session_refused(key, &outbound, error);
+            }
             outcome => outcome,
         };
         self.complete(key, outcome);

@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 
+use super::events::ClientEvent;
 use super::negotiate::supported;
 use super::outbound::{OutboundRequest, Phase};
 use super::session::{NegotiatedSession, NegotiationProgress, State};
 use super::{ClientEndpoint, Purpose};
 use crate::core::PendingRequest;
-use crate::error::PeerError;
+use crate::error::{PeerError, code};
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
-use crate::stream::RequestKey;
+use crate::stream::{Binding, RequestKey};
 
 impl ClientEndpoint {
     /// Handles a refusal of a request's revision. Returns the error if no other revision can be tried.
@@ -60,6 +61,45 @@ impl ClientEndpoint {
             _ => return Some(error),
         }
         None
+    }
+
+    /// Returns true if the error to a request of a handshake session says that the server no longer speaks its revision, as a server
+    /// of 2026-07-28 does over Streamable HTTP that has no sessions: with -32022 and other supported revisions, or with -32020 if
+    /// the revision does not know the header `MCP-Protocol-Version`.
+    pub(super) fn refuses_session(&self, outbound: &OutboundRequest, error: &PeerError) -> bool {
+        let spec = outbound.spec;
+        let is_current = self
+            .state
+            .session()
+            .is_some_and(|current| current.spec == spec);
+        if !is_current || error.is_local() || self.core.binding != Binding::StreamableHttp {
+            return false;
+        }
+        match error.code() {
+            Some(code::UNSUPPORTED_VERSION) => {
+                supported(error).is_some_and(|listed| listed.iter().all(|id| spec.id() != id))
+            }
+            Some(code::HEADER_MISMATCH) => !spec.has_protocol_version_header(),
+            _ => false,
+        }
+    }
+
+    /// Ends a session whose revision the server no longer speaks, as if it were unknown (404), so that the transport starts another
+    /// one. A request that may be repeated is lost with the session, and any other request ends with the error.
+    pub(super) fn session_refused(
+        &mut self,
+        key: RequestKey,
+        outbound: &OutboundRequest,
+        error: PeerError,
+    ) {
+        let outcome = if self.is_repeatable(&outbound.method) {
+            Outcome::Lost
+        } else {
+            Outcome::Error(error)
+        };
+        self.core.event(ClientEvent::SessionLost);
+        self.complete(key, outcome);
+        self.end(&Outcome::Lost);
     }
 
     /// Switches to another revision of the same lifecycle.

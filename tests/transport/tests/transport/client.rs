@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use mcp_exact_session::{CallOptions, Outcome, Sent, ServerEvent};
+use mcp_exact_session::{CallOptions, ClientConfig, Identity, Offer, Outcome, Sent, ServerEvent};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
@@ -364,6 +364,110 @@ async fn streams_are_opened_again_after_a_pause() {
     }
 }
 
+/// Returns the response of a server that speaks 2026-07-28 only.
+fn answer_modern(request: &ReceivedRequest) -> String {
+    let body: serde_json::Value = request.body.parse().unwrap_or_default();
+    let (id, head) = (&body["id"], request.head.to_ascii_lowercase());
+    let version = head
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-protocol-version: "));
+    let error = match version {
+        None if body["method"] != "initialize" => r#"{"code":-32020,"message":"no header"}"#,
+        Some("2026-07-28") => {
+            let result = r#""resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"tools":[],"content":[{"type":"text","text":"new"}]"#;
+            return json(
+                "",
+                &format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{{result}}}}}"#),
+            );
+        }
+        _ => {
+            r#"{"code":-32022,"message":"unsupported","data":{"supported":["2026-07-28"],"requested":"x"}}"#
+        }
+    };
+    json(
+        "",
+        &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#),
+    )
+    .replacen("200 OK", "400 Bad Request", 1)
+}
+
+/// "The client SHOULD select a mutually supported version from the `supported` list and retry the request" (2026-07-28,
+/// `basic/versioning`, "Protocol Version Negotiation"). When the server of a session is replaced by one without sessions, lists are
+/// sent again in the new revision. A call ends with the error, and the next call is answered.
+#[tokio::test]
+async fn sessions_end_when_their_revision_does() {
+    for revision in ["2025-11-25", "2025-03-26"] {
+        for method in ["tools/list", "tools/call"] {
+            let is_replaced = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            let replaced = Arc::clone(&is_replaced);
+            let server = ScriptedServer::start(move |request| {
+                Some(if replaced.load(Ordering::SeqCst) {
+                    answer_modern(request)
+                } else if request.body.contains("server/discover") {
+                    empty("400 Bad Request", "")
+                } else {
+                    answer(request).replace("2025-11-25", revision)
+                })
+            })
+            .await;
+            let mut config = ClientConfig::new(Identity::new("tester", "1"));
+            config.offer = Offer::of([revision, "2026-07-28"]).expect("compiled in");
+            let config = config.build().expect("a configuration");
+            let endpoint = server.endpoint().retry(Duration::from_millis(1));
+            let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+            let agreed = client.ready().await.expect("connected");
+            assert_eq!(agreed.0.revision.as_str(), revision);
+            is_replaced.store(true, Ordering::SeqCst);
+            let params = (method == "tools/call")
+                .then(|| echo::call_params("echo", "old"))
+                .flatten();
+            let sent = client.request(method, params, CallOptions::default(), None);
+            match (method, sent.expect("sent").await) {
+                ("tools/list", Outcome::Result(_)) => {}
+                ("tools/call", Outcome::Error(error)) => {
+                    assert!(matches!(error.code(), Some(-32022 | -32020)), "{error:?}");
+                }
+                (_, other) => panic!("{revision} {method}: {other:?}"),
+            }
+            let agreed = client.ready().await.expect("connected");
+            assert_eq!(agreed.0.revision.as_str(), "2026-07-28");
+            assert_eq!(call(&client, "echo", "").await, Ok("new".to_owned()));
+        }
+    }
+}
+
+/// An error that a server only forwards does not end the session: the server lists the session's revision, or none.
+#[tokio::test]
+async fn forwarded_version_errors_end_no_session() {
+    for data in [r#","data":{"supported":["2025-11-25"]}"#, ""] {
+        let server = ScriptedServer::start(move |request| {
+            let body: serde_json::Value = request.body.parse().unwrap_or_default();
+            Some(if body["params"]["arguments"]["text"] == "forwarded" {
+                let error = format!(r#"{{"code":-32022,"message":"m"{data}}}"#);
+                let id = &body["id"];
+                json(
+                    "",
+                    &format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#),
+                )
+            } else {
+                answer(request)
+            })
+        })
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let (client, _driver) = server
+            .endpoint()
+            .connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        let refused = call(&client, "echo", "forwarded").await;
+        assert!(matches!(refused, Err(Outcome::Error(_))), "{refused:?}");
+        assert_eq!(call(&client, "echo", "a").await, Ok("a".to_owned()));
+        let begun = server.received_requests().into_iter();
+        let begun = begun.filter(|request| request.body.contains(r#""initialize""#));
+        assert_eq!(begun.count(), 1);
+    }
+}
+
 /// The first call waits until the server has answered the GET of the standalone stream, because some servers drop their requests
 /// while it is not open ("The server MAY send JSON-RPC requests and notifications on the stream", 2025-11-25,
 /// `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the call for a limited time.
@@ -372,7 +476,8 @@ async fn first_call_waits_for_the_standalone_stream() {
     for (delay, is_opened_first) in [(200, true), (2500, false)] {
         let server = ScriptedServer::start(move |request| {
             if request.head.starts_with("GET") {
-                std::thread::sleep(Duration::from_millis(delay));
+                let pause = || std::thread::sleep(Duration::from_millis(delay));
+                tokio::task::block_in_place(pause);
             }
             Some(answer(request))
         })
