@@ -256,7 +256,7 @@ fn a_revision_that_is_there_is_not_replaced() {
     assert_eq!(snapshot(&tree), before);
 }
 
-/// Returns the schema of an extension with one definition.
+/// Returns the JSON Schema of an MCP extension that has the given definition, `Echo`, alone.
 fn extension(definition: Value) -> Vec<u8> {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",

@@ -14,7 +14,7 @@ pub enum Layout {
     Usual,
     /// Reverse order in every object: `params` before `method`, `result` before `id`, `type` last.
     Reversed,
-    /// Alphabetical order in every object, as in `serde_json::Value`.
+    /// Members in alphabetical order in every object, as `serde_json::Value` writes them.
     Sorted,
     /// Usual order, indented by two spaces.
     Indented,

@@ -1,4 +1,4 @@
-//! Bar chart of a run: geometric means of decoding and encoding times relative to `serde_json::Value`, readable on
+//! Draws the results of a benchmark run as an SVG bar chart: geometric means of decoding and encoding times relative to `serde_json::Value`, readable on
 //! light and dark pages.
 
 use std::fmt::Write as _;

@@ -34,8 +34,8 @@ pub type FormatCheck = fn(format: &str, text: &str) -> bool;
 pub struct Inspection {
     /// Deviations from the schema, in the order of the document.
     pub deviations: Vec<Deviation>,
-    /// Members that the schema does not define, in the order of the document. They are allowed, because objects are
-    /// open.
+    /// Members that the schema does not define, in the order of the document. Such members are
+    /// allowed.
     pub unknown: Vec<UnknownMember>,
 }
 

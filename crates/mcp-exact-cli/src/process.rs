@@ -28,7 +28,7 @@ pub enum ServerOutput {
     Line(Vec<u8>),
     /// No line within the time limit.
     Silence,
-    /// End of the output.
+    /// The server has closed its standard output.
     End,
 }
 

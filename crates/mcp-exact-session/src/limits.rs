@@ -33,8 +33,8 @@ pub struct Limits {
     /// are recognised; elicitations by URL, whose completion is delivered (2025-11-25); and, in a client, tasks, whose progress
     /// is delivered (2025-11-25).
     pub remembered_ids: usize,
-    /// Maximum number of streams that a client opens at a server and that are open or have queued output. A few more POSTs are
-    /// accepted for responses and cancellations; requests in these POSTs are refused.
+    /// Maximum number of streams that a client opens at a server and that are open or have queued output. Above it a server
+    /// accepts some further POSTs, so that responses and cancellations arrive, and refuses the requests in them.
     pub streams: usize,
     /// Maximum number of queued outgoing messages, and of queued events. Beyond the limit, notifications are dropped and requests
     /// are refused.

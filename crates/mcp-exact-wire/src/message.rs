@@ -226,9 +226,9 @@ pub struct ErrorMessage {
 /// Error with which a request ends (JSON-RPC 2.0, section 5.1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorObject {
-    /// The code.
+    /// Error code, such as -32601 for an unknown method.
     pub code: Integer,
-    /// A short description.
+    /// Short description of the error, for people.
     pub message: String,
     /// Additional data about the error.
     pub data: Option<Json>,

@@ -203,7 +203,7 @@ impl<'a> Reader<'a> {
         Ok(fault.detail.to_string())
     }
 
-    /// Notes that the next value, an open object, is of another kind unless it is an object; then passes over it.
+    /// Reads over the next value, whose type is an object with arbitrary members; a value that is no object is recorded as a mismatch.
     ///
     /// # Errors
     /// The same errors as when a [`JsonObject`](crate::JsonObject) is decoded.

@@ -164,7 +164,7 @@ impl Files {
     }
 }
 
-/// Part of the server in another module than its type.
+/// Holds an `impl` block of the server outside the module of the server type.
 mod elsewhere {
     use super::{Files, server};
 

@@ -8,7 +8,7 @@ use crate::{Limits, Usage};
 /// one message, but not more.
 ///
 /// # Panics
-/// If the usage exceeds the limits.
+/// Panics if the usage after the step exceeds the limits.
 #[track_caller]
 pub fn check_usage(load: &Usage, most: &Limits) {
     // A request that waits ends with a message and an event; one that is served, with an answer; questions leave together.

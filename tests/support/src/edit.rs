@@ -7,7 +7,7 @@ use crate::schema::{Parts, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
-/// Possible change of an instance.
+/// Change of one place in a JSON instance, which makes a mutant of the instance.
 pub(crate) struct Edit {
     /// Indices of the items or members on the path to the changed value, or to the object that gets a new member.
     path: Vec<usize>,

@@ -164,7 +164,8 @@ async fn refused_questions_end_at_the_server() {
     }
 }
 
-/// Sessions of one principal that subscribe to the same resource share the subscription, also after the server was lost.
+/// Sessions of one principal that subscribe to the same resource share one subscription at the server, also after the connection to
+/// the server was lost and made anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_subscriptions_of_sessions_are_shared() {
     for of_server in revisions() {

@@ -94,7 +94,7 @@ const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
 pub struct Matrix {
     /// Name of the server that the lines are about; empty for the only one.
     about: String,
-    /// True if the lists of the server tell the other losses.
+    /// True if the matrix covers calls only, because losses of tools, prompts and resources are read from the lists of the server.
     is_of_calls: bool,
     works: Vec<String>,
     changes: Vec<&'static str>,

@@ -221,8 +221,8 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns a time in RFC 3339 format, in UTC; later times than the year 9999, which RFC 3339 cannot express, become its
-/// end.
+/// Formats milliseconds since the Unix epoch as a UTC time of RFC 3339. Times after the year 9999, which RFC 3339 cannot express,
+/// become the end of that year.
 fn timestamp(millis: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(millis.min(END_OF_9999));
     humantime::format_rfc3339_millis(time).to_string()

@@ -11,9 +11,9 @@ use super::{Modifier, Operator, Part, UriTemplate, Variable};
 pub enum TemplateValue {
     /// A string.
     Text(String),
-    /// A list; an empty list counts as undefined.
+    /// List of values. An empty list counts as an undefined variable.
     List(Vec<String>),
-    /// Pairs of keys and values; an empty list counts as undefined.
+    /// Associative array of keys and values. An empty array counts as an undefined variable.
     Pairs(Vec<(String, String)>),
 }
 

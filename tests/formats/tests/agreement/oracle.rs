@@ -1,5 +1,5 @@
-//! Oracles that give the expected verdicts: `jsonschema` with format assertions, and `base64` for `byte`. One known
-//! defect of `jsonschema` is corrected.
+//! Expected verdicts on strings with a `format`, from other libraries: `jsonschema` with format assertions, and `base64` for the
+//! format `byte`. One known defect of `jsonschema` is corrected.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -42,7 +42,7 @@ fn decode_error_of(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, S
     )
 }
 
-/// Returns the object with its members in every order.
+/// Returns one object text for each order of the given members.
 fn orders(members: &[&str]) -> Vec<String> {
     fn rest(members: &[&str]) -> Vec<Vec<String>> {
         if members.is_empty() {

@@ -1,4 +1,4 @@
-//! Invariants for any network and any peer: no panic, memory within the limits, every request ends exactly once, and
+//! Invariants of endpoints whose messages are lost, cut, repeated or invalid: no panic, memory within the limits, every request ends exactly once, and
 //! equal inputs give equal outputs. Runs are seeded, so that failures are reproducible.
 
 #![allow(

@@ -91,7 +91,7 @@ impl Replay {
     }
 }
 
-/// Reads the next page of events that a client has missed.
+/// Reads the next page of the stream's events after the event number `after`, for a client that resumes the stream.
 pub(super) async fn read_page(
     log: &dyn EventLog,
     key: &LogStream,
