@@ -4,6 +4,7 @@
 //! Reads the messages of both sides in the order in which they were sent, and returns the violated rules of each
 //! message. Performs no IO.
 
+mod response;
 mod sender;
 
 use std::collections::{HashMap, HashSet};
@@ -538,164 +539,9 @@ impl Conversation {
             Breach::new(&rules::SUBSCRIPTION_ACK, message)
         })
     }
-
-    fn response(
-        &mut self,
-        from: Direction,
-        text: &str,
-        object: &Map<String, Value>,
-    ) -> CheckedMessage {
-        let id = object.get("id").unwrap_or(&Value::Null);
-        let key = (from.peer(), id.to_string());
-        let Some(pending) = self.pending.remove(&key) else {
-            let mut breaches = self.schema(self.negotiated(), MessageContext::default(), text);
-            breaches.extend(self.unexpected(from, id, &key));
-            let is_error = object.contains_key("error");
-            if is_error && id.is_null() {
-                // JSON-RPC 2.0, section 5.1: the id is null if the id of the request could not be detected. Schemas
-                // before 2025-11-25 require an id, but MCP has its messages follow JSON-RPC.
-                breaches.retain(|breach| breach.pointer != "/id");
-            }
-            let label = if is_error { "error" } else { "result" };
-            return self.checked_message(from, &format!("{label} for the id {id}"), breaches);
-        };
-        if let Some(token) = &pending.token
-            && let Some(token) = self.tokens.get_mut(&(from.peer(), token.clone()))
-        {
-            token.has_ended = true;
-        }
-        self.remember(key);
-        let mut revision = self.pinned.or(pending.revision);
-        let (result, error) = (object.get("result"), object.get("error"));
-        if pending.method == "initialize"
-            && let Some(result) = result
-        {
-            let named = result["protocolVersion"].as_str();
-            self.negotiated = named
-                .and_then(mcp_exact_revisions::find)
-                .map(RevisionSpec::id);
-            self.server_capabilities = result["capabilities"].clone();
-            revision = self.pinned.or(self.negotiated);
-        }
-        let known = MessageContext {
-            direction: Some(from),
-            answered: Some(&pending.method),
-        };
-        let mut breaches = self.schema(revision, known, text);
-        let spec = revision.and_then(mcp_exact_revisions::find);
-        if spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover) {
-            if pending.method == "server/discover"
-                && let Some(result) = result
-            {
-                self.server_capabilities = result["capabilities"].clone();
-            }
-            breaches.extend(error.and_then(error_code));
-            breaches.extend(
-                result
-                    .map(|result| input_required(&pending, result))
-                    .unwrap_or_default(),
-            );
-        }
-        let label = match error {
-            Some(_) => format!("error of {}", pending.method),
-            None => format!("result of {}", pending.method),
-        };
-        CheckedMessage {
-            from,
-            revision,
-            label,
-            breaches,
-        }
-    }
-
-    /// Stores a completed request. Old entries are removed, so that long conversations do not use unlimited memory.
-    fn remember(&mut self, key: Key) {
-        if self.answered.len() >= MAX_STORED_REQUESTS {
-            self.answered.clear();
-            self.tokens.retain(|_, token| !token.has_ended);
-        }
-        self.answered.insert(key);
-    }
-
-    /// Checks a response without a matching request.
-    fn unexpected(&self, from: Direction, id: &Value, key: &Key) -> Option<Breach> {
-        // An error without an id means that a message could not be parsed.
-        if id.is_null() {
-            return None;
-        }
-        if self.answered.contains(key) {
-            let message = format!("the request with the id {id} is answered already");
-            return Some(Breach::new(&rules::VERSION, message));
-        }
-        let spelt = |(sender, other): &&Key| {
-            let bare = |text: &str| text.trim_matches('"').to_owned();
-            *sender == from.peer() && bare(other) == bare(&id.to_string())
-        };
-        let other = self.pending.keys().chain(&self.answered).find(spelt);
-        let message = match other {
-            Some((_, other)) => format!("the id is {id}; that of the request is {other}"),
-            None => format!("no request has the id {id}"),
-        };
-        Some(Breach {
-            rule: &rules::RESPONSE_ID,
-            pointer: "/id".to_owned(),
-            message,
-        })
-    }
 }
 
 fn newest_handshake() -> Option<&'static RevisionSpec> {
     let mut specs = mcp_exact_revisions::all().iter();
     specs.rfind(|spec| spec.lifecycle() == Lifecycle::Initialize)
-}
-
-/// Codes that the specification defines between -32020 and -32099.
-const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
-
-fn error_code(error: &Value) -> Option<Breach> {
-    let code = error.get("code")?.as_i64()?;
-    let (rule, message) = match code {
-        -32002 | -32042 => (&rules::RETIRED_CODES, format!("the code {code} is retired")),
-        -32099..=-32020 if !DEFINED_CODES.contains(&code) => {
-            let message = format!("the specification does not define the code {code}");
-            (&rules::FORBIDDEN_CODES, message)
-        }
-        _ => return None,
-    };
-    Some(Breach {
-        rule,
-        pointer: "/error/code".to_owned(),
-        message,
-    })
-}
-
-fn input_required(pending: &Pending, result: &Value) -> Vec<Breach> {
-    if result["resultType"] != "input_required" {
-        return Vec::new();
-    }
-    let mut breaches = Vec::new();
-    if !["tools/call", "prompts/get", "resources/read"].contains(&&*pending.method) {
-        let message = format!("{} cannot ask for input", pending.method);
-        breaches.push(Breach::new(&rules::INPUT_METHODS, message));
-    }
-    let asked = result["inputRequests"].as_object();
-    for (name, request) in asked.into_iter().flatten() {
-        let method = request["method"].as_str().unwrap_or_default();
-        let capability = match method {
-            "elicitation/create" => "elicitation",
-            "sampling/createMessage" => "sampling",
-            "roots/list" => "roots",
-            _ => continue,
-        };
-        if pending.capabilities.get(capability).is_none() {
-            breaches.push(Breach {
-                rule: &rules::INPUT_DECLARED,
-                pointer: format!("/result/inputRequests/{name}"),
-                message: format!(
-                    "{method} needs `{capability}`, which the request did not declare"
-                ),
-            });
-        }
-    }
-    breaches
 }
