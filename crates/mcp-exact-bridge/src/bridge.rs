@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use mcp_exact_session::http::{Mirrored, ToolHeaders};
+use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{
-    ExtensionPolicy, Filter, Identity, IncomingRequest, InputMode, JsonObject, Lifecycle, Limits,
-    Offer, PeerError, Principal, Reply, RequestKey, RequestTimeout, Revision, Seal, ServerConfig,
-    ServerEvent, ServerSettings, SessionInfo,
+    Filter, Identity, IncomingRequest, Lifecycle, Limits, Offer, PeerError, Principal, Reply,
+    RequestKey, RequestTimeout, Revision, Seal, ServerConfig, ServerEvent, ServerSettings,
+    SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
@@ -20,18 +20,17 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::backend::{Backend, Backends, ServerProfile};
+use crate::backend::{Backend, Backends};
 use crate::hooks::Hooks;
 use crate::limits::{Admission, Principals};
 use crate::losses::LossHook;
-use crate::many::joined;
 use crate::metrics::{CallObserver, Counters, Metrics};
-use crate::names::{Kind, Names, Prefix, check_server_names};
+use crate::names::{Names, Prefix, check_server_names};
+use crate::server_config::{HeadersOfMany, config, config_of_many};
 use crate::session::Session;
 use crate::stateless::Established;
-use crate::translate::{Translation, newest};
 use crate::update::{LiveRules, Rules, reach};
-use crate::upstream::{EVERY_LIST, Upstream, identity};
+use crate::upstream::{EVERY_LIST, Upstream};
 use crate::uris::KnownUris;
 
 /// Settings of a [`Bridge`]; every setting has a default.
@@ -318,104 +317,6 @@ pub struct Usage {
     pub requests: usize,
     /// Number of calls that wait for the answer of a sessionless client.
     pub waiting_calls: usize,
-}
-
-/// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
-/// presents.
-fn config(
-    options: &Options,
-    server: &SessionInfo,
-    live: &LiveRules,
-) -> Result<ServerConfig, BridgeError> {
-    let identity = server.info.as_ref().and_then(identity);
-    let identity = identity.unwrap_or_else(|| options.identity.clone());
-    let mut config = config_with(options, identity);
-    config.capabilities = capabilities(server, live)?;
-    config.instructions = server.instructions.clone();
-    Ok(config)
-}
-
-/// Returns the settings of the endpoints for clients of many servers.
-fn config_of_many(
-    options: &Options,
-    backends: &[Arc<Backend>],
-    live: &LiveRules,
-) -> Result<ServerConfig, BridgeError> {
-    let mut config = config_with(options, options.identity.clone());
-    let mut all = Vec::new();
-    if options.servers_may_change {
-        all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
-    }
-    let mut instructions = Vec::new();
-    for backend in backends {
-        let Some(ServerProfile { info, .. }) = backend.cached_profile() else {
-            // A server that was not reached yet may have any capability.
-            all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
-            continue;
-        };
-        all.push(capabilities(&info, live)?);
-        if let Some(text) = info.instructions {
-            instructions.push(format!("# {}\n\n{text}", backend.name));
-        }
-    }
-    config.capabilities = joined(all.into_iter());
-    config.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
-    Ok(config)
-}
-
-/// All capabilities that a server can have.
-const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
-    "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
-
-/// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
-/// revision. Capabilities that are left out, such as tasks, are reported as losses.
-fn capabilities(server: &SessionInfo, live: &LiveRules) -> Result<JsonObject, BridgeError> {
-    let up = Translation {
-        from: server.revision,
-        to: newest(),
-        losses: live.losses(),
-    };
-    let capabilities = up.definition("ServerCapabilities", &server.capabilities);
-    let mut capabilities =
-        capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
-    let spec = mcp_exact_revisions::find(server.revision.as_str());
-    if spec.is_some_and(|spec| !spec.has_completions_capability()) {
-        // 2024-11-05 has no capability for the method, so only a request shows whether the server supports completion.
-        capabilities.insert("completions", JsonObject::new());
-    }
-    Ok(capabilities)
-}
-
-fn config_with(options: &Options, identity: Identity) -> ServerConfig {
-    let mut config = ServerConfig::new(identity);
-    config.offer = options.downstream_offer.clone();
-    config.extensions.policy = ExtensionPolicy::AllowAll;
-    config.input = InputMode::PassThrough;
-    config.keep_cache_scope = true;
-    config.keep_error_codes = true;
-    config.program_acknowledges = true;
-    config.limits = options.limits.clone();
-    config.request_timeout = options.request_timeout;
-    config
-}
-
-/// Tool parameters of many servers that clients mirror into headers.
-struct HeadersOfMany {
-    names: Arc<Names>,
-    backends: Arc<Backends>,
-}
-
-impl fmt::Debug for HeadersOfMany {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("HeadersOfMany")
-    }
-}
-
-impl ToolHeaders for HeadersOfMany {
-    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
-        let (server, own) = self.names.find(Kind::Tool, name)?;
-        self.backends.get(server).tools.of_tool(&own)
-    }
 }
 
 impl SharedState {

@@ -85,6 +85,7 @@ mod many;
 mod metrics;
 mod names;
 mod relay;
+mod server_config;
 mod session;
 mod stateless;
 mod tools;

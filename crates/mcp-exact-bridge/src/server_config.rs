@@ -1,0 +1,115 @@
+//! Settings of the endpoints that serve the bridge's clients: identity, capabilities and instructions of one server or of many.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcp_exact_session::http::{Mirrored, ToolHeaders};
+use mcp_exact_session::{
+    ExtensionPolicy, Identity, InputMode, JsonObject, ServerConfig, SessionInfo,
+};
+
+use crate::backend::{Backend, Backends, ServerProfile};
+use crate::bridge::{BridgeError, Options};
+use crate::many::joined;
+use crate::names::{Kind, Names};
+use crate::translate::{Translation, newest};
+use crate::update::LiveRules;
+use crate::upstream::identity;
+
+/// Returns the settings of the endpoints for clients of one server, whose identity and capabilities the bridge
+/// presents.
+pub(crate) fn config(
+    options: &Options,
+    server: &SessionInfo,
+    live: &LiveRules,
+) -> Result<ServerConfig, BridgeError> {
+    let identity = server.info.as_ref().and_then(identity);
+    let identity = identity.unwrap_or_else(|| options.identity.clone());
+    let mut config = config_with(options, identity);
+    config.capabilities = capabilities(server, live)?;
+    config.instructions = server.instructions.clone();
+    Ok(config)
+}
+
+/// Returns the settings of the endpoints for clients of many servers.
+pub(crate) fn config_of_many(
+    options: &Options,
+    backends: &[Arc<Backend>],
+    live: &LiveRules,
+) -> Result<ServerConfig, BridgeError> {
+    let mut config = config_with(options, options.identity.clone());
+    let mut all = Vec::new();
+    if options.servers_may_change {
+        all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
+    }
+    let mut instructions = Vec::new();
+    for backend in backends {
+        let Some(ServerProfile { info, .. }) = backend.cached_profile() else {
+            // A server that was not reached yet may have any capability.
+            all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
+            continue;
+        };
+        all.push(capabilities(&info, live)?);
+        if let Some(text) = info.instructions {
+            instructions.push(format!("# {}\n\n{text}", backend.name));
+        }
+    }
+    config.capabilities = joined(all.into_iter());
+    config.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
+    Ok(config)
+}
+
+/// All capabilities that a server can have.
+const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
+    "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
+
+/// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
+/// revision. Capabilities that are left out, such as tasks, are reported as losses.
+fn capabilities(server: &SessionInfo, live: &LiveRules) -> Result<JsonObject, BridgeError> {
+    let up = Translation {
+        from: server.revision,
+        to: newest(),
+        losses: live.losses(),
+    };
+    let capabilities = up.definition("ServerCapabilities", &server.capabilities);
+    let mut capabilities =
+        capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
+    let spec = mcp_exact_revisions::find(server.revision.as_str());
+    if spec.is_some_and(|spec| !spec.has_completions_capability()) {
+        // 2024-11-05 has no capability for the method, so only a request shows whether the server supports completion.
+        capabilities.insert("completions", JsonObject::new());
+    }
+    Ok(capabilities)
+}
+
+fn config_with(options: &Options, identity: Identity) -> ServerConfig {
+    let mut config = ServerConfig::new(identity);
+    config.offer = options.downstream_offer.clone();
+    config.extensions.policy = ExtensionPolicy::AllowAll;
+    config.input = InputMode::PassThrough;
+    config.keep_cache_scope = true;
+    config.keep_error_codes = true;
+    config.program_acknowledges = true;
+    config.limits = options.limits.clone();
+    config.request_timeout = options.request_timeout;
+    config
+}
+
+/// Tool parameters of many servers that clients mirror into headers.
+pub(crate) struct HeadersOfMany {
+    pub(crate) names: Arc<Names>,
+    pub(crate) backends: Arc<Backends>,
+}
+
+impl fmt::Debug for HeadersOfMany {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeadersOfMany")
+    }
+}
+
+impl ToolHeaders for HeadersOfMany {
+    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+        let (server, own) = self.names.find(Kind::Tool, name)?;
+        self.backends.get(server).tools.of_tool(&own)
+    }
+}
