@@ -2,7 +2,7 @@
 
 /// Error: the generator does not support a schema, an erratum or a list of revisions.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{revision}{}: {problem}; {remedy}", at(.pointer))]
+#[error("{revision}{}: {problem}; {remedy}", describe_pointer(.pointer))]
 #[non_exhaustive]
 pub struct Error {
     /// Revision of the input.
@@ -35,7 +35,7 @@ impl Error {
     }
 }
 
-fn at(pointer: &str) -> String {
+fn describe_pointer(pointer: &str) -> String {
     if pointer.is_empty() {
         String::new()
     } else {
@@ -44,7 +44,7 @@ fn at(pointer: &str) -> String {
 }
 
 /// Returns a JSON value for a message, truncated if it is long.
-pub fn brief(value: &serde_json::Value) -> String {
+pub fn shorten_value(value: &serde_json::Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(100) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -26,7 +26,7 @@ use passes::{
     typify_check,
 };
 
-pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, undecided as undecided_conversions};
+pub use convert::{FOLDER as CONVERSIONS_FOLDER, conversions, refused_conversions};
 pub use emit::Files;
 pub use error::{Error, Result};
 pub use input::Tables;
@@ -37,7 +37,7 @@ pub use input::tables::check_tables;
 pub use ir::properties::Value as PropertyValue;
 pub use notice::Notice;
 pub use workspace::embed::{EMBEDDED, embed};
-pub use workspace::regions::{TypeCrate, files as files_with_regions, write_regions};
+pub use workspace::regions::{TypeCrate, files_with_regions, write_regions};
 pub use workspace::revision_table::{
     AssumedProperties, FOLDER as REVISION_TABLE_FOLDER, Lifecycle, RevisionFacts, RevisionRow,
     assumed_properties, property_changes, revision_facts, revision_table,
@@ -67,7 +67,7 @@ impl Lowered {
     pub fn corrected(&self) -> Value {
         match self.base {
             None => self.corrected.root.clone(),
-            Some(_) => extension::referenced(&self.corrected, &self.ir),
+            Some(_) => extension::referenced_schema(&self.corrected, &self.ir),
         }
     }
 }
@@ -95,8 +95,13 @@ pub fn lower_extension(
     let mut names = input::names::names(tables.names)?;
     names.extend(extension::inherited_names(&merged, &base.ir));
     let mut lowered = lower_schema(merged.schema, &names)?;
-    lowered.shared = extension::narrow(&mut lowered.ir, &lowered.corrected, &merged.own, &base.ir);
-    lowered.base = Some(extension.listed.extends.clone());
+    lowered.shared = extension::keep_extension_definitions(
+        &mut lowered.ir,
+        &lowered.corrected,
+        &merged.own,
+        &base.ir,
+    );
+    lowered.base = Some(extension.list_entry.extends.clone());
     Ok(lowered)
 }
 
@@ -117,7 +122,7 @@ fn lower_schema(corrected: Schema, names: &[input::names::Name]) -> Result<Lower
     // Passes that choose Rust types.
     let unions = dispatch::plan(&schema, &ir, &mut notices)?;
     typify_check::check(&schema, &ir)?;
-    let boxed = recursion::pointers(&schema, &ir)?;
+    let boxed = recursion::boxed_members(&schema, &ir)?;
     Ok(Lowered {
         ir: RustIr { ir, unions, boxed },
         shared: BTreeSet::new(),

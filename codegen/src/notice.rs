@@ -10,12 +10,12 @@ pub struct Notice {
     /// JSON pointer into the schema.
     pub pointer: String,
     /// Description of how the generator handles the rule.
-    pub words: String,
+    pub message: String,
 }
 
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.pointer, self.words)
+        write!(f, "{}: {}", self.pointer, self.message)
     }
 }
 
@@ -25,10 +25,10 @@ pub struct Notices(Vec<Notice>);
 
 impl Notices {
     /// Adds a notice, unless an equal one exists.
-    pub fn add(&mut self, pointer: &str, words: impl Into<String>) {
+    pub fn add(&mut self, pointer: &str, message: impl Into<String>) {
         let notice = Notice {
             pointer: pointer.to_owned(),
-            words: words.into(),
+            message: message.into(),
         };
         if !self.0.contains(&notice) {
             self.0.push(notice);

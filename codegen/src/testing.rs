@@ -23,7 +23,7 @@ pub fn schema(definitions: Value) -> Schema {
 }
 
 /// Normalises and lifts a schema; returns it with the lifted definitions.
-pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<LiftedDefinition>)> {
+pub fn lift_schema(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<LiftedDefinition>)> {
     let mut schema = schema(definitions);
     crate::passes::normalise::normalise(&mut schema, &mut Notices::default())?;
     let lifted = crate::passes::lift::lift(&mut schema, names, &mut Notices::default())?;
@@ -31,8 +31,8 @@ pub fn lifted(definitions: Value, names: &[Name]) -> Result<(Schema, Vec<LiftedD
 }
 
 /// Builds the intermediate representation of a schema, without comparing it with the result of typify.
-pub fn built(definitions: Value) -> Result<RustIr> {
-    let (schema, lifted) = lifted(definitions, &[])?;
+pub fn build_ir(definitions: Value) -> Result<RustIr> {
+    let (schema, lifted) = lift_schema(definitions, &[])?;
     let mut ir = crate::passes::lower::build(&schema, &lifted, &mut Notices::default())?;
     crate::passes::recursion::check_aliases(&schema, &ir)?;
     crate::passes::methods::find(&mut ir);
@@ -46,7 +46,7 @@ pub fn built(definitions: Value) -> Result<RustIr> {
 }
 
 /// Formats a value with sorted members.
-pub fn pretty(value: &Value) -> String {
+pub fn to_sorted_json(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();
     format!("{value:#}\n")

@@ -69,7 +69,7 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
         return crate::redis::bench(root, &of.arguments);
     }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(cargo_line(root, task));
+    command.args(cargo_arguments(root, task));
     if let Task::Bridge(_) = task {
         command.arg("--peers").arg(install_peers(root)?);
         command.arg("--gateway").arg(build_gateway(root)?);
@@ -83,7 +83,7 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn cargo_line(root: &Path, task: &Task) -> Vec<String> {
+fn cargo_arguments(root: &Path, task: &Task) -> Vec<String> {
     let (package, arguments) = task.program().unwrap_or_default();
     let manifest = root.join("benches").join("Cargo.toml");
     let mut line: Vec<String> = ["run", "--release", "--quiet", "--locked", "--manifest-path"]
@@ -151,12 +151,12 @@ mod tests {
         let task = task(Arguments {
             arguments: arguments.collect(),
         });
-        let line = cargo_line(Path::new("."), &task).join(" ");
+        let line = cargo_arguments(Path::new("."), &task).join(" ");
         assert!(line.ends_with(end), "{line}");
     }
 
     #[test]
-    fn arguments_go_to_the_program() {
+    fn arguments_are_passed_on() {
         check(
             Task::Codec,
             &["--quick"],

@@ -12,24 +12,24 @@ use anyhow::{Context, bail};
 use crate::{diff, wasm};
 
 /// Version of mdBook that is installed.
-const VERSION: &str = "0.5.4";
-const SOURCE: &str = "docs/book";
+const MDBOOK_VERSION: &str = "0.5.4";
+const SOURCE_FOLDER: &str = "docs/book";
 /// Folder of the site.
-pub(crate) const SITE: &str = "target/book";
+pub(crate) const SITE_FOLDER: &str = "target/book";
 /// File name of the page of all revisions, which the chapter `revisions.md` links to.
-const REVISIONS: &str = "revisions-page.html";
+const REVISIONS_PAGE: &str = "revisions-page.html";
 /// WebAssembly module that the page `try.md` runs.
-const PROGRAM: &str = "try/mcp-exact.wasm";
+const WASM_FILE: &str = "try/mcp-exact.wasm";
 
 /// Builds the site.
 ///
 /// # Errors
 /// Returns an error if mdBook cannot be installed or refuses the pages, or the program for browsers cannot be built.
 pub fn run(root: &Path) -> anyhow::Result<()> {
-    let site = root.join(SITE);
-    let status = Command::new(installed(root)?)
+    let site = root.join(SITE_FOLDER);
+    let status = Command::new(install_mdbook(root)?)
         .arg("build")
-        .arg(root.join(SOURCE))
+        .arg(root.join(SOURCE_FOLDER))
         .arg("--dest-dir")
         .arg(&site)
         .status()
@@ -37,14 +37,14 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     if !status.success() {
         bail!("mdbook failed ({status}); the output above says why");
     }
-    fs::write(site.join(REVISIONS), diff::page(root)?)?;
-    fs::copy(wasm::program(root)?, site.join(PROGRAM))?;
+    fs::write(site.join(REVISIONS_PAGE), diff::page(root)?)?;
+    fs::copy(wasm::build_program(root)?, site.join(WASM_FILE))?;
     println!("{}", site.join("index.html").display());
     Ok(())
 }
 
 /// Returns the path of mdBook in `target/tools`, and installs mdBook if it is missing.
-fn installed(root: &Path) -> anyhow::Result<PathBuf> {
+fn install_mdbook(root: &Path) -> anyhow::Result<PathBuf> {
     let place = root.join("target/tools");
     let name = format!("mdbook{}", std::env::consts::EXE_SUFFIX);
     let program = place.join("bin").join(name);
@@ -52,7 +52,7 @@ fn installed(root: &Path) -> anyhow::Result<PathBuf> {
         return Ok(program);
     }
     let status = Command::new(env!("CARGO"))
-        .args(["install", "--locked", "mdbook", "--version", VERSION])
+        .args(["install", "--locked", "mdbook", "--version", MDBOOK_VERSION])
         .args(["--no-default-features", "--features", "search", "--root"])
         .arg(&place)
         .status()
@@ -60,6 +60,6 @@ fn installed(root: &Path) -> anyhow::Result<PathBuf> {
     if status.success() {
         Ok(program)
     } else {
-        bail!("cannot install mdbook {VERSION} ({status}); check the network")
+        bail!("cannot install mdbook {MDBOOK_VERSION} ({status}); check the network")
     }
 }

@@ -103,7 +103,7 @@ impl Arguments {
 ///
 /// # Errors
 /// Returns an error if it cannot be installed.
-pub fn node(root: &Path) -> anyhow::Result<PathBuf> {
+pub fn install_node(root: &Path) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("conformance");
     let target = root.join("target").join("conformance");
     Ok(install::install(&source, &target, false)?.node)
@@ -143,7 +143,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     } = arguments
     {
         let suite = Suite::new(installed, target.join("peer"));
-        return record(&suite, (name, url, client), &selected, &peer);
+        return record_peer_results(&suite, (name, url, client), &selected, &peer);
     }
     let examples = ["everything_server", "everything_client"];
     let [server, client] = examples::build(root, PACKAGE, &["oauth-client"], examples)?;
@@ -168,8 +168,12 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             _ => Peer::Client(&client),
         };
         let verdict = suite.run(requirement, peer)?;
-        let row = Row::new(requirement, verdict, expected.reason(requirement));
-        println!("{}", row.line());
+        let row = Row::new(
+            requirement,
+            verdict,
+            expected.expected_failure_reason(requirement),
+        );
+        println!("{}", row.to_output_line());
         table.push(row);
     }
     if arguments.tier_check {
@@ -181,14 +185,14 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     println!("{}", table.summary());
     if arguments.is_complete() {
         let path = root.join("docs").join("conformance.md");
-        fs::write(&path, table.markdown(&suite.version()?))
+        fs::write(&path, table.to_markdown(&suite.version()?))
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
-    table.conclude(suite.results())
+    table.check_expectations(suite.results())
 }
 
 /// Runs scenarios against another library and records the results.
-fn record(
+fn record_peer_results(
     suite: &Suite,
     (name, url, client): (&str, &str, &Path),
     selected: &[&Requirement],
@@ -205,8 +209,8 @@ fn record(
             Side::Client => Peer::Client(client),
         };
         let verdict = suite.run(requirement, peer)?;
-        results.note(requirement, &verdict);
-        println!("{}", Row::new(requirement, verdict, None).line());
+        results.record_verdict(requirement, &verdict);
+        println!("{}", Row::new(requirement, verdict, None).to_output_line());
     }
     results.write(path)
 }

@@ -48,21 +48,24 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     } else {
         arguments.schemas.clone()
     };
-    let revisions = lower(&folders)?;
+    let revisions = lower_revisions(&folders)?;
     let ends = match (&arguments.from, &arguments.to) {
-        (Some(from), Some(to)) => Some((find(&revisions, from)?, find(&revisions, to)?)),
+        (Some(from), Some(to)) => Some((
+            revision_index(&revisions, from)?,
+            revision_index(&revisions, to)?,
+        )),
         _ => None,
     };
     match (&arguments.html, ends) {
         (Some(file), ends) => {
             let (from, to) = ends.unwrap_or((0, revisions.len().saturating_sub(1)));
             let shown = &revisions[from.min(to)..=from.max(to)];
-            fs::write(file, render::html(shown, &page_options())?)
+            fs::write(file, render::html(shown, &all_page_options())?)
                 .with_context(|| format!("cannot write {}", file.display()))?;
             println!("{}: {} revisions", file.display(), shown.len());
             Ok(())
         }
-        (None, Some((from, to))) => print(arguments, &revisions[from], &revisions[to]),
+        (None, Some((from, to))) => print_differences(arguments, &revisions[from], &revisions[to]),
         (None, None) => bail!("name two revisions, or a file after --html"),
     }
 }
@@ -72,18 +75,18 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 /// # Errors
 /// Returns an error if a schema cannot be used.
 pub fn page(root: &Path) -> anyhow::Result<String> {
-    let revisions = lower(&[root.join("schema")])?;
-    Ok(render::html(&revisions, &page_options())?)
+    let revisions = lower_revisions(&[root.join("schema")])?;
+    Ok(render::html(&revisions, &all_page_options())?)
 }
 
-fn page_options() -> render::PageOptions {
+fn all_page_options() -> render::PageOptions {
     render::PageOptions {
         generator: "cargo xtask diff".to_owned(),
         ..render::PageOptions::default()
     }
 }
 
-fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
+fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     let differences = if arguments.descriptions {
         diff_with_descriptions(from, to)
     } else {
@@ -102,7 +105,7 @@ fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
 }
 
 /// Returns the index of a revision.
-fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
+fn revision_index(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
     let found = revisions.iter().position(|ir| ir.revision == id);
     found.with_context(|| {
         let known: Vec<&str> = revisions.iter().map(|ir| ir.revision.as_str()).collect();
@@ -117,7 +120,7 @@ fn find(revisions: &[Ir], id: &str) -> anyhow::Result<usize> {
 ///
 /// # Errors
 /// Returns an error if a file is missing or a schema cannot be used.
-pub fn lower(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
+pub fn lower_revisions(folders: &[PathBuf]) -> anyhow::Result<Vec<Ir>> {
     let mut revisions = Vec::new();
     for folder in folders {
         let read = |name: &str| {
@@ -142,13 +145,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_revision_is_answered_with_the_known_ones() {
+    fn unknown_revision_error_lists_known_ones() {
         let known = Ir {
             revision: "2025-06-18".into(),
             definitions: Vec::new(),
             methods: Vec::new(),
         };
-        let error = find(&[known], "2025-06-19").expect_err("it is not known");
+        let error = revision_index(&[known], "2025-06-19").expect_err("it is not known");
         assert_eq!(
             error.to_string(),
             "the revision \"2025-06-19\" is not known; choose from 2025-06-18"

@@ -20,7 +20,7 @@ pub fn build<const N: usize>(
     let messages = run_cargo(root, package, &targets, features)?;
     let mut programs = names.map(|_| PathBuf::new());
     for (program, name) in programs.iter_mut().zip(names) {
-        *program = executable(&messages, package, name)?;
+        *program = find_executable(&messages, package, name)?;
     }
     Ok(programs)
 }
@@ -36,7 +36,7 @@ pub fn build_program(
     name: &str,
 ) -> anyhow::Result<PathBuf> {
     let messages = run_cargo(root, package, &["--bin", name], features)?;
-    executable(&messages, package, name)
+    find_executable(&messages, package, name)
 }
 
 /// Runs `cargo build` and returns its messages.
@@ -62,7 +62,7 @@ fn run_cargo(
 }
 
 /// Returns the executable of an example from the messages of cargo.
-fn executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
+fn find_executable(messages: &str, package: &str, example: &str) -> anyhow::Result<PathBuf> {
     messages
         .lines()
         .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
@@ -76,17 +76,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_example_is_found_among_the_messages_of_cargo() {
+    fn executable_is_read_from_cargo_messages() {
         let messages = concat!(
             "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_server\"},\"executable\":\"/x/server\"}\n",
             "no message\n",
             "{\"reason\":\"compiler-artifact\",\"target\":{\"name\":\"stdio_client\"},\"executable\":null}\n",
         );
         assert_eq!(
-            executable(messages, "x", "stdio_server").expect("it is there"),
+            find_executable(messages, "x", "stdio_server").expect("it is there"),
             PathBuf::from("/x/server")
         );
-        let error = executable(messages, "x", "stdio_client").expect_err("it has no program");
+        let error = find_executable(messages, "x", "stdio_client").expect_err("it has no program");
         assert_eq!(
             error.to_string(),
             "cargo built no program stdio_client in x"

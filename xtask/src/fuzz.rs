@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::nightly::installed;
+use crate::nightly::install_program;
 
 /// Version of cargo-fuzz that is installed.
 const CARGO_FUZZ_VERSION: &str = "0.13.2";
@@ -17,13 +17,17 @@ const CARGO_FUZZ_VERSION: &str = "0.13.2";
 const MAX_MEMORY_MIB: u32 = 4096;
 
 /// Runs the named targets, or all of them, `seconds` each.
-pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
-    let known = targets(root)?;
-    if let Some(name) = named.iter().find(|name| !known.contains(name)) {
+pub fn run(root: &Path, selected_targets: &[String], seconds: u64) -> anyhow::Result<()> {
+    let known = list_targets(root)?;
+    if let Some(name) = selected_targets.iter().find(|name| !known.contains(name)) {
         bail!("no fuzz target `{name}`; there are {}", known.join(", "));
     }
-    let program = installed(root, "cargo-fuzz", CARGO_FUZZ_VERSION)?;
-    let chosen = if named.is_empty() { &known[..] } else { named };
+    let program = install_program(root, "cargo-fuzz", CARGO_FUZZ_VERSION)?;
+    let chosen = if selected_targets.is_empty() {
+        &known[..]
+    } else {
+        selected_targets
+    };
     let mut failed = Vec::new();
     for target in chosen {
         println!("fuzzing {target} for {seconds} s");
@@ -37,7 +41,7 @@ pub fn run(root: &Path, named: &[String], seconds: u64) -> anyhow::Result<()> {
         command.args(["run", "nightly"]).arg(&program);
         // New inputs go into the first folder; those of the corpus are chosen by hand.
         command.args(["run", target]).arg(&found).arg(&corpus);
-        command.args(limits(seconds)).current_dir(root);
+        command.args(libfuzzer_limits(seconds)).current_dir(root);
         let status = command
             .status()
             .context("cannot start rustup; install it from https://rustup.rs")?;
@@ -60,7 +64,7 @@ fn fuzz_path(root: &Path, folder: &str, target: &str) -> PathBuf {
 }
 
 /// Returns the arguments of libFuzzer.
-fn limits(seconds: u64) -> [String; 3] {
+fn libfuzzer_limits(seconds: u64) -> [String; 3] {
     let time = format!("-max_total_time={seconds}");
     [
         "--".to_owned(),
@@ -70,7 +74,7 @@ fn limits(seconds: u64) -> [String; 3] {
 }
 
 /// Returns the sorted names of the targets in `fuzz/fuzz_targets`.
-fn targets(root: &Path) -> anyhow::Result<Vec<String>> {
+fn list_targets(root: &Path) -> anyhow::Result<Vec<String>> {
     let place = root.join("fuzz").join("fuzz_targets");
     let files = std::fs::read_dir(&place);
     let files = files.with_context(|| format!("cannot read {}", place.display()))?;
@@ -92,7 +96,7 @@ mod tests {
     #[test]
     fn every_target_has_a_corpus() {
         let root = crate::workspace_root();
-        let targets = targets(&root).expect("a folder");
+        let targets = list_targets(&root).expect("a folder");
         assert!(targets.len() >= 5, "{targets:?}");
         for target in targets {
             let corpus = fuzz_path(&root, "corpus", &target);

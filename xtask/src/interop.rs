@@ -26,20 +26,20 @@ use clap::Args;
 use crate::examples;
 use install::InstalledPeer;
 use outcome::{Outcome, RequiredOutcome};
-use pairs::{Fault, Pair, against_ours, among_themselves};
+use pairs::{Fault, Pair, pairs_of_peer, pairs_with_ours};
 use peers::{Peer, Peers, Transport};
-use process::Listening;
+use process::ListeningServer;
 use proxy::Proxy;
 
 /// Timeout of one client and its server. A slow machine needs about a tenth of it.
-const DEADLINE: Duration = Duration::from_secs(120);
+const PAIR_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Package with the stdio examples; `HTTP` is the package with the HTTP examples.
 const STDIO_PACKAGE: &str = "mcp-exact-session";
 const HTTP_PACKAGE: &str = "mcp-exact-transport";
 
 /// Maximum number of pairs that run concurrently; pairs wait most of the time.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT_PAIRS: usize = 2;
 
 /// Arguments of `cargo xtask interop`.
 #[derive(Debug, Default, Args)]
@@ -79,7 +79,7 @@ pub(crate) fn folder(root: &Path, name: &str) -> anyhow::Result<PathBuf> {
     let source = root.join("tests").join("interop");
     let target = root.join("target").join("interop");
     let peers = Peers::read(&source)?;
-    let chosen = peers.choose(&[name.to_owned()])?;
+    let chosen = peers.select_peers(&[name.to_owned()])?;
     let peer = chosen.first().context("the peer is unknown")?;
     install::install(&source, &target, peer, false)?;
     Ok(target.join(name))
@@ -97,7 +97,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let target = root.join("target").join("interop");
     let peers = Peers::read(&source)?;
     let mut chosen = Vec::new();
-    for peer in peers.choose(&arguments.only)? {
+    for peer in peers.select_peers(&arguments.only)? {
         chosen.push((
             peer,
             install::install(&source, &target, peer, arguments.offline)?,
@@ -111,13 +111,13 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let logs = target.join("logs");
     fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     if arguments.bridge {
-        return run_bridged(root, arguments, (&peers, &chosen), &logs);
+        return run_gateway_pairs(root, arguments, (&peers, &chosen), &logs);
     }
     let mut pairs = Vec::new();
     for (peer, installed) in &chosen {
         pairs.extend(match &ours {
-            Some(ours) => against_ours(&peers, peer, installed, ours),
-            None => among_themselves(&peers, peer, installed),
+            Some(ours) => pairs_with_ours(&peers, peer, installed, ours),
+            None => pairs_of_peer(&peers, peer, installed),
         });
     }
     let wanted = |pair: &Pair| {
@@ -127,38 +127,38 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     pairs.retain(wanted);
     let rows = run_all(pairs, |pair| {
         let row = pair.run(&logs)?;
-        print_row(&row.line(), &row.failures);
+        print_table_row(&row.to_output_line(), &row.failures);
         Ok(row)
     })?;
     let is_whole = arguments.only.is_empty() && arguments.transport.is_empty();
     if is_whole && !arguments.peers_only {
-        keep(root, &rows)?;
+        write_table(root, &rows)?;
     }
-    conclude(rows.iter().map(|row| &*row.failures), &logs)
+    check_failures(rows.iter().map(|row| &*row.failures), &logs)
 }
 
 /// Runs the pairs that need the gateway, and prints their table.
-fn run_bridged(
+fn run_gateway_pairs(
     root: &Path,
     arguments: &Arguments,
     (peers, chosen): (&Peers, &[(&Peer, InstalledPeer)]),
     logs: &Path,
 ) -> anyhow::Result<()> {
     let gateway = bridge::build(root)?;
-    let crossings = bridge::crossings(peers, chosen, arguments.sample);
-    let rows = run_all(crossings, |crossing| {
+    let gateway_pairs = bridge::gateway_pairs(peers, chosen, arguments.sample);
+    let rows = run_all(gateway_pairs, |crossing| {
         let row = crossing.run(&gateway, logs)?;
-        print_row(&row.line(), &row.failures);
+        print_table_row(&row.to_output_line(), &row.failures);
         Ok(row)
     })?;
     if arguments.only.is_empty() && !arguments.sample {
-        bridge::keep(root, &rows)?;
+        bridge::write_table(root, &rows)?;
     }
-    conclude(rows.iter().map(|row| &*row.failures), logs)
+    check_failures(rows.iter().map(|row| &*row.failures), logs)
 }
 
 /// Prints a line of a table, followed by its failures.
-fn print_row(line: &str, failures: &[String]) {
+fn print_table_row(line: &str, failures: &[String]) {
     let mut text = format!("{line}\n");
     for failure in failures {
         text.push_str(&format!("    {failure}\n"));
@@ -185,7 +185,9 @@ fn run_all<P: Send, R: Send>(
         }
     };
     thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
+        let workers: Vec<_> = (0..MAX_CONCURRENT_PAIRS)
+            .map(|_| scope.spawn(work))
+            .collect();
         workers.into_iter().try_for_each(|worker| {
             let ended = worker.join();
             ended.unwrap_or_else(|_| bail!("a worker panicked; run again with --only"))
@@ -197,7 +199,7 @@ fn run_all<P: Send, R: Send>(
 }
 
 /// Writes the table to the documentation.
-fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let mut text = concat!(
         "# Interoperability\n\n",
         "`cargo xtask interop` writes this table: the examples of this repository with the official SDKs, in both directions.\n",
@@ -282,31 +284,33 @@ impl Pair {
             verdict: "FAILED",
             failures: Vec::new(),
         };
-        let log = logs.join(row.log());
-        let mut site = Site::start(&self.server, self.fault, &log)?;
+        let log = logs.join(row.log_basename());
+        let mut site = PairServer::start(&self.server, self.fault, &log)?;
         if let Some(origin) = site.origin() {
             let url = format!("{origin}{}", self.transport.path());
             self.command.push(url.into());
         }
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
-        let ended = process::run_watched(command.args(arguments), DEADLINE, &log, |printed| {
-            if self.fault == Some(Fault::Restart) && printed.contains(RESTART_PROMPT) {
+        let ended = process::run_watched(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
+            if self.fault == Some(Fault::RestartServer) && printed.contains(RESTART_PROMPT) {
                 site.restart()
             } else {
                 Ok(())
             }
         })?;
-        let outcome = Outcome::of(&ended);
-        row.failures = outcome.failures(&self.demand);
+        let outcome = Outcome::parse_output(&ended);
+        row.failures = outcome.failures(&self.required_outcome);
         if !site.has_seen_fault() {
             row.failures.push("the fault never happened".to_owned());
         }
         drop(site);
         if row.failures.is_empty() {
-            row.verdict = self.demand.when_met();
+            row.verdict = self.required_outcome.success_verdict();
         }
-        if let (RequiredOutcome::Session(_), Some(revision)) = (&self.demand, outcome.revision) {
+        if let (RequiredOutcome::Session(_), Some(revision)) =
+            (&self.required_outcome, outcome.revision)
+        {
             row.revision = revision;
         }
         Ok(row)
@@ -314,41 +318,45 @@ impl Pair {
 }
 
 /// Server of a pair, and the proxy in front of it.
-struct Site {
+struct PairServer {
     /// Server for new connections; `None` if the client starts the server.
-    server: Option<Listening>,
+    server: Option<ListeningServer>,
     /// Server that replaces the first one after a restart.
-    next: Option<Listening>,
+    replacement: Option<ListeningServer>,
     proxy: Option<Proxy>,
     fault: Option<Fault>,
 }
 
-impl Site {
+impl PairServer {
     fn start(command: &[OsString], fault: Option<Fault>, log: &Path) -> anyhow::Result<Self> {
-        let start = |log: &Path| -> anyhow::Result<Option<Listening>> {
+        let start = |log: &Path| -> anyhow::Result<Option<ListeningServer>> {
             let Some((program, arguments)) = command.split_first() else {
                 return Ok(None);
             };
             let mut command = Command::new(program);
-            Listening::start(command.args(arguments), log).map(Some)
+            ListeningServer::start(command.args(arguments), log).map(Some)
         };
         let server = start(log)?;
         // Some servers take longer to start than the call during which they replace another one.
         let next = match fault {
-            Some(Fault::Restart) => {
+            Some(Fault::RestartServer) => {
                 let name = log.file_name().unwrap_or_default().to_string_lossy();
                 start(&log.with_file_name(format!("{name}_again")))?
             }
             _ => None,
         };
         let proxy = match (&server, fault) {
-            (Some(server), Some(Fault::Cut)) => Some(Proxy::cutting(server.address()?)?),
-            (Some(server), Some(Fault::Restart)) => Some(Proxy::leading_to(server.address()?)?),
+            (Some(server), Some(Fault::CutConnection)) => {
+                Some(Proxy::start_cutting(server.address()?)?)
+            }
+            (Some(server), Some(Fault::RestartServer)) => {
+                Some(Proxy::start_forwarding(server.address()?)?)
+            }
             _ => None,
         };
         Ok(Self {
             server,
-            next,
+            replacement: next,
             proxy,
             fault,
         })
@@ -362,7 +370,7 @@ impl Site {
 
     /// Replaces the server by another process, once.
     fn restart(&mut self) -> anyhow::Result<()> {
-        if let (Some(next), Some(proxy)) = (self.next.take(), &self.proxy) {
+        if let (Some(next), Some(proxy)) = (self.replacement.take(), &self.proxy) {
             proxy.forward_to(next.address()?);
             // The old process is killed here.
             self.server = Some(next);
@@ -373,15 +381,15 @@ impl Site {
     fn has_seen_fault(&self) -> bool {
         match self.fault {
             None => true,
-            Some(Fault::Cut) => self.proxy.as_ref().is_some_and(Proxy::has_cut),
-            Some(Fault::Restart) => self.next.is_none(),
+            Some(Fault::CutConnection) => self.proxy.as_ref().is_some_and(Proxy::has_cut),
+            Some(Fault::RestartServer) => self.replacement.is_none(),
         }
     }
 }
 
 impl Row {
     /// Returns the base name of the pair's logs.
-    fn log(&self) -> String {
+    fn log_basename(&self) -> String {
         let transport = self.transport.name();
         log_name(&format!(
             "{} {} {transport} {}",
@@ -389,7 +397,7 @@ impl Row {
         ))
     }
 
-    fn line(&self) -> String {
+    fn to_output_line(&self) -> String {
         let Self {
             peer,
             direction,
@@ -414,7 +422,10 @@ fn log_name(name: &str) -> String {
 }
 
 /// Prints the last line; returns an error, for the exit code, if a row has failed.
-fn conclude<'a>(failures: impl Iterator<Item = &'a [String]>, logs: &Path) -> anyhow::Result<()> {
+fn check_failures<'a>(
+    failures: impl Iterator<Item = &'a [String]>,
+    logs: &Path,
+) -> anyhow::Result<()> {
     let (passed, failed): (Vec<_>, Vec<_>) = failures.partition(|failures| failures.is_empty());
     println!("{} passed, {} failed", passed.len(), failed.len());
     if !failed.is_empty() {
@@ -435,7 +446,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_has_logs_of_its_own() {
+    fn rows_have_separate_logs() {
         let row = Row {
             peer: "python-2.3.0".into(),
             direction: "its client, our server",
@@ -445,14 +456,16 @@ mod tests {
             verdict: "ok",
             failures: Vec::new(),
         };
-        let log = Path::new("logs").join(row.log()).with_extension("out");
+        let log = Path::new("logs")
+            .join(row.log_basename())
+            .with_extension("out");
         let name = "logs/python_2_3_0_its_client_our_server_http_2026_07_28.out";
         assert_eq!(log, Path::new(name));
     }
 
     #[test]
-    fn empty_runs_are_not_successful() {
-        let error = conclude(std::iter::empty(), Path::new("logs")).expect_err("nothing ran");
+    fn empty_runs_are_errors() {
+        let error = check_failures(std::iter::empty(), Path::new("logs")).expect_err("nothing ran");
         assert!(error.to_string().starts_with("no pair ran"), "{error}");
     }
 }

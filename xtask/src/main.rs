@@ -74,41 +74,41 @@ enum Task {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().task) {
+    match run_task(Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(task: Task) -> anyhow::Result<()> {
+fn run_task(task: Task) -> anyhow::Result<()> {
     let root = workspace_root();
     match task {
-        Task::Bench { what } => bench::run(&root, &what),
-        Task::Codegen { check } => codegen::run(&root, check),
-        Task::Conformance(arguments) => conformance::run(&root, &arguments),
-        Task::Providers => providers::run(&root),
-        Task::Diff(arguments) => diff::run(&root, &arguments),
-        Task::Interop(arguments) => interop::run(&root, &arguments),
-        Task::Miri => miri::run(&root),
-        Task::Nightly(arguments) => nightly::run(&root, &arguments),
-        Task::Redis(arguments) => redis::run(&root, &arguments),
-        Task::Quickstart => quickstart::run(&root),
-        Task::Schema { action } => schema::run(&root, &action),
-        Task::Book => book::run(&root),
-        Task::Package(arguments) => package::run(&root, &arguments),
-        Task::Page(arguments) => page::run(&root, &arguments),
-        Task::Test { arguments } => test::run(&root, &arguments),
-        Task::Transcripts(arguments) => transcripts::run(&root, &arguments),
-        Task::Wasm(arguments) => wasm::run(&root, &arguments),
+        Task::Bench { what } => bench::run_task(&root, &what),
+        Task::Codegen { check } => codegen::run_task(&root, check),
+        Task::Conformance(arguments) => conformance::run_task(&root, &arguments),
+        Task::Providers => providers::run_task(&root),
+        Task::Diff(arguments) => diff::run_task(&root, &arguments),
+        Task::Interop(arguments) => interop::run_task(&root, &arguments),
+        Task::Miri => miri::run_task(&root),
+        Task::Nightly(arguments) => nightly::run_task(&root, &arguments),
+        Task::Redis(arguments) => redis::run_task(&root, &arguments),
+        Task::Quickstart => quickstart::run_task(&root),
+        Task::Schema { action } => schema::run_task(&root, &action),
+        Task::Book => book::run_task(&root),
+        Task::Package(arguments) => package::run_task(&root, &arguments),
+        Task::Page(arguments) => page::run_task(&root, &arguments),
+        Task::Test { arguments } => test::run_task(&root, &arguments),
+        Task::Transcripts(arguments) => transcripts::run_task(&root, &arguments),
+        Task::Wasm(arguments) => wasm::run_task(&root, &arguments),
     }
 }
 
 /// Prints the error and its causes without a backtrace: errors are mistakes of input, not of xtask.
 #[allow(clippy::print_stderr)]
-fn report(error: &anyhow::Error) {
+fn print_error(error: &anyhow::Error) {
     eprintln!("error: {error}");
     for cause in error.chain().skip(1) {
         eprintln!("  because: {cause}");

@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 /// Modules with unsafe code, and modules that produce their input or replace them on other targets.
-const MODULES: &[&str] = &[
+const TESTED_MODULES: &[&str] = &[
     "decode::",
     "escape::",
     "escape_ssse3::",
@@ -21,17 +21,17 @@ const MODULES: &[&str] = &[
 ];
 
 /// One run: the interpreted target, and its additional processor features.
-struct Run {
+struct MiriRun {
     target: &'static str,
     features: &'static str,
 }
 
-const RUNS: &[Run] = &[
-    Run {
+const RUNS: &[MiriRun] = &[
+    MiriRun {
         target: "x86_64-unknown-linux-gnu",
         features: "+ssse3,+popcnt",
     },
-    Run {
+    MiriRun {
         target: "s390x-unknown-linux-gnu",
         features: "",
     },
@@ -40,7 +40,7 @@ const RUNS: &[Run] = &[
 /// Runs the tests under Miri in `root`.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     for run in RUNS {
-        let line = line(run);
+        let line = miri_arguments(run);
         println!("running: rustup {}", line.join(" "));
         let mut command = Command::new("rustup");
         command.args(&line).current_dir(root);
@@ -61,7 +61,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn line(run: &Run) -> Vec<String> {
+fn miri_arguments(run: &MiriRun) -> Vec<String> {
     let fixed = ["run", "nightly", "cargo", "miri", "test", "--locked"];
     let what = [
         "-p",
@@ -71,7 +71,7 @@ fn line(run: &Run) -> Vec<String> {
         run.target,
         "--",
     ];
-    let words = fixed.iter().chain(&what).chain(MODULES);
+    let words = fixed.iter().chain(&what).chain(TESTED_MODULES);
     words.map(|&word| word.to_owned()).collect()
 }
 
@@ -80,13 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_portable_path_is_interpreted_too() {
+    fn portable_code_is_tested() {
         let targets: Vec<&str> = RUNS.iter().map(|run| run.target).collect();
         assert!(targets.iter().any(|target| target.starts_with("x86_64")));
         assert!(targets.iter().any(|target| !target.starts_with("x86_64")));
     }
 
-    /// Every module with unsafe code must have tests and be listed in `MODULES`.
+    /// Every module with unsafe code must have tests and be listed in `TESTED_MODULES`.
     #[test]
     fn modules_with_unsafe_code_are_tested() {
         let sources = crate::workspace_root().join("crates/mcp-exact-wire/src");
@@ -104,7 +104,7 @@ mod tests {
         }
         assert!(found.len() > 3, "{found:?}");
         for name in &found {
-            assert!(MODULES.contains(&&*format!("{name}::")), "{name}");
+            assert!(TESTED_MODULES.contains(&&*format!("{name}::")), "{name}");
         }
     }
 }

@@ -29,25 +29,25 @@ const QUICK_TESTS: &[&str] = &[
     "every_row_counts",
 ];
 /// Test arguments of the second pass: all tests that can detect a mutant.
-const TESTS: &[&str] = &[
+const ALL_TESTS: &[&str] = &[
     "--test-package",
     "mcp-exact-session",
     "--test-package",
     "mcp-exact-tests-session",
 ];
 /// Number of seeds of the property tests; a normal test run has 80.
-const SEEDS: &str = "4000";
+const PROPERTY_SEEDS: &str = "4000";
 /// Number of sessions that are opened and closed through the gateway with each server; a normal test run has 300.
 const GATEWAY_SESSIONS: &str = "10000";
 /// Number of exchanges of `chaos`; a normal test run has 400. With a failover, the number is a quarter.
-const EXCHANGES: usize = 10_000;
+const CHAOS_EXCHANGES: usize = 10_000;
 /// Duration of the traffic of `soak`, in seconds.
 const SOAK_SECONDS: u64 = 1800;
 /// Duration of a fuzz target, in seconds.
 const FUZZ_SECONDS: u64 = 240;
 /// Numbers of processes and sessions that `chaos` simulates; a normal test run has 20 and 100,000.
-const PROCESSES: &str = "1000";
-const SESSIONS: &str = "1000000";
+const CHAOS_PROCESSES: &str = "1000";
+const CHAOS_SESSIONS: &str = "1000000";
 /// Minimum percentage of mutants that tests must detect.
 const MIN_DETECTED_PERCENT: f64 = 95.0;
 const MUTANTS_PAGE: &str = "docs/mutants.md";
@@ -81,7 +81,7 @@ pub enum Part {
     Mutants,
     /// Miri on the unsafe code of the reader and writer.
     Miri,
-    /// Steps that the README tells a new user to take.
+    /// Setup steps of the README for a new user.
     Quickstart,
     /// An invented revision and an extension of it, added and removed in a copy of the workspace.
     Rehearsal,
@@ -143,10 +143,10 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     simulation.current_dir(root).args(["test", "--locked"]);
     simulation.args(["--package", "mcp-exact-tests-redis", "--test", "simulation"]);
     simulation.args(["--", "--nocapture", "processes_keep_every_promise"]);
-    simulation.env("MCP_EXACT_SIMULATED_PROCESSES", PROCESSES);
-    simulation.env("MCP_EXACT_SIMULATED_SESSIONS", SESSIONS);
+    simulation.env("MCP_EXACT_SIMULATED_PROCESSES", CHAOS_PROCESSES);
+    simulation.env("MCP_EXACT_SIMULATED_SESSIONS", CHAOS_SESSIONS);
     let mut exchanges = redis::test_command(root)?;
-    exchanges.env("MCP_EXACT_EXCHANGES", EXCHANGES.to_string());
+    exchanges.env("MCP_EXACT_EXCHANGES", CHAOS_EXCHANGES.to_string());
     exchanges.args(["--", "--nocapture", "--test-threads", "1"]);
     exchanges.args(["killed_processes_break_no_promise", "failovers_are_noticed"]);
     for mut command in [simulation, exchanges] {
@@ -167,7 +167,9 @@ fn cargo() -> Command {
 
 fn properties(root: &Path) -> anyhow::Result<()> {
     let mut command = cargo();
-    command.current_dir(root).env("MCP_EXACT_SEEDS", SEEDS);
+    command
+        .current_dir(root)
+        .env("MCP_EXACT_SEEDS", PROPERTY_SEEDS);
     command.args(["test", "--release", "--package", "mcp-exact-tests-session"]);
     command.args(["--test", "pipes", "--", "--nocapture"]);
     let status = command.status().context("cannot start cargo")?;
@@ -215,34 +217,34 @@ fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
-    let program = installed(root, "cargo-mutants", CARGO_MUTANTS_VERSION)?;
+    let program = install_program(root, "cargo-mutants", CARGO_MUTANTS_VERSION)?;
     let output = root.join("target").join("mutants");
-    let mut count = Count::default();
-    for pass in passes(shard) {
+    let mut count = MutantCounts::default();
+    for pass in test_passes(shard) {
         let mut command = Command::new(&program);
         command
             .current_dir(root)
-            .args(mutants_line(&output, shard, &pass));
+            .args(mutants_arguments(&output, shard, &pass));
         let status = command.status().context("cannot start cargo-mutants")?;
         // 2: mutants were missed; 3: tests of some took too long, which counts as noticed.
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("cargo-mutants failed ({status}); the output above says why");
         }
-        count.add(Count::read(&output.join("mutants.out"))?);
+        count.add(MutantCounts::read(&output.join("mutants.out"))?);
         if count.missed.is_empty() {
             break;
         }
     }
-    if count.noticed + count.missed.len() == 0 {
+    if count.detected + count.missed.len() == 0 {
         bail!("no mutant was tested: the files in xtask/src/nightly.rs are gone");
     }
-    println!("{}", count.line());
+    println!("{}", count.summary_line());
     if shard.is_none() {
         let page = root.join(MUTANTS_PAGE);
-        std::fs::write(&page, count.page())
+        std::fs::write(&page, count.markdown_page())
             .with_context(|| format!("cannot write {}", page.display()))?;
     }
-    if count.percent() < MIN_DETECTED_PERCENT {
+    if count.detected_percent() < MIN_DETECTED_PERCENT {
         bail!(
             "tests must notice {MIN_DETECTED_PERCENT} % of the mutants: add tests for those in {}",
             output.join("mutants.out").join("missed.txt").display()
@@ -253,7 +255,11 @@ fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
 }
 
 /// Returns the path of a program in `target/`; installs this version of the program if it is missing.
-pub(crate) fn installed(root: &Path, package: &str, version: &str) -> anyhow::Result<PathBuf> {
+pub(crate) fn install_program(
+    root: &Path,
+    package: &str,
+    version: &str,
+) -> anyhow::Result<PathBuf> {
     let place = root.join("target").join("tools");
     let name = format!("{package}{}", std::env::consts::EXE_SUFFIX);
     let program = place.join("bin").join(name);
@@ -274,14 +280,17 @@ pub(crate) fn installed(root: &Path, package: &str, version: &str) -> anyhow::Re
 /// Returns the arguments of each pass. Without a shard, quick tests run first, and all tests run for the mutants that
 /// these have missed; with a shard, all tests run in one pass, because the remaining mutants cannot be sharded in the
 /// same way.
-fn passes(shard: Option<&str>) -> Vec<Vec<&'static str>> {
+fn test_passes(shard: Option<&str>) -> Vec<Vec<&'static str>> {
     match shard {
-        Some(_) => vec![TESTS.to_vec()],
-        None => vec![QUICK_TESTS.to_vec(), [&["--iterate"][..], TESTS].concat()],
+        Some(_) => vec![ALL_TESTS.to_vec()],
+        None => vec![
+            QUICK_TESTS.to_vec(),
+            [&["--iterate"][..], ALL_TESTS].concat(),
+        ],
     }
 }
 
-fn mutants_line(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String> {
+fn mutants_arguments(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String> {
     let mut line = vec!["mutants".to_owned(), "--no-shuffle".to_owned()];
     line.extend(["--output".to_owned(), output.display().to_string()]);
     for file in MUTATED_FILES {
@@ -296,14 +305,14 @@ fn mutants_line(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String
 
 /// Numbers of mutants by outcome.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Count {
+struct MutantCounts {
     /// Number of mutants that tests have detected, by failing or by not ending.
-    noticed: usize,
+    detected: usize,
     missed: Vec<String>,
     unviable: usize,
 }
 
-impl Count {
+impl MutantCounts {
     /// Reads the results of cargo-mutants.
     fn read(directory: &Path) -> anyhow::Result<Self> {
         let lines = |name: &str| -> anyhow::Result<Vec<String>> {
@@ -313,7 +322,7 @@ impl Count {
             Ok(text.lines().map(str::to_owned).collect())
         };
         Ok(Self {
-            noticed: lines("caught.txt")?.len() + lines("timeout.txt")?.len(),
+            detected: lines("caught.txt")?.len() + lines("timeout.txt")?.len(),
             missed: lines("missed.txt")?,
             unviable: lines("unviable.txt")?.len(),
         })
@@ -321,31 +330,31 @@ impl Count {
 
     /// Adds the results of a second pass over the mutants that the first one has missed.
     fn add(&mut self, pass: Self) {
-        self.noticed += pass.noticed;
+        self.detected += pass.detected;
         self.unviable += pass.unviable;
         self.missed = pass.missed;
     }
 
-    fn percent(&self) -> f64 {
-        let tested = self.noticed + self.missed.len();
-        100.0 * self.noticed as f64 / tested as f64
+    fn detected_percent(&self) -> f64 {
+        let tested = self.detected + self.missed.len();
+        100.0 * self.detected as f64 / tested as f64
     }
 
-    fn line(&self) -> String {
+    fn summary_line(&self) -> String {
         format!(
             "{} mutants noticed, {} missed, {} do not compile: {:.1} % noticed",
-            self.noticed,
+            self.detected,
             self.missed.len(),
             self.unviable,
-            self.percent()
+            self.detected_percent()
         )
     }
 
-    fn page(&self) -> String {
+    fn markdown_page(&self) -> String {
         let mut page = format!(
             "# Mutants\n\n`cargo xtask nightly mutants` changes the rules and refusals of the session, one place at a time, runs their \
              tests on each change,\nand writes this page: {}.\n",
-            self.line()
+            self.summary_line()
         );
         if !self.missed.is_empty() {
             page.push_str("\nMissed:\n\n");
@@ -365,9 +374,9 @@ mod tests {
     #[test]
     fn mutants_line_names_files_and_tests() {
         let lines = |shard: Option<&str>| -> Vec<String> {
-            let passes = passes(shard).into_iter();
+            let passes = test_passes(shard).into_iter();
             passes
-                .map(|pass| mutants_line(Path::new("out"), shard, &pass).join(" "))
+                .map(|pass| mutants_arguments(Path::new("out"), shard, &pass).join(" "))
                 .collect()
         };
         let all = "--test-package mcp-exact-session --test-package mcp-exact-tests-session";
@@ -389,22 +398,25 @@ mod tests {
     }
 
     #[test]
-    fn survivors_are_listed_on_the_page() {
-        let count = Count {
-            noticed: 19,
+    fn page_lists_missed_mutants() {
+        let count = MutantCounts {
+            detected: 19,
             missed: vec!["src/a.rs:1: replace x with y".to_owned()],
             unviable: 2,
         };
-        assert!(count.percent() >= MIN_DETECTED_PERCENT);
-        let page = count.page();
+        assert!(count.detected_percent() >= MIN_DETECTED_PERCENT);
+        let page = count.markdown_page();
         assert!(page.contains("19 mutants noticed, 1 missed, 2 do not compile: 95.0 % noticed"));
         assert!(page.ends_with("- `src/a.rs:1: replace x with y`\n"));
-        let mut both = Count {
-            noticed: 7,
+        let mut both = MutantCounts {
+            detected: 7,
             missed: vec!["a".to_owned(), "b".to_owned()],
             unviable: 3,
         };
         both.add(count);
-        assert_eq!((both.noticed, both.missed.len(), both.unviable), (26, 1, 5));
+        assert_eq!(
+            (both.detected, both.missed.len(), both.unviable),
+            (26, 1, 5)
+        );
     }
 }

@@ -37,32 +37,32 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     let place = target.join("oracle");
     let copy = place.join("repository");
     if !copy.exists() {
-        clone(root, &copy)?;
+        clone_repository(root, &copy)?;
     }
     let mut recordings = Vec::new();
     for seed in SEEDS {
         let recording = place.join(format!("{seed}.jsonl"));
         let file = File::create(&recording)
             .with_context(|| format!("cannot write {}", recording.display()))?;
-        let mut record = cargo(&copy, &target);
+        let mut record = recorder_command(&copy, &target);
         record.args(["record", seed]).stdout(file);
-        finish(&mut record, "the recording failed")?;
+        run_to_success(&mut record, "the recording failed")?;
         recordings.push(recording);
     }
-    let mut check = cargo(root, &target);
+    let mut check = recorder_command(root, &target);
     check.arg("check").args(&recordings);
-    finish(&mut check, "conversions differ from the recorded ones")
+    run_to_success(&mut check, "conversions differ from the recorded ones")
 }
 
 /// Clones the repository at the commit of the typed implementation.
-fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
+fn clone_repository(root: &Path, copy: &Path) -> anyhow::Result<()> {
     let mut clone = Command::new("git");
     clone.args(["clone", "--quiet", "--no-checkout", "--shared"]);
-    finish(clone.arg(root).arg(copy), "cannot clone the repository")?;
+    run_to_success(clone.arg(root).arg(copy), "cannot clone the repository")?;
     let mut checkout = Command::new("git");
     checkout.arg("-C").arg(copy);
     checkout.args(["checkout", "--quiet", "--detach", TYPED_COMMIT]);
-    let checked_out = finish(&mut checkout, "cannot check the commit out");
+    let checked_out = run_to_success(&mut checkout, "cannot check the commit out");
     if checked_out.is_err() {
         std::fs::remove_dir_all(copy)?;
         bail!("{TYPED_COMMIT} is not in this clone; `git fetch --unshallow` brings it");
@@ -72,14 +72,14 @@ fn clone(root: &Path, copy: &Path) -> anyhow::Result<()> {
 
 /// Returns the command for the recording executable in a copy of the workspace. Both copies share a target directory
 /// and its dependencies.
-fn cargo(workspace: &Path, target: &Path) -> Command {
+fn recorder_command(workspace: &Path, target: &Path) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace).args(RECORDER_ARGUMENTS);
     command.env("CARGO_TARGET_DIR", target);
     command
 }
 
-fn finish(command: &mut Command, failure: &str) -> anyhow::Result<()> {
+fn run_to_success(command: &mut Command, failure: &str) -> anyhow::Result<()> {
     let program = command.get_program().display().to_string();
     let status = command
         .status()

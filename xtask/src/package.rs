@@ -75,7 +75,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         unpack.arg("-xzf").arg(&archive).arg("-C").arg(folder);
         run_to_success(unpack, "tar")?;
     }
-    patch(folder, &packages)?;
+    add_patches(folder, &packages)?;
     let wanted = |package: &&Package| {
         arguments.package.is_empty() || arguments.package.contains(&package.name)
     };
@@ -111,7 +111,7 @@ fn cargo(folder: &Path) -> Command {
 }
 
 /// Adds `[patch]` entries, so that the packages find each other as if they were published.
-fn patch(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
+fn add_patches(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
     let mut config = "[patch.crates-io]\n".to_owned();
     for package in packages {
         let path: PathBuf = folder.join(package.folder());

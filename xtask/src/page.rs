@@ -10,8 +10,8 @@ use anyhow::{Context, bail};
 use crate::diff;
 
 /// Hint if Chromium is missing.
-pub(crate) const NO_CHROMIUM: &str = "cannot run chromium; install the Debian package `chromium`";
-const CHECKS: &str = include_str!("page_checks.js");
+pub(crate) const CHROMIUM_HINT: &str = "cannot run chromium; install the Debian package `chromium`";
+const CHECKS_SCRIPT: &str = include_str!("page_checks.js");
 /// Width and height of a large and of a small screen, in pixels.
 pub(crate) const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
 
@@ -39,13 +39,16 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     };
     let folder = tempfile::tempdir()?;
     let checked = folder.path().join("page.html");
-    let with_checks = page.replace("</body>", &format!("<script>\n{CHECKS}</script>\n</body>"));
+    let with_checks = page.replace(
+        "</body>",
+        &format!("<script>\n{CHECKS_SCRIPT}</script>\n</body>"),
+    );
     fs::write(&checked, with_checks)?;
     let plain = folder.path().join("plain.html");
     fs::write(&plain, page)?;
     let mut failed = 0;
     for (width, height) in SCREENS {
-        let results = results(&checked, width, height)?;
+        let results = run_checks(&checked, width, height)?;
         println!("{width} × {height}");
         for line in results.lines() {
             println!("  {line}");
@@ -54,7 +57,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         if let Some(pictures) = &arguments.pictures {
             fs::create_dir_all(pictures)?;
             let file = pictures.join(format!("{width}.png"));
-            chromium(
+            open_in_chromium(
                 &plain,
                 width,
                 height,
@@ -68,8 +71,8 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-fn results(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
-    let document = chromium(page, width, height, &["--dump-dom"])?;
+fn run_checks(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
+    let document = open_in_chromium(page, width, height, &["--dump-dom"])?;
     let results = document.split("<pre id=\"results\">").nth(1);
     let results = results.and_then(|rest| rest.split("</pre>").next());
     results
@@ -79,7 +82,12 @@ fn results(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
 
 /// Opens a page in a frame of this size, because Chromium windows cannot be as narrow as a phone. Messages that the
 /// page posts to its parent are the results.
-fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow::Result<String> {
+fn open_in_chromium(
+    page: &Path,
+    width: u32,
+    height: u32,
+    arguments: &[&str],
+) -> anyhow::Result<String> {
     let outer = page.with_extension("frame.html");
     let name = page.file_name().unwrap_or_default().to_string_lossy();
     let frame = format!(
@@ -88,7 +96,7 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
          list.textContent = event.data; document.body.append(list) }})</script>"
     );
     fs::write(&outer, frame)?;
-    let output = headless(width, height)
+    let output = chromium_command(width, height)
         .args([
             "--virtual-time-budget=5000",
             "--allow-file-access-from-files",
@@ -96,7 +104,7 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
         .args(arguments)
         .arg(format!("file://{}", outer.display()))
         .output()
-        .context(NO_CHROMIUM)?;
+        .context(CHROMIUM_HINT)?;
     if !output.status.success() {
         bail!(
             "chromium failed: {}",
@@ -107,7 +115,7 @@ fn chromium(page: &Path, width: u32, height: u32, arguments: &[&str]) -> anyhow:
 }
 
 /// Returns the command that starts headless Chromium with a window that fits a frame of this size.
-pub(crate) fn headless(width: u32, height: u32) -> Command {
+pub(crate) fn chromium_command(width: u32, height: u32) -> Command {
     let mut chromium = Command::new("chromium");
     chromium
         .args([

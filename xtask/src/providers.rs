@@ -10,7 +10,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 
 use crate::interop;
-use crate::interop::install::{install_python, quietly};
+use crate::interop::install::{install_python, run_quietly};
 
 /// Files in `tests/auth/providers` that pin the npm packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
@@ -27,8 +27,8 @@ const PROGRAMS: [&str; 7] = [
     "typescript_server.mjs",
 ];
 /// Peers of `cargo xtask interop` whose packages the SDK scripts use.
-const PYTHON: &str = "python-2.3.0";
-const TYPESCRIPT: &str = "typescript-1.32.2";
+const PYTHON_PEER: &str = "python-2.3.0";
+const TYPESCRIPT_PEER: &str = "typescript-1.32.2";
 /// File with a copy of the installed pins; written after the installation.
 const STAMP_FILE: &str = "installed.txt";
 
@@ -41,12 +41,12 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     let target = root.join("target").join("providers");
     fs::create_dir_all(&target).with_context(|| format!("cannot create {}", target.display()))?;
     for program in PROGRAMS {
-        copy(&source, &target, program)?;
+        copy_file(&source, &target, program)?;
     }
     install_node(&source, &target)?;
     let mock = target.join("python");
     install_mock(&source.join(REQUIREMENTS), &mock)?;
-    let python = interop::folder(root, PYTHON)?;
+    let python = interop::folder(root, PYTHON_PEER)?;
     let interpreter = |folder: &Path| folder.join("bin").join("python");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let status = Command::new(cargo)
@@ -54,7 +54,10 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         .env("MCP_EXACT_PROVIDERS", &target)
         .env("MCP_EXACT_PYTHON", interpreter(&python))
         .env("MCP_EXACT_PYTHON_MOCK", interpreter(&mock))
-        .env("MCP_EXACT_TYPESCRIPT", interop::folder(root, TYPESCRIPT)?)
+        .env(
+            "MCP_EXACT_TYPESCRIPT",
+            interop::folder(root, TYPESCRIPT_PEER)?,
+        )
         .args(["test", "--locked", "--package", "mcp-exact-tests-auth"])
         .args(["--test", "providers"])
         .status()
@@ -66,7 +69,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn copy(source: &Path, target: &Path, file: &str) -> anyhow::Result<()> {
+fn copy_file(source: &Path, target: &Path, file: &str) -> anyhow::Result<()> {
     fs::copy(source.join(file), target.join(file))
         .with_context(|| format!("cannot copy {file} to {}", target.display()))?;
     Ok(())
@@ -75,14 +78,14 @@ fn copy(source: &Path, target: &Path, file: &str) -> anyhow::Result<()> {
 fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
     let mut stamp = String::new();
     for pin in PINS {
-        copy(source, target, pin)?;
+        copy_file(source, target, pin)?;
         stamp += &fs::read_to_string(source.join(pin))?;
     }
     if fs::read_to_string(target.join(STAMP_FILE)).unwrap_or_default() == stamp {
         return Ok(());
     }
     println!("installing the providers of npm");
-    quietly(
+    run_quietly(
         Command::new("npm")
             .current_dir(target)
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])

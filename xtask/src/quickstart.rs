@@ -29,7 +29,7 @@ enum Block {
     /// A file: its path relative to the current folder of the commands, and its contents.
     File(String, String),
     /// Line that must be part of the output of the earlier commands.
-    Printed(String),
+    ExpectedOutput(String),
 }
 
 /// Runs the blocks and prints the duration.
@@ -40,8 +40,8 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         );
     }
     let readme = fs::read_to_string(root.join("README.md")).context("cannot read README.md")?;
-    let blocks = blocks(&readme)?;
-    let node = conformance::node(root)?;
+    let blocks = parse_blocks(&readme)?;
+    let node = conformance::install_node(root)?;
     let folder = std::env::temp_dir().join(format!("mcp-exact-quickstart-{}", std::process::id()));
     fs::create_dir(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let start = Instant::now();
@@ -59,7 +59,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
 }
 
 fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow::Result<()> {
-    let script = script(blocks);
+    let script = shell_script(blocks);
     let log = folder.join("output.txt");
     let output = fs::File::create(&log).context("cannot create the log")?;
     let repository = env!("CARGO_PKG_REPOSITORY");
@@ -71,7 +71,7 @@ fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow:
     let path = std::env::join_paths(folders.chain(std::env::split_paths(&path)))?;
     let home = folder.join("home");
     fs::create_dir(&home).context("cannot create a home folder")?;
-    let homes = homes();
+    let homes = tool_folders();
     let mut command = Command::new("bash");
     command
         .args(["-c", &script])
@@ -100,11 +100,11 @@ fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow:
     if !status.success() {
         bail!("the commands of the README failed ({status}); the output above says where");
     }
-    check(blocks, &printed)
+    check_output(blocks, &printed)
 }
 
 /// Returns the folders of cargo, rustup and npm, whose defaults depend on the home folder.
-fn homes() -> Vec<(&'static str, PathBuf)> {
+fn tool_folders() -> Vec<(&'static str, PathBuf)> {
     let Some(home) = std::env::home_dir() else {
         return Vec::new();
     };
@@ -122,7 +122,7 @@ fn homes() -> Vec<(&'static str, PathBuf)> {
 }
 
 /// Returns the shell script that runs the blocks.
-fn script(blocks: &[Block]) -> String {
+fn shell_script(blocks: &[Block]) -> String {
     let mut script =
         "set -euo pipefail\ntrap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n".to_owned();
     for (number, block) in blocks.iter().enumerate() {
@@ -139,17 +139,17 @@ fn script(blocks: &[Block]) -> String {
             Block::File(path, text) => {
                 script += &format!("cat > {path} <<'END_OF_FILE'\n{text}END_OF_FILE\n");
             }
-            Block::Printed(_) => script += &format!("echo '{END_OF_BLOCK} {number}'\n"),
+            Block::ExpectedOutput(_) => script += &format!("echo '{END_OF_BLOCK} {number}'\n"),
         }
     }
     script
 }
 
 /// Checks that the commands before each block of expected output have printed it.
-fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
+fn check_output(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
     let mut rest = printed;
     for (number, block) in blocks.iter().enumerate() {
-        let Block::Printed(expected) = block else {
+        let Block::ExpectedOutput(expected) = block else {
             continue;
         };
         let mark = format!("{END_OF_BLOCK} {number}\n");
@@ -168,7 +168,7 @@ fn check(blocks: &[Block], printed: &str) -> anyhow::Result<()> {
 }
 
 /// Parses the code blocks of the README.
-fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
+fn parse_blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
     let mut blocks = Vec::new();
     let mut rest = readme;
     while let Some((_, after)) = rest.split_once(BEGIN_MARK) {
@@ -185,7 +185,7 @@ fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
                 .take_while(|line| *line != "```")
                 .flat_map(|line| [line, "\n"])
                 .collect();
-            blocks.push(block(kind, text)?);
+            blocks.push(parse_block(kind, text)?);
         }
         rest = after;
     }
@@ -196,11 +196,11 @@ fn blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
     }
 }
 
-fn block(kind: &str, text: String) -> anyhow::Result<Block> {
+fn parse_block(kind: &str, text: String) -> anyhow::Result<Block> {
     Ok(match kind {
         "sh" => Block::Commands(text),
         "sh server" => Block::Server(text),
-        "text" => Block::Printed(text),
+        "text" => Block::ExpectedOutput(text),
         _ => {
             let path = text
                 .lines()
@@ -221,24 +221,24 @@ mod tests {
     const README: &str = "# Title\n\n```sh\nnot this\n```\n<!-- quickstart -->\n```sh\ncd a\n```\ntext\n```rust\n// src/main.rs\nfn main() {}\n```\n```text\none\ntwo\n```\n<!-- quickstart: end -->\n";
 
     #[test]
-    fn marked_blocks_are_read() {
+    fn marked_blocks_are_parsed() {
         let expected = [
             Block::Commands("cd a\n".to_owned()),
             Block::File(
                 "src/main.rs".to_owned(),
                 "// src/main.rs\nfn main() {}\n".to_owned(),
             ),
-            Block::Printed("one\ntwo\n".to_owned()),
+            Block::ExpectedOutput("one\ntwo\n".to_owned()),
         ];
-        assert_eq!(blocks(README).expect("blocks"), expected);
-        assert!(blocks("nothing").is_err());
+        assert_eq!(parse_blocks(README).expect("blocks"), expected);
+        assert!(parse_blocks("nothing").is_err());
     }
 
     #[test]
-    fn missing_output_is_noticed() {
-        let blocks = blocks(README).expect("blocks");
-        check(&blocks, "zero\none\n two\n== quickstart: block 2\n").expect("all lines");
-        let error = check(&blocks, "two\none\n== quickstart: block 2\n");
+    fn missing_output_is_an_error() {
+        let blocks = parse_blocks(README).expect("blocks");
+        check_output(&blocks, "zero\none\n two\n== quickstart: block 2\n").expect("all lines");
+        let error = check_output(&blocks, "two\none\n== quickstart: block 2\n");
         assert!(
             error
                 .expect_err("another order")
@@ -246,19 +246,19 @@ mod tests {
                 .contains("\"two\"")
         );
         assert!(
-            check(&blocks, "one\ntwo\n").is_err(),
+            check_output(&blocks, "one\ntwo\n").is_err(),
             "the block was not reached"
         );
     }
 
     /// The blocks of the README can be parsed; `cargo xtask quickstart` runs them.
     #[test]
-    fn the_readme_has_blocks() {
+    fn readme_blocks_are_parsed() {
         let readme = crate::workspace_root().join("README.md");
-        let blocks = blocks(&fs::read_to_string(readme).expect("a file")).expect("blocks");
+        let blocks = parse_blocks(&fs::read_to_string(readme).expect("a file")).expect("blocks");
         let printed = blocks
             .iter()
-            .any(|block| matches!(block, Block::Printed(_)));
+            .any(|block| matches!(block, Block::ExpectedOutput(_)));
         assert!(printed, "nothing of the output is checked");
     }
 }

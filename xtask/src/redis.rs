@@ -71,13 +71,13 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
-    if let Some(tools) = tools(root)? {
-        command.env("MCP_EXACT_TOOLS", tools);
+    if let Some(tools) = install_tools(root)? {
+        command.env("MCP_EXACT_TOOLS", install_tools);
     }
     for peer in PEERS {
         interop::folder(root, peer)?;
     }
-    command.env("MCP_EXACT_PROGRAM", program(root)?);
+    command.env("MCP_EXACT_PROGRAM", build_program(root)?);
     command.env("MCP_EXACT_PEERS", root.join("target").join("interop"));
     command.args(["test", "--locked", "--package", "mcp-exact-tests-redis"]);
     command.args(["--test", "redis"]);
@@ -91,8 +91,8 @@ pub fn test_command(root: &Path) -> anyhow::Result<Command> {
 pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
-    if let Some(tools) = tools(root)? {
-        command.env("MCP_EXACT_TOOLS", tools);
+    if let Some(tools) = install_tools(root)? {
+        command.env("MCP_EXACT_TOOLS", install_tools);
     }
     command.args(["run", "--release", "--quiet", "--locked"]);
     command.args(["--package", "mcp-exact-tests-redis"]);
@@ -108,12 +108,12 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
 }
 
 /// Builds the executable `mcp-exact` with the commands for operators, and returns its path.
-fn program(root: &Path) -> anyhow::Result<PathBuf> {
+fn build_program(root: &Path) -> anyhow::Result<PathBuf> {
     examples::build_program(root, "mcp-exact-cli", &["sessions"], "mcp-exact")
 }
 
 /// Returns the folder with the unpacked executables; `None` if the system has all of them.
-fn tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
+fn install_tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     if PROGRAMS.iter().all(|program| is_installed(program)) {
         return Ok(None);
     }

@@ -28,13 +28,13 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
         scratch.path().join("revision.json"),
         scratch.path().join("extension.json"),
     );
-    fs::write(&revision, invented_schema(&newest(root)?)?)?;
+    fs::write(&revision, invented_schema(&newest_schema(root)?)?)?;
     fs::write(&extension, invented_extension().to_string())?;
     let revision = revision.display().to_string();
     let extension = extension.display().to_string();
-    let cargo = |words: &[&str]| cargo(root, &copy, words);
+    let cargo = |arguments: &[&str]| cargo(root, &copy, arguments);
     let xtask = ["run", "--quiet", "--package", "xtask", "--", "schema"];
-    let schema = |words: &[&str]| cargo(&[&xtask, words].concat());
+    let schema = |arguments: &[&str]| cargo(&[&xtask, arguments].concat());
     schema(&["add", REVISION, "--from", &revision])?;
     let repository = "https://example.com/ext-rehearsal";
     let of_extension = ["--extends", REVISION, "--repository", repository];
@@ -107,7 +107,7 @@ fn copy_files(root: &Path, copy: &Path) -> anyhow::Result<Vec<PathBuf>> {
 }
 
 /// Returns the schema of the newest released revision.
-fn newest(root: &Path) -> anyhow::Result<Value> {
+fn newest_schema(root: &Path) -> anyhow::Result<Value> {
     let folder = root.join("schema");
     let schemas = crate::codegen::Schemas::read(&folder)?;
     let mut released = schemas
@@ -192,19 +192,19 @@ fn invented_extension() -> Value {
 }
 
 /// Runs cargo in the copy with the target folder of this workspace, so that dependencies are built already.
-fn cargo(root: &Path, copy: &Path, words: &[&str]) -> anyhow::Result<()> {
-    println!("running: cargo {}", words.join(" "));
+fn cargo(root: &Path, copy: &Path, arguments: &[&str]) -> anyhow::Result<()> {
+    println!("running: cargo {}", arguments.join(" "));
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
     let status = Command::new(cargo)
-        .args(words)
+        .args(arguments)
         .current_dir(copy)
         .env("CARGO_TARGET_DIR", target)
         .status()
         .context("cannot start cargo; install the toolchain")?;
     if !status.success() {
-        bail!("cargo {} failed ({status})", words.join(" "));
+        bail!("cargo {} failed ({status})", arguments.join(" "));
     }
     Ok(())
 }

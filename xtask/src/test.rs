@@ -31,7 +31,7 @@ pub fn run(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
             missing.join(", ")
         );
     }
-    let line = cargo_line(arguments);
+    let line = cargo_arguments(arguments);
     println!("running: cargo {}", line.join(" "));
     let status = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(&line)
@@ -52,7 +52,7 @@ fn is_installed(program: &str) -> bool {
     command.status().is_ok()
 }
 
-fn cargo_line(arguments: &[String]) -> Vec<String> {
+fn cargo_arguments(arguments: &[String]) -> Vec<String> {
     let mut line = vec!["test".to_owned()];
     let mut for_cargo = arguments.iter().take_while(|argument| *argument != "--");
     if !for_cargo.any(|argument| argument.starts_with("-p") || argument.starts_with("--package")) {
@@ -72,17 +72,17 @@ mod tests {
             .iter()
             .map(|&argument| argument.to_owned())
             .collect();
-        assert_eq!(cargo_line(&arguments).join(" "), line);
+        assert_eq!(cargo_arguments(&arguments).join(" "), line);
     }
 
     #[test]
-    fn missing_programs_are_noticed() {
+    fn missing_programs_are_errors() {
         assert!(is_installed("rustc"));
         assert!(!is_installed("no-such-program-anywhere"));
     }
 
     #[test]
-    fn without_packages_the_whole_workspace_is_tested() {
+    fn workspace_is_tested_without_packages() {
         check(
             &["--locked", "--", "-p"],
             "test --workspace --features mcp-exact-cli/full --locked -- -p",
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn named_packages_are_tested_alone() {
+    fn only_named_packages_are_tested() {
         check(&["-p", "xtask"], "test -p xtask");
         check(&["--package=xtask"], "test --package=xtask");
     }

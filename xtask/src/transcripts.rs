@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-const PAGE: &str = "docs/cli.md";
+const PAGE_PATH: &str = "docs/cli.md";
 const TRANSCRIPT_FOLDER: &str = "docs/transcripts";
 const INSTALL_FOLDER: &str = "target/transcripts";
 const FENCE: &str = "```console";
@@ -39,17 +39,17 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         let entry = entry?;
         fs::copy(entry.path(), folder.join(entry.file_name()))?;
     }
-    let path = root.join(PAGE);
-    let before = fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE}"))?;
-    let after = rewritten(&before, |command| output(root, &folder, command))?;
+    let path = root.join(PAGE_PATH);
+    let before = fs::read_to_string(&path).with_context(|| format!("cannot read {PAGE_PATH}"))?;
+    let after = replace_outputs(&before, |command| run_command(root, &folder, command))?;
     let count = before.lines().filter(|line| line.starts_with("$ ")).count();
     if before == after {
-        println!("{PAGE}: {count} commands, all as before");
+        println!("{PAGE_PATH}: {count} commands, all as before");
     } else if arguments.check {
-        bail!("{PAGE} is not what the program prints; run `cargo xtask transcripts`");
+        bail!("{PAGE_PATH} is not what the program prints; run `cargo xtask transcripts`");
     } else {
         fs::write(&path, after)?;
-        println!("{PAGE}: {count} commands, written anew");
+        println!("{PAGE_PATH}: {count} commands, written anew");
     }
     Ok(())
 }
@@ -90,7 +90,7 @@ fn build(root: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the output of a command, on both streams.
-fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
+fn run_command(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
     let before = std::env::var("PATH").unwrap_or_default();
     let program = root.join("target/debug");
     let server = root.join(INSTALL_FOLDER).join("node_modules/.bin");
@@ -115,7 +115,7 @@ fn output(root: &Path, folder: &Path, command: &str) -> anyhow::Result<String> {
 }
 
 /// Returns the page with the text below each command replaced by its current output.
-fn rewritten(
+fn replace_outputs(
     page: &str,
     mut output: impl FnMut(&str) -> anyhow::Result<String>,
 ) -> anyhow::Result<String> {
@@ -144,9 +144,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_take_the_place_of_older_ones() {
+    fn outputs_are_replaced() {
         let page = "a\n```console\n$ one\nold\n$ two\n```\n```text\n$ not\n```\n";
-        let after = rewritten(page, |command| Ok(format!("<{command}>\n")));
+        let after = replace_outputs(page, |command| Ok(format!("<{command}>\n")));
         let expected = "a\n```console\n$ one\n<one>\n$ two\n<two>\n```\n```text\n$ not\n```\n";
         assert_eq!(after.expect("nothing fails"), expected);
     }

@@ -21,7 +21,7 @@ use crate::{book, page};
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Compilation target of tests and of the executable on the page.
 const WASI_TARGET: &str = "wasm32-wasip1";
-const CRATES: [&str; 5] = [
+const PORTABLE_CRATES: [&str; 5] = [
     "mcp-exact-wire",
     "mcp-exact-revisions",
     "mcp-exact-model",
@@ -32,10 +32,10 @@ const CRATES: [&str; 5] = [
 const TEST_PACKAGES: [&str; 1] = ["mcp-exact-tests-messages"];
 /// Maximum size of the compressed program, in bytes.
 const MAX_SIZE: usize = 900_000;
-const RUNNER: &str = "xtask/src/wasm/run.mjs";
-const CHECKS: &str = include_str!("wasm/checks.js");
+const WASI_RUNNER: &str = "xtask/src/wasm/run.mjs";
+const CHECKS_SCRIPT: &str = include_str!("wasm/checks.js");
 /// Time after which a page that posts no results counts as broken.
-const DEADLINE: Duration = Duration::from_secs(120);
+const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Arguments of `cargo xtask wasm`.
 #[derive(clap::Args)]
@@ -66,29 +66,34 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let is_wanted = |step| arguments.only.is_none_or(|only| only == step);
     if is_wanted(Step::Build) {
         let mut build = cargo(root, "build", BARE_TARGET);
-        let types = revisions(root)?.into_iter().map(|id| format!("mcp-{id}"));
+        let types = released_revisions(root)?
+            .into_iter()
+            .map(|id| format!("mcp-{id}"));
         add_packages(
             &mut build,
-            CRATES.map(str::to_owned).into_iter().chain(types),
+            PORTABLE_CRATES.map(str::to_owned).into_iter().chain(types),
         );
         run_to_success(build)?;
     }
     if is_wanted(Step::Test) {
         let mut test = cargo(root, "test", WASI_TARGET);
-        let runner = format!("node --no-warnings {}", root.join(RUNNER).display());
+        let runner = format!("node --no-warnings {}", root.join(WASI_RUNNER).display());
         test.env("CARGO_TARGET_WASM32_WASIP1_RUNNER", runner);
         // Doc tests have no runner.
         test.args(["--no-fail-fast", "--lib", "--tests"]);
         add_packages(
             &mut test,
-            CRATES.into_iter().chain(TEST_PACKAGES).map(str::to_owned),
+            PORTABLE_CRATES
+                .into_iter()
+                .chain(TEST_PACKAGES)
+                .map(str::to_owned),
         );
         run_to_success(test)?;
     }
     if is_wanted(Step::Page) {
         book::run(root)?;
-        check_size(&program(root)?)?;
-        try_page(root, arguments.pictures.as_deref())?;
+        check_size(&build_program(root)?)?;
+        test_page(root, arguments.pictures.as_deref())?;
     }
     Ok(())
 }
@@ -97,11 +102,11 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Returns an error if it does not build.
-pub fn program(root: &Path) -> anyhow::Result<PathBuf> {
+pub fn build_program(root: &Path) -> anyhow::Result<PathBuf> {
     let mut build = cargo(root, "build", WASI_TARGET);
     build.args(["--profile", "wasm", "--package", "mcp-exact-cli"]);
     build.args(["--no-default-features", "--features"]);
-    build.arg(revisions(root)?.join(","));
+    build.arg(released_revisions(root)?.join(","));
     run_to_success(build)?;
     Ok(root
         .join("target")
@@ -130,7 +135,7 @@ fn check_size(program: &Path) -> anyhow::Result<()> {
 }
 
 /// Returns the released revisions.
-fn revisions(root: &Path) -> anyhow::Result<Vec<String>> {
+fn released_revisions(root: &Path) -> anyhow::Result<Vec<String>> {
     let list = fs::read_to_string(root.join("schema/revisions.toml"))?;
     let revisions = codegen::revisions(&list)?.into_iter();
     let released = revisions.filter(|revision| !revision.is_draft());
@@ -162,19 +167,19 @@ fn run_to_success(mut command: Command) -> anyhow::Result<()> {
 }
 
 /// Tests the page in Chromium, on a large and on a small screen.
-fn try_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
+fn test_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
     let server = Server::start(root.join(book::SITE))?;
     let mut failed = 0;
     for (width, height) in page::SCREENS {
         println!("{width} × {height}");
-        for line in server.results(width, height)?.lines() {
+        for line in server.receive_results(width, height)?.lines() {
             println!("  {line}");
             failed += usize::from(!line.starts_with("ok"));
         }
         if let Some(pictures) = pictures {
             fs::create_dir_all(pictures)?;
             let file = pictures.join(format!("try-{width}.png"));
-            server.picture(width, height, &file)?;
+            server.take_screenshot(width, height, &file)?;
         }
     }
     match failed {
@@ -205,9 +210,9 @@ impl Server {
     }
 
     /// Opens the page with the checks, and returns the results that the checks post.
-    fn results(&self, width: u32, height: u32) -> anyhow::Result<String> {
+    fn receive_results(&self, width: u32, height: u32) -> anyhow::Result<String> {
         let profile = tempfile::tempdir()?;
-        let mut chromium = page::headless(width, height);
+        let mut chromium = page::chromium_command(width, height);
         chromium
             .arg(format!("--user-data-dir={}", profile.path().display()))
             // Keeps Chromium open.
@@ -215,13 +220,13 @@ impl Server {
             .arg(self.url("checked", width, height))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let _running = Running(chromium.spawn().context(page::NO_CHROMIUM)?);
-        let results = self.results.recv_timeout(DEADLINE);
+        let _running = ChromiumProcess(chromium.spawn().context(page::NO_CHROMIUM)?);
+        let results = self.results.recv_timeout(PAGE_TIMEOUT);
         results.context("the checks of the page did not run to their end")
     }
 
-    fn picture(&self, width: u32, height: u32, file: &Path) -> anyhow::Result<()> {
-        let status = page::headless(width, height)
+    fn take_screenshot(&self, width: u32, height: u32, file: &Path) -> anyhow::Result<()> {
+        let status = page::chromium_command(width, height)
             .arg("--virtual-time-budget=20000")
             .arg(format!("--screenshot={}", file.display()))
             .arg(self.url("plain", width, height))
@@ -242,9 +247,9 @@ impl Server {
 }
 
 /// Process of Chromium, which is killed when this value is dropped.
-struct Running(Child);
+struct ChromiumProcess(Child);
 
-impl Drop for Running {
+impl Drop for ChromiumProcess {
     fn drop(&mut self) {
         // It has ended already if this fails.
         let _ = self.0.kill();
@@ -294,7 +299,7 @@ fn serve(
         ),
         ["", "checked.html"] => {
             let page = fs::read_to_string(site.join("try.html"))?;
-            let checks = format!("<script>\n{CHECKS}</script>\n</body>");
+            let checks = format!("<script>\n{CHECKS_SCRIPT}</script>\n</body>");
             ("text/html", page.replace("</body>", &checks).into_bytes())
         }
         ["", "plain.html"] => ("text/html", fs::read(site.join("try.html"))?),

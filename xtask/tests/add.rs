@@ -13,7 +13,7 @@ use xtask::workspace_root;
 const OFFICIAL: &str = "2025-06-18";
 
 /// Creates a schema folder with one revision.
-fn tree() -> TempDir {
+fn schema_folder() -> TempDir {
     let tree = tempfile::tempdir().expect("a temporary directory");
     let (from, to) = (workspace_root().join("schema"), tree.path().join("schema"));
     fs::create_dir_all(to.join(OFFICIAL)).expect("a directory");
@@ -29,12 +29,12 @@ fn tree() -> TempDir {
     tree
 }
 
-fn contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
+fn read_contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).expect("a directory") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
             to.insert(path.clone(), Vec::new());
-            contents(&path, to);
+            read_contents(&path, to);
         } else {
             to.insert(path.clone(), fs::read(&path).expect("a file"));
         }
@@ -43,7 +43,7 @@ fn contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
 
 fn snapshot(tree: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
-    contents(tree.path(), &mut all);
+    read_contents(tree.path(), &mut all);
     all
 }
 
@@ -75,7 +75,7 @@ fn add_to(
 
 /// Adds a file with these bytes, and checks that the error contains the words.
 fn check(bytes: &[u8], words: &[&str]) {
-    let tree = tree();
+    let tree = schema_folder();
     let before = snapshot(&tree);
     let error = add_bytes(&tree, "2099-01-01", bytes).expect_err("no schema of the protocol");
     for word in words {
@@ -102,7 +102,7 @@ fn with_definition(name: &str, definition: Value) -> Vec<u8> {
 }
 
 #[test]
-fn an_empty_file() {
+fn empty_file_is_refused() {
     check(
         b"",
         &["2099-01-01", "the schema file is not JSON", "take the file"],
@@ -110,7 +110,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn a_page_saved_as_json() {
+fn html_is_refused() {
     check(
         b"<!DOCTYPE html><html><body>404</body></html>",
         &["the schema file is not JSON"],
@@ -118,7 +118,7 @@ fn a_page_saved_as_json() {
 }
 
 #[test]
-fn json_of_something_else() {
+fn other_json_is_refused() {
     check(b"[]", &["no `definitions`"]);
     check(
         br#"{"name":"package","version":"1.0.0"}"#,
@@ -127,7 +127,7 @@ fn json_of_something_else() {
 }
 
 #[test]
-fn a_schema_of_something_else() {
+fn schema_of_another_protocol_is_refused() {
     let schema = json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {"Person": {"type": "object", "properties": {"name": {"type": "string"}}}}
@@ -139,7 +139,7 @@ fn a_schema_of_something_else() {
 }
 
 #[test]
-fn ten_megabytes_of_nesting() {
+fn deep_nesting_is_refused() {
     for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
         let times = (10 << 20) / (open.len() + close.len());
         let text = format!("{}1{}", open.repeat(times), close.repeat(times));
@@ -148,12 +148,12 @@ fn ten_megabytes_of_nesting() {
 }
 
 #[test]
-fn more_than_a_schema_can_be() {
+fn oversized_file_is_refused() {
     check(&vec![b' '; 17 << 20], &["is larger than 16 MB"]);
 }
 
 #[test]
-fn references_in_a_circle() {
+fn circular_references_are_refused() {
     check(
         &with_definition("Circle", json!({"$ref": "#/definitions/Circle"})),
         &["/definitions/Circle"],
@@ -175,7 +175,7 @@ fn references_in_a_circle() {
 }
 
 #[test]
-fn definitions_that_are_no_names_of_types() {
+fn invalid_type_names_are_refused() {
     for name in ["Self", "fn", "crate", "a b", "", "Tool/Box", "Straße"] {
         check(
             &with_definition(name, json!({"type": "string"})),
@@ -185,7 +185,7 @@ fn definitions_that_are_no_names_of_types() {
 }
 
 #[test]
-fn definitions_that_collide() {
+fn colliding_definitions_are_refused() {
     check(
         &changed_schema(|schema| {
             schema["definitions"]["FooBar"] = json!({"type": "string"});
@@ -196,7 +196,7 @@ fn definitions_that_collide() {
 }
 
 #[test]
-fn a_union_that_nothing_tells_apart() {
+fn ambiguous_union_is_refused() {
     let with_a =
         |a: &str| json!({"type": "object", "properties": {"a": {"type": a}}, "required": ["a"]});
     check(
@@ -211,7 +211,7 @@ fn a_union_that_nothing_tells_apart() {
 }
 
 #[test]
-fn an_unknown_keyword() {
+fn unknown_keyword_is_refused() {
     check(
         &with_definition("Odd", json!({"type": "string", "not": {"const": "a"}})),
         &["/definitions/Odd/not"],
@@ -219,8 +219,8 @@ fn an_unknown_keyword() {
 }
 
 #[test]
-fn names_that_can_be_no_revision() {
-    let tree = tree();
+fn invalid_revision_names_are_refused() {
+    let tree = schema_folder();
     let before = snapshot(&tree);
     for id in ["", "../x", "a b", "-a", "a-", "A", "ü", "exact-wire"] {
         let error = add_bytes(&tree, id, b"{}").expect_err("no name");
@@ -233,8 +233,8 @@ fn names_that_can_be_no_revision() {
 }
 
 #[test]
-fn bytes_that_are_there_change_nothing() {
-    let tree = tree();
+fn existing_bytes_change_nothing() {
+    let tree = schema_folder();
     let before = snapshot(&tree);
     let file = tree
         .path()
@@ -247,8 +247,8 @@ fn bytes_that_are_there_change_nothing() {
 }
 
 #[test]
-fn a_revision_that_is_there_is_not_replaced() {
-    let tree = tree();
+fn existing_revisions_are_not_replaced() {
+    let tree = schema_folder();
     let before = snapshot(&tree);
     let other = changed_schema(|schema| schema["definitions"]["More"] = json!({"type": "string"}));
     let error = add_bytes(&tree, OFFICIAL, &other).expect_err("it is there");
@@ -266,7 +266,7 @@ fn extension(definition: Value) -> Vec<u8> {
 }
 
 #[test]
-fn an_extension_that_cannot_be_added() {
+fn invalid_extensions_are_refused() {
     let refers = |to: &str| {
         let reference = format!("#/definitions/{to}");
         extension(json!({"type": "object", "properties": {"of": {"$ref": reference}}}))
@@ -289,7 +289,7 @@ fn an_extension_that_cannot_be_added() {
         ("ext-echo", OFFICIAL, odd, "/definitions/Echo/not"),
         ("ext-echo", OFFICIAL, b"{".to_vec(), "not JSON"),
     ] {
-        let tree = tree();
+        let tree = schema_folder();
         let before = snapshot(&tree);
         let error = add_to(&tree, id, Some(extends), &bytes).expect_err("it cannot be added");
         assert!(error.contains(words), "{words:?} is not in: {error}");

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::Effects;
+use super::StepEffects;
 use super::plan::Plan;
 use super::steps::{Effect, EffectKind};
 use super::table::{Action, Entry};
@@ -53,9 +53,12 @@ impl Page {
     }
 
     /// Adds a section with both directions of one step.
-    pub fn step(&mut self, plan: &Plan<'_>, effects: &Effects) {
+    pub fn add_step(&mut self, plan: &Plan<'_>, effects: &Effects) {
         let (older, newer) = (&plan.older.revision, &plan.newer.revision);
-        let identical = plan.pairs.iter().filter(|(a, b)| plan.same_by_name(a, b));
+        let identical = plan
+            .pairs
+            .iter()
+            .filter(|(a, b)| plan.is_same_by_name(a, b));
         // Writing to a `String` does not fail.
         let _ = write!(
             self.text,
@@ -72,21 +75,21 @@ impl Page {
             official.map(|d| format!("`{}`", d.name)).collect()
         };
         let only_newer = without(plan.newer, &|name| {
-            plan.official_pairs().any(|(_, b)| b == name)
+            plan.official_definition_pairs().any(|(_, b)| b == name)
         });
         let only_older = without(plan.older, &|name| {
-            plan.official_pairs().any(|(a, _)| a == name)
+            plan.official_definition_pairs().any(|(a, _)| a == name)
         });
         for (id, names) in [(newer, only_newer), (older, only_older)] {
             if !names.is_empty() {
                 let _ = write!(self.text, "\nOnly in {id}: {}.\n", names.join(", "));
             }
         }
-        self.direction(older, newer, &effects[0]);
-        self.direction(newer, older, &effects[1]);
+        self.add_direction(older, newer, &effects[0]);
+        self.add_direction(newer, older, &effects[1]);
     }
 
-    fn direction(&mut self, from: &str, to: &str, effects: &BTreeSet<Effect>) {
+    fn add_direction(&mut self, from: &str, to: &str, effects: &BTreeSet<Effect>) {
         let mut rows: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
         for effect in effects {
             rows.entry(&effect.definition).or_default().push(effect);
@@ -106,14 +109,14 @@ impl Page {
                     format!("`{}`", effect.part)
                 };
                 let reason = effect.reason.replace('|', "\\|");
-                let kind = word(effect.kind);
+                let kind = effect_name(effect.kind);
                 let _ = writeln!(self.text, "| `{definition}` | {part} | {kind} | {reason} |");
             }
         }
     }
 
     /// Adds the manual conversions with their functions and tests.
-    pub fn chosen(&mut self, entries: &[Entry]) {
+    pub fn add_manual_conversions(&mut self, entries: &[Entry]) {
         self.text.push_str(
             "\n## Chosen conversions\n\nEntries of `schema/conversions.toml`. Functions are below \
              `crates/mcp-exact-convert/src/manual/`, tests below `tests/convert/tests/convert/`.\n\n\
@@ -136,12 +139,12 @@ impl Page {
     }
 
     /// Returns the finished page.
-    pub fn finish(self) -> String {
+    pub fn into_text(self) -> String {
         self.text
     }
 }
 
-fn word(kind: EffectKind) -> &'static str {
+fn effect_name(kind: EffectKind) -> &'static str {
     match kind {
         EffectKind::Rewritten => "rewritten",
         EffectKind::Defaulted => "defaulted",

@@ -19,55 +19,55 @@ pub struct Plan<'i> {
     /// Pairs of definitions, by their names in the older and the newer revision.
     pub pairs: BTreeSet<(&'i str, &'i str)>,
     /// Newer names of older definitions, from the comparison of the two revisions.
-    forward: BTreeMap<&'i str, &'i str>,
-    same: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
+    newer_names: BTreeMap<&'i str, &'i str>,
+    equality_cache: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
 }
 
 /// Type without its aliases.
 #[derive(Clone, Copy)]
-pub enum Resolved<'i> {
-    /// A definition with a Rust type of its own.
+pub enum ResolvedType<'i> {
+    /// A definition with a Rust type.
     Definition(&'i Definition),
     /// Any other type of the schema.
-    Plain(&'i Type),
+    Other(&'i Type),
     /// A type of the runtime crate.
     Runtime(&'i str),
 }
 
 /// Resolves the aliases of a type.
-pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> Resolved<'i> {
+pub fn resolve_aliases<'i>(ir: &'i Ir, value: &'i Type) -> ResolvedType<'i> {
     let Type::Ref { name, .. } = value else {
-        return Resolved::Plain(value);
+        return ResolvedType::Other(value);
     };
     match ir.get(name) {
         Some(definition) => match &definition.shape {
-            Shape::Alias(inner) => resolve(ir, inner),
-            Shape::StringOrInteger => Resolved::Runtime(&definition.name),
-            _ => Resolved::Definition(definition),
+            Shape::Alias(inner) => resolve_aliases(ir, inner),
+            Shape::StringOrInteger => ResolvedType::Runtime(&definition.name),
+            _ => ResolvedType::Definition(definition),
         },
-        None => Resolved::Plain(value),
+        None => ResolvedType::Other(value),
     }
 }
 
 impl<'i> Plan<'i> {
     /// Pairs the definitions of two neighbouring revisions.
     pub fn new(older: &'i RustIr, newer: &'i RustIr) -> Self {
-        let forward: BTreeMap<&str, &str> = pairs(older, newer).into_iter().collect();
+        let newer_names: BTreeMap<&str, &str> = pairs(older, newer).into_iter().collect();
         let mut plan = Self {
             older,
             newer,
             pairs: BTreeSet::new(),
-            forward,
-            same: RefCell::default(),
+            newer_names,
+            equality_cache: RefCell::default(),
         };
-        let mut open: Vec<(&str, &str)> = plan.forward.iter().map(|(a, b)| (*a, *b)).collect();
-        open.extend(plan.by_method());
+        let mut open: Vec<(&str, &str)> = plan.newer_names.iter().map(|(a, b)| (*a, *b)).collect();
+        open.extend(plan.pairs_by_method());
         while let Some((a, b)) = open.pop() {
             let (Some(a), Some(b)) = (plan.definition(older, a), plan.definition(newer, b)) else {
                 continue;
             };
             if plan.is_convertible(a, b) && plan.pairs.insert((&a.name, &b.name)) {
-                open.extend(plan.below(a, b));
+                open.extend(plan.inner_pairs(a, b));
             }
         }
         plan
@@ -77,8 +77,8 @@ impl<'i> Plan<'i> {
     fn definition(&self, ir: &'i Ir, name: &str) -> Option<&'i Definition> {
         let definition = ir.get(name)?;
         match &definition.shape {
-            Shape::Alias(value) => match resolve(ir, value) {
-                Resolved::Definition(definition) => Some(definition),
+            Shape::Alias(value) => match resolve_aliases(ir, value) {
+                ResolvedType::Definition(definition) => Some(definition),
                 _ => None,
             },
             Shape::StringOrInteger => None,
@@ -86,7 +86,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    fn by_method(&self) -> Vec<(&'i str, &'i str)> {
+    fn pairs_by_method(&self) -> Vec<(&'i str, &'i str)> {
         let mut pairs = Vec::new();
         for old in &self.older.methods {
             let found = self
@@ -118,17 +118,17 @@ impl<'i> Plan<'i> {
             | (Shape::Constant(_), Shape::Constant(_))
             | (Shape::Union(_), Shape::Union(_)) => true,
             (Shape::Union(union), _) => self
-                .counterpart_variant(union, self.older, b, true)
+                .find_counterpart_variant(union, self.older, b, true)
                 .is_some(),
             (_, Shape::Union(union)) => self
-                .counterpart_variant(union, self.newer, a, false)
+                .find_counterpart_variant(union, self.newer, a, false)
                 .is_some(),
             _ => false,
         }
     }
 
     /// Returns the variant of a union that is the counterpart of a definition in the other revision.
-    pub fn counterpart_variant(
+    pub fn find_counterpart_variant(
         &self,
         union: &'i [Type],
         ir: &'i Ir,
@@ -138,16 +138,16 @@ impl<'i> Plan<'i> {
         let members: Vec<(usize, &Definition)> = union
             .iter()
             .enumerate()
-            .filter_map(|(at, variant)| match resolve(ir, variant) {
-                Resolved::Definition(member) => Some((at, member)),
+            .filter_map(|(at, variant)| match resolve_aliases(ir, variant) {
+                ResolvedType::Definition(member) => Some((at, member)),
                 _ => None,
             })
             .collect();
         let named = members.iter().find(|(_, member)| {
             if union_is_older {
-                self.is_counterpart(&member.name, &other.name)
+                self.has_same_meaning(&member.name, &other.name)
             } else {
-                self.is_counterpart(&other.name, &member.name)
+                self.has_same_meaning(&other.name, &member.name)
             }
         });
         if let Some((at, _)) = named {
@@ -155,7 +155,9 @@ impl<'i> Plan<'i> {
         }
         // Matches a definition that is an object in one revision and a union variant with another name in the other
         // one.
-        let mut alike = members.iter().filter(|(_, member)| is_alike(member, other));
+        let mut alike = members
+            .iter()
+            .filter(|(_, member)| is_mutually_compatible(member, other));
         match (alike.next(), alike.next()) {
             (Some((at, _)), None) => Some(*at),
             _ => None,
@@ -163,37 +165,39 @@ impl<'i> Plan<'i> {
     }
 
     /// Returns the pairs of official definitions with the same meaning.
-    pub fn official_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
-        self.forward.iter().map(|(older, newer)| (*older, *newer))
+    pub fn official_definition_pairs(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
+        self.newer_names
+            .iter()
+            .map(|(older, newer)| (*older, *newer))
     }
 
-    /// Returns true if the types of two named definitions are equal, including all parts; see [`same`](Self::same).
-    pub fn same_by_name(&self, older: &str, newer: &str) -> bool {
+    /// Returns true if the types of two named definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type).
+    pub fn is_same_by_name(&self, older: &str, newer: &str) -> bool {
         let (Some(a), Some(b)) = (self.older.get(older), self.newer.get(newer)) else {
             return false;
         };
         match (&a.shape, &b.shape) {
-            (Shape::Alias(a), Shape::Alias(b)) => self.same(a, b),
+            (Shape::Alias(a), Shape::Alias(b)) => self.is_same_type(a, b),
             (Shape::StringOrInteger, Shape::StringOrInteger) => a.name == b.name,
-            _ => self.same_definitions(a, b),
+            _ => self.is_same_definition(a, b),
         }
     }
 
     /// Returns true if two definitions have the same meaning.
-    pub fn is_counterpart(&self, older: &str, newer: &str) -> bool {
-        match self.forward.get(older) {
+    pub fn has_same_meaning(&self, older: &str, newer: &str) -> bool {
+        match self.newer_names.get(older) {
             Some(found) => *found == newer,
             None => older == newer,
         }
     }
 
     /// Returns the pairs of definitions that a pair of definitions refers to.
-    fn below(&self, a: &'i Definition, b: &'i Definition) -> Vec<(&'i str, &'i str)> {
+    fn inner_pairs(&self, a: &'i Definition, b: &'i Definition) -> Vec<(&'i str, &'i str)> {
         let mut pairs = Vec::new();
         let mut add = |a: &'i Type, b: &'i Type| self.add_inner_pairs(a, b, &mut pairs);
         match (&a.shape, &b.shape) {
             (Shape::Struct(old), Shape::Struct(new)) => {
-                for (old, new) in both(old, new) {
+                for (old, new) in common_members(old, new) {
                     if let (MemberValue::Type(old), MemberValue::Type(new)) =
                         (&old.value, &new.value)
                     {
@@ -203,20 +207,20 @@ impl<'i> Plan<'i> {
             }
             (Shape::Union(_), Shape::Union(_)) => {
                 let (old, new) = (self.older.union(&a.name), self.newer.union(&b.name));
-                for (old, new) in self.variants(old, new) {
+                for (old, new) in self.variant_pairs(old, new) {
                     add(&old.value, &new.value);
                 }
             }
             (Shape::Union(old), _) => {
-                if let Some(at) = self.counterpart_variant(old, self.older, b, true)
-                    && let Resolved::Definition(member) = resolve(self.older, &old[at])
+                if let Some(at) = self.find_counterpart_variant(old, self.older, b, true)
+                    && let ResolvedType::Definition(member) = resolve_aliases(self.older, &old[at])
                 {
                     pairs.push((&member.name, &b.name));
                 }
             }
             (_, Shape::Union(new)) => {
-                if let Some(at) = self.counterpart_variant(new, self.newer, a, false)
-                    && let Resolved::Definition(member) = resolve(self.newer, &new[at])
+                if let Some(at) = self.find_counterpart_variant(new, self.newer, a, false)
+                    && let ResolvedType::Definition(member) = resolve_aliases(self.newer, &new[at])
                 {
                     pairs.push((&a.name, &member.name));
                 }
@@ -227,11 +231,14 @@ impl<'i> Plan<'i> {
     }
 
     fn add_inner_pairs(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
-        match (resolve(self.older, a), resolve(self.newer, b)) {
-            (Resolved::Definition(a), Resolved::Definition(b)) => {
+        match (
+            resolve_aliases(self.older, a),
+            resolve_aliases(self.newer, b),
+        ) {
+            (ResolvedType::Definition(a), ResolvedType::Definition(b)) => {
                 pairs.push((&a.name, &b.name));
             }
-            (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
+            (ResolvedType::Other(a), ResolvedType::Other(b)) => match (a, b) {
                 (Type::Array { items: a, .. }, Type::Array { items: b, .. })
                 | (Type::Map(a), Type::Map(b))
                 | (Type::Nullable(a), Type::Nullable(b)) => self.add_inner_pairs(a, b, pairs),
@@ -242,13 +249,17 @@ impl<'i> Plan<'i> {
     }
 
     /// Returns the pairs of variants of two unions with the same meaning.
-    pub fn variants<'u>(&self, old: &'u Union, new: &'u Union) -> Vec<(&'u Variant, &'u Variant)> {
+    pub fn variant_pairs<'u>(
+        &self,
+        old: &'u Union,
+        new: &'u Union,
+    ) -> Vec<(&'u Variant, &'u Variant)> {
         let mut taken = BTreeSet::new();
         let mut pairs = Vec::new();
         for before in &old.variants {
             let found = new.variants.iter().enumerate().find(|(at, after)| {
                 !taken.contains(at)
-                    && self.same_variant(&before.value, &after.value, &before.name, &after.name)
+                    && self.is_same_variant(&before.value, &after.value, &before.name, &after.name)
             });
             if let Some((at, after)) = found {
                 taken.insert(at);
@@ -258,12 +269,12 @@ impl<'i> Plan<'i> {
         pairs
     }
 
-    fn same_variant(&self, a: &Type, b: &Type, name_a: &str, name_b: &str) -> bool {
+    fn is_same_variant(&self, a: &Type, b: &Type, name_a: &str, name_b: &str) -> bool {
         match (a, b) {
             (Type::Ref { name: a, .. }, Type::Ref { name: b, .. }) => {
                 let official = |ir: &Ir, name: &str| ir.get(name).is_some_and(|d| d.official);
                 if official(self.older, a) && official(self.newer, b) {
-                    self.is_counterpart(a, b)
+                    self.has_same_meaning(a, b)
                 } else {
                     name_a == name_b
                 }
@@ -273,13 +284,18 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if every value of one type is a value of the other one, including all members, so that its text can
-    /// stay unchanged.
-    pub fn same(&self, a: &'i Type, b: &'i Type) -> bool {
-        match (resolve(self.older, a), resolve(self.newer, b)) {
-            (Resolved::Definition(a), Resolved::Definition(b)) => self.same_definitions(a, b),
-            (Resolved::Runtime(a), Resolved::Runtime(b)) => a == b,
-            (Resolved::Plain(a), Resolved::Plain(b)) => match (a, b) {
+    /// Returns true if every value of one type is a value of the other type, including all members, so that its text
+    /// can stay unchanged.
+    pub fn is_same_type(&self, a: &'i Type, b: &'i Type) -> bool {
+        match (
+            resolve_aliases(self.older, a),
+            resolve_aliases(self.newer, b),
+        ) {
+            (ResolvedType::Definition(a), ResolvedType::Definition(b)) => {
+                self.is_same_definition(a, b)
+            }
+            (ResolvedType::Runtime(a), ResolvedType::Runtime(b)) => a == b,
+            (ResolvedType::Other(a), ResolvedType::Other(b)) => match (a, b) {
                 (
                     Type::Array {
                         items: a,
@@ -291,9 +307,9 @@ impl<'i> Plan<'i> {
                         min_items: low_b,
                         max_items: high_b,
                     },
-                ) => low_a == low_b && high_a == high_b && self.same(a, b),
+                ) => low_a == low_b && high_a == high_b && self.is_same_type(a, b),
                 (Type::Map(a), Type::Map(b)) | (Type::Nullable(a), Type::Nullable(b)) => {
-                    self.same(a, b)
+                    self.is_same_type(a, b)
                 }
                 (Type::String(_), Type::String(_)) => true,
                 (a, b) => a == b,
@@ -302,17 +318,17 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if two definitions are equal, including all parts; see [`same`](Self::same). Recursive definitions
+    /// Returns true if two definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type). Recursive definitions
     /// are equal until a difference is found.
-    pub fn same_definitions(&self, a: &'i Definition, b: &'i Definition) -> bool {
+    pub fn is_same_definition(&self, a: &'i Definition, b: &'i Definition) -> bool {
         let key = (a.name.as_str(), b.name.as_str());
-        if let Some(known) = self.same.borrow().get(&key) {
+        if let Some(known) = self.equality_cache.borrow().get(&key) {
             return *known;
         }
-        let before = self.same.borrow().clone();
-        self.same.borrow_mut().insert(key, true);
-        let same = self.same_shapes(a, b);
-        let mut known = self.same.borrow_mut();
+        let before = self.equality_cache.borrow().clone();
+        self.equality_cache.borrow_mut().insert(key, true);
+        let same = self.has_same_shape(a, b);
+        let mut known = self.equality_cache.borrow_mut();
         if !same {
             // Results found during the comparison may depend on the assumption that this pair is equal.
             known.retain(|key, same| !*same || before.contains_key(key));
@@ -321,41 +337,43 @@ impl<'i> Plan<'i> {
         same
     }
 
-    fn same_shapes(&self, a: &'i Definition, b: &'i Definition) -> bool {
+    fn has_same_shape(&self, a: &'i Definition, b: &'i Definition) -> bool {
         match (&a.shape, &b.shape) {
             (Shape::Struct(old), Shape::Struct(new))
-            | (Shape::Document(old), Shape::Document(new)) => self.same_members(old, new),
+            | (Shape::Document(old), Shape::Document(new)) => self.has_same_members(old, new),
             (Shape::Enum(old), Shape::Enum(new)) => {
                 old.iter().collect::<BTreeSet<_>>() == new.iter().collect()
             }
             (Shape::Constant(old), Shape::Constant(new)) => old == new,
             (Shape::Union(_), Shape::Union(_)) => {
                 let (old, new) = (self.older.union(&a.name), self.newer.union(&b.name));
-                let pairs = self.variants(old, new);
+                let pairs = self.variant_pairs(old, new);
                 pairs.len() == old.variants.len()
                     && pairs.len() == new.variants.len()
-                    && pairs.iter().all(|(a, b)| self.same(&a.value, &b.value))
+                    && pairs
+                        .iter()
+                        .all(|(a, b)| self.is_same_type(&a.value, &b.value))
             }
             _ => false,
         }
     }
 
-    fn same_members(&self, old: &'i [Member], new: &'i [Member]) -> bool {
-        let pairs = both(old, new);
+    fn has_same_members(&self, old: &'i [Member], new: &'i [Member]) -> bool {
+        let pairs = common_members(old, new);
         pairs.len() == old.len()
             && pairs.len() == new.len()
             && pairs.iter().all(|(a, b)| {
                 a.required == b.required
                     && match (&a.value, &b.value) {
-                        (MemberValue::Type(a), MemberValue::Type(b)) => self.same(a, b),
+                        (MemberValue::Type(a), MemberValue::Type(b)) => self.is_same_type(a, b),
                         (a, b) => a == b,
                     }
             })
     }
 }
 
-/// Returns true if each of two objects has the members that the other one requires.
-fn is_alike(a: &Definition, b: &Definition) -> bool {
+/// Returns true if both objects have all members that the other object requires.
+fn is_mutually_compatible(a: &Definition, b: &Definition) -> bool {
     let (Shape::Struct(a), Shape::Struct(b)) = (&a.shape, &b.shape) else {
         return false;
     };
@@ -367,14 +385,14 @@ fn is_alike(a: &Definition, b: &Definition) -> bool {
 }
 
 /// Returns the members that two objects have in common, in the order of the newer one.
-pub fn both<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Member)> {
+pub fn common_members<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Member)> {
     new.iter()
         .filter_map(|new| Some((old.iter().find(|old| old.name == new.name)?, new)))
         .collect()
 }
 
 /// Returns the bounds of the target that are narrower than those of the source.
-pub fn narrower(source: Bounds, target: Bounds) -> (Option<i64>, Option<i64>) {
+pub fn narrower_bounds(source: Bounds, target: Bounds) -> (Option<i64>, Option<i64>) {
     let minimum = target
         .minimum
         .filter(|low| source.minimum.is_none_or(|s| s < *low));

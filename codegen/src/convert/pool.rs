@@ -6,23 +6,23 @@ use std::collections::BTreeMap;
 /// Distinct rows of a table.
 #[derive(Default)]
 pub struct Rows {
-    places: BTreeMap<String, usize>,
+    indexes: BTreeMap<String, usize>,
     rows: Vec<String>,
 }
 
 impl Rows {
     /// Returns the index of a row, and adds the row if it is missing.
-    pub fn place(&mut self, row: String) -> usize {
-        if let Some(place) = self.places.get(&row) {
+    pub fn index_of(&mut self, row: String) -> usize {
+        if let Some(place) = self.indexes.get(&row) {
             return *place;
         }
         self.rows.push(row.clone());
-        self.places.insert(row, self.rows.len() - 1);
+        self.indexes.insert(row, self.rows.len() - 1);
         self.rows.len() - 1
     }
 
     /// Returns all rows, in the order of their indexes.
-    pub fn all(&self) -> &[String] {
+    pub fn as_slice(&self) -> &[String] {
         &self.rows
     }
 }
@@ -42,29 +42,29 @@ impl Pool {
             bounds: Rows::default(),
             tables: BTreeMap::new(),
         };
-        pool.text("");
-        pool.bounds(None, None);
+        pool.string_expression("");
+        pool.bounds_expression(None, None);
         pool
     }
 
     /// Returns the Rust expression for a string in a row.
-    pub fn text(&mut self, text: &str) -> String {
-        format!("Text({})", self.string(text))
+    pub fn string_expression(&mut self, text: &str) -> String {
+        format!("Text({})", self.string_index(text))
     }
 
     /// Returns the index of a string.
-    pub fn string(&mut self, text: &str) -> usize {
-        self.strings.place(format!("{text:?}"))
+    pub fn string_index(&mut self, text: &str) -> usize {
+        self.strings.index_of(format!("{text:?}"))
     }
 
     /// Returns the Rust expression for bounds in a row.
-    pub fn bounds(&mut self, low: Option<i64>, high: Option<i64>) -> String {
+    pub fn bounds_expression(&mut self, low: Option<i64>, high: Option<i64>) -> String {
         let row = format!("({low:?},{high:?})");
-        format!("Bounds({})", self.bounds.place(row))
+        format!("Bounds({})", self.bounds.index_of(row))
     }
 
     /// Returns the Rust expression for a list of rows of a table. The list may overlap with an existing list.
-    pub fn list(&mut self, table: &'static str, rows: &[String]) -> String {
+    pub fn list_expression(&mut self, table: &'static str, rows: &[String]) -> String {
         let all = self.tables.entry(table).or_default();
         let found = match rows.len() {
             0 => Some(0),
@@ -78,37 +78,40 @@ impl Pool {
     }
 
     /// Returns the Rust expression for a list of strings.
-    pub fn texts<'s>(
+    pub fn string_list<'s>(
         &mut self,
         table: &'static str,
         texts: impl IntoIterator<Item = &'s String>,
     ) -> String {
-        let rows: Vec<String> = texts.into_iter().map(|text| self.text(text)).collect();
-        self.list(table, &rows)
+        let rows: Vec<String> = texts
+            .into_iter()
+            .map(|text| self.string_expression(text))
+            .collect();
+        self.list_expression(table, &rows)
     }
 
     /// Returns the Rust expression for a list of numbers.
-    pub fn numbers(
+    pub fn number_list(
         &mut self,
         table: &'static str,
         numbers: impl IntoIterator<Item = usize>,
     ) -> String {
         let rows: Vec<String> = numbers.into_iter().map(|n| n.to_string()).collect();
-        self.list(table, &rows)
+        self.list_expression(table, &rows)
     }
 
     /// Returns all strings, as Rust literals.
     pub fn strings(&self) -> &[String] {
-        self.strings.all()
+        self.strings.as_slice()
     }
 
     /// Returns the rows of the table of bounds.
-    pub fn all_bounds(&self) -> &[String] {
-        self.bounds.all()
+    pub fn bounds_rows(&self) -> &[String] {
+        self.bounds.as_slice()
     }
 
     /// Returns all rows of a table.
-    pub fn table(&self, table: &str) -> &[String] {
+    pub fn table_rows(&self, table: &str) -> &[String] {
         self.tables.get(table).map_or(&[], Vec::as_slice)
     }
 }
@@ -118,18 +121,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_there_is_not_added_again() {
+    fn existing_rows_are_reused() {
         let mut pool = Pool::new();
-        assert_eq!(pool.text("a"), "Text(1)");
-        assert_eq!(pool.text("a"), "Text(1)");
+        assert_eq!(pool.string_expression("a"), "Text(1)");
+        assert_eq!(pool.string_expression("a"), "Text(1)");
         assert_eq!(
-            pool.texts("T", &["a".to_owned(), "b".to_owned()]),
+            pool.string_list("T", &["a".to_owned(), "b".to_owned()]),
             "list(0,2)"
         );
-        assert_eq!(pool.texts("T", &["b".to_owned()]), "list(1,1)");
-        assert_eq!(pool.texts("T", &[]), "list(0,0)");
-        assert_eq!(pool.numbers("U", [3, 4]), "list(0,2)");
-        assert_eq!(pool.table("T"), ["Text(1)", "Text(2)"]);
-        assert_eq!(pool.table("nothing"), [""; 0]);
+        assert_eq!(pool.string_list("T", &["b".to_owned()]), "list(1,1)");
+        assert_eq!(pool.string_list("T", &[]), "list(0,0)");
+        assert_eq!(pool.number_list("U", [3, 4]), "list(0,2)");
+        assert_eq!(pool.table_rows("T"), ["Text(1)", "Text(2)"]);
+        assert_eq!(pool.table_rows("nothing"), [""; 0]);
     }
 }

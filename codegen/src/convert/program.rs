@@ -17,7 +17,7 @@ use super::steps::Step;
 use super::watch::Watch;
 use crate::ir::{Definition, RustIr, Shape};
 
-use self::structure::structure;
+use self::structure::structural_key;
 
 /// Contents of all tables while the generator writes them.
 pub struct Program<'i> {
@@ -25,12 +25,12 @@ pub struct Program<'i> {
     /// Index of each definition of each revision.
     definitions: BTreeMap<(usize, &'i str), usize>,
     /// One definition, with its revision, for each index.
-    distinct: Vec<(usize, &'i Definition)>,
+    distinct_definitions: Vec<(usize, &'i Definition)>,
     types: Rows,
     unions: Rows,
     dispatches: Rows,
     documents: Rows,
-    ops: Rows,
+    operations: Rows,
     calls: Rows,
     watches: Rows,
     /// Strings, and the lists that rows refer to.
@@ -38,7 +38,7 @@ pub struct Program<'i> {
     /// Indexes of rules, by step, direction and names in the source and the target.
     rules: BTreeMap<(usize, bool, String, String), usize>,
     /// Index of the first rule of each step and direction.
-    begins: Vec<String>,
+    rule_starts: Vec<String>,
 }
 
 impl<'i> Program<'i> {
@@ -47,78 +47,78 @@ impl<'i> Program<'i> {
         let mut program = Self {
             irs: irs.to_vec(),
             definitions: BTreeMap::new(),
-            distinct: Vec::new(),
+            distinct_definitions: Vec::new(),
             types: Rows::default(),
             unions: Rows::default(),
             dispatches: Rows::default(),
             documents: Rows::default(),
-            ops: Rows::default(),
+            operations: Rows::default(),
             calls: Rows::default(),
             watches: Rows::default(),
             pool: Pool::new(),
             rules: BTreeMap::new(),
-            begins: vec!["0".to_owned()],
+            rule_starts: vec!["0".to_owned()],
         };
-        program.merge();
-        program.ops.place("Op::Keep".to_owned());
+        program.merge_equal_definitions();
+        program.operations.index_of("Op::Keep".to_owned());
         program
     }
 
     /// Merges equal definitions: all definitions are presumed equal until a difference is found.
-    fn merge(&mut self) {
+    fn merge_equal_definitions(&mut self) {
         let mut places: BTreeMap<(usize, &str), usize> = BTreeMap::new();
         let mut count = 0;
         loop {
             let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-            let mut distinct = Vec::new();
+            let mut distinct_definitions = Vec::new();
             let mut next = BTreeMap::new();
             for (at, ir) in self.irs.iter().enumerate() {
                 for definition in &ir.definitions {
                     if matches!(definition.shape, Shape::Alias(_) | Shape::StringOrInteger) {
                         continue;
                     }
-                    let key = structure(ir, at, definition, &places);
+                    let key = structural_key(ir, at, definition, &places);
                     let place = *seen.entry(key).or_insert_with(|| {
-                        distinct.push((at, definition));
-                        distinct.len() - 1
+                        distinct_definitions.push((at, definition));
+                        distinct_definitions.len() - 1
                     });
                     next.insert((at, definition.name.as_str()), place);
                 }
             }
             places = next;
-            if distinct.len() == count {
+            if distinct_definitions.len() == count {
                 self.definitions = places;
-                self.distinct = distinct;
+                self.distinct_definitions = distinct_definitions;
                 return;
             }
-            count = distinct.len();
+            count = distinct_definitions.len();
         }
     }
 
     /// Returns the Rust expression for a manual conversion.
-    fn call(&mut self, function: &str) -> String {
-        let place = self.calls.place(format!("manual::{function}"));
+    fn call_expression(&mut self, function: &str) -> String {
+        let place = self.calls.index_of(format!("manual::{function}"));
         format!("Call({place})")
     }
 
     /// Assigns indexes to the rules of one direction.
-    pub fn place_rules(&mut self, step: usize, up: bool, of: &Step<'_, 'i>) {
+    pub fn assign_rule_indexes(&mut self, step: usize, up: bool, of: &Step<'_, 'i>) {
         for pair in of.plan.pairs.iter().filter(|pair| of.is_effective(**pair)) {
-            let (source, target) = of.facing(pair.0, pair.1);
+            let (source, target) = of.order_by_direction(pair.0, pair.1);
             let key = (step, up, source.to_owned(), target.to_owned());
             let place = self.rules.len();
             self.rules.insert(key, place);
         }
-        self.begins.push(self.rules.len().to_string());
+        self.rule_starts.push(self.rules.len().to_string());
     }
 
     /// Returns the index of the first rule of each step and direction, followed by the number of rules.
-    pub fn begins(&self) -> &[String] {
-        &self.begins
+    pub fn rule_starts(&self) -> &[String] {
+        &self.rule_starts
     }
 
     /// Returns the index of the operation for a value.
-    pub fn op_place(&mut self, step: usize, up: bool, op: &Op) -> usize {
+    pub fn operation_index(&mut self, step: usize, up: bool, op: &Op) -> usize {
         let row = match op {
             Op::Keep => "Op::Keep".to_owned(),
             Op::Pair(source, target) => {
@@ -126,26 +126,38 @@ impl<'i> Program<'i> {
                 format!("Pair({})", self.rules[&key])
             }
             Op::Reinterpret(value) => {
-                format!("Op::Reinterpret({})", self.target_type(step, up, value))
+                format!(
+                    "Op::Reinterpret({})",
+                    self.target_type_index(step, up, value)
+                )
             }
-            Op::Fit(value) => format!("Op::Fit({})", self.target_type(step, up, value)),
-            Op::Bounded(low, high) => format!("Op::Bounded({})", self.pool.bounds(*low, *high)),
+            Op::FromUntyped(value) => {
+                format!("Op::Fit({})", self.target_type_index(step, up, value))
+            }
+            Op::CheckBounds(low, high) => {
+                format!("Op::Bounded({})", self.pool.bounds_expression(*low, *high))
+            }
             Op::Array(items, low, high) => {
-                let items = self.op_place(step, up, items);
-                format!("Op::Array({items},{})", self.sizes(*low, *high))
+                let items = self.operation_index(step, up, items);
+                format!(
+                    "Op::Array({items},{})",
+                    self.size_bounds_expression(*low, *high)
+                )
             }
-            Op::Map(values) => format!("Op::Map({})", self.op_place(step, up, values)),
-            Op::Nullable(value) => format!("Op::Nullable({})", self.op_place(step, up, value)),
-            Op::NotNull(value) => format!("Op::NotNull({})", self.op_place(step, up, value)),
+            Op::Map(values) => format!("Op::Map({})", self.operation_index(step, up, values)),
+            Op::Nullable(value) => {
+                format!("Op::Nullable({})", self.operation_index(step, up, value))
+            }
+            Op::NotNull(value) => format!("Op::NotNull({})", self.operation_index(step, up, value)),
         };
-        self.ops.place(row)
+        self.operations.index_of(row)
     }
 
-    fn target_type(&mut self, step: usize, up: bool, value: &TypeText) -> usize {
-        self.type_place(if up { step + 1 } else { step }, &value.0)
+    fn target_type_index(&mut self, step: usize, up: bool, value: &TypeText) -> usize {
+        self.type_index(if up { step + 1 } else { step }, &value.0)
     }
 
-    fn rule(
+    fn rule_row(
         &mut self,
         step: usize,
         up: bool,
@@ -160,162 +172,209 @@ impl<'i> Program<'i> {
         } else {
             (step + 1, step)
         };
-        let (source, target) = of.facing(pair.0, pair.1);
+        let (source, target) = of.order_by_direction(pair.0, pair.1);
         let (source, target) = (
             self.definitions[&(source_at, source)],
             self.definitions[&(target_at, target)],
         );
         let Rule {
-            prepare,
-            strays,
+            preparation,
+            undefined_members,
             body,
             ..
         } = rule;
-        let prepare = match prepare {
-            Some(function) => format!("Some({})", self.call(&function)),
+        let preparation = match preparation {
+            Some(function) => format!("Some({})", self.call_expression(&function)),
             None => "None".to_owned(),
         };
-        let body = self.body(step, up, &body);
-        let target_type = self.types.place(format!("Type::Definition({target})"));
-        let strays = strays.iter();
-        let strays: Vec<String> = strays
+        let body = self.body_row(step, up, &body);
+        let target_type = self.types.index_of(format!("Type::Definition({target})"));
+        let undefined_members: Vec<String> = undefined_members
+            .iter()
             .map(|(name, kind)| {
                 format!(
                     "({},{})",
-                    self.pool.text(name),
-                    self.removal_expression(kind)
+                    self.pool.string_expression(name),
+                    self.removal_row(kind)
                 )
             })
             .collect();
-        let strays = self.pool.list("UNKNOWN_MEMBERS", &strays);
-        if prepare == "None" && strays == "list(0,0)" {
+        let undefined_members = self
+            .pool
+            .list_expression("UNKNOWN_MEMBERS", &undefined_members);
+        if preparation == "None" && undefined_members == "list(0,0)" {
             return format!("rule({source},{target},{target_type},{body})");
         }
-        format!("prepared({source},{target},{target_type},{prepare},{strays},{body})")
+        format!(
+            "prepared({source},{target},{target_type},{preparation},{undefined_members},{body})"
+        )
     }
 
-    fn body(&mut self, step: usize, up: bool, body: &Body) -> String {
+    fn body_row(&mut self, step: usize, up: bool, body: &Body) -> String {
         match body {
             Body::Keep => "Body::Keep".to_owned(),
             Body::Object(gone, steps) => {
                 let gone: Vec<String> = gone
                     .iter()
-                    .map(|gone| {
-                        format!("({},{})", gone.source, self.removal_expression(&gone.kind))
-                    })
+                    .map(|gone| format!("({},{})", gone.source, self.removal_row(&gone.kind)))
                     .collect();
-                let gone = self.pool.list("SOURCE_MEMBERS", &gone);
+                let gone = self.pool.list_expression("SOURCE_MEMBERS", &gone);
                 let steps: Vec<String> = steps
                     .iter()
-                    .map(|member| self.member_step(step, up, member))
+                    .map(|member| self.member_step_row(step, up, member))
                     .collect();
-                let steps = self.pool.list("TARGET_MEMBERS", &steps);
+                let steps = self.pool.list_expression("TARGET_MEMBERS", &steps);
                 format!("Body::Object({gone},{steps})")
             }
             Body::Enum(values) => {
                 let values: Vec<String> = values
                     .iter()
                     .map(|(value, reason)| {
-                        format!("({},{})", self.pool.text(value), self.pool.text(reason))
+                        format!(
+                            "({},{})",
+                            self.pool.string_expression(value),
+                            self.pool.string_expression(reason)
+                        )
                     })
                     .collect();
-                format!("Body::Enum({})", self.pool.list("LOST_VALUES", &values))
+                format!(
+                    "Body::Enum({})",
+                    self.pool.list_expression("LOST_VALUES", &values)
+                )
             }
-            Body::Constant(reason) => format!("Body::Constant({})", self.pool.text(reason)),
+            Body::Constant(reason) => {
+                format!("Body::Constant({})", self.pool.string_expression(reason))
+            }
             Body::Document => "Body::Document".to_owned(),
             Body::Union(arms, unrecognized) => {
-                let arms: Vec<String> = arms.iter().map(|arm| self.arm(step, up, arm)).collect();
+                let arms: Vec<String> =
+                    arms.iter().map(|arm| self.arm_row(step, up, arm)).collect();
                 let unrecognized = match unrecognized {
                     Unrecognized::Never => "Unrecognized::Never".to_owned(),
                     Unrecognized::Read(open) => format!("Unrecognized::Read({open})"),
-                    Unrecognized::Foreign(reason) => {
-                        format!("Unrecognized::Foreign({})", self.pool.text(reason))
+                    Unrecognized::DecodeOrRefuse(reason) => {
+                        format!(
+                            "Unrecognized::Foreign({})",
+                            self.pool.string_expression(reason)
+                        )
                     }
                 };
-                let arms = self.pool.list("ARMS", &arms);
+                let arms = self.pool.list_expression("ARMS", &arms);
                 format!("Body::Union({arms},{unrecognized})")
             }
             Body::Wrap(at, op) => {
-                format!("Body::Wrap({at},{})", self.op_place(step, up, op))
+                format!("Body::Wrap({at},{})", self.operation_index(step, up, op))
             }
             Body::Reinterpret => "Body::Reinterpret".to_owned(),
         }
     }
 
-    fn arm(&mut self, step: usize, up: bool, arm: &Arm) -> String {
+    fn arm_row(&mut self, step: usize, up: bool, arm: &Arm) -> String {
         match arm {
-            Arm::Variant(at, op) => format!("Variant({at},{})", self.op_place(step, up, op)),
-            Arm::Value(op) => format!("Arm::Value({})", self.op_place(step, up, op)),
-            Arm::Call(function) => format!("Arm::Call({})", self.call(function)),
-            Arm::Refuse(reason) => format!("Arm::Refuse({})", self.pool.text(reason)),
-            Arm::Foreign(reason) => format!("Arm::Foreign({})", self.pool.text(reason)),
+            Arm::Variant(at, op) => format!("Variant({at},{})", self.operation_index(step, up, op)),
+            Arm::Value(op) => format!("Arm::Value({})", self.operation_index(step, up, op)),
+            Arm::Call(function) => format!("Arm::Call({})", self.call_expression(function)),
+            Arm::Refuse(reason) => format!("Arm::Refuse({})", self.pool.string_expression(reason)),
+            Arm::DecodeOrRefuse(reason) => {
+                format!("Arm::Foreign({})", self.pool.string_expression(reason))
+            }
         }
     }
 
-    fn member_step(&mut self, step: usize, up: bool, member: &MemberStep) -> String {
-        let mut op = |op: &Op| self.op_place(step, up, op);
+    fn member_step_row(&mut self, step: usize, up: bool, member: &MemberStep) -> String {
+        let mut op = |op: &Op| self.operation_index(step, up, op);
         let action = match &member.action {
             Action::Convert(value) => format!("Action::Convert({})", op(value)),
             Action::Optional(value) => format!("Action::Optional({})", op(value)),
-            Action::Loosened(value, filter) => {
+            Action::MadeOptional(value, filter) => {
                 format!("Action::Loosened({},{filter})", op(value))
             }
             Action::Required(value, fill) => {
                 let value = op(value);
-                format!("Action::Required({value},{})", self.fill(step, up, fill))
+                format!(
+                    "Action::Required({value},{})",
+                    self.default_value_row(step, up, fill)
+                )
             }
             Action::ConstantAsValue(value) => {
-                format!("Action::ConstantAsValue({})", self.pool.text(value))
+                format!(
+                    "Action::ConstantAsValue({})",
+                    self.pool.string_expression(value)
+                )
             }
-            Action::SameConstant(value, reason) => {
-                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+            Action::RequireConstant(value, reason) => {
+                let (value, reason) = (
+                    self.pool.string_expression(value),
+                    self.pool.string_expression(reason),
+                );
                 format!("Action::SameConstant({value},{reason})")
             }
-            Action::OtherConstant(reason) => {
-                format!("Action::OtherConstant({})", self.pool.text(reason))
+            Action::RefuseConstant(reason) => {
+                format!(
+                    "Action::OtherConstant({})",
+                    self.pool.string_expression(reason)
+                )
             }
             Action::NewConstant(value, envelope) => {
-                format!("Action::NewConstant({},{envelope})", self.pool.text(value))
+                format!(
+                    "Action::NewConstant({},{envelope})",
+                    self.pool.string_expression(value)
+                )
             }
             Action::NewOptional(session) => format!("Action::NewOptional({session})"),
             Action::NewRequired(fill) => {
-                format!("Action::NewRequired({})", self.fill(step, up, fill))
+                format!(
+                    "Action::NewRequired({})",
+                    self.default_value_row(step, up, fill)
+                )
             }
         };
         format!("({},{action})", member.target)
     }
 
-    fn fill(&mut self, step: usize, up: bool, fill: &DefaultValue) -> String {
+    fn default_value_row(&mut self, step: usize, up: bool, fill: &DefaultValue) -> String {
         match fill {
             DefaultValue::Value(value, means, reason) => {
-                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+                let (value, reason) = (
+                    self.pool.string_expression(value),
+                    self.pool.string_expression(reason),
+                );
                 format!("DefaultValue::Value({value},{means},{reason})")
             }
             DefaultValue::Session(value, reason) => {
-                let (value, reason) = (self.pool.text(value), self.pool.text(reason));
+                let (value, reason) = (
+                    self.pool.string_expression(value),
+                    self.pool.string_expression(reason),
+                );
                 format!("DefaultValue::Session({value},{reason})")
             }
             DefaultValue::EmptyObject(value) => {
                 let source = if up { step } else { step + 1 };
                 format!(
                     "DefaultValue::EmptyObject({})",
-                    self.type_place(source, &value.0)
+                    self.type_index(source, &value.0)
                 )
             }
             DefaultValue::RequestId => "DefaultValue::RequestId".to_owned(),
             DefaultValue::Missing(reason) => {
-                format!("DefaultValue::Missing({})", self.pool.text(reason))
+                format!(
+                    "DefaultValue::Missing({})",
+                    self.pool.string_expression(reason)
+                )
             }
         }
     }
 
     /// Returns the Rust expression for the removal of a member that only the source has.
-    fn removal_expression(&mut self, kind: &RemovalKind) -> String {
+    fn removal_row(&mut self, kind: &RemovalKind) -> String {
         let pool = &mut self.pool;
         match kind {
             RemovalKind::Refuse { reason, absence } | RemovalKind::Drop { reason, absence } => {
-                let (reason, absence) = (pool.text(reason), absence.as_deref().unwrap_or_default());
-                let absence = pool.text(absence);
+                let (reason, absence) = (
+                    pool.string_expression(reason),
+                    absence.as_deref().unwrap_or_default(),
+                );
+                let absence = pool.string_expression(absence);
                 match kind {
                     RemovalKind::Refuse { .. } => format!("Removal::Refuse({reason},{absence})"),
                     _ => format!("Removal::Drop({reason},{absence})"),
@@ -325,18 +384,27 @@ impl<'i> Program<'i> {
             RemovalKind::Constant { with_id, envelope } => {
                 format!("Removal::Constant({with_id},{envelope})")
             }
-            RemovalKind::Newer { reason } => format!("Removal::Newer({})", pool.text(reason)),
+            RemovalKind::Newer { reason } => {
+                format!("Removal::Newer({})", pool.string_expression(reason))
+            }
             RemovalKind::Default {
                 since,
-                later,
+                other_value_reason,
                 text,
                 reason,
-                decides,
+                refuses_other_values,
                 required,
             } => {
-                let other = pool.text(if *decides { since } else { later });
-                let (value, reason) = (pool.text(text), pool.text(reason));
-                format!("Removal::Default({other},{value},{reason},{decides},{required})")
+                let other = pool.string_expression(if *refuses_other_values {
+                    since
+                } else {
+                    other_value_reason
+                });
+                let (value, reason) =
+                    (pool.string_expression(text), pool.string_expression(reason));
+                format!(
+                    "Removal::Default({other},{value},{reason},{refuses_other_values},{required})"
+                )
             }
         }
     }
@@ -347,10 +415,10 @@ impl<'i> Program<'i> {
         for (at, directions) in steps.iter().enumerate() {
             for of in directions {
                 for pair in of.plan.pairs.iter().filter(|pair| of.is_effective(**pair)) {
-                    let (source, target) = of.facing(pair.0, pair.1);
+                    let (source, target) = of.order_by_direction(pair.0, pair.1);
                     let key = (at, of.up, source.to_owned(), target.to_owned());
                     let place = self.rules[&key];
-                    rows[place] = self.rule(at, of.up, of, pair);
+                    rows[place] = self.rule_row(at, of.up, of, pair);
                 }
             }
         }
@@ -359,34 +427,34 @@ impl<'i> Program<'i> {
 
     /// Returns one row per distinct definition.
     pub fn definition_rows(&mut self) -> Vec<String> {
-        let distinct = self.distinct.clone();
-        distinct
+        let distinct_definitions = self.distinct_definitions.clone();
+        distinct_definitions
             .iter()
-            .map(|(at, definition)| self.definition(*at, definition))
+            .map(|(at, definition)| self.definition_row(*at, definition))
             .collect()
     }
 
     /// Returns the rows of a table that are not part of a list.
-    pub fn rows(&self, table: &str) -> &[String] {
+    pub fn direct_rows(&self, table: &str) -> &[String] {
         match table {
-            "TYPES" => self.types.all(),
-            "UNIONS" => self.unions.all(),
-            "DISPATCHES" => self.dispatches.all(),
-            "DOCUMENTS" => self.documents.all(),
-            "OPS" => self.ops.all(),
-            "CALLS" => self.calls.all(),
-            "WATCHES" => self.watches.all(),
+            "TYPES" => self.types.as_slice(),
+            "UNIONS" => self.unions.as_slice(),
+            "DISPATCHES" => self.dispatches.as_slice(),
+            "DOCUMENTS" => self.documents.as_slice(),
+            "OPS" => self.operations.as_slice(),
+            "CALLS" => self.calls.as_slice(),
+            "WATCHES" => self.watches.as_slice(),
             "STRINGS" => self.pool.strings(),
-            "BOUNDS" => self.pool.all_bounds(),
-            table => self.pool.table(table),
+            "BOUNDS" => self.pool.bounds_rows(),
+            table => self.pool.table_rows(table),
         }
     }
 
     /// Returns the table row of a path: which values the steps between two revisions can change.
-    pub fn path(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
-        let active = self.active(steps, from, to);
+    pub fn path_row(&mut self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> String {
+        let active = self.active_types(steps, from, to);
         let active: Vec<String> = active.iter().map(|bits| format!("{bits:#x}")).collect();
-        let mut watched = vec![0; self.distinct.len()];
+        let mut watched = vec![0; self.distinct_definitions.len()];
         for definition in &self.irs[from].definitions {
             let place = self.definitions.get(&(from, definition.name.as_str()));
             let Some(place) = place.filter(|_| is_active(steps, &definition.name, from, to)) else {
@@ -394,7 +462,7 @@ impl<'i> Program<'i> {
             };
             if let Some(watch) = Watch::of(steps, definition, from, to) {
                 let row = watch.row(definition, &mut self.pool);
-                watched[*place] = self.watches.place(row) + 1;
+                watched[*place] = self.watches.index_of(row) + 1;
             }
         }
         let first = watched.iter().position(|row| *row != 0).unwrap_or(0);
@@ -403,13 +471,13 @@ impl<'i> Program<'i> {
         format!(
             "PathRow{{active:[{}],first:{first},watched:{}}}",
             active.join(","),
-            self.pool.numbers("PLACES", watched.iter().copied())
+            self.pool.number_list("PLACES", watched.iter().copied())
         )
     }
 
     /// Returns the set of types with a part that a path of steps changes: one bit per type.
-    fn active(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
-        let mut bits = vec![0_u64; self.types.all().len().div_ceil(64)];
+    fn active_types(&self, steps: &[[Step<'_, 'i>; 2]], from: usize, to: usize) -> Vec<u64> {
+        let mut bits = vec![0_u64; self.types.as_slice().len().div_ceil(64)];
         if from == to {
             return bits;
         }
@@ -422,7 +490,7 @@ impl<'i> Program<'i> {
                 active.insert(*place);
             }
         }
-        for (at, row) in self.types.all().iter().enumerate() {
+        for (at, row) in self.types.as_slice().iter().enumerate() {
             let inner = row
                 .split(['(', ',', ')'])
                 .nth(1)
@@ -459,7 +527,7 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
         .plan
         .pairs
         .iter()
-        .map(|pair| (pair, of.facing(pair.0, pair.1)));
+        .map(|pair| (pair, of.order_by_direction(pair.0, pair.1)));
     let is_paired = pairs.clone().any(|(_, (source, _))| source == name);
     if !is_paired {
         // Only manual conversions use this definition, and they need the variants of its union.
@@ -471,14 +539,14 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
     })
 }
 
-fn place_or_none(at: Option<usize>) -> String {
+fn index_or_none(at: Option<usize>) -> String {
     at.map_or_else(|| "NONE".to_owned(), |at| at.to_string())
 }
 
 /// Creates both directions of all steps.
-pub fn steps<'p, 'i>(
+pub fn create_steps<'p, 'i>(
     plans: &'p [Plan<'i>],
-    table: &'p super::table::Table,
+    table: &'p super::table_rows::Table,
 ) -> Vec<[Step<'p, 'i>; 2]> {
     plans
         .iter()

@@ -15,9 +15,9 @@ pub enum Op {
     /// The target revision decodes and validates the text as this type, or the value is refused.
     Reinterpret(TypeText),
     /// An untyped object becomes a type; members that do not match are dropped and reported.
-    Fit(TypeText),
+    FromUntyped(TypeText),
     /// A number must be within these bounds.
-    Bounded(Option<i64>, Option<i64>),
+    CheckBounds(Option<i64>, Option<i64>),
     /// Array: the operation for each item, and bounds of the number of items.
     Array(Box<Op>, Option<u64>, Option<u64>),
     /// Object with values by arbitrary names: the operation for each value.
@@ -48,11 +48,11 @@ impl Ord for TypeText {
 #[derive(Debug, Clone)]
 pub struct Rule {
     /// Manual conversion that runs before the rule.
-    pub prepare: Option<String>,
+    pub preparation: Option<String>,
     /// Member that the value must have for the manual conversion to run.
-    pub when: Option<String>,
+    pub required_member: Option<String>,
     /// Members that the source does not define and that are not kept as unknown members, sorted by name.
-    pub strays: Vec<(String, RemovalKind)>,
+    pub undefined_members: Vec<(String, RemovalKind)>,
     /// Operation of the rule.
     pub body: Body,
 }
@@ -90,7 +90,7 @@ pub enum Arm {
     /// The message is refused for this reason.
     Refuse(String),
     /// The message is refused for this reason, unless the target revision decodes the value as another variant.
-    Foreign(String),
+    DecodeOrRefuse(String),
 }
 
 /// Policy for a variant that the source revision does not define.
@@ -101,7 +101,7 @@ pub enum Unrecognized {
     /// The target revision decodes the value; if that fails, the value is kept if the union keeps unknown variants.
     Read(bool),
     /// The message is refused for this reason, unless the target revision decodes the value as a variant.
-    Foreign(String),
+    DecodeOrRefuse(String),
 }
 
 /// A member that only the source has and that is not simply kept as an unknown member.
@@ -135,11 +135,11 @@ pub enum RemovalKind {
     Default {
         since: String,
         /// Reason for dropping any other value.
-        later: String,
+        other_value_reason: String,
         text: String,
         reason: String,
         /// True if another value is refused.
-        decides: bool,
+        refuses_other_values: bool,
         required: bool,
     },
 }
@@ -161,16 +161,16 @@ pub enum Action {
     Optional(Op),
     /// The member is required in the source and optional in the target; with `true`, an object without members is
     /// dropped.
-    Loosened(Op, bool),
+    MadeOptional(Op, bool),
     /// The member is optional in the source and required in the target.
     Required(Op, DefaultValue),
     /// The member is a constant in the source and a value in the target.
     ConstantAsValue(String),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
-    SameConstant(String, String),
+    RequireConstant(String, String),
     /// The constants of the member differ between the two revisions, so that its conversion is refused; holds the
     /// reason.
-    OtherConstant(String),
+    RefuseConstant(String),
     /// The member is a constant that the source does not have; with `true`, part of the envelope.
     NewConstant(String, bool),
     /// The member is optional, and the source does not have it; with `true`, the session may provide the value.

@@ -87,54 +87,54 @@ impl<'i> Step<'_, 'i> {
 
     /// Returns the rule of a pair, by its older and newer names, or `None` if the rule changes no value.
     pub fn rule(&self, (older, newer): &(&'i str, &'i str)) -> Option<Rule> {
-        let (source, target) = self.facing(older, newer);
+        let (source, target) = self.order_by_direction(older, newer);
         let (source, target) = (self.source().get(source)?, self.target().get(target)?);
-        let prepare = self
+        let preparation = self
             .table
             .entry_of_definition(self.ids(), &source.name)
             .and_then(|entry| {
                 let Action::Prepare(function) = &entry.action else {
                     return None;
                 };
-                self.note(&source.name, "", EffectKind::Replaced, &entry.reason);
-                Some((function.clone(), entry.when.clone()))
+                self.record_effect(&source.name, "", EffectKind::Replaced, &entry.reason);
+                Some((function.clone(), entry.required_member.clone()))
             });
-        let (prepare, when) = prepare.unzip();
-        let (when, body) = (when.flatten(), self.body(source, target));
-        let strays = self.strays(source);
+        let (preparation, when) = preparation.unzip();
+        let (when, body) = (when.flatten(), self.convert_definition(source, target));
+        let undefined_members = self.undefined_members(source);
         let body = match body {
-            Body::Keep if !strays.is_empty() => Body::Object(Vec::new(), Vec::new()),
+            Body::Keep if !undefined_members.is_empty() => Body::Object(Vec::new(), Vec::new()),
             body => body,
         };
-        let has_effect = prepare.is_some() || !matches!(body, Body::Keep);
+        let has_effect = preparation.is_some() || !matches!(body, Body::Keep);
         has_effect.then_some(Rule {
-            prepare,
-            when,
-            strays,
+            preparation,
+            required_member: when,
+            undefined_members: undefined_members,
             body,
         })
     }
 
     /// Returns the members that the source does not define and that `conversions.toml` refuses or drops.
-    fn strays(&self, source: &Definition) -> Vec<(String, RemovalKind)> {
-        let entries = self.table.strays(self.ids(), &source.name);
-        let strays = entries.filter_map(|entry| {
+    fn undefined_members(&self, source: &Definition) -> Vec<(String, RemovalKind)> {
+        let entries = self.table.undefined_members(self.ids(), &source.name);
+        let undefined_members = entries.filter_map(|entry| {
             let member = entry.member.clone()?;
             let (kind, gone) = removal_of_entry(entry)?;
-            self.note(&source.name, &member, kind, &entry.reason);
+            self.record_effect(&source.name, &member, kind, &entry.reason);
             Some((member, gone))
         });
-        strays.collect()
+        undefined_members.collect()
     }
 
     /// Returns the representation of the source revision.
     pub fn source(&self) -> &'i RustIr {
-        self.facing(self.plan.older, self.plan.newer).0
+        self.order_by_direction(self.plan.older, self.plan.newer).0
     }
 
     /// Returns the representation of the target revision.
     pub fn target(&self) -> &'i RustIr {
-        self.facing(self.plan.older, self.plan.newer).1
+        self.order_by_direction(self.plan.older, self.plan.newer).1
     }
 
     fn ids(&self) -> (&'i str, &'i str) {
@@ -142,13 +142,13 @@ impl<'i> Step<'_, 'i> {
     }
 
     /// Returns the identifiers of the step in the opposite direction.
-    fn ids_back(&self) -> (&'i str, &'i str) {
+    fn reverse_ids(&self) -> (&'i str, &'i str) {
         (&self.target().revision, &self.source().revision)
     }
 
     /// Orders an older and a newer item as source and target; applied again, it orders source and target as older and
     /// newer.
-    pub fn facing<T>(&self, older: T, newer: T) -> (T, T) {
+    pub fn order_by_direction<T>(&self, older: T, newer: T) -> (T, T) {
         if self.up {
             (older, newer)
         } else {
@@ -156,7 +156,7 @@ impl<'i> Step<'_, 'i> {
         }
     }
 
-    fn note(&self, definition: &str, part: &str, kind: EffectKind, reason: &str) {
+    fn record_effect(&self, definition: &str, part: &str, kind: EffectKind, reason: &str) {
         self.effects.borrow_mut().insert(Effect {
             definition: definition.to_owned(),
             part: part.to_owned(),
@@ -165,20 +165,26 @@ impl<'i> Step<'_, 'i> {
         });
     }
 
-    fn body(&self, source: &'i Definition, target: &'i Definition) -> Body {
+    fn convert_definition(&self, source: &'i Definition, target: &'i Definition) -> Body {
         match (&source.shape, &target.shape) {
-            (Shape::Struct(old), Shape::Struct(new)) => self.structs(source, old, target, new),
-            (Shape::Enum(old), Shape::Enum(new)) => self.enums(source, old, new),
-            (Shape::Constant(old), Shape::Constant(new)) => self.constants(source, old, new),
-            (Shape::Union(_), Shape::Union(_)) => self.unions(source, target),
-            (Shape::Document(old), Shape::Document(new)) => self.documents(source, old, new),
-            (_, Shape::Union(new)) => self.wrap(source, new),
-            (Shape::Union(_), _) => self.unwrap(source, target),
+            (Shape::Struct(old), Shape::Struct(new)) => {
+                self.convert_structs(source, old, target, new)
+            }
+            (Shape::Enum(old), Shape::Enum(new)) => self.convert_enums(source, old, new),
+            (Shape::Constant(old), Shape::Constant(new)) => {
+                self.convert_constants(source, old, new)
+            }
+            (Shape::Union(_), Shape::Union(_)) => self.convert_unions(source, target),
+            (Shape::Document(old), Shape::Document(new)) => {
+                self.convert_documents(source, old, new)
+            }
+            (_, Shape::Union(new)) => self.convert_to_union(source, new),
+            (Shape::Union(_), _) => self.convert_from_union(source, target),
             _ => Body::Reinterpret,
         }
     }
 
-    fn documents(&self, source: &Definition, old: &[Member], new: &[Member]) -> Body {
+    fn convert_documents(&self, source: &Definition, old: &[Member], new: &[Member]) -> Body {
         let is_looser = new.iter().all(|new| {
             let found = old.iter().find(|old| old.name == new.name);
             found.is_some_and(|old| old.value == new.value && (old.required || !new.required))
@@ -187,25 +193,25 @@ impl<'i> Step<'_, 'i> {
             return Body::Keep;
         }
         let reason = "members that the target revision gives another type are left out";
-        self.note(&source.name, "", EffectKind::Checked, reason);
+        self.record_effect(&source.name, "", EffectKind::Checked, reason);
         Body::Document
     }
 
-    fn constants(&self, source: &Definition, old: &str, new: &str) -> Body {
+    fn convert_constants(&self, source: &Definition, old: &str, new: &str) -> Body {
         if old == new {
             return Body::Keep;
         }
         let reason = format!("always {new:?} in {}", self.target().revision);
-        self.note(&source.name, "", EffectKind::Checked, &reason);
+        self.record_effect(&source.name, "", EffectKind::Checked, &reason);
         Body::Constant(reason)
     }
 
-    fn enums(&self, source: &Definition, old: &[String], new: &[String]) -> Body {
+    fn convert_enums(&self, source: &Definition, old: &[String], new: &[String]) -> Body {
         let gone = old.iter().filter(|value| !new.contains(value));
         let gone: Vec<(String, String)> = gone
             .map(|value| {
                 let reason = format!("`{value}` is no value of {}", self.target().revision);
-                self.note(&source.name, value, EffectKind::Checked, &reason);
+                self.record_effect(&source.name, value, EffectKind::Checked, &reason);
                 (value.clone(), reason)
             })
             .collect();

@@ -39,9 +39,9 @@ pub struct Entry {
     /// Member of an object.
     pub member: Option<String>,
     /// Member that a value must have for a `prepare` conversion to run.
-    pub when: Option<String>,
+    pub required_member: Option<String>,
     /// True if the source revision does not define the member.
-    pub stray: bool,
+    pub is_undefined: bool,
     /// Value of a refused or dropped member with the same meaning as its absence.
     pub absence: Option<String>,
     /// Chosen conversion.
@@ -50,7 +50,7 @@ pub struct Entry {
     pub reason: String,
     /// Test of the conversion: its file and its function.
     pub test: String,
-    used: Cell<bool>,
+    is_used: Cell<bool>,
 }
 
 /// Chosen conversion.
@@ -77,7 +77,7 @@ pub enum Action {
 /// An entry as written in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenEntry {
+struct ParsedEntry {
     id: String,
     from: String,
     to: String,
@@ -85,9 +85,9 @@ struct WrittenEntry {
     definition: String,
     variant: Option<String>,
     member: Option<String>,
-    when: Option<String>,
+    required_member: Option<String>,
     #[serde(default)]
-    stray: bool,
+    is_undefined: bool,
     absence: Option<String>,
     call: Option<String>,
     prepare: Option<String>,
@@ -107,12 +107,12 @@ struct WrittenEntry {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    conversion: Vec<WrittenEntry>,
+    conversion: Vec<ParsedEntry>,
     #[serde(default)]
     consequence: Vec<Consequence>,
 }
 
-impl WrittenEntry {
+impl ParsedEntry {
     fn entry(self) -> Result<Entry> {
         let id = self.id;
         let fail = |problem: &str, remedy: &str| {
@@ -141,7 +141,7 @@ impl WrittenEntry {
                 "the head of the file lists them",
             );
         };
-        let fits = match (&action, &self.variant, &self.member) {
+        let is_match = match (&action, &self.variant, &self.member) {
             (Action::Call(_) | Action::Refuse, Some(_), None) => true,
             (Action::Prepare(_), None, None) => true,
             (Action::Call(_) | Action::Prepare(_), ..) => false,
@@ -149,20 +149,20 @@ impl WrittenEntry {
             (_, None, Some(_)) => true,
             _ => false,
         };
-        if self.when.is_some() && !matches!(action, Action::Prepare(_)) {
+        if self.required_member.is_some() && !matches!(action, Action::Prepare(_)) {
             return fail(
                 "has a `when` without `prepare`",
                 "remove it: other actions name what they are about",
             );
         }
         let is_taken = matches!(action, Action::Refuse | Action::Drop) && self.member.is_some();
-        if (self.stray || self.absence.is_some()) && !is_taken {
+        if (self.is_undefined || self.absence.is_some()) && !is_taken {
             return fail(
                 "has `stray` or `absence` without a member that is refused or dropped",
                 "remove it",
             );
         }
-        if !fits {
+        if !is_match {
             let remedy =
                 "variants are called or refused, types prepared, members refused or filled in";
             return fail("has an action for something else", remedy);
@@ -174,13 +174,13 @@ impl WrittenEntry {
             definition: self.definition,
             variant: self.variant,
             member: self.member,
-            when: self.when,
-            stray: self.stray,
+            required_member: self.required_member,
+            is_undefined: self.is_undefined,
             absence: self.absence,
             action,
             reason: self.reason,
             test: self.test,
-            used: Cell::new(false),
+            is_used: Cell::new(false),
         })
     }
 }
@@ -190,13 +190,13 @@ impl Table {
     ///
     /// # Errors
     /// Returns an error if an entry is malformed.
-    pub fn read(text: &str) -> Result<Self> {
+    pub fn parse(text: &str) -> Result<Self> {
         let file: File = toml::from_str(text).map_err(|error| {
             let remedy =
                 "give each conversion an id, from, to, type, one action, reason, cites and test";
             Error::new("schema/conversions.toml", "", error.message(), remedy)
         })?;
-        let entries = file.conversion.into_iter().map(WrittenEntry::entry);
+        let entries = file.conversion.into_iter().map(ParsedEntry::entry);
         Ok(Self {
             entries: entries.collect::<Result<_>>()?,
             consequences: file.consequence,
@@ -209,7 +209,7 @@ impl Table {
     }
 
     /// Returns the reason for omitting a member of `since` and later, and the effect on a peer of `target`.
-    pub fn left_out(&self, member: &str, since: &str, target: &str) -> String {
+    pub fn omission_reason(&self, member: &str, since: &str, target: &str) -> String {
         let found = self
             .consequences
             .iter()
@@ -220,48 +220,51 @@ impl Table {
 
     /// Returns the entry for a variant.
     pub fn variant(&self, step: (&str, &str), definition: &str, variant: &str) -> Option<&Entry> {
-        self.find(step, definition, |e| e.variant.as_deref() == Some(variant))
+        self.find_entry(step, definition, |e| e.variant.as_deref() == Some(variant))
     }
 
     /// Returns the entry for a member.
     pub fn member(&self, step: (&str, &str), definition: &str, member: &str) -> Option<&Entry> {
-        self.find(step, definition, |e| {
-            e.member.as_deref() == Some(member) && !e.stray
+        self.find_entry(step, definition, |e| {
+            e.member.as_deref() == Some(member) && !e.is_undefined
         })
     }
 
     /// Returns the entries for members that the source revision does not define.
-    pub fn strays<'t>(
+    pub fn undefined_members<'t>(
         &'t self,
         (from, to): (&'t str, &'t str),
         definition: &'t str,
     ) -> impl Iterator<Item = &'t Entry> {
         let entries = self.entries.iter().filter(move |entry| {
-            entry.stray && entry.definition == definition && entry.from == from && entry.to == to
+            entry.is_undefined
+                && entry.definition == definition
+                && entry.from == from
+                && entry.to == to
         });
-        entries.inspect(|entry| entry.used.set(true))
+        entries.inspect(|entry| entry.is_used.set(true))
     }
 
     /// Returns the entry for a complete definition.
     pub fn entry_of_definition(&self, step: (&str, &str), definition: &str) -> Option<&Entry> {
-        self.find(step, definition, |e| {
+        self.find_entry(step, definition, |e| {
             e.member.is_none() && e.variant.is_none()
         })
     }
 
-    fn find(
+    fn find_entry(
         &self,
         (from, to): (&str, &str),
         definition: &str,
-        fits: impl Fn(&Entry) -> bool,
+        is_match: impl Fn(&Entry) -> bool,
     ) -> Option<&Entry> {
         let mut candidates = self.entries.iter().filter(|entry| {
             let of_each = entry.member.is_some() || entry.variant.is_some();
             let right = entry.definition == definition || (entry.definition == "*" && of_each);
-            entry.from == from && entry.to == to && right && fits(entry)
+            entry.from == from && entry.to == to && right && is_match(entry)
         });
         let found = candidates.next()?;
-        found.used.set(true);
+        found.is_used.set(true);
         Some(found)
     }
 
@@ -269,13 +272,13 @@ impl Table {
     ///
     /// # Errors
     /// Names the first entry that was not used.
-    pub fn all_used(&self, revisions: &[&str]) -> Result<()> {
+    pub fn check_all_used(&self, revisions: &[&str]) -> Result<()> {
         let known = |entry: &&Entry| {
             [&entry.from, &entry.to]
                 .iter()
                 .all(|id| revisions.contains(&id.as_str()))
         };
-        match self.entries.iter().filter(known).find(|e| !e.used.get()) {
+        match self.entries.iter().filter(known).find(|e| !e.is_used.get()) {
             None => Ok(()),
             Some(entry) => {
                 let problem = format!("the conversion `{}` matches nothing", entry.id);
@@ -304,13 +307,13 @@ mod tests {
     "#;
 
     fn check(text: &str, expected: &str) {
-        let read = Table::read(text).and_then(|table| table.all_used(&["1", "2"]));
+        let read = Table::parse(text).and_then(|table| table.check_all_used(&["1", "2"]));
         let found = read.map_or_else(|error| error.to_string(), |()| "used".to_owned());
         assert!(found.contains(expected), "{found}");
     }
 
     #[test]
-    fn an_entry_that_matches_nothing_fails_the_run() {
+    fn unused_entries_are_refused() {
         check(
             ENTRY,
             "the conversion `x` matches nothing; correct its type",
@@ -318,31 +321,31 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_revisions_that_are_not_there_may_wait() {
+    fn entries_of_missing_revisions_are_allowed() {
         check(&ENTRY.replace("\"2\"", "\"3\""), "used");
     }
 
     #[test]
-    fn an_entry_is_found_by_step_type_and_member() {
-        let table = Table::read(ENTRY).expect("a table");
+    fn entries_match_step_type_and_member() {
+        let table = Table::parse(ENTRY).expect("a table");
         assert!(table.member(("1", "2"), "Thing", "m").is_none());
         assert!(table.member(("2", "1"), "Other", "m").is_none());
         assert!(table.entry_of_definition(("2", "1"), "Thing").is_none());
         assert!(table.variant(("2", "1"), "Thing", "m").is_none());
         let entry = table.member(("2", "1"), "Thing", "m").expect("an entry");
         assert_eq!(entry.action, Action::Refuse);
-        assert_eq!(table.all_used(&["1", "2"]), Ok(()));
+        assert_eq!(table.check_all_used(&["1", "2"]), Ok(()));
     }
 
     #[test]
-    fn every_object_with_the_member_can_be_meant() {
-        let table = Table::read(&ENTRY.replace("Thing", "*")).expect("a table");
+    fn a_star_matches_every_definition() {
+        let table = Table::parse(&ENTRY.replace("Thing", "*")).expect("a table");
         assert!(table.member(("2", "1"), "Other", "m").is_some());
         assert!(table.entry_of_definition(("2", "1"), "Other").is_none());
     }
 
     #[test]
-    fn entries_need_a_reason() {
+    fn entries_without_a_reason_are_refused() {
         check(
             &ENTRY.replace("a page", ""),
             "the conversion `x` does not say why",

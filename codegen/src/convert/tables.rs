@@ -17,7 +17,7 @@ use crate::ir::names::{marker_name, static_name};
 use crate::ir::{Definition, Ir, Method, RustIr, Type};
 
 /// Generates the enum of known revisions.
-pub fn revisions(irs: &[&RustIr]) -> String {
+pub fn emit_revisions(irs: &[&RustIr]) -> String {
     let names: Vec<String> = irs.iter().map(|ir| marker_name(&ir.revision)).collect();
     let mut text = "use mcp_exact_revisions::RevisionSpec;\n\n\
         /// A released revision that this crate converts, oldest first.\n\
@@ -47,7 +47,7 @@ pub fn revisions(irs: &[&RustIr]) -> String {
 }
 
 /// Generates the table of the definitions of each revision and of their pairs with definitions of neighbours.
-pub fn roots<'i>(
+pub fn emit_roots<'i>(
     irs: &[&'i RustIr],
     steps: &[[Step<'_, 'i>; 2]],
     program: &mut Program<'i>,
@@ -60,26 +60,29 @@ pub fn roots<'i>(
         let older = at.checked_sub(1).map(|at| steps[at][0].plan);
         let newer = steps.get(at).map(|step| step[0].plan);
         let definitions = ir.definitions.iter().map(|definition| {
-            let newer = newer.and_then(|plan| counterpart(plan, definition, true));
-            let older = older.and_then(|plan| counterpart(plan, definition, false));
-            let value = program.type_place(at, &reference(&definition.name));
-            let (newer, older) = (index(newer), index(older));
-            let (name, official) = (program.pool.string(&definition.name), definition.official);
+            let newer = newer.and_then(|plan| counterpart_index(plan, definition, true));
+            let older = older.and_then(|plan| counterpart_index(plan, definition, false));
+            let value = program.type_index(at, &reference(&definition.name));
+            let (newer, older) = (index_or_none(newer), index_or_none(older));
+            let (name, official) = (
+                program.pool.string_index(&definition.name),
+                definition.official,
+            );
             format!("named({name},{official},{value},{newer},{older})")
         });
         let definitions: Vec<String> = definitions.collect();
         let edges = steps
             .get(at)
-            .map_or_else(Vec::new, |step| edge_rows(at, step, program));
-        let types = program.pool.list("TYPE_ROWS", &definitions);
-        let edges = program.pool.list("EDGE_ROWS", &edges);
+            .map_or_else(Vec::new, |step| definition_pair_rows(at, step, program));
+        let types = program.pool.list_expression("TYPE_ROWS", &definitions);
+        let edges = program.pool.list_expression("EDGE_ROWS", &edges);
         let _ = writeln!(text, "RevisionRow {{ types: {types}, edges: {edges} }},");
     }
     text + "];\n"
 }
 
 /// Joins rows, as many per line as fit.
-pub fn packed(rows: &[String]) -> String {
+pub fn join_packed(rows: &[String]) -> String {
     let mut text = String::new();
     let mut width = 0;
     for row in rows {
@@ -102,7 +105,11 @@ pub fn packed(rows: &[String]) -> String {
 /// # Errors
 /// Returns an error if a revision has several definitions of one method with different types: a row has one type of
 /// params and one of results.
-pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) -> Result<String> {
+pub fn emit_methods(
+    irs: &[&RustIr],
+    steps: &[[Step<'_, '_>; 2]],
+    pool: &mut Pool,
+) -> Result<String> {
     for ir in irs {
         check_one_type(ir)?;
     }
@@ -117,7 +124,7 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) ->
     let by_length = (0..=longest.unwrap_or_default()).map(|length| {
         let rows = names.iter().enumerate();
         let rows = rows.filter(|(_, (name, _))| name.len() == length);
-        pool.numbers("SMALL", rows.map(|(at, _)| at))
+        pool.number_list("SMALL", rows.map(|(at, _)| at))
     });
     let by_length: Vec<String> = by_length.collect();
     for (name, request) in names {
@@ -129,14 +136,14 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) ->
             })
             .collect();
         let entries = found.iter().enumerate().map(|(at, method)| {
-            method.map_or_else(|| "None".to_owned(), |method| method_in(irs[at], method))
+            method.map_or_else(|| "None".to_owned(), |method| method_row(irs[at], method))
         });
         let entries: Vec<String> = entries.collect();
-        let entries = pool.list("METHOD_PARTS", &entries);
-        let method = pool.text(name);
+        let entries = pool.list_expression("METHOD_PARTS", &entries);
+        let method = pool.string_expression(name);
         let sides = found.iter().enumerate().map(|(at, method)| match method {
             None => 0,
-            Some(_) => sides(irs[at], name, request),
+            Some(_) => sender_bits(irs[at], name, request),
         });
         let sides: Vec<u8> = sides.collect();
         let revisions = |fits: &dyn Fn(usize) -> bool| {
@@ -162,13 +169,13 @@ pub fn methods(irs: &[&RustIr], steps: &[[Step<'_, '_>; 2]], pool: &mut Pool) ->
         text,
         "];\n\n/// The places of the methods whose names have each length.\n\
          pub static METHODS_BY_LENGTH: &[List<u8>] = &[\n{}",
-        packed(&by_length)
+        join_packed(&by_length)
     );
     Ok(text + "];\n")
 }
 
 /// Returns the senders of a method: 1 for clients, 2 for servers.
-fn sides(ir: &Ir, method: &str, request: bool) -> u8 {
+fn sender_bits(ir: &Ir, method: &str, request: bool) -> u8 {
     let same = |m: &&Method| m.method == method && m.request == request;
     let methods = ir.methods.iter().filter(same);
     methods.fold(0, |sides, method| {
@@ -200,9 +207,14 @@ fn check_one_type(ir: &Ir) -> Result<()> {
     }
 }
 
-fn method_in(ir: &Ir, method: &Method) -> String {
-    let params = index(params_name(method).and_then(|name| position(ir, name)));
-    let result = index(method.result.as_deref().and_then(|name| position(ir, name)));
+fn method_row(ir: &Ir, method: &Method) -> String {
+    let params = index_or_none(params_name(method).and_then(|name| definition_index(ir, name)));
+    let result = index_or_none(
+        method
+            .result
+            .as_deref()
+            .and_then(|name| definition_index(ir, name)),
+    );
     format!("carries({params},{},{result})", method.params_required)
 }
 
@@ -228,65 +240,73 @@ fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bo
         (Some(old), Some(new)) => {
             let (a, b) = (reference(old), reference(new));
             let [up, down] = step;
-            let keeps = up.op(&a, &b) == Op::Keep && down.op(&b, &a) == Op::Keep;
-            keeps && up.plan.same_by_name(old, new)
+            let keeps = up.operation_on_type(&a, &b) == Op::Keep
+                && down.operation_on_type(&b, &a) == Op::Keep;
+            keeps && up.plan.is_same_by_name(old, new)
         }
         (None, None) => true,
         _ => false,
     }
 }
 
-fn position(ir: &Ir, name: &str) -> Option<usize> {
+fn definition_index(ir: &Ir, name: &str) -> Option<usize> {
     ir.definitions
         .binary_search_by(|definition| definition.name.as_str().cmp(name))
         .ok()
 }
 
 /// Returns the index of the definition with the same meaning in the neighbour.
-fn counterpart(plan: &Plan<'_>, definition: &Definition, up: bool) -> Option<usize> {
-    let edges = edges(plan);
+fn counterpart_index(plan: &Plan<'_>, definition: &Definition, up: bool) -> Option<usize> {
+    let edges = definition_pairs(plan);
     let name = definition.name.as_str();
     let other = if up {
         let found: Vec<&str> = edges.iter().filter(|e| e.0 == name).map(|e| e.1).collect();
-        best(&found, |other| plan.is_counterpart(name, other), name)
+        best_match(&found, |other| plan.has_same_meaning(name, other), name)
     } else {
         let found: Vec<&str> = edges.iter().filter(|e| e.1 == name).map(|e| e.0).collect();
-        best(&found, |other| plan.is_counterpart(other, name), name)
+        best_match(&found, |other| plan.has_same_meaning(other, name), name)
     }?;
-    position(if up { plan.newer } else { plan.older }, other)
+    definition_index(if up { plan.newer } else { plan.older }, other)
 }
 
-fn best<'n>(found: &[&'n str], is: impl Fn(&str) -> bool, name: &str) -> Option<&'n str> {
+fn best_match<'n>(found: &[&'n str], is: impl Fn(&str) -> bool, name: &str) -> Option<&'n str> {
     let mut ranked: Vec<&str> = found.to_vec();
     ranked.sort_by_key(|other| (!is(other), *other != name));
     ranked.first().copied()
 }
 
 /// Returns every pair of definitions that has a row: those with a step, and aliases.
-fn edges<'i>(plan: &Plan<'i>) -> BTreeSet<(&'i str, &'i str)> {
+fn definition_pairs<'i>(plan: &Plan<'i>) -> BTreeSet<(&'i str, &'i str)> {
     let mut edges = plan.pairs.clone();
-    edges.extend(plan.official_pairs());
+    edges.extend(plan.official_definition_pairs());
     edges
 }
 
 /// Returns the rows of the pairs between two neighbours with their operations, sorted by both indexes.
-fn edge_rows<'i>(at: usize, step: &[Step<'_, 'i>; 2], program: &mut Program<'i>) -> Vec<String> {
+fn definition_pair_rows<'i>(
+    at: usize,
+    step: &[Step<'_, 'i>; 2],
+    program: &mut Program<'i>,
+) -> Vec<String> {
     let plan = step[0].plan;
     let mut rows: Vec<(usize, usize, String)> = Vec::new();
-    for (old, new) in edges(plan) {
-        let (Some(from), Some(to)) = (position(plan.older, old), position(plan.newer, new)) else {
+    for (old, new) in definition_pairs(plan) {
+        let (Some(from), Some(to)) = (
+            definition_index(plan.older, old),
+            definition_index(plan.newer, new),
+        ) else {
             continue;
         };
         let (a, b) = (reference(old), reference(new));
         let same = is_same(step, Some(old), Some(new));
-        let up = program.op_place(at, true, &step[0].op(&a, &b));
-        let down = program.op_place(at, false, &step[1].op(&b, &a));
+        let up = program.operation_index(at, true, &step[0].operation_on_type(&a, &b));
+        let down = program.operation_index(at, false, &step[1].operation_on_type(&b, &a));
         rows.push((from, to, format!("edge({from},{to},{same},{up},{down})")));
     }
     rows.sort();
     rows.into_iter().map(|(.., row)| row).collect()
 }
 
-fn index(index: Option<usize>) -> String {
+fn index_or_none(index: Option<usize>) -> String {
     index.map_or_else(|| "NONE".to_owned(), |index| index.to_string())
 }

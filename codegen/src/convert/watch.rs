@@ -56,7 +56,7 @@ impl Watch {
         let known = stays.fold(known, |bits, (at, _)| bits | 1 << at);
         let is_known = |name: &&String| members.iter().any(|member| member.name == **name);
         let names = self.names.iter().filter(|name| !is_known(name));
-        format!("watch({known:#x},{})", pool.texts("TEXTS", names))
+        format!("watch({known:#x},{})", pool.string_list("TEXTS", names))
     }
 
     /// Adds the changes that the remaining steps make to a definition, which is named `name` in the current revision.
@@ -75,7 +75,7 @@ impl Watch {
         let of = &steps[step][usize::from(!up)];
         let pairs = of.plan.pairs.iter();
         let pairs: Vec<_> = pairs
-            .filter(|pair| of.facing(pair.0, pair.1).0 == name)
+            .filter(|pair| of.order_by_direction(pair.0, pair.1).0 == name)
             .collect();
         if pairs.is_empty() {
             // Only manual conversions use this definition, and they need the variants of its union.
@@ -87,23 +87,23 @@ impl Watch {
         }
         for pair in pairs {
             self.add(of, pair)?;
-            self.follow(steps, of.facing(pair.0, pair.1).1, next, to)?;
+            self.follow(steps, of.order_by_direction(pair.0, pair.1).1, next, to)?;
         }
         Some(())
     }
 
     /// Adds the changes that one rule makes.
     fn add<'i>(&mut self, of: &Step<'_, 'i>, pair: &(&'i str, &'i str)) -> Option<()> {
-        let (source, target) = of.facing(pair.0, pair.1);
+        let (source, target) = of.order_by_direction(pair.0, pair.1);
         let (source, target) = (of.source().get(source)?, of.target().get(target)?);
         let Some(rule) = of.rule(pair) else {
             return Some(());
         };
-        if rule.prepare.is_some() {
-            self.names.insert(rule.when?);
+        if rule.preparation.is_some() {
+            self.names.insert(rule.required_member?);
         }
         self.names
-            .extend(rule.strays.into_iter().map(|stray| stray.0));
+            .extend(rule.undefined_members.into_iter().map(|stray| stray.0));
         match (&rule.body, &source.shape, &target.shape) {
             (Body::Keep, ..) => {}
             (Body::Object(gone, steps), Shape::Struct(old), Shape::Struct(new)) => {
@@ -136,19 +136,19 @@ impl Watch {
 
     fn member(&mut self, step: &MemberStep, members: &[Member]) -> Option<()> {
         match &step.action {
-            Action::Convert(op) | Action::Optional(op) | Action::Loosened(op, false)
+            Action::Convert(op) | Action::Optional(op) | Action::MadeOptional(op, false)
                 if stays_with_parts(op) => {}
             Action::Convert(_)
             | Action::Optional(_)
-            | Action::Loosened(..)
+            | Action::MadeOptional(..)
             | Action::ConstantAsValue(_)
-            | Action::SameConstant(..)
+            | Action::RequireConstant(..)
             | Action::NewOptional(false) => {
                 self.names.insert(members[step.target].name.clone());
             }
             // An absent member gets a value.
             Action::Required(..)
-            | Action::OtherConstant(_)
+            | Action::RefuseConstant(_)
             | Action::NewConstant(..)
             | Action::NewOptional(true)
             | Action::NewRequired(_) => return None,

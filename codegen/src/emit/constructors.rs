@@ -8,7 +8,7 @@ use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::context::{Context, fields, is_message};
+use super::context::{Context, field_members, is_message};
 use super::types::{ident, parameter};
 use crate::ir::{Definition, Member, Shape, Type, Union, field};
 
@@ -44,7 +44,7 @@ const DEFAULT_STRINGS: &[(&str, &str)] = &[("resultType", "complete")];
 
 /// Returns the sort key of a member among the parameters of `new`. Members of neither table are between the two groups,
 /// sorted by name.
-fn precedence(json: &str) -> (usize, &str) {
+fn sort_key(json: &str) -> (usize, &str) {
     let first = LEADING_MEMBERS.iter().position(|name| *name == json);
     let last = TRAILING_MEMBERS.iter().position(|name| *name == json);
     match (first, last) {
@@ -65,11 +65,11 @@ fn default_string(member: &Member, value: &Type) -> Option<&'static str> {
 
 /// Returns the members that are parameters of `new`, in their order.
 fn parameters(members: &[Member]) -> Vec<(&Member, &Type)> {
-    let required = fields(members).filter(|(member, _)| member.required);
+    let required = field_members(members).filter(|(member, _)| member.required);
     let mut taken: Vec<_> = required
         .filter(|(member, value)| default_string(member, value).is_none())
         .collect();
-    taken.sort_by_key(|(member, _)| precedence(&member.name));
+    taken.sort_by_key(|(member, _)| sort_key(&member.name));
     taken
 }
 
@@ -84,7 +84,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
         );
         quote!(#field: #parameter)
     });
-    let values = fields(members).map(|(member, value)| {
+    let values = field_members(members).map(|(member, value)| {
         let field = ident(&field(member));
         match default_string(member, value) {
             _ if !member.required => quote!(#field: None),
@@ -121,7 +121,11 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> To
 
 /// Emits a function for each variant that is an object, such as `ContentBlock::text`. Unions of messages and of results
 /// have none: applications construct the variants of the request that they handle.
-pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> TokenStream {
+pub fn emit_variant_constructors(
+    cx: &Context<'_>,
+    definition: &Definition,
+    union: &Union,
+) -> TokenStream {
     let is_answer = |name: &str| name.ends_with("Result") || name.ends_with("Outcome");
     if is_answer(&definition.name) {
         return TokenStream::new();
@@ -134,7 +138,8 @@ pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> 
         let Shape::Struct(members) = &target.shape else {
             return None;
         };
-        (!is_message(cx, target, members)).then(|| of_variant(cx, &variant.name, target, members))
+        (!is_message(cx, target, members))
+            .then(|| emit_variant_constructor(cx, &variant.name, target, members))
     });
     let functions: Vec<_> = functions.collect();
     if functions.is_empty() {
@@ -144,7 +149,7 @@ pub fn of_variants(cx: &Context<'_>, definition: &Definition, union: &Union) -> 
     quote!(impl #name { #(#functions)* })
 }
 
-fn of_variant(
+fn emit_variant_constructor(
     cx: &Context<'_>,
     variant: &str,
     target: &Definition,

@@ -25,15 +25,15 @@ pub struct Context<'i> {
     /// Representation of the revision.
     pub ir: &'i RustIr,
     /// True if the revision is a draft and may change.
-    pub draft: bool,
+    pub is_draft: bool,
     /// Names of the types with rules for `validate()` to check.
-    pub checked: BTreeSet<&'i str>,
+    pub checked_types: BTreeSet<&'i str>,
 }
 
 impl Context<'_> {
     /// Returns the `#[non_exhaustive]` attribute if later versions may add members or variants.
     pub fn non_exhaustive(&self) -> TokenStream {
-        if self.draft {
+        if self.is_draft {
             quote!(#[non_exhaustive])
         } else {
             TokenStream::new()
@@ -51,7 +51,7 @@ pub struct Parts {
 }
 
 /// Returns the members that are struct fields, with their types.
-pub fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
+pub fn field_members(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     members.iter().filter_map(|member| match &member.value {
         MemberValue::Type(value) => Some((member, value)),
         _ => None,

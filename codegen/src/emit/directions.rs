@@ -8,16 +8,16 @@ use quote::quote;
 use super::context::Context;
 use super::types::ident;
 use super::unions;
-use crate::ir::properties::{error_id_required, has_batches, has_envelope_in_types};
+use crate::ir::properties::{has_batches, has_envelope_in_types, requires_error_id};
 use crate::ir::{Ir, Member, MemberValue, Method, RustIr, Shape, Type, Union};
 
 /// Emits the directions of the revision.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
-    let client = direction(cx, "Client", |method| method.from_client);
-    let server = direction(cx, "Server", |method| method.from_server);
+    let client = emit_direction(cx, "Client", |method| method.from_client);
+    let server = emit_direction(cx, "Server", |method| method.from_server);
     // The results of a client are responses to requests of the server, and vice versa.
-    let client_results = results(cx, "ClientResult", |method| method.from_server);
-    let server_results = results(cx, "ServerResult", |method| method.from_client);
+    let client_results = emit_results(cx, "ClientResult", |method| method.from_server);
+    let server_results = emit_results(cx, "ServerResult", |method| method.from_client);
     // Both sides may send a definition that is not a union.
     let mut sent = BTreeMap::new();
     for (side, kind) in [
@@ -26,43 +26,46 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
         ("Server", "Request"),
         ("Server", "Notification"),
     ] {
-        sent.insert(without_alias(cx.ir, &format!("{side}{kind}")), kind);
+        sent.insert(resolve_aliases(cx.ir, &format!("{side}{kind}")), kind);
     }
-    let calls = sent.iter().map(|(name, kind)| call(cx.ir, name, kind));
-    quote!(#client #server #client_results #server_results #(#calls)*)
+    let messages = sent
+        .iter()
+        .map(|(name, kind)| emit_call_methods(cx.ir, name, kind));
+    quote!(#client #server #client_results #server_results #(#messages)*)
 }
 
 /// Resolves the aliases of a name and returns the name of the definition.
-fn without_alias(ir: &Ir, name: &str) -> String {
+fn resolve_aliases(ir: &Ir, name: &str) -> String {
     match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Alias(Type::Ref { name, .. })) => without_alias(ir, name),
+        Some(Shape::Alias(Type::Ref { name, .. })) => resolve_aliases(ir, name),
         _ => name.to_owned(),
     }
 }
 
 /// Generates the methods that return kind, method, id and params of a request or notification; for a union, with one
 /// match arm per variant.
-fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
-    let Some(calls) = calls(ir, name) else {
+fn emit_call_methods(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
+    let Some(messages) = message_set(ir, name) else {
         return TokenStream::new();
     };
     let is_request = kind == "Request";
-    let method = calls.each(quote!(_), |call| {
+    let method = messages.emit_match_arms(quote!(_), |call| {
         let method = &call.method.method;
         quote!(#method)
     });
-    let params = calls.each(quote!(message), |call| match call.member(ir, "params") {
-        Some(member) if member.required => quote!(Some(Json::from_encode(&message.params))),
-        Some(_) => quote!(message.params.as_ref().map(Json::from_encode)),
-        None => quote!(message.extra.get("params").cloned()),
-    });
+    let params =
+        messages.emit_match_arms(quote!(message), |call| match call.member(ir, "params") {
+            Some(member) if member.required => quote!(Some(Json::from_encode(&message.params))),
+            Some(_) => quote!(message.params.as_ref().map(Json::from_encode)),
+            None => quote!(message.extra.get("params").cloned()),
+        });
     let holds_id = is_request && has_envelope_in_types(ir);
-    let id = calls.each(quote!(message), |call| match call.member(ir, "id") {
+    let id = messages.emit_match_arms(quote!(message), |call| match call.member(ir, "id") {
         Some(member) if member.required => quote!(Some(message.id.clone())),
         _ => quote!(None),
     });
     let id = holds_id.then(|| {
-        let unknown = calls.unknown(quote!(message.request_id()));
+        let unknown = messages.emit_unknown_arm(quote!(message.request_id()));
         quote! {
             #[inline]
             fn id(&self) -> Option<mcp_exact_wire::RequestId> { match self { #id #unknown } }
@@ -70,8 +73,8 @@ fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
     });
     let (name, kind) = (ident(name), ident(kind));
     let (unknown_method, unknown_params) = (
-        calls.unknown(quote!(message.tag())),
-        calls.unknown(quote!(message.params())),
+        messages.emit_unknown_arm(quote!(message.tag())),
+        messages.emit_unknown_arm(quote!(message.params())),
     );
     quote! {
         impl mcp_exact_wire::Call for #name {
@@ -87,18 +90,18 @@ fn call(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
 }
 
 /// The requests or notifications of one side.
-struct Calls<'i> {
+struct MessageSet<'i> {
     /// Each message with the name of its variant; a definition that is not a union has no variant name.
-    calls: Vec<CallOf<'i>>,
+    messages: Vec<MessageVariant<'i>>,
     is_open: bool,
 }
 
-struct CallOf<'i> {
+struct MessageVariant<'i> {
     variant: Option<&'i str>,
     method: &'i Method,
 }
 
-impl CallOf<'_> {
+impl MessageVariant<'_> {
     fn member<'i>(&self, ir: &'i Ir, name: &str) -> Option<&'i Member> {
         let Shape::Struct(members) = &ir.get(&self.method.definition)?.shape else {
             return None;
@@ -108,14 +111,14 @@ impl CallOf<'_> {
     }
 }
 
-impl Calls<'_> {
+impl MessageSet<'_> {
     /// Generates one match arm per message.
-    fn each(
+    fn emit_match_arms(
         &self,
         binding: TokenStream,
-        value: impl Fn(&CallOf<'_>) -> TokenStream,
+        value: impl Fn(&MessageVariant<'_>) -> TokenStream,
     ) -> TokenStream {
-        let arms = self.calls.iter().map(|call| {
+        let arms = self.messages.iter().map(|call| {
             let value = value(call);
             // A pattern with an unused binding would cause a warning in the generated crate.
             let used = value.to_string().contains("message");
@@ -131,49 +134,49 @@ impl Calls<'_> {
         quote!(#(#arms)*)
     }
 
-    fn unknown(&self, value: TokenStream) -> Option<TokenStream> {
+    fn emit_unknown_arm(&self, value: TokenStream) -> Option<TokenStream> {
         self.is_open
             .then(|| quote!(Self::Unrecognized(message) => #value,))
     }
 }
 
 /// Returns the requests or notifications of a definition, or `None` if one of them has no method.
-fn calls<'i>(ir: &'i RustIr, name: &'i str) -> Option<Calls<'i>> {
+fn message_set<'i>(ir: &'i RustIr, name: &'i str) -> Option<MessageSet<'i>> {
     let method_of = |definition: &str| {
         let mut methods = ir.methods.iter();
         methods.find(|method| method.definition == definition)
     };
     let Some(union) = ir.unions.get(name) else {
-        let call = CallOf {
+        let call = MessageVariant {
             variant: None,
             method: method_of(name)?,
         };
-        return Some(Calls {
-            calls: vec![call],
+        return Some(MessageSet {
+            messages: vec![call],
             is_open: false,
         });
     };
-    let calls: Option<Vec<_>> = union
+    let messages: Option<Vec<_>> = union
         .variants
         .iter()
         .map(|variant| {
             let Type::Ref { name, .. } = &variant.value else {
                 return None;
             };
-            Some(CallOf {
+            Some(MessageVariant {
                 variant: Some(&variant.name),
                 method: method_of(name)?,
             })
         })
         .collect();
-    Some(Calls {
-        calls: calls?,
+    Some(MessageSet {
+        messages: messages?,
         is_open: union.open_tag().is_some(),
     })
 }
 
 /// Returns true if the definition of a request or notification has the member `jsonrpc`.
-pub fn holds_version(ir: &Ir, method: &Method) -> bool {
+pub fn has_jsonrpc_member(ir: &Ir, method: &Method) -> bool {
     let definition = ir.get(&method.definition);
     match definition.map(|definition| &definition.shape) {
         Some(Shape::Struct(members)) => members.iter().any(|member| member.name == "jsonrpc"),
@@ -181,12 +184,12 @@ pub fn holds_version(ir: &Ir, method: &Method) -> bool {
     }
 }
 
-fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
+fn emit_direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let marker = ident(&format!("From{side}"));
     let docs = format!(" Messages that a {} sends.", side.to_lowercase());
     let inside = has_envelope_in_types(ir);
-    let union = |kind: &str| known(ir, &format!("{side}{kind}"));
+    let union = |kind: &str| known_variants(ir, &format!("{side}{kind}"));
     let (request, notification, result) =
         (union("Request"), union("Notification"), union("Result"));
     let requests = ir.get(&format!("{side}Request"));
@@ -211,7 +214,7 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
     };
     let (requests, notifications) = (methods(true), methods(false));
     let batches = has_batches(ir);
-    let needs_id = error_id_required(ir);
+    let needs_id = requires_error_id(ir);
     let alias = ident(&format!("{side}Message"));
     quote! {
         #[doc = #docs]
@@ -234,7 +237,7 @@ fn direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> T
     }
 }
 
-fn known(ir: &Ir, name: &str) -> TokenStream {
+fn known_variants(ir: &Ir, name: &str) -> TokenStream {
     if ir.get(name).is_some() {
         let name = ident(name);
         quote!(super::#name)
@@ -244,7 +247,7 @@ fn known(ir: &Ir, name: &str) -> TokenStream {
 }
 
 /// Emits the decoding of results by the method of the request.
-fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> TokenStream {
+fn emit_results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let union = match ir.get(name).map(|definition| &definition.shape) {
         None => return TokenStream::new(),
@@ -261,7 +264,7 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
             };
         }
     };
-    let open = variant_of(ir, union, "Result").map(|variant| {
+    let open = variant_name(ir, union, "Result").map(|variant| {
         let variant = ident(variant);
         quote!(Decode::decode(r).map(Self::#variant))
     });
@@ -271,11 +274,11 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
         .iter()
         .filter(|method| method.request && asks(method))
         .filter_map(|method| {
-            let decode = match outcomes(ir, method) {
-                Some(outcomes) => one_of(ir, union, method, outcomes),
-                None => match variant_of(ir, union, method.result.as_deref()?)? {
+            let decode = match outcome_union(ir, method) {
+                Some(outcomes) => emit_outcome_decoding(ir, union, method, outcomes),
+                None => match variant_name(ir, union, method.result.as_deref()?)? {
                     "Result" => return None,
-                    variant => decode_as(variant),
+                    variant => emit_decoding(variant),
                 },
             };
             let name = &method.method;
@@ -295,13 +298,13 @@ fn results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) -> Toke
     }
 }
 
-fn decode_as(variant: &str) -> TokenStream {
+fn emit_decoding(variant: &str) -> TokenStream {
     let variant = ident(variant);
     quote!(Decode::decode(r).map(Self::#variant))
 }
 
 /// Returns the union of the possible results of a request.
-fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
+fn outcome_union<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
     if method.outcomes.is_empty() {
         return None;
     }
@@ -310,7 +313,12 @@ fn outcomes<'i>(ir: &'i RustIr, method: &Method) -> Option<&'i Union> {
 
 /// Emits the decoding of a result with several possible types: the type is selected by the union of the request's
 /// outcomes and stored in the union of all results.
-fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenStream {
+fn emit_outcome_decoding(
+    ir: &Ir,
+    results: &Union,
+    method: &Method,
+    outcomes: &Union,
+) -> TokenStream {
     let name = method.result.as_deref().unwrap_or_default();
     let Some(objects) = &outcomes.dispatch.objects else {
         return quote!(Err(r.no_variant(#name)));
@@ -318,10 +326,10 @@ fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenS
     let table = unions::table("OUTCOME", name, objects);
     let arms = method.outcomes.iter().enumerate().map(|(index, outcome)| {
         let number = Literal::usize_unsuffixed(index);
-        let decode = match variant_of(ir, results, outcome) {
-            Some(variant) => decode_as(variant),
-            None => match variant_of(ir, results, "Result") {
-                Some(open) => decode_as(open),
+        let decode = match variant_name(ir, results, outcome) {
+            Some(variant) => emit_decoding(variant),
+            None => match variant_name(ir, results, "Result") {
+                Some(open) => emit_decoding(open),
                 None => quote!(Err(r.no_variant(#name))),
             },
         };
@@ -337,12 +345,12 @@ fn one_of(ir: &Ir, results: &Union, method: &Method, outcomes: &Union) -> TokenS
 }
 
 /// Returns the variant that contains a definition, or the target of its alias.
-fn variant_of<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str> {
+fn variant_name<'i>(ir: &'i Ir, union: &'i Union, name: &'i str) -> Option<&'i str> {
     let holds = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     let found = union.variants.iter().find(|variant| holds(&variant.value));
     match (found, ir.get(name).map(|definition| &definition.shape)) {
         (Some(variant), _) => Some(&variant.name),
-        (None, Some(Shape::Alias(Type::Ref { name, .. }))) => variant_of(ir, union, name),
+        (None, Some(Shape::Alias(Type::Ref { name, .. }))) => variant_name(ir, union, name),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use quote::quote;
 use crate::ir::{Definition, Ir, Member, MemberValue, Type, field};
 
 /// Returns the documentation of a type.
-pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
+pub fn definition_docs(ir: &Ir, definition: &Definition) -> TokenStream {
     let place = if definition.official {
         format!("Schema: `{}`.", definition.pointers[0])
     } else if definition.pointers.is_empty() {
@@ -22,11 +22,11 @@ pub fn definition(ir: &Ir, definition: &Definition) -> TokenStream {
             .collect();
         format!("Anonymous in the schema, at {}.", places.join(", "))
     };
-    let words = match &definition.description {
-        Some(words) => markdown(ir, words),
+    let description = match &definition.description {
+        Some(description) => to_markdown(ir, description),
         None => fallback_sentence(ir, definition),
     };
-    attributes(&format!("{words}\n\n{place}"))
+    doc_attributes(&format!("{description}\n\n{place}"))
 }
 
 /// Returns a documentation sentence for a type without a description.
@@ -35,7 +35,7 @@ fn fallback_sentence(ir: &Ir, definition: &Definition) -> String {
     match name.strip_suffix("Params") {
         Some(of) if ir.get(of).is_some() => format!("Parameters of [`{of}`]."),
         _ if definition.official => format!("`{name}` of the specification."),
-        _ => match answered(ir, name) {
+        _ => match answered_request(ir, name) {
             Some(request) => format!("Any of the results that answer a [`{request}`]."),
             None => "A part of the specification that it leaves without a name.".to_owned(),
         },
@@ -43,22 +43,22 @@ fn fallback_sentence(ir: &Ir, definition: &Definition) -> String {
 }
 
 /// Returns the request whose possible results are the union with this name.
-fn answered<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
+fn answered_request<'i>(ir: &'i Ir, name: &str) -> Option<&'i str> {
     let mut methods = ir.methods.iter().filter(|m| !m.outcomes.is_empty());
     let method = methods.find(|method| method.result.as_deref() == Some(name));
     method.map(|method| method.definition.as_str())
 }
 
 /// Returns the documentation of a field; empty if the schema has no description and the type has one.
-pub fn member(ir: &Ir, member: &Member) -> TokenStream {
-    if let Some(words) = &member.description {
-        return lines(ir, words);
+pub fn member_docs(ir: &Ir, member: &Member) -> TokenStream {
+    if let Some(description) = &member.description {
+        return description_docs(ir, description);
     }
     match &member.value {
         MemberValue::Type(value) => match referenced_definition(value) {
-            Some(name) => attributes(&format!("See [`{name}`].")),
+            Some(name) => doc_attributes(&format!("See [`{name}`].")),
             None if field(member) == member.name => TokenStream::new(),
-            None => attributes(&format!("`{}` in JSON.", member.name)),
+            None => doc_attributes(&format!("`{}` in JSON.", member.name)),
         },
         _ => TokenStream::new(),
     }
@@ -75,12 +75,12 @@ fn referenced_definition(value: &Type) -> Option<&str> {
 }
 
 /// Returns documentation attributes for a description of the schema, one per line.
-pub fn lines(ir: &Ir, words: &str) -> TokenStream {
-    attributes(&markdown(ir, words))
+pub fn description_docs(ir: &Ir, description: &str) -> TokenStream {
+    doc_attributes(&to_markdown(ir, description))
 }
 
 /// Returns documentation attributes for text, one per line.
-pub fn attributes(text: &str) -> TokenStream {
+pub fn doc_attributes(text: &str) -> TokenStream {
     let lines = text.lines().map(|line| match line.trim_end() {
         "" => String::new(),
         line => format!(" {line}"),
@@ -91,9 +91,9 @@ pub fn attributes(text: &str) -> TokenStream {
 /// Base URL of links between pages of the specification.
 const SITE: &str = "https://modelcontextprotocol.io";
 
-fn markdown(ir: &Ir, words: &str) -> String {
+fn to_markdown(ir: &Ir, description: &str) -> String {
     let mut out = String::new();
-    let mut rest = words.trim();
+    let mut rest = description.trim();
     // The text before each link is handled in one piece, because a code span may contain several words.
     let mut pending = 0;
     let mut is_code = false;
@@ -104,27 +104,27 @@ fn markdown(ir: &Ir, words: &str) -> String {
         let (text, length) = if let Some(after) = from.strip_prefix("{@link ") {
             let inside = after.split_once('}').map_or(after, |(inside, _)| inside);
             let length = (from.len() - after.len() + inside.len() + 1).min(from.len());
-            (link(ir, inside), length)
+            (convert_link(ir, inside), length)
         } else if let Some((label, target, length)) = markdown_link(from).filter(|_| !is_code) {
             let site = if target.starts_with('/') { SITE } else { "" };
             (format!("[{label}]({site}{target})"), length)
-        } else if let Some(page) = page(from).filter(|_| !is_code) {
+        } else if let Some(page) = specification_page(from).filter(|_| !is_code) {
             (format!("[{page}]({SITE}/{page})"), page.len() + 2)
         } else {
             pending = at + 1;
             continue;
         };
-        out.push_str(&escaped(&rest[..at]));
+        out.push_str(&escape_description(&rest[..at]));
         out.push_str(&text);
         rest = &rest[at + length..];
         (pending, is_code) = (0, false);
     }
-    out.push_str(&escaped(rest));
+    out.push_str(&escape_description(rest));
     out
 }
 
 /// Converts a JSDoc link: a target, optionally followed by a bar or a space and a label.
-fn link(ir: &Ir, inside: &str) -> String {
+fn convert_link(ir: &Ir, inside: &str) -> String {
     let (target, label) = inside
         .split_once('|')
         .or_else(|| inside.split_once(' '))
@@ -143,8 +143,8 @@ fn link(ir: &Ir, inside: &str) -> String {
 }
 
 /// Escapes text that is not a link; code spans are unchanged.
-fn escaped(words: &str) -> String {
-    let parts: Vec<&str> = words.split('`').collect();
+fn escape_description(description: &str) -> String {
+    let parts: Vec<&str> = description.split('`').collect();
     let mut out = String::new();
     for (index, part) in parts.iter().enumerate() {
         let alone = index % 2 == 1 && index + 1 == parts.len();
@@ -163,9 +163,9 @@ fn escaped(words: &str) -> String {
     out
 }
 
-fn escape_plain_text(words: &str) -> String {
+fn escape_plain_text(description: &str) -> String {
     let mut out = String::new();
-    let mut rest = words;
+    let mut rest = description;
     while let Some(at) = rest.find(['[', '<', 'h']) {
         out.push_str(&rest[..at]);
         let from = &rest[at..];
@@ -187,9 +187,9 @@ fn escape_plain_text(words: &str) -> String {
 }
 
 /// Maximum length of a link, so that a text of many brackets is not searched to its end for each of them.
-const MAX_LINK: usize = 1000;
+const MAX_LINK_LENGTH: usize = 1000;
 
-fn start(text: &str, most: usize) -> &str {
+fn truncate(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len()))
         .rev()
         .find(|&end| text.is_char_boundary(end));
@@ -199,7 +199,7 @@ fn start(text: &str, most: usize) -> &str {
 /// Returns label, target and length of a Markdown link at the start of the text; the target is an absolute URL or a
 /// page of the specification.
 fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
-    let text = start(text, MAX_LINK);
+    let text = truncate(text, MAX_LINK_LENGTH);
     let close = text.strip_prefix('[')?.find("](")? + 1;
     let (label, rest) = (&text[1..close], &text[close + 2..]);
     let target = &rest[..rest.find(')')?];
@@ -211,8 +211,8 @@ fn markdown_link(text: &str) -> Option<(&str, &str, usize)> {
 }
 
 /// Returns the specification page that is named in brackets at the start of the text.
-fn page(text: &str) -> Option<&str> {
-    let inside = start(text, MAX_LINK).strip_prefix('[')?;
+fn specification_page(text: &str) -> Option<&str> {
+    let inside = truncate(text, MAX_LINK_LENGTH).strip_prefix('[')?;
     let page = &inside[..inside.find(']')?];
     let is_page = page.starts_with("specification/") && !page.contains(char::is_whitespace);
     is_page.then_some(page)
@@ -224,16 +224,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::built;
+    use crate::testing::build_ir;
 
     /// Checks the Markdown of a description in a schema with the definition `Tool`.
-    fn check(words: &str, expected: Expect) {
-        let ir = built(json!({ "Tool": { "type": "string" } })).expect("a small schema");
-        expected.assert_eq(&(markdown(&ir, words) + "\n"));
+    fn check(description: &str, expected: Expect) {
+        let ir = build_ir(json!({ "Tool": { "type": "string" } })).expect("a small schema");
+        expected.assert_eq(&(to_markdown(&ir, description) + "\n"));
     }
 
     #[test]
-    fn links_to_known_types() {
+    fn known_types_are_linked() {
         check(
             "See {@link Tool}.",
             expect![[r#"
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_unknown_types() {
+    fn unknown_types_are_not_linked() {
         check(
             "See {@link Gone}.",
             expect![[r#"
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_pages() {
+    fn specification_pages_are_linked() {
         check(
             "See {@link https://example.com/a | the page}.",
             expect![[r#"
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn links_without_an_end() {
+    fn unterminated_links_are_escaped() {
         check(
             "See {@link Tool",
             expect![[r#"
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses() {
+    fn urls_are_linked() {
         check(
             "See https://example.com/a?b=c. And (http://example.com), or https://example.com,",
             expect![[r#"
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn brackets() {
+    fn brackets_are_escaped() {
         check(
             "An array[i] of <T>, [fields] for notes.",
             expect![[r#"
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn code_spans() {
+    fn code_spans_are_unchanged() {
         check(
             "Use `a[i]` and `Vec<T>` with `https://example.com`, not [b].",
             expect![[r#"

@@ -12,7 +12,10 @@ use crate::ir::names;
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
-    let variants: Vec<_> = names::values(values).iter().map(|n| ident(n)).collect();
+    let variants: Vec<_> = names::value_variants(values)
+        .iter()
+        .map(|n| ident(n))
+        .collect();
     let variant_docs = values.iter().map(|value| format!(" `{value}`"));
     let non_exhaustive = cx.non_exhaustive();
     // Variant names that differ only in case contain the value after an underscore.
@@ -78,7 +81,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
 pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> Parts {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
-    let only = ident(&names::variant(value));
+    let only = ident(&names::value_variant(value));
     let variant_doc = format!(" `{value}`");
     let text = serde_json::Value::from(value).to_string();
     let non_exhaustive = cx.non_exhaustive();

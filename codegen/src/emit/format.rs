@@ -19,11 +19,11 @@ pub fn format(revision: &str, header: &str, tokens: TokenStream) -> Result<Strin
         )
     })?;
     let text = prettyplease::unparse(&file);
-    Ok(format!("{header}\n{}", spaced(&text)))
+    Ok(format!("{header}\n{}", separate_items(&text)))
 }
 
 /// Adds a blank line between items, which prettyplease omits.
-fn spaced(text: &str) -> String {
+fn separate_items(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 20);
     let mut previous = "";
     for line in text.lines() {

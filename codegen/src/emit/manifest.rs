@@ -10,14 +10,14 @@ use super::topics;
 use super::types::ident;
 use crate::error::Result;
 use crate::input::lists::Revision;
-use crate::ir::names::{library, marker_name};
+use crate::ir::names::{library_name, marker_name};
 use crate::ir::reserved::REEXPORTED;
 use crate::ir::{Ir, Member, MemberValue, RustIr, Shape, Type, Union, Variant, field};
 
 /// Returns `Cargo.toml`.
 pub fn cargo_toml(revision: &Revision, base: Option<Base<'_>>) -> String {
     let id = &revision.id;
-    let what = subject(revision, base);
+    let what = crate_subject(revision, base);
     let (dependency, schemars) = match base {
         Some(base) => (
             format!("mcp-{}.workspace = true\n", base.id),
@@ -74,7 +74,7 @@ pub fn readme(revision: &Revision, base: Option<Base<'_>>) -> String {
              Exact types of {} of the [Model Context Protocol](https://modelcontextprotocol.io), generated from\n\
              its JSON Schema: every definition under its name, and nothing that arrives is lost. What revision {} defines in the\n\
              same way is a type of `mcp-{}`.\n",
-            subject(revision, Some(base)),
+            crate_subject(revision, Some(base)),
             base.id,
             base.id
         );
@@ -120,15 +120,15 @@ pub fn lib_rs(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Resul
     format(id, header, tokens)
 }
 
-/// Returns a phrase for what the crate's types belong to, such as `revision 2025-11-25`.
-fn subject(revision: &Revision, base: Option<Base<'_>>) -> String {
+/// Returns a phrase for the owner of the crate's types, such as `revision 2025-11-25`.
+fn crate_subject(revision: &Revision, base: Option<Base<'_>>) -> String {
     match base {
         Some(base) => format!("the extension {} to revision {}", revision.id, base.id),
         None => format!("revision {}", revision.id),
     }
 }
 
-fn draft_words(what: &str) -> String {
+fn draft_notice(what: &str) -> String {
     format!(
         "\nThis {what} is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.\n"
     )
@@ -147,24 +147,24 @@ fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
          in which direction is for the revision to say.\n\n\
          Nothing that arrives is lost, [`Validate::validate`] reports what decoding tolerates, and the features are those of\n\
          every type crate: `schemars1` implements `JsonSchema` of schemars 1, `registry` adds the table of definitions by name.\n",
-        subject(revision, Some(base)),
+        crate_subject(revision, Some(base)),
         defined.len() + own.len(),
         base.id,
         defined.len(),
     );
     if revision.is_draft() {
-        page.push_str(&draft_words("extension"));
+        page.push_str(&draft_notice("extension"));
     }
     page
 }
 
-fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
+fn front_page(ir: &RustIr, id: &str, is_draft: bool) -> String {
     let official = ir
         .definitions
         .iter()
         .filter(|definition| definition.official)
         .count();
-    let library = library(id);
+    let library = library_name(id);
     let mut page = format!(
         "Exact types of revision {id} of the Model Context Protocol: the {official} definitions of its official JSON Schema, \
          each under\nits name.\n\n\
@@ -183,18 +183,18 @@ fn front_page(ir: &RustIr, id: &str, draft: bool) -> String {
          `Result` and `Error` are names of the specification here: import the crate under a short name rather than with a\nglob.\n",
         marker_name(id)
     );
-    if draft {
-        page.push_str(&draft_words("revision"));
+    if is_draft {
+        page.push_str(&draft_notice("revision"));
     }
-    page.push_str(&building(ir, &library, draft));
-    page.push_str(&reading(ir, &library));
-    page.push_str(&messages(ir, &library));
-    page.push_str(&by_topic(ir));
+    page.push_str(&construction_example(ir, &library, is_draft));
+    page.push_str(&decoding_example(ir, &library));
+    page.push_str(&messages_example(ir, &library));
+    page.push_str(&definitions_by_topic(ir));
     page
 }
 
 /// Returns an example with messages, for revisions that keep requests of unknown methods.
-fn messages(ir: &RustIr, library: &str) -> String {
+fn messages_example(ir: &RustIr, library: &str) -> String {
     let requests = ir.unions.get("ClientRequest");
     if requests.and_then(Union::open_tag) != Some("method") {
         return String::new();
@@ -215,9 +215,9 @@ fn messages(ir: &RustIr, library: &str) -> String {
 }
 
 /// Returns the list of definitions, grouped by topic.
-fn by_topic(ir: &Ir) -> String {
+fn definitions_by_topic(ir: &Ir) -> String {
     let mut topics: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (name, topic) in topics::topics(ir) {
+    for (name, topic) in topics::assign_topics(ir) {
         topics.entry(topic).or_default().push(format!("[`{name}`]"));
     }
     let rows = topics
@@ -230,7 +230,7 @@ fn by_topic(ir: &Ir) -> String {
 }
 
 /// Returns the members of a definition that is an object.
-fn members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
+fn object_members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
     match ir.get(name).map(|definition| &definition.shape) {
         Some(Shape::Struct(members)) => members,
         _ => &[],
@@ -238,14 +238,19 @@ fn members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
 }
 
 /// Name of a field, and a predicate for the types that an example supports.
-type Field<'f> = (&'f str, fn(&Ir, &Type) -> bool);
+type FieldPredicate<'f> = (&'f str, fn(&Ir, &Type) -> bool);
 
 /// Returns true if a definition has exactly these required fields, which `new` takes, and this optional one. Examples
 /// are written for the types of the released revisions; the page of a schema with other types has no example.
-fn is_built_of(ir: &Ir, name: &str, required: &[Field<'_>], optional: Option<Field<'_>>) -> bool {
-    let all = members(ir, name);
+fn has_exactly_fields(
+    ir: &Ir,
+    name: &str,
+    required: &[FieldPredicate<'_>],
+    optional: Option<FieldPredicate<'_>>,
+) -> bool {
+    let all = object_members(ir, name);
     let is_field = |member: &&Member, name: &str| field(member) == name;
-    let fits = |(name, fits): &Field<'_>, is_required: bool| {
+    let fits = |(name, fits): &FieldPredicate<'_>, is_required: bool| {
         all.iter().any(|member| {
             let is_type = matches!(&member.value, MemberValue::Type(value) if fits(ir, value));
             is_field(&member, name) && member.required == is_required && is_type
@@ -291,8 +296,8 @@ fn is_object_schema(ir: &Ir, value: &Type) -> bool {
     matches!(required[..], [only] if is_type(only))
 }
 
-fn building(ir: &Ir, library: &str, draft: bool) -> String {
-    let has_tool = is_built_of(
+fn construction_example(ir: &Ir, library: &str, is_draft: bool) -> String {
+    let has_tool = has_exactly_fields(
         ir,
         "Tool",
         &[("input_schema", is_object_schema), ("name", is_string)],
@@ -301,7 +306,7 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     if !has_tool {
         return String::new();
     }
-    let has_call = is_built_of(
+    let has_call = has_exactly_fields(
         ir,
         "CallToolRequestParams",
         &[("name", is_string)],
@@ -309,12 +314,12 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     );
     let call = if has_call {
         let arguments = "Some([(\"text\", mcp::Json::string(\"hello\"))].into_iter().collect())";
-        let built = built(
+        let built = construction_expression(
             "params",
             "CallToolRequestParams",
             "\"echo\"",
             ("arguments", arguments),
-            draft,
+            is_draft,
         );
         format!(
             "{built}assert_eq!(mcp::to_string(&params), r#\"{{\"name\":\"echo\",\"arguments\":{{\"text\":\"hello\"}}}}\"#);\n\n"
@@ -322,7 +327,7 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     } else {
         String::new()
     };
-    let schema = members(ir, "Tool")
+    let schema = object_members(ir, "Tool")
         .iter()
         .find_map(|member| match &member.value {
             MemberValue::Type(Type::Ref { name, .. }) if field(member) == "input_schema" => {
@@ -333,8 +338,8 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     let schema = schema.map_or("ToolInputSchema", String::as_str);
     let description = ("description", "Some(\"Says it again\".into())");
     let required = format!("\"echo\", mcp::{schema}::new()");
-    let tool = built("tool", "Tool", &required, description, draft);
-    let rest = if draft {
+    let tool = construction_expression("tool", "Tool", &required, description, is_draft);
+    let rest = if is_draft {
         "is assigned"
     } else {
         "into a struct update"
@@ -347,9 +352,9 @@ fn building(ir: &Ir, library: &str, draft: bool) -> String {
     )
 }
 
-fn reading(ir: &RustIr, library: &str) -> String {
-    let is_text = is_built_of(ir, "TextContent", &[("text", is_string)], None)
-        && members(ir, "TextContent")
+fn decoding_example(ir: &RustIr, library: &str) -> String {
+    let is_text = has_exactly_fields(ir, "TextContent", &[("text", is_string)], None)
+        && object_members(ir, "TextContent")
             .iter()
             .any(|m| m.name == "type" && m.value == MemberValue::ConstString("text".to_owned()));
     let union = ir.unions.get("ContentBlock");
@@ -376,14 +381,14 @@ fn reading(ir: &RustIr, library: &str) -> String {
 }
 
 /// Returns an expression for a value with one optional member; types that may change do not allow struct update syntax.
-fn built(
+fn construction_expression(
     variable: &str,
     name: &str,
     required: &str,
     (field, value): (&str, &str),
-    draft: bool,
+    is_draft: bool,
 ) -> String {
-    if draft {
+    if is_draft {
         format!(
             "let mut {variable} = mcp::{name}::new({required});\n{variable}.{field} = {value};\n"
         )

@@ -11,11 +11,11 @@ use crate::ir::{Ir, Method};
 
 /// Emits the trait implementations of all methods.
 pub fn emit(cx: &Context<'_>) -> TokenStream {
-    let methods = cx.ir.methods.iter().map(|found| method(cx.ir, found));
+    let methods = cx.ir.methods.iter().map(|found| emit_method(cx.ir, found));
     quote!(#(#methods)*)
 }
 
-fn method(ir: &Ir, method: &Method) -> TokenStream {
+fn emit_method(ir: &Ir, method: &Method) -> TokenStream {
     let (definition, name) = (ident(&method.definition), &method.method);
     let params = match (&method.params, method.params_required) {
         (None, _) => quote!(()),
@@ -53,7 +53,7 @@ fn method(ir: &Ir, method: &Method) -> TokenStream {
 }
 
 /// Emits the marker type of the revision, with its types by direction.
-pub fn marker(cx: &Context<'_>) -> TokenStream {
+pub fn emit_marker(cx: &Context<'_>) -> TokenStream {
     let revision = &cx.ir.revision;
     let marker = ident(&marker_name(revision));
     let docs = format!(" The types of revision {revision}, by direction.");

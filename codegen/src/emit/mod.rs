@@ -20,7 +20,7 @@ mod topics;
 mod types;
 mod unions;
 mod validate;
-pub use unions::role;
+pub use unions::union_role;
 pub use validate::{document_rule, known_format};
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ use quote::quote;
 
 use crate::error::Result;
 use crate::input::lists::Revision;
-use crate::ir::names::library;
+use crate::ir::names::library_name;
 use crate::ir::{Definition, RustIr, Shape};
 use context::{Context, Parts, header};
 use format::format;
@@ -45,8 +45,8 @@ pub use types::ident;
 pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<Files> {
     let cx = Context {
         ir,
-        draft: revision.is_draft(),
-        checked: validate::checked(ir),
+        is_draft: revision.is_draft(),
+        checked_types: validate::checked_types(ir),
     };
     let root = format!("crates/mcp-{}", revision.id);
     let header = header(revision);
@@ -64,7 +64,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
         manifest::lib_rs(ir, revision, base)?,
     );
     let own = |definition: &&Definition| base.is_none_or(|b| !b.shared.contains(&definition.name));
-    let topics = topics::topics(ir);
+    let topics = topics::assign_topics(ir);
     let mut modules: BTreeMap<&str, Parts> = BTreeMap::new();
     for definition in ir.definitions.iter().filter(own) {
         let parts = emit_definition(&cx, definition);
@@ -95,15 +95,18 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
     }
     let methods = methods::emit(&cx);
     // Senders and receivers are defined by the revision, not by an extension.
-    let (marker, directions) = match base {
-        None => (methods::marker(&cx), directions::emit(&cx)),
+    let (emit_marker, directions) = match base {
+        None => (methods::emit_marker(&cx), directions::emit(&cx)),
         Some(_) => Default::default(),
     };
     let imports = quote! {
         use mcp_exact_wire::generated::*;
         use super::*;
     };
-    write("methods", quote!(#imports #marker #methods #directions))?;
+    write(
+        "methods",
+        quote!(#imports #emit_marker #methods #directions),
+    )?;
     write(
         "definitions",
         definitions::emit(ir, ir.definitions.iter().filter(own)),
@@ -114,7 +117,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
 
 fn root_module(topics: &[Ident], base: Option<Base<'_>>) -> TokenStream {
     let shared = base.map(|base| {
-        let library = types::ident(&library(base.id));
+        let library = types::ident(&library_name(base.id));
         let names = base.shared.iter().map(|name| types::ident(name));
         quote!(#[doc(no_inline)] pub use #library::{#(#names),*};)
     });

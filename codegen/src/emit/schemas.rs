@@ -41,7 +41,7 @@ pub fn emit(
             if definition.official {
                 without_dialect(&corrected.root[corrected.definitions][text])
             } else {
-                anonymous(lifted, &definition.name, &definition.shape, &references)
+                anonymous_schema(lifted, &definition.name, &definition.shape, &references)
             },
         );
         let own = match &definition.shape {
@@ -70,7 +70,10 @@ pub fn emit(
         format!("{folder}/schemas.rs"),
         format(&revision.id, &header, tokens)?,
     );
-    files.insert(format!("{folder}/schemas.json"), lines(&schemas));
+    files.insert(
+        format!("{folder}/schemas.json"),
+        one_definition_per_line(&schemas),
+    );
     Ok(files)
 }
 
@@ -84,7 +87,7 @@ fn without_dialect(schema: &Value) -> Value {
 }
 
 /// Returns the schema of an anonymous type: the lifted one, or a union of variants that the generator created.
-fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Value {
+fn anonymous_schema(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Value {
     let found = &lifted.root[lifted.definitions][name];
     if let Some(object) = found.as_object() {
         let mut object = object.clone();
@@ -102,7 +105,7 @@ fn anonymous(lifted: &Schema, name: &str, shape: &Shape, references: &str) -> Va
 }
 
 /// Writes one JSON object with one definition per line.
-fn lines(schemas: &Map<String, Value>) -> String {
+fn one_definition_per_line(schemas: &Map<String, Value>) -> String {
     let lines: Vec<String> = schemas
         .iter()
         .map(|(name, schema)| format!("{}:{schema}", Value::from(name.as_str())))

@@ -3,7 +3,7 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
 
-use super::context::{Context, Parts, fields, is_message};
+use super::context::{Context, Parts, field_members, is_message};
 use super::types::{field_type, ident};
 use super::{constructors, docs, validate};
 use crate::ir::{Definition, Member, MemberValue, Type, field};
@@ -11,7 +11,7 @@ use crate::ir::{Definition, Member, MemberValue, Type, field};
 /// Emits a struct with its constructor and codec.
 pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Parts {
     let name = ident(&definition.name);
-    let struct_ = declaration(cx, definition, members);
+    let struct_ = emit_struct(cx, definition, members);
     let new = constructors::emit(cx, definition, members);
     let names = members.iter().map(|member| &member.name);
     let is_message = is_message(cx, definition, members).then(|| {
@@ -19,9 +19,9 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> Pa
             const IS_MESSAGE: bool = true;
         )
     });
-    let decode = decode(&name, members);
-    let encode = encode(members);
-    let check = validate::members(cx, members, definition.closed);
+    let decode = emit_decoding(&name, members);
+    let encode = emit_encoding(members);
+    let check = validate::emit_member_checks(cx, members, definition.closed);
     let codec = quote! {
         impl Members for #name {
             const MEMBERS: &'static [&'static str] = &[#(#names),*];
@@ -61,7 +61,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
     let rules = members
         .iter()
         .map(|member| validate::document_rule(cx.ir, member));
-    let smallest = smallest(members);
+    let smallest = minimal_document(members);
     let closed = definition.closed.then(|| {
         quote!(
             const CLOSED: bool = true;
@@ -86,31 +86,31 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
 }
 
 /// Returns the document with only the required constants.
-fn smallest(members: &[Member]) -> String {
+fn minimal_document(members: &[Member]) -> String {
     let constants = members
         .iter()
         .filter(|member| member.required)
-        .filter_map(constant_text);
+        .filter_map(constant_json);
     format!("{{{}}}", constants.collect::<Vec<_>>().join(","))
 }
 
-fn constant_text(member: &Member) -> Option<String> {
-    let name = json_string(&member.name);
+fn constant_json(member: &Member) -> Option<String> {
+    let name = quote_json(&member.name);
     match &member.value {
-        MemberValue::ConstString(value) => Some(format!("{name}:{}", json_string(value))),
+        MemberValue::ConstString(value) => Some(format!("{name}:{}", quote_json(value))),
         MemberValue::ConstInteger(value) => Some(format!("{name}:{value}")),
         MemberValue::Type(_) => None,
     }
 }
 
-fn json_string(text: &str) -> String {
+fn quote_json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
+fn emit_struct(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
     let docs = docs::definition(cx.ir, definition);
-    let fields = fields(members).map(|(member, value)| {
+    let fields = field_members(members).map(|(member, value)| {
         let (field, docs) = (ident(&field(member)), docs::member(cx.ir, member));
         let value = field_type(cx.ir, definition, member, value);
         let value = if member.required {
@@ -133,15 +133,15 @@ fn declaration(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
     }
 }
 
-fn decode(name: &Ident, members: &[Member]) -> TokenStream {
+fn emit_decoding(name: &Ident, members: &[Member]) -> TokenStream {
     let required = members.iter().filter(|member| member.required);
     let required = required.map(|member| &member.name);
     let count = proc_macro2::Literal::usize_unsuffixed(members.len());
-    let locals = fields(members).map(|(member, _)| local(member));
-    let arms = arms(members);
-    let needed: Vec<_> = fields(members)
+    let locals = field_members(members).map(|(member, _)| decoding_variable(member));
+    let arms = emit_member_arms(members);
+    let needed: Vec<_> = field_members(members)
         .filter(|(m, _)| m.required)
-        .map(|(m, _)| local(m))
+        .map(|(m, _)| decoding_variable(m))
         .collect();
     let incomplete = quote!(else { return Err(object.incomplete(r)); };);
     let unpack = match needed.as_slice() {
@@ -151,8 +151,8 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     };
     // Without members, no decoded value determines the type of the result.
     let type_ = members.is_empty().then(|| quote!(: ReadResult<()>));
-    let all = fields(members).map(|(member, _)| {
-        let (field, local) = (ident(&field(member)), local(member));
+    let all = field_members(members).map(|(member, _)| {
+        let (field, local) = (ident(&field(member)), decoding_variable(member));
         if field == local {
             quote!(#field)
         } else {
@@ -182,24 +182,28 @@ fn decode(name: &Ident, members: &[Member]) -> TokenStream {
     }
 }
 
-/// Returns the variable that holds a member during decoding: the field name, except for names that `decode` uses
-/// itself.
-fn local(member: &Member) -> Ident {
+/// Returns the name of the variable for a member during decoding: the field name, except for names that the emitted `decode`
+/// uses itself.
+fn decoding_variable(member: &Member) -> Ident {
     match field(member).as_str() {
         taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
         free => ident(free),
     }
 }
 
-fn arms(members: &[Member]) -> TokenStream {
-    let arms = members.iter().map(step).enumerate().map(|(index, step)| {
-        let index = proc_macro2::Literal::usize_unsuffixed(index);
-        quote!(#index => #step,)
-    });
+fn emit_member_arms(members: &[Member]) -> TokenStream {
+    let arms = members
+        .iter()
+        .map(emit_decoding_step)
+        .enumerate()
+        .map(|(index, step)| {
+            let index = proc_macro2::Literal::usize_unsuffixed(index);
+            quote!(#index => #step,)
+        });
     quote!(#(#arms)*)
 }
 
-fn step(member: &Member) -> TokenStream {
+fn emit_decoding_step(member: &Member) -> TokenStream {
     match &member.value {
         MemberValue::ConstString(value) => quote!(r.constant(#value)),
         MemberValue::ConstInteger(value) => {
@@ -208,7 +212,7 @@ fn step(member: &Member) -> TokenStream {
             quote!(r.constant_integer(#value, #words))
         }
         MemberValue::Type(_) => {
-            let local = local(member);
+            let local = decoding_variable(member);
             quote!(r.member(&mut #local))
         }
     }
@@ -216,38 +220,38 @@ fn step(member: &Member) -> TokenStream {
 
 /// Emits the encoding: constants first, then required members, then the others, so that adjacent constant text is one
 /// string.
-fn encode(members: &[Member]) -> TokenStream {
+fn emit_encoding(members: &[Member]) -> TokenStream {
     let mut steps = Vec::new();
     let mut text = "{".to_owned();
     let constants = members
         .iter()
         .filter(|m| m.required)
-        .filter_map(constant_text);
+        .filter_map(constant_json);
     for (index, constant) in constants.enumerate() {
         text += if index == 0 { "" } else { "," };
         text += &constant;
     }
-    for (member, value) in fields(members).filter(|(member, _)| member.required) {
+    for (member, value) in field_members(members).filter(|(member, _)| member.required) {
         text += if text == "{" { "" } else { "," };
-        text += &format!("{}:", json_string(&member.name));
+        text += &format!("{}:", quote_json(&member.name));
         let field = ident(&field(member));
-        let write = encode_value(value, quote!(self.#field));
+        let write = emit_value_encoding(value, quote!(self.#field));
         steps.push(quote!(w.put(#text); #write));
         text = String::new();
     }
     if !text.is_empty() {
         steps.push(quote!(w.put(#text);));
     }
-    for (member, value) in fields(members).filter(|(member, _)| !member.required) {
-        let key = format!("{}:", json_string(&member.name));
+    for (member, value) in field_members(members).filter(|(member, _)| !member.required) {
+        let key = format!("{}:", quote_json(&member.name));
         let field = ident(&field(member));
-        let write = encode_value(value, quote!(value));
+        let write = emit_value_encoding(value, quote!(value));
         steps.push(quote!(if let Some(value) = &self.#field { w.key(#key); #write }));
     }
     quote!(#(#steps)* self.extra.encode(w); w.put("}");)
 }
 
-fn encode_value(value: &Type, place: TokenStream) -> TokenStream {
+fn emit_value_encoding(value: &Type, place: TokenStream) -> TokenStream {
     match value {
         Type::String(_) => quote!(w.string(&#place);),
         _ => quote!(#place.encode(w);),

@@ -10,87 +10,95 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::ir::Ir;
 
 /// How a row of the table matches a name.
-enum Word {
-    Is(&'static str),
-    Begins(&'static str),
-    Ends(&'static str),
-    Has(&'static str),
+enum NamePattern {
+    Equals(&'static str),
+    StartsWith(&'static str),
+    EndsWith(&'static str),
+    Contains(&'static str),
 }
 
-use Word::{Begins, Ends, Has, Is};
+use NamePattern::{Contains, EndsWith, Equals, StartsWith};
 
 /// Topic of definitions that no other rule assigns.
 const DEFAULT_TOPIC: &str = "common";
 
 /// Topics with the names of their definitions; the first matching row is used.
-const TABLE: &[(&str, &[Word])] = &[
-    ("jsonrpc", &[Begins("JSONRPC"), Is("RequestId")]),
+const TOPICS: &[(&str, &[NamePattern])] = &[
+    ("jsonrpc", &[StartsWith("JSONRPC"), Equals("RequestId")]),
     (
         "errors",
-        &[Ends("Error"), Ends("ErrorObject"), Ends("ErrorData")],
+        &[
+            EndsWith("Error"),
+            EndsWith("ErrorObject"),
+            EndsWith("ErrorData"),
+        ],
     ),
     (
         "lifecycle",
         &[
-            Has("Capabilities"),
-            Begins("Initialize"),
-            Begins("Discover"),
-            Begins("Ping"),
-            Is("Implementation"),
+            Contains("Capabilities"),
+            StartsWith("Initialize"),
+            StartsWith("Discover"),
+            StartsWith("Ping"),
+            Equals("Implementation"),
         ],
     ),
-    ("input", &[Begins("Input")]),
-    ("tasks", &[Has("Task")]),
-    ("subscriptions", &[Begins("Subscription")]),
+    ("input", &[StartsWith("Input")]),
+    ("tasks", &[Contains("Task")]),
+    ("subscriptions", &[StartsWith("Subscription")]),
     (
         "content",
         &[
-            Ends("Content"),
-            Is("ContentBlock"),
-            Is("ResourceLink"),
-            Is("EmbeddedResource"),
-            Begins("Annotat"),
-            Is("Role"),
+            EndsWith("Content"),
+            Equals("ContentBlock"),
+            Equals("ResourceLink"),
+            Equals("EmbeddedResource"),
+            StartsWith("Annotat"),
+            Equals("Role"),
         ],
     ),
     (
         "messages",
         &[
-            Begins("Client"),
-            Begins("Server"),
-            Begins("Paginated"),
-            Is("Cursor"),
-            Is("EmptyResult"),
-            Is("Notification"),
-            Begins("NotificationMeta"),
-            Is("NotificationParams"),
-            Is("Request"),
-            Begins("RequestMeta"),
-            Begins("RequestParams"),
-            Begins("Result"),
-            Is("MetaObject"),
-            Begins("Cache"),
+            StartsWith("Client"),
+            StartsWith("Server"),
+            StartsWith("Paginated"),
+            Equals("Cursor"),
+            Equals("EmptyResult"),
+            Equals("Notification"),
+            StartsWith("NotificationMeta"),
+            Equals("NotificationParams"),
+            Equals("Request"),
+            StartsWith("RequestMeta"),
+            StartsWith("RequestParams"),
+            StartsWith("Result"),
+            Equals("MetaObject"),
+            StartsWith("Cache"),
         ],
     ),
-    ("tools", &[Has("Tool")]),
-    ("prompts", &[Has("Prompt")]),
-    ("resources", &[Has("Resource"), Has("ubscribe")]),
+    ("tools", &[Contains("Tool")]),
+    ("prompts", &[Contains("Prompt")]),
+    ("resources", &[Contains("Resource"), Contains("ubscribe")]),
     (
         "elicitation",
-        &[Has("Elicit"), Has("Schema"), Has("Select")],
+        &[Contains("Elicit"), Contains("Schema"), Contains("Select")],
     ),
     (
         "sampling",
-        &[Has("Sampling"), Has("CreateMessage"), Begins("Model")],
+        &[
+            Contains("Sampling"),
+            Contains("CreateMessage"),
+            StartsWith("Model"),
+        ],
     ),
-    ("roots", &[Has("Root")]),
-    ("logging", &[Has("Logging"), Has("SetLevel")]),
-    ("completion", &[Begins("Complet")]),
-    ("progress", &[Has("Progress"), Has("Cancelled")]),
+    ("roots", &[Contains("Root")]),
+    ("logging", &[Contains("Logging"), Contains("SetLevel")]),
+    ("completion", &[StartsWith("Complet")]),
+    ("progress", &[Contains("Progress"), Contains("Cancelled")]),
 ];
 
 /// Topics of methods by the first segment of the method, unless both are equal.
-const METHODS: &[(&str, &str)] = &[
+const METHOD_TOPICS: &[(&str, &str)] = &[
     ("elicitation", "elicitation"),
     ("initialize", "lifecycle"),
     ("message", "logging"),
@@ -98,35 +106,35 @@ const METHODS: &[(&str, &str)] = &[
     ("server", "lifecycle"),
 ];
 
-fn by_words(name: &str) -> Option<&'static str> {
-    let fits = |word: &Word| match word {
-        Is(word) => name == *word,
-        Begins(word) => name.starts_with(word),
-        Ends(word) => name.ends_with(word),
-        Has(word) => name.contains(word),
+fn topic_of_name(name: &str) -> Option<&'static str> {
+    let fits = |word: &NamePattern| match word {
+        Equals(word) => name == *word,
+        StartsWith(word) => name.starts_with(word),
+        EndsWith(word) => name.ends_with(word),
+        Contains(word) => name.contains(word),
     };
-    let mut rows = TABLE.iter();
+    let mut rows = TOPICS.iter();
     let found = rows.find(|(_, words)| words.iter().any(fits));
     found.map(|(topic, _)| *topic)
 }
 
-fn by_method(method: &str) -> Option<&'static str> {
+fn topic_of_method(method: &str) -> Option<&'static str> {
     let method = method.strip_prefix("notifications/").unwrap_or(method);
     let first = method.split('/').next().unwrap_or(method);
-    let named = METHODS.iter().find(|(prefix, _)| *prefix == first);
+    let named = METHOD_TOPICS.iter().find(|(prefix, _)| *prefix == first);
     let topic = named.map_or(first, |(_, topic)| topic);
-    let known = TABLE.iter().map(|(known, _)| *known);
+    let known = TOPICS.iter().map(|(known, _)| *known);
     known.into_iter().find(|known| *known == topic)
 }
 
 /// Returns the topic of each definition.
-pub fn topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
+pub fn assign_topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
     let mut topics = BTreeMap::new();
     for definition in &ir.definitions {
         let name = definition.name.as_str();
         let mut methods = ir.methods.iter().filter(|m| m.definition == name);
-        let by_method = || methods.next().and_then(|m| by_method(&m.method));
-        if let Some(topic) = by_words(name).or_else(by_method) {
+        let by_method = || methods.next().and_then(|m| topic_of_method(&m.method));
+        if let Some(topic) = topic_of_name(name).or_else(by_method) {
             topics.insert(name, topic);
         }
     }

@@ -70,14 +70,14 @@ pub fn parameter(
     value: &Type,
 ) -> (TokenStream, bool) {
     let plain = field_type(ir, definition, member, value);
-    if converts(ir, value) {
+    if has_into_conversion(ir, value) {
         (quote!(impl Into<#plain>), true)
     } else {
         (plain, false)
     }
 }
 
-fn converts(ir: &RustIr, value: &Type) -> bool {
+fn has_into_conversion(ir: &RustIr, value: &Type) -> bool {
     match value {
         Type::String(_) | Type::Json | Type::Integer(_) | Type::Number(_) | Type::Nullable(_) => {
             true
@@ -86,7 +86,7 @@ fn converts(ir: &RustIr, value: &Type) -> bool {
             Some(
                 Shape::Union(_) | Shape::Enum(_) | Shape::StringOrInteger | Shape::Document(_),
             ) => true,
-            Some(Shape::Alias(value)) => converts(ir, value),
+            Some(Shape::Alias(value)) => has_into_conversion(ir, value),
             _ => false,
         },
         _ => false,

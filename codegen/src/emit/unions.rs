@@ -37,14 +37,14 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
         }
     });
     let encode_unrecognized = open.then(|| quote!(Self::Unrecognized(value) => value.encode(w),));
-    let conversions = conversions(cx.ir, definition, union);
-    let constructors = constructors::of_variants(cx, definition, union);
-    let tag = tag(cx.ir, definition, union);
+    let conversions = emit_conversions(cx.ir, definition, union);
+    let constructors = constructors::emit_variant_constructors(cx, definition, union);
+    let tag = emit_tag_method(cx.ir, definition, union);
     let open_union = union
         .open_tag()
-        .map(|tag| open_union(cx.ir, definition, tag));
-    let decode = decode(definition, union);
-    let check = validate::union(cx, union);
+        .map(|tag| emit_open_union(cx.ir, definition, tag));
+    let decode = emit_decoding(definition, union);
+    let check = validate::emit_union_check(cx, union);
     let non_exhaustive = cx.non_exhaustive();
     let definition = quote! {
         #docs
@@ -80,9 +80,9 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
 }
 
 /// Emits a method that returns the discriminant of a value, for unions in which each variant has one.
-fn tag(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
+fn emit_tag_method(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
     let tag = union.open_tag()?;
-    if role(ir, &definition.name, tag) != Role::Value {
+    if union_role(ir, &definition.name, tag) != UnionRole::Value {
         return None;
     }
     let mut values = Vec::new();
@@ -118,13 +118,13 @@ fn tag(ir: &Ir, definition: &Definition, union: &Union) -> Option<TokenStream> {
 }
 
 /// Returns the properties of the union that an unknown variant needs.
-fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
+fn emit_open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
     let name = ident(&definition.name);
-    let role = match role(ir, &definition.name, tag) {
-        Role::Value => quote!(Value),
-        Role::Bare => quote!(Bare),
-        Role::Request => quote!(Request),
-        Role::Notification => quote!(Notification),
+    let role = match union_role(ir, &definition.name, tag) {
+        UnionRole::Value => quote!(Value),
+        UnionRole::Bare => quote!(Bare),
+        UnionRole::Request => quote!(Request),
+        UnionRole::Notification => quote!(Notification),
     };
     quote! {
         impl mcp_exact_wire::OpenUnion for #name {
@@ -136,39 +136,39 @@ fn open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
 
 /// Role of a union's objects, as in `UnionRole` of the runtime crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum UnionRole {
     Value,
     Bare,
     Request,
     Notification,
 }
 
-/// Returns the role of the objects of the union `name` with the discriminant `tag`.
-pub fn role(ir: &Ir, name: &str, tag: &str) -> Role {
+/// Returns the role of the objects of the union `name` with the discriminant `emit_tag_method`.
+pub fn union_role(ir: &Ir, name: &str, tag: &str) -> UnionRole {
     let inside = has_envelope_in_types(ir);
     match name {
-        "ClientRequest" | "ServerRequest" if inside => Role::Request,
-        "ClientNotification" | "ServerNotification" if inside => Role::Notification,
-        _ if tag == "method" => Role::Bare,
-        _ => Role::Value,
+        "ClientRequest" | "ServerRequest" if inside => UnionRole::Request,
+        "ClientNotification" | "ServerNotification" if inside => UnionRole::Notification,
+        _ if tag == "method" => UnionRole::Bare,
+        _ => UnionRole::Value,
     }
 }
 
 /// Emits `From` for each variant type that occurs once, and `From<&str>` if there is a string variant.
-fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
+fn emit_conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
     let name = ident(&definition.name);
     let text = |value: &Type| rust_type(value).to_string();
     let mut same: BTreeMap<String, usize> = BTreeMap::new();
     let mut by_type: BTreeMap<String, usize> = BTreeMap::new();
     for (index, variant) in union.variants.iter().enumerate() {
         *same
-            .entry(text(without_alias(ir, &variant.value)))
+            .entry(text(resolve_aliases(ir, &variant.value)))
             .or_default() += 1;
         by_type.insert(text(&variant.value), index);
     }
     let once = by_type
         .into_iter()
-        .filter(|(_, at)| same[&text(without_alias(ir, &union.variants[*at].value))] == 1);
+        .filter(|(_, at)| same[&text(resolve_aliases(ir, &union.variants[*at].value))] == 1);
     let impls = once.map(|(text, at)| {
         let variant = &union.variants[at];
         let (from, value) = (rust_type(&variant.value), ident(&variant.name));
@@ -196,17 +196,17 @@ fn conversions(ir: &Ir, definition: &Definition, union: &Union) -> TokenStream {
 }
 
 /// Resolves the aliases of a type.
-fn without_alias<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+fn resolve_aliases<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let Type::Ref { name, .. } = value else {
         return value;
     };
     match ir.get(name).map(|definition| &definition.shape) {
-        Some(Shape::Alias(inner)) => without_alias(ir, inner),
+        Some(Shape::Alias(inner)) => resolve_aliases(ir, inner),
         _ => value,
     }
 }
 
-fn decode(definition: &Definition, union: &Union) -> TokenStream {
+fn emit_decoding(definition: &Definition, union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let name = &definition.name;
     let variant = |index: usize| ident(&union.variants[index].name);
@@ -221,19 +221,19 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
         let Some(index) = index else { continue };
         let variant = variant(index);
         if !dispatch.values.is_empty() && dispatch.string == Some(index) && arms.is_empty() {
-            let known = known_strings(union);
+            let known = emit_known_strings(union);
             arms.push(quote!(#kind => { #known }));
             continue;
         }
         arms.push(quote!(#kind => Decode::decode(r).map(Self::#variant),));
     }
-    if let Some(array) = arrays(definition, union) {
+    if let Some(array) = emit_array_dispatch(definition, union) {
         arms.push(quote!(Kind::Array => { #array }));
     }
     let objects = dispatch
         .objects
         .as_ref()
-        .map(|objects| object_cases(definition, union, objects));
+        .map(|objects| emit_object_cases(definition, union, objects));
     match objects {
         Some(objects) if arms.is_empty() => objects,
         objects => {
@@ -251,7 +251,7 @@ fn decode(definition: &Definition, union: &Union) -> TokenStream {
 }
 
 /// Emits the decoding of strings of which some have known values: the variants of these values, and one for all others.
-fn known_strings(union: &Union) -> TokenStream {
+fn emit_known_strings(union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let sets = dispatch
         .values
@@ -276,13 +276,16 @@ fn known_strings(union: &Union) -> TokenStream {
     }
 }
 
-fn arrays(definition: &Definition, union: &Union) -> Option<TokenStream> {
+fn emit_array_dispatch(definition: &Definition, union: &Union) -> Option<TokenStream> {
     let dispatch = &union.dispatch;
     let first = ident(&union.variants[*dispatch.arrays.first()?].name);
     let Some(items) = &dispatch.items else {
         return Some(quote!(Decode::decode(r).map(Self::#first)));
     };
-    let (table, name) = (table("ITEMS", &definition.name, items), &definition.name);
+    let (table, name) = (
+        emit_dispatch_table("ITEMS", &definition.name, items),
+        &definition.name,
+    );
     let cases = dispatch.arrays.iter().map(|&index| {
         let (number, variant) = (
             Literal::usize_unsuffixed(index),
@@ -300,7 +303,11 @@ fn arrays(definition: &Definition, union: &Union) -> Option<TokenStream> {
     })
 }
 
-fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch) -> TokenStream {
+fn emit_object_cases(
+    definition: &Definition,
+    union: &Union,
+    objects: &ObjectDispatch,
+) -> TokenStream {
     let mut used: Vec<usize> = objects.cases.iter().map(|case| case.variant).collect();
     used.sort_unstable();
     used.dedup();
@@ -309,7 +316,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
         return quote!(Decode::decode(r).map(Self::#variant));
     }
     let (table, name) = (
-        table("DISPATCH", &definition.name, objects),
+        emit_dispatch_table("DISPATCH", &definition.name, objects),
         &definition.name,
     );
     let cases = used.iter().map(|&index| {
@@ -333,7 +340,7 @@ fn object_cases(definition: &Definition, union: &Union, objects: &ObjectDispatch
 }
 
 /// Emits the static dispatch table of object variants.
-pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
+pub fn emit_dispatch_table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream {
     let table = ident(table);
     let tag = objects.tag.as_deref().unwrap_or_default();
     let probes = objects.probes.iter().map(|(name, inner)| {
@@ -346,12 +353,12 @@ pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream 
             Tag::Absent => quote!(Tag::Absent),
             Tag::Any => quote!(Tag::Any),
         };
-        let has = bits(case.has.iter().copied());
+        let has = bit_set(case.has.iter().copied());
         let variant = Literal::usize_unsuffixed(case.variant);
         quote!(DispatchCase { tag: #tag, has: #has, variant: #variant })
     });
     let exclusive = objects.exclusive.iter().map(|(a, b)| {
-        let (a, b) = (bits([*a]), bits([*b]));
+        let (a, b) = (bit_set([*a]), bit_set([*b]));
         quote!((#a, #b))
     });
     quote! {
@@ -365,6 +372,6 @@ pub fn table(table: &str, union: &str, objects: &ObjectDispatch) -> TokenStream 
     }
 }
 
-fn bits(indices: impl IntoIterator<Item = usize>) -> Literal {
+fn bit_set(indices: impl IntoIterator<Item = usize>) -> Literal {
     Literal::u32_unsuffixed(indices.into_iter().fold(0, |bits, index| bits | 1 << index))
 }

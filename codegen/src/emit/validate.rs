@@ -10,7 +10,7 @@ use super::types::ident;
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, RustIr, Shape, Type, Union, field};
 
 /// Formats that the runtime crate can validate; other formats are annotations.
-const FORMATS: &[(&str, &str)] = &[
+const VALIDATED_FORMATS: &[(&str, &str)] = &[
     ("byte", "Byte"),
     ("date", "Date"),
     ("date-time", "DateTime"),
@@ -19,7 +19,7 @@ const FORMATS: &[(&str, &str)] = &[
 ];
 
 /// Returns the definitions whose values can deviate from the schema.
-pub fn checked(ir: &RustIr) -> BTreeSet<&str> {
+pub fn checked_types(ir: &RustIr) -> BTreeSet<&str> {
     let mut checked = BTreeSet::new();
     loop {
         let before = checked.len();
@@ -37,20 +37,20 @@ pub fn checked(ir: &RustIr) -> BTreeSet<&str> {
 fn is_checked(ir: &RustIr, definition: &Definition, checked: &BTreeSet<&str>) -> bool {
     match &definition.shape {
         Shape::Struct(members) => members.iter().any(|member| match &member.value {
-            MemberValue::Type(value) => type_checked(value, checked),
+            MemberValue::Type(value) => is_checked_type(value, checked),
             _ => false,
         }),
         Shape::Document(_) | Shape::Enum(_) => true,
         Shape::Constant(_) | Shape::StringOrInteger => false,
         Shape::Union(types) => {
             ir.union(&definition.name).open_tag().is_some()
-                || types.iter().any(|value| type_checked(value, checked))
+                || types.iter().any(|value| is_checked_type(value, checked))
         }
-        Shape::Alias(value) => type_checked(value, checked),
+        Shape::Alias(value) => is_checked_type(value, checked),
     }
 }
 
-fn type_checked(value: &Type, checked: &BTreeSet<&str>) -> bool {
+fn is_checked_type(value: &Type, checked: &BTreeSet<&str>) -> bool {
     match value {
         Type::Json | Type::JsonObject | Type::Boolean => false,
         Type::String(text) => known_format(text.format.as_deref()).is_some(),
@@ -60,18 +60,20 @@ fn type_checked(value: &Type, checked: &BTreeSet<&str>) -> bool {
             items,
             min_items,
             max_items,
-        } => min_items.is_some() || max_items.is_some() || type_checked(items, checked),
-        Type::Map(inner) | Type::Nullable(inner) => type_checked(inner, checked),
+        } => min_items.is_some() || max_items.is_some() || is_checked_type(items, checked),
+        Type::Map(inner) | Type::Nullable(inner) => is_checked_type(inner, checked),
     }
 }
 
 pub fn known_format(format: Option<&str>) -> Option<&'static str> {
-    let known = FORMATS.iter().find(|(name, _)| Some(*name) == format);
+    let known = VALIDATED_FORMATS
+        .iter()
+        .find(|(name, _)| Some(*name) == format);
     known.map(|(_, variant)| *variant)
 }
 
 /// Emits `check` of a struct.
-pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStream {
+pub fn emit_member_checks(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStream {
     let mut checks = Vec::new();
     if closed {
         checks.push(quote!(self.extra.check_closed(path, to);));
@@ -80,11 +82,11 @@ pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStrea
         let MemberValue::Type(value) = &member.value else {
             continue;
         };
-        if !type_checked(value, &cx.checked) {
+        if !is_checked_type(value, &cx.checked_types) {
             continue;
         }
         let (field, name) = (ident(&field(member)), &member.name);
-        let check = check(cx, value, quote!(value), quote!(path));
+        let check = emit_value_check(cx, value, quote!(value), quote!(path));
         let check = quote! {
             let path = &path.member(#name);
             #check
@@ -95,19 +97,19 @@ pub fn members(cx: &Context<'_>, members: &[Member], closed: bool) -> TokenStrea
             quote!(if let Some(value) = &self.#field { #check })
         });
     }
-    function(checks)
+    emit_check_function(checks)
 }
 
 /// Emits `check` of a union.
-pub fn union(cx: &Context<'_>, union: &Union) -> TokenStream {
+pub fn emit_union_check(cx: &Context<'_>, union: &Union) -> TokenStream {
     let mut arms: Vec<TokenStream> = Vec::new();
     for variant in union
         .variants
         .iter()
-        .filter(|v| type_checked(&v.value, &cx.checked))
+        .filter(|v| is_checked_type(&v.value, &cx.checked_types))
     {
         let name = ident(&variant.name);
-        let check = check(cx, &variant.value, quote!(value), quote!(path));
+        let check = emit_value_check(cx, &variant.value, quote!(value), quote!(path));
         arms.push(quote!(Self::#name(value) => { #check }));
     }
     let covered = arms.len() == union.variants.len();
@@ -115,15 +117,15 @@ pub fn union(cx: &Context<'_>, union: &Union) -> TokenStream {
         arms.push(quote!(Self::Unrecognized(value) => { value.check(path, to); }));
     }
     if arms.is_empty() {
-        return function(Vec::new());
+        return emit_check_function(Vec::new());
     }
     if !covered {
         arms.push(quote!(_ => {}));
     }
-    function(vec![quote!(match self { #(#arms)* })])
+    emit_check_function(vec![quote!(match self { #(#arms)* })])
 }
 
-fn function(checks: Vec<TokenStream>) -> TokenStream {
+fn emit_check_function(checks: Vec<TokenStream>) -> TokenStream {
     if checks.is_empty() {
         quote!(
             #[inline]
@@ -135,7 +137,12 @@ fn function(checks: Vec<TokenStream>) -> TokenStream {
 }
 
 /// Emits the check of one value at a path.
-fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) -> TokenStream {
+fn emit_value_check(
+    cx: &Context<'_>,
+    value: &Type,
+    place: TokenStream,
+    path: TokenStream,
+) -> TokenStream {
     match value {
         Type::String(text) => match known_format(text.format.as_deref()) {
             Some(format) => {
@@ -144,8 +151,8 @@ fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) 
             }
             None => TokenStream::new(),
         },
-        Type::Integer(bounds) => check_bounds(*bounds, quote!(#place.as_number()), path),
-        Type::Number(bounds) => check_bounds(*bounds, place, path),
+        Type::Integer(bounds) => emit_bounds_check(*bounds, quote!(#place.as_number()), path),
+        Type::Number(bounds) => emit_bounds_check(*bounds, place, path),
         Type::Array {
             items,
             min_items,
@@ -159,7 +166,7 @@ fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) 
                 bound(min_items, "check_min_items"),
                 bound(max_items, "check_max_items"),
             );
-            let each = each(
+            let each = emit_element_checks(
                 cx,
                 items,
                 quote!(#place.iter().enumerate()),
@@ -168,7 +175,7 @@ fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) 
             );
             quote!(#low #high #each)
         }
-        Type::Map(values) => each(
+        Type::Map(values) => emit_element_checks(
             cx,
             values,
             quote!(#place.iter()),
@@ -176,28 +183,28 @@ fn check(cx: &Context<'_>, value: &Type, place: TokenStream, path: TokenStream) 
             quote!(&#path.member(name)),
         ),
         Type::Nullable(inner) => {
-            let check = check(cx, inner, quote!(value), path);
+            let check = emit_value_check(cx, inner, quote!(value), path);
             quote!(if let Some(value) = #place.as_value() { #check })
         }
         _ => quote!(#place.check(#path, to);),
     }
 }
 
-fn each(
+fn emit_element_checks(
     cx: &Context<'_>,
     inner: &Type,
     iter: TokenStream,
     key: TokenStream,
     path: TokenStream,
 ) -> TokenStream {
-    if !type_checked(inner, &cx.checked) {
+    if !is_checked_type(inner, &cx.checked_types) {
         return TokenStream::new();
     }
-    let check = check(cx, inner, quote!(value), path);
+    let check = emit_value_check(cx, inner, quote!(value), path);
     quote!(for (#key, value) in #iter { #check })
 }
 
-fn check_bounds(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenStream {
+fn emit_bounds_check(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenStream {
     let minimum = bounds.minimum.map(|bound| {
         let bound = Literal::i64_unsuffixed(bound);
         quote!(check_minimum(#place, #bound, #path, to);)
@@ -215,12 +222,12 @@ pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     let value = match &member.value {
         MemberValue::ConstString(value) => quote!(DocumentValue::Const(#value)),
         MemberValue::ConstInteger(_) => quote!(DocumentValue::Integer),
-        MemberValue::Type(value) => document_value(ir, value),
+        MemberValue::Type(value) => document_rule_value(ir, value),
     };
     quote!(DocumentRule { name: #name, required: #required, value: #value })
 }
 
-fn document_value(ir: &Ir, value: &Type) -> TokenStream {
+fn document_rule_value(ir: &Ir, value: &Type) -> TokenStream {
     match value {
         Type::Json | Type::Nullable(_) => quote!(DocumentValue::Any),
         Type::JsonObject => quote!(DocumentValue::Object(&DocumentValue::Any)),
@@ -229,15 +236,15 @@ fn document_value(ir: &Ir, value: &Type) -> TokenStream {
         Type::Integer(_) => quote!(DocumentValue::Integer),
         Type::Number(_) => quote!(DocumentValue::Number),
         Type::Array { items, .. } => {
-            let items = document_value(ir, items);
+            let items = document_rule_value(ir, items);
             quote!(DocumentValue::Array(&#items))
         }
         Type::Map(values) => {
-            let values = document_value(ir, values);
+            let values = document_rule_value(ir, values);
             quote!(DocumentValue::Object(&#values))
         }
         Type::Ref { name, .. } => match ir.get(name).map(|definition| &definition.shape) {
-            Some(Shape::Alias(value)) => document_value(ir, value),
+            Some(Shape::Alias(value)) => document_rule_value(ir, value),
             _ => quote!(DocumentValue::Any),
         },
     }

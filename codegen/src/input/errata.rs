@@ -7,7 +7,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result, brief};
+use crate::error::{Error, Result, shorten_value};
 use crate::input::schema::Schema;
 
 /// One correction of a schema.
@@ -39,7 +39,7 @@ pub struct Erratum {
 }
 
 #[derive(Deserialize)]
-struct Errata {
+struct ErrataFile {
     #[serde(default)]
     erratum: Vec<Erratum>,
 }
@@ -49,7 +49,7 @@ struct Errata {
 /// # Errors
 /// Returns an error if the text is not a list of errata.
 pub fn errata(text: &str) -> Result<Vec<Erratum>> {
-    let list: Errata = toml::from_str(text).map_err(|error| {
+    let list: ErrataFile = toml::from_str(text).map_err(|error| {
         let remedy = "see the comment at the top of the file for its form";
         Error::new(
             "schema/errata.toml",
@@ -65,7 +65,7 @@ pub fn errata(text: &str) -> Result<Vec<Erratum>> {
             let remedy = "say why it is needed and which upstream text proves it";
             return Err(Error::new("schema/errata.toml", "", problem, remedy));
         }
-        if erratum.revisions.is_empty() || places(erratum).next().is_none() {
+        if erratum.revisions.is_empty() || pointers(erratum).next().is_none() {
             let problem = format!("erratum `{}` names no revision or no place", erratum.id);
             let remedy = "give it `revisions`, and `pointer` or `pointers`";
             return Err(Error::new("schema/errata.toml", "", problem, remedy));
@@ -82,7 +82,7 @@ pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     let revision = schema.revision.clone();
     let mut touched: Vec<String> = Vec::new();
     for erratum in errata.iter().filter(|e| e.revisions.contains(&revision)) {
-        for pointer in places(erratum) {
+        for pointer in pointers(erratum) {
             let touches = |other: &&String| is_below(pointer, other) || is_below(other, pointer);
             if let Some(other) = touched.iter().find(touches) {
                 let problem = format!("an erratum has already changed {other}");
@@ -97,7 +97,7 @@ pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     Ok(())
 }
 
-fn places(erratum: &Erratum) -> impl Iterator<Item = &String> {
+fn pointers(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
 
@@ -132,8 +132,8 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
         return Err(fail("the erratum changes nothing".into()));
     }
     if found != expect.as_ref() {
-        let found = found.map_or("nothing".into(), brief);
-        let wanted = expect.as_ref().map_or("nothing".into(), brief);
+        let found = found.map_or("nothing".into(), shorten_value);
+        let wanted = expect.as_ref().map_or("nothing".into(), shorten_value);
         return Err(fail(format!(
             "the erratum finds {found} where it expects {wanted}"
         )));
@@ -142,7 +142,7 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
         *place = put;
         return Ok(());
     }
-    let Some((parent, name)) = split(&mut schema.root, pointer) else {
+    let Some((parent, name)) = split_pointer(&mut schema.root, pointer) else {
         let problem = "the erratum points at no member of an object that exists";
         return Err(Error::new(&schema.revision, pointer, problem, &*remedy));
     };
@@ -150,7 +150,10 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
     Ok(())
 }
 
-fn split<'v>(root: &'v mut Value, pointer: &str) -> Option<(&'v mut Map<String, Value>, String)> {
+fn split_pointer<'v>(
+    root: &'v mut Value,
+    pointer: &str,
+) -> Option<(&'v mut Map<String, Value>, String)> {
     let (parent, name) = pointer.rsplit_once('/')?;
     let parent = root.pointer_mut(parent)?.as_object_mut()?;
     Some((parent, name.replace("~1", "/").replace("~0", "~")))

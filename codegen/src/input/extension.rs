@@ -11,7 +11,7 @@ use crate::input::{Tables, read_extension};
 #[derive(Debug, Clone, Copy)]
 pub struct Extension<'e> {
     /// Entry in `schema/extensions.toml`.
-    pub listed: &'e ListedExtension,
+    pub list_entry: &'e ListedExtension,
     /// Bytes of the extension's schema file.
     pub schema: &'e [u8],
 }
@@ -29,7 +29,7 @@ pub struct MergedSchema {
 /// # Errors
 /// Returns an error if the schema of the extension cannot be read, or uses another dialect.
 pub fn merge(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Result<MergedSchema> {
-    let mut schema = read_extension(&extension.listed.revision, extension.schema, tables)?;
+    let mut schema = read_extension(&extension.list_entry.revision, extension.schema, tables)?;
     if schema.definitions != core.definitions {
         let pointer = format!("/{}", schema.definitions);
         let problem = format!(

@@ -3,61 +3,61 @@
 //! To support another keyword, add its row here and its data to the representation, read it in `passes/lower.rs`,
 //! emit it in an emitter, and check it in `validate()`.
 
-/// What a keyword constrains.
+/// Values that a keyword constrains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// Nothing: the keyword is for readers of the schema.
-    Reader,
+    Annotation,
     /// Values of any type.
     Any,
     /// Values of these JSON types.
-    Of(&'static [&'static str]),
+    Types(&'static [&'static str]),
     /// Values of these JSON types, without a check by the generated types; a notice reports it.
     Unchecked(&'static [&'static str]),
 }
 
-use Subject::{Any, Of, Reader, Unchecked};
+use Subject::{Annotation, Any, Types, Unchecked};
 
 const TABLE: &[(&str, Subject)] = &[
-    ("$comment", Reader),
+    ("$comment", Annotation),
     ("$ref", Any),
-    ("$schema", Reader),
-    ("additionalProperties", Of(&["object"])),
+    ("$schema", Annotation),
+    ("additionalProperties", Types(&["object"])),
     ("allOf", Any),
     ("anyOf", Any),
     ("const", Any),
-    ("default", Reader),
-    ("deprecated", Reader),
-    ("description", Reader),
+    ("default", Annotation),
+    ("deprecated", Annotation),
+    ("description", Annotation),
     ("enum", Any),
-    ("examples", Reader),
-    ("format", Of(&["integer", "number", "string"])),
-    ("items", Of(&["array"])),
-    ("maxItems", Of(&["array"])),
-    ("maximum", Of(&["integer", "number"])),
-    ("minItems", Of(&["array"])),
-    ("minimum", Of(&["integer", "number"])),
+    ("examples", Annotation),
+    ("format", Types(&["integer", "number", "string"])),
+    ("items", Types(&["array"])),
+    ("maxItems", Types(&["array"])),
+    ("maximum", Types(&["integer", "number"])),
+    ("minItems", Types(&["array"])),
+    ("minimum", Types(&["integer", "number"])),
     ("oneOf", Any),
     ("pattern", Unchecked(&["string"])),
     ("patternProperties", Unchecked(&["object"])),
-    ("properties", Of(&["object"])),
+    ("properties", Types(&["object"])),
     ("propertyNames", Unchecked(&["object"])),
     ("required", Any),
-    ("title", Reader),
+    ("title", Annotation),
     ("type", Any),
 ];
 
 /// Keywords whose value is a non-negative count.
 const COUNT_KEYWORDS: &[&str] = &["maxItems", "minItems"];
 
-fn subject(key: &str) -> Option<Subject> {
+fn constrained_values(key: &str) -> Option<Subject> {
     let row = TABLE.iter().find(|(known, _)| *known == key);
     row.map(|(_, subject)| *subject)
 }
 
 /// Kind of schema that the pass `lower` reads as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Construct {
+pub enum SchemaKind {
     Constant,
     Enum,
     Nullable,
@@ -66,7 +66,7 @@ pub enum Construct {
     Union,
 }
 
-impl Construct {
+impl SchemaKind {
     /// Returns the name of the construct for error messages.
     pub fn name(self) -> &'static str {
         match self {
@@ -105,23 +105,23 @@ pub fn is_count(key: &str) -> bool {
 
 /// Returns true if a pass reads the keyword or may ignore it.
 pub fn is_known(key: &str) -> bool {
-    subject(key).is_some()
+    constrained_values(key).is_some()
 }
 
 /// Returns true if a keyword does not constrain any value.
 pub fn is_annotation(key: &str) -> bool {
-    subject(key) == Some(Reader)
+    constrained_values(key) == Some(Annotation)
 }
 
 /// Returns true if the generated types do not check a keyword.
 pub fn is_unchecked(key: &str) -> bool {
-    matches!(subject(key), Some(Unchecked(_)))
+    matches!(constrained_values(key), Some(Unchecked(_)))
 }
 
 /// Returns true if a keyword may occur next to the type `one` after the passes over schemas.
-pub fn speaks_of(key: &str, one: &str) -> bool {
-    match subject(key) {
-        Some(Of(types)) => types.contains(&one),
+pub fn may_occur_with_type(key: &str, one: &str) -> bool {
+    match constrained_values(key) {
+        Some(Types(types)) => types.contains(&one),
         _ => key == "type",
     }
 }

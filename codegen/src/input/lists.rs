@@ -16,14 +16,14 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// True if the revision is a draft: it may change, and its crate is not published.
+    /// Returns true if the revision is a draft: it may change, and its crate is not published.
     pub fn is_draft(&self) -> bool {
         self.status == "draft"
     }
 }
 
 #[derive(Deserialize)]
-struct Revisions {
+struct RevisionsFile {
     revision: Vec<Revision>,
 }
 
@@ -32,7 +32,7 @@ struct Revisions {
 /// # Errors
 /// Returns an error if the text is not a list of revisions.
 pub fn revisions(text: &str) -> Result<Vec<Revision>> {
-    let list: Revisions = toml::from_str(text).map_err(|error| {
+    let list: RevisionsFile = toml::from_str(text).map_err(|error| {
         let remedy = "give each revision an id, a status and a sha256";
         Error::new("schema/revisions.toml", "", error.message(), remedy)
     })?;
@@ -50,7 +50,7 @@ pub struct ListedExtension {
 }
 
 #[derive(Deserialize)]
-struct Extensions {
+struct ExtensionsFile {
     #[serde(default)]
     extension: Vec<ListedExtension>,
 }
@@ -60,7 +60,7 @@ struct Extensions {
 /// # Errors
 /// Returns an error if the text is not a list of extensions.
 pub fn extensions(text: &str) -> Result<Vec<ListedExtension>> {
-    let list: Extensions = toml::from_str(text).map_err(|error| {
+    let list: ExtensionsFile = toml::from_str(text).map_err(|error| {
         let remedy =
             "give each extension an id, a status, a sha256 and the revision that it extends";
         Error::new("schema/extensions.toml", "", error.message(), remedy)

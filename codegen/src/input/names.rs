@@ -17,7 +17,7 @@ pub struct Name {
 }
 
 #[derive(Deserialize)]
-struct Names {
+struct NamesFile {
     #[serde(default)]
     name: Vec<Name>,
 }
@@ -27,7 +27,7 @@ struct Names {
 /// # Errors
 /// Returns an error if the text is not a list of names.
 pub fn names(text: &str) -> Result<Vec<Name>> {
-    let list: Names = toml::from_str(text).map_err(|error| {
+    let list: NamesFile = toml::from_str(text).map_err(|error| {
         let remedy = "give each entry revisions, a pointer and a name";
         Error::new(
             "schema/names.toml",

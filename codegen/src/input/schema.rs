@@ -110,7 +110,7 @@ fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
     })
 }
 
-const DIALECTS: &[&str] = &[
+const KNOWN_DIALECTS: &[&str] = &[
     "http://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft/2020-12/schema",
@@ -118,7 +118,7 @@ const DIALECTS: &[&str] = &[
 
 fn check_dialect(schema: &Schema) -> Result<()> {
     let dialect = schema.root["$schema"].as_str().unwrap_or_default();
-    if !DIALECTS.contains(&dialect.trim_end_matches('#')) {
+    if !KNOWN_DIALECTS.contains(&dialect.trim_end_matches('#')) {
         let problem = format!("the dialect {dialect:?} is not known");
         return Err(schema.error("/$schema", problem, "use draft-07 or 2020-12"));
     }

@@ -31,7 +31,7 @@ pub fn field(json: &str) -> String {
 
 /// Returns a word for the value of a constant: `ref/prompt` becomes `RefPrompt`, `2.0` becomes `V20`, `+` becomes
 /// `Plus`.
-pub fn variant(value: &str) -> String {
+pub fn value_variant(value: &str) -> String {
     let plain = value.to_upper_camel_case();
     let numbered = format!("V{plain}");
     if is_type_name(&plain) {
@@ -39,15 +39,15 @@ pub fn variant(value: &str) -> String {
     } else if plain.starts_with(|c: char| c.is_ascii_digit()) && is_type_name(&numbered) {
         numbered
     } else {
-        spelt(value)
+        spell_out(value)
     }
 }
 
 /// Returns unique variant names for the values of an enum: the words of the value, with its symbols if two values
 /// differ only in symbols, and with every character if they differ in nothing else, such as `a` and `A`.
-pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
-    let mut names: Vec<String> = values.iter().map(|v| variant(v.as_ref())).collect();
-    for rename in [spelt, exact] {
+pub fn value_variants<S: AsRef<str>>(values: &[S]) -> Vec<String> {
+    let mut names: Vec<String> = values.iter().map(|v| value_variant(v.as_ref())).collect();
+    for rename in [spell_out, unique_spelling] {
         let taken = names.clone();
         for (name, value) in names.iter_mut().zip(values) {
             let count = taken.iter().filter(|other| *other == name).count();
@@ -60,10 +60,10 @@ pub fn values<S: AsRef<str>>(values: &[S]) -> Vec<String> {
 }
 
 /// Returns a type name for any text: letters and digits, and the names of symbols.
-fn spelt(text: &str) -> String {
+fn spell_out(text: &str) -> String {
     let mut words = String::new();
     for c in text.chars() {
-        match symbol(c) {
+        match symbol_name(c) {
             _ if c.is_ascii_alphanumeric() => words.push(c),
             Some(name) => words += &format!("_{name}_"),
             None if c.is_whitespace() || c == '_' => words.push('_'),
@@ -79,8 +79,8 @@ fn spelt(text: &str) -> String {
 }
 
 /// Returns a name that no other text has: its words, then every character as it is or by its code point.
-fn exact(text: &str) -> String {
-    let mut name = spelt(text) + "_";
+fn unique_spelling(text: &str) -> String {
+    let mut name = spell_out(text) + "_";
     for c in text.chars() {
         match c {
             '_' => name += "__",
@@ -92,7 +92,7 @@ fn exact(text: &str) -> String {
 }
 
 /// Returns the name of an ASCII symbol.
-fn symbol(c: char) -> Option<&'static str> {
+fn symbol_name(c: char) -> Option<&'static str> {
     const SYMBOLS: &[(char, &str)] = &[
         ('!', "exclamation"),
         ('"', "quote"),
@@ -144,7 +144,7 @@ pub fn is_type_name(name: &str) -> bool {
 
 /// Returns short and unique names for the variants of a union: without the words that all names start or end with, or
 /// the discriminant's values, or the complete names.
-pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
+pub fn union_variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     for suffix in [
         "ResourceContents",
         "EnumSchema",
@@ -155,14 +155,14 @@ pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
         "Result",
     ] {
         if names.iter().all(|name| name.ends_with(suffix)) && names.len() > 1 {
-            return shortened(names, |name| name.strip_suffix(suffix).unwrap_or(name));
+            return shorten_unique(names, |name| name.strip_suffix(suffix).unwrap_or(name));
         }
     }
     if names.iter().all(|name| name.starts_with("JSONRPC")) {
-        return shortened(names, |name| name.strip_prefix("JSONRPC").unwrap_or(name));
+        return shorten_unique(names, |name| name.strip_prefix("JSONRPC").unwrap_or(name));
     }
     if let Some(tags) = tags {
-        return unique(
+        return disambiguate(
             names,
             tags.iter().map(|tag| tag.to_upper_camel_case()).collect(),
         );
@@ -170,15 +170,15 @@ pub fn variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
-fn shortened<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -> Vec<String> {
+fn shorten_unique<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -> Vec<String> {
     let short = names.iter().map(|&name| match shorten(name) {
         "" => name.to_owned(),
         short => short.to_owned(),
     });
-    unique(names, short.collect())
+    disambiguate(names, short.collect())
 }
 
-fn unique(names: &[&str], short: Vec<String>) -> Vec<String> {
+fn disambiguate(names: &[&str], short: Vec<String>) -> Vec<String> {
     let mut sorted: Vec<_> = short.iter().collect();
     sorted.sort();
     let clash = sorted.windows(2).any(|pair| pair[0] == pair[1]);
@@ -207,7 +207,7 @@ pub fn static_name(id: &str) -> String {
 }
 
 /// Returns the library name of a crate, as used in paths.
-pub fn library(id: &str) -> String {
+pub fn library_name(id: &str) -> String {
     format!(
         "mcp_{}",
         id.replace(|c: char| !c.is_ascii_alphanumeric(), "_")
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn fields() {
+    fn fields_are_snake_case() {
         check(
             field,
             &[
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_types() {
+    fn type_words_are_camel_case() {
         check(
             type_word,
             &[
@@ -281,9 +281,9 @@ mod tests {
     }
 
     #[test]
-    fn variants_of_values() {
+    fn values_become_variants() {
         check(
-            variant,
+            value_variant,
             &[
                 "ref/prompt",
                 "accept",
@@ -308,13 +308,13 @@ mod tests {
     }
 
     fn check_values(values: &[&str], expected: Expect) {
-        let lines = values.iter().zip(super::values(values));
+        let lines = values.iter().zip(super::value_variants(values));
         let lines = lines.map(|(value, name)| format!("{value} => {name}\n"));
         expected.assert_eq(&lines.collect::<String>());
     }
 
     #[test]
-    fn values_of_any_text() {
+    fn any_text_has_a_name() {
         check_values(
             &[
                 "2025-06-18",
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_differ_in_case_or_symbols() {
+    fn similar_values_get_distinct_names() {
         check_values(
             &["a", "A", "foo-bar", "foo_bar", "fooBar", "c+", "c", "x"],
             expect![[r#"
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn types() {
+    fn anonymous_types_follow_their_members() {
         check(
             |name| is_type_name(name).to_string(),
             &[
@@ -388,11 +388,11 @@ mod tests {
     }
 
     fn check_variants(names: &[&str], tags: Option<&[&str]>, expected: Expect) {
-        expected.assert_eq(&(variants(names, tags).join("\n") + "\n"));
+        expected.assert_eq(&(union_variants(names, tags).join("\n") + "\n"));
     }
 
     #[test]
-    fn variants_without_the_words_that_all_of_them_have() {
+    fn common_words_are_removed() {
         check_variants(
             &["CallToolRequest", "PingRequest"],
             None,
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_by_their_tags() {
+    fn tags_name_variants() {
         check_variants(
             &["TextContent", "ResourceLink"],
             Some(&["text", "resource_link"]),
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_by_their_types() {
+    fn types_name_variants() {
         check_variants(
             &["Request", "PingRequest"],
             None,

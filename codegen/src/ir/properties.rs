@@ -52,7 +52,7 @@ impl std::fmt::Display for Value {
 }
 
 /// Creates a row whose value a rule reads from the schema.
-const fn schema(
+const fn schema_property(
     name: &'static str,
     summary: &'static str,
     section: &'static str,
@@ -67,7 +67,7 @@ const fn schema(
 }
 
 /// Creates a row whose value is listed in `schema/revisions.toml`.
-const fn listed(
+const fn listed_property(
     name: &'static str,
     summary: &'static str,
     section: &'static str,
@@ -92,92 +92,92 @@ const FALSE: Value = Value::Flag(false);
 #[rustfmt::skip]
 pub const PROPERTIES: &[Property] = &[
     // Messages
-    schema("has_batches", "Returns true if one JSON array may hold several messages.",
+    schema_property("has_batches", "Returns true if one JSON array may hold several messages.",
         "2025-03-26/basic#Batching", has_batches),
-    schema("error_id_required", "Returns true if an error response must have an id, so that none answers an unreadable message.",
-        "2025-11-25/basic#Error Responses", error_id_required),
-    schema("has_envelope_in_types", "Returns true if the schema's request types hold `jsonrpc` and `id` themselves.",
+    schema_property("error_id_required", "Returns true if an error response must have an id, so that none answers an unreadable message.",
+        "2025-11-25/basic#Error Responses", requires_error_id),
+    schema_property("has_envelope_in_types", "Returns true if the schema's request types hold `jsonrpc` and `id` themselves.",
         "2025-11-25/basic#Requests", has_envelope_in_types),
-    schema("has_server_requests", "Returns true if servers send requests as messages of their own.",
+    schema_property("has_server_requests", "Returns true if servers send requests as messages of their own.",
         "2026-07-28/basic#Message Patterns", |ir| ir.methods.iter().any(|m| m.request && m.from_server)),
-    schema("has_result_type", "Returns true if every result states its `resultType`.",
-        "2026-07-28/basic#ResultType", |ir| has_required(ir, "Result", "resultType")),
-    schema("has_input_required", "Returns true if a result can ask the client for input (`InputRequiredResult`).",
+    schema_property("has_result_type", "Returns true if every result states its `resultType`.",
+        "2026-07-28/basic#ResultType", |ir| has_required_member(ir, "Result", "resultType")),
+    schema_property("has_input_required", "Returns true if a result can ask the client for input (`InputRequiredResult`).",
         "2026-07-28/basic/patterns/mrtr#InputRequiredResult", |ir| ir.get("InputRequiredResult").is_some()),
-    schema("has_subscriptions_listen", "Returns true if clients subscribe to notifications with `subscriptions/listen`.",
-        "2026-07-28/basic/patterns/subscriptions#Opening a Stream", |ir| sends(ir, true, "subscriptions/listen")),
-    schema("has_tasks", "Returns true if tasks are a part of the revision itself (`tasks/get` and its siblings), not of an extension.",
-        "2025-11-25/basic/utilities/tasks#Protocol Messages", |ir| sends(ir, true, "tasks/get")),
-    schema("has_extensions_capability", "Returns true if both capability objects have the member `extensions`.",
+    schema_property("has_subscriptions_listen", "Returns true if clients subscribe to notifications with `subscriptions/listen`.",
+        "2026-07-28/basic/patterns/subscriptions#Opening a Stream", |ir| is_sent(ir, true, "subscriptions/listen")),
+    schema_property("has_tasks", "Returns true if tasks are a part of the revision itself (`tasks/get` and its siblings), not of an extension.",
+        "2025-11-25/basic/utilities/tasks#Protocol Messages", |ir| is_sent(ir, true, "tasks/get")),
+    schema_property("has_extensions_capability", "Returns true if both capability objects have the member `extensions`.",
         "2026-07-28/basic/versioning#Extension Negotiation",
-        |ir| ["ClientCapabilities", "ServerCapabilities"].iter().all(|name| has(ir, name, "extensions"))),
-    schema("has_progress_message", "Returns true if a progress notification can have a `message`.",
-        "2025-03-26/basic/utilities/progress#Progress Flow", |ir| has(ir, "ProgressNotificationParams", "message")),
+        |ir| ["ClientCapabilities", "ServerCapabilities"].iter().all(|name| has_member(ir, name, "extensions"))),
+    schema_property("has_progress_message", "Returns true if a progress notification can have a `message`.",
+        "2025-03-26/basic/utilities/progress#Progress Flow", |ir| has_member(ir, "ProgressNotificationParams", "message")),
     // Descriptions
-    schema("has_titles", "Returns true if implementations, tools, prompts and resources can have a `title`.",
-        "2025-06-18/schema#Implementation", |ir| has(ir, "Implementation", "title")),
-    schema("has_implementation_details", "Returns true if `Implementation` has `description`, `icons` and `websiteUrl`.",
+    schema_property("has_titles", "Returns true if implementations, tools, prompts and resources can have a `title`.",
+        "2025-06-18/schema#Implementation", |ir| has_member(ir, "Implementation", "title")),
+    schema_property("has_implementation_details", "Returns true if `Implementation` has `description`, `icons` and `websiteUrl`.",
         "2025-11-25/schema#Implementation",
-        |ir| ["description", "icons", "websiteUrl"].iter().all(|name| has(ir, "Implementation", name))),
-    schema("has_icons", "Returns true if tools, prompts and resources can have `icons`.",
-        "2025-11-25/basic#icons", |ir| has(ir, "Tool", "icons")),
-    schema("has_last_modified", "Returns true if annotations can have `lastModified`.",
-        "2025-06-18/server/resources#Annotations", |ir| has(ir, "Annotations", "lastModified")),
+        |ir| ["description", "icons", "websiteUrl"].iter().all(|name| has_member(ir, "Implementation", name))),
+    schema_property("has_icons", "Returns true if tools, prompts and resources can have `icons`.",
+        "2025-11-25/basic#icons", |ir| has_member(ir, "Tool", "icons")),
+    schema_property("has_last_modified", "Returns true if annotations can have `lastModified`.",
+        "2025-06-18/server/resources#Annotations", |ir| has_member(ir, "Annotations", "lastModified")),
     // Server features
-    schema("has_completions_capability", "Returns true if servers declare completion by the capability `completions`.",
-        "2025-03-26/server/utilities/completion#Capabilities", |ir| has(ir, "ServerCapabilities", "completions")),
-    schema("has_completion_context", "Returns true if a completion request can state arguments that are already resolved (`context`).",
-        "2025-06-18/server/utilities/completion#Requesting Completions", |ir| has(ir, "CompleteRequestParams", "context")),
-    schema("has_tool_annotations", "Returns true if tools can have `annotations`.",
-        "2025-03-26/server/tools#Tool", |ir| has(ir, "Tool", "annotations")),
-    schema("has_structured_output", "Returns true if tools can have an `outputSchema`, and their results `structuredContent`.",
+    schema_property("has_completions_capability", "Returns true if servers declare completion by the capability `completions`.",
+        "2025-03-26/server/utilities/completion#Capabilities", |ir| has_member(ir, "ServerCapabilities", "completions")),
+    schema_property("has_completion_context", "Returns true if a completion request can state arguments that are already resolved (`context`).",
+        "2025-06-18/server/utilities/completion#Requesting Completions", |ir| has_member(ir, "CompleteRequestParams", "context")),
+    schema_property("has_tool_annotations", "Returns true if tools can have `annotations`.",
+        "2025-03-26/server/tools#Tool", |ir| has_member(ir, "Tool", "annotations")),
+    schema_property("has_structured_output", "Returns true if tools can have an `outputSchema`, and their results `structuredContent`.",
         "2025-06-18/server/tools#Structured Content",
-        |ir| has(ir, "Tool", "outputSchema") && has(ir, "CallToolResult", "structuredContent")),
-    schema("has_any_structured_content", "Returns true if `structuredContent` can be any JSON value, and false if it has to be an object or is not defined.",
+        |ir| has_member(ir, "Tool", "outputSchema") && has_member(ir, "CallToolResult", "structuredContent")),
+    schema_property("has_any_structured_content", "Returns true if `structuredContent` can be any JSON value, and false if it has to be an object or is not defined.",
         "2026-07-28/server/tools#Structured Content", has_any_structured_content),
-    schema("has_resource_links", "Returns true if content can be a `resource_link`.",
+    schema_property("has_resource_links", "Returns true if content can be a `resource_link`.",
         "2025-06-18/server/tools#Resource Links", |ir| ir.get("ResourceLink").is_some()),
-    schema("has_audio", "Returns true if content can be `audio`.",
+    schema_property("has_audio", "Returns true if content can be `audio`.",
         "2025-03-26/server/tools#Audio Content", |ir| ir.get("AudioContent").is_some()),
-    schema("has_cache_hints", "Returns true if lists and read resources state `ttlMs` and `cacheScope`.",
+    schema_property("has_cache_hints", "Returns true if lists and read resources state `ttlMs` and `cacheScope`.",
         "2026-07-28/server/utilities/caching#Cacheable Model",
-        |ir| ["ttlMs", "cacheScope"].iter().all(|name| has_required(ir, "ListToolsResult", name))),
+        |ir| ["ttlMs", "cacheScope"].iter().all(|name| has_required_member(ir, "ListToolsResult", name))),
     // Client features
-    schema("has_elicitation", "Returns true if servers can elicit input from the user.",
-        "2025-06-18/client/elicitation#Capabilities", |ir| has(ir, "ClientCapabilities", "elicitation")),
-    schema("has_elicitation_modes", "Returns true if clients declare the modes `form` and `url` of elicitation.",
+    schema_property("has_elicitation", "Returns true if servers can elicit input from the user.",
+        "2025-06-18/client/elicitation#Capabilities", |ir| has_member(ir, "ClientCapabilities", "elicitation")),
+    schema_property("has_elicitation_modes", "Returns true if clients declare the modes `form` and `url` of elicitation.",
         "2025-11-25/client/elicitation#Capabilities",
         |ir| ["form", "url"].iter().all(|mode| has_capability(ir, "elicitation", mode))),
-    schema("has_elicitation_complete", "Returns true if servers send `notifications/elicitation/complete`.",
+    schema_property("has_elicitation_complete", "Returns true if servers send `notifications/elicitation/complete`.",
         "2025-11-25/client/elicitation#Completion Notifications for URL Mode Elicitation",
-        |ir| sends(ir, false, "notifications/elicitation/complete")),
-    schema("has_url_elicitation_error", "Returns true if error -32042 asks the client to open a URL first.",
+        |ir| is_sent(ir, false, "notifications/elicitation/complete")),
+    schema_property("has_url_elicitation_error", "Returns true if error -32042 asks the client to open a URL first.",
         "2025-11-25/client/elicitation#URL Elicitation Required Error", |ir| has_error(ir, -32042)),
-    schema("has_sampling_tools", "Returns true if sampling can use tools (`tools`, `toolChoice`), which clients declare.",
+    schema_property("has_sampling_tools", "Returns true if sampling can use tools (`tools`, `toolChoice`), which clients declare.",
         "2025-11-25/client/sampling#Sampling with Tools", |ir| has_capability(ir, "sampling", "tools")),
-    schema("has_sampling_content_lists", "Returns true if the content of a sampling message can be an array.",
+    schema_property("has_sampling_content_lists", "Returns true if the content of a sampling message can be an array.",
         "2025-11-25/client/sampling#Sampling with Tools", has_sampling_content_lists),
     // Transports
-    listed("has_http_sse", "Returns true if the revision defines the transport HTTP with SSE.",
+    listed_property("has_http_sse", "Returns true if the revision defines the transport HTTP with SSE.",
         "2024-11-05/basic/transports#HTTP with SSE", TRUE, FALSE),
-    listed("has_streamable_http", "Returns true if the revision defines the transport Streamable HTTP.",
+    listed_property("has_streamable_http", "Returns true if the revision defines the transport Streamable HTTP.",
         "2025-03-26/basic/transports#Streamable HTTP", FALSE, TRUE),
-    listed("has_session_ids", "Returns true if a server over Streamable HTTP can assign a session id (`Mcp-Session-Id`), which DELETE ends.",
+    listed_property("has_session_ids", "Returns true if a server over Streamable HTTP can assign a session id (`Mcp-Session-Id`), which DELETE ends.",
         "2025-03-26/basic/transports#Session Management", FALSE, FALSE),
-    listed("has_http_get_stream", "Returns true if clients over Streamable HTTP can open a stream for messages of the server with GET.",
+    listed_property("has_http_get_stream", "Returns true if clients over Streamable HTTP can open a stream for messages of the server with GET.",
         "2025-03-26/basic/transports#Listening for Messages from the Server", FALSE, FALSE),
-    listed("has_stream_resumption", "Returns true if clients over Streamable HTTP can resume a broken stream with `Last-Event-ID`.",
+    listed_property("has_stream_resumption", "Returns true if clients over Streamable HTTP can resume a broken stream with `Last-Event-ID`.",
         "2025-03-26/basic/transports#Resumability and Redelivery", FALSE, FALSE),
-    listed("has_sse_priming", "Returns true if servers over Streamable HTTP begin a stream with a priming event and can close it with `retry` to be polled.",
+    listed_property("has_sse_priming", "Returns true if servers over Streamable HTTP begin a stream with a priming event and can close it with `retry` to be polled.",
         "2025-11-25/basic/transports#Sending Messages to the Server", FALSE, FALSE),
-    listed("has_protocol_version_header", "Returns true if clients over Streamable HTTP state the revision in `MCP-Protocol-Version`.",
+    listed_property("has_protocol_version_header", "Returns true if clients over Streamable HTTP state the revision in `MCP-Protocol-Version`.",
         "2025-06-18/basic/transports#Protocol Version Header", FALSE, TRUE),
-    listed("has_http_header_mirroring", "Returns true if clients over Streamable HTTP mirror members of a request in the headers `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…`.",
+    listed_property("has_http_header_mirroring", "Returns true if clients over Streamable HTTP mirror members of a request in the headers `Mcp-Method`, `Mcp-Name` and `Mcp-Param-…`.",
         "2026-07-28/basic/transports/streamable-http#Request Metadata", FALSE, TRUE),
-    listed("has_disconnect_cancellation", "Returns true if closing the response stream of a request over Streamable HTTP cancels the request.",
+    listed_property("has_disconnect_cancellation", "Returns true if closing the response stream of a request over Streamable HTTP cancels the request.",
         "2026-07-28/basic/transports/streamable-http#Cancellation", FALSE, TRUE),
     // Errors
-    listed("resource_not_found_code", "Returns the error code for a resource that does not exist.",
+    listed_property("resource_not_found_code", "Returns the error code for a resource that does not exist.",
         "2026-07-28/server/resources#Error Handling", Value::Code(-32002), Value::Code(-32602)),
 ];
 
@@ -187,9 +187,9 @@ pub fn has_batches(ir: &Ir) -> bool {
 }
 
 /// Returns true if an error response must have an id.
-pub fn error_id_required(ir: &Ir) -> bool {
+pub fn requires_error_id(ir: &Ir) -> bool {
     let names = ["JSONRPCError", "JSONRPCErrorResponse"];
-    names.iter().any(|name| has_required(ir, name, "id"))
+    names.iter().any(|name| has_required_member(ir, name, "id"))
 }
 
 /// Returns true if the types of requests and notifications include `jsonrpc`.
@@ -198,23 +198,23 @@ pub fn has_envelope_in_types(ir: &Ir) -> bool {
         .methods
         .iter()
         .filter(|method| method.from_client || method.from_server);
-    sent.any(|method| has(ir, &method.definition, "jsonrpc"))
+    sent.any(|method| has_member(ir, &method.definition, "jsonrpc"))
 }
 
 fn has_any_structured_content(ir: &Ir) -> bool {
     let content = member(ir, "CallToolResult", "structuredContent");
     let value = content.map(|member| resolve_value(ir, &member.value));
-    matches!(value, Some(Resolved::Other(Type::Json)))
+    matches!(value, Some(ResolvedType::Other(Type::Json)))
 }
 
 fn has_sampling_content_lists(ir: &Ir) -> bool {
     let content = member(ir, "SamplingMessage", "content");
     match content.map(|member| resolve_value(ir, &member.value)) {
-        Some(Resolved::Shape(Shape::Union(union))) => {
+        Some(ResolvedType::Shape(Shape::Union(union))) => {
             let arrays = |value: &Type| matches!(value, Type::Array { .. });
             union.iter().any(arrays)
         }
-        Some(Resolved::Other(value)) => matches!(value, Type::Array { .. }),
+        Some(ResolvedType::Other(value)) => matches!(value, Type::Array { .. }),
         _ => false,
     }
 }
@@ -222,7 +222,7 @@ fn has_sampling_content_lists(ir: &Ir) -> bool {
 fn has_capability(ir: &Ir, capability: &str, part: &str) -> bool {
     let declared = member(ir, "ClientCapabilities", capability);
     match declared.map(|member| resolve_value(ir, &member.value)) {
-        Some(Resolved::Shape(Shape::Struct(members))) => members.iter().any(|m| m.name == part),
+        Some(ResolvedType::Shape(Shape::Struct(members))) => members.iter().any(|m| m.name == part),
         _ => false,
     }
 }
@@ -238,16 +238,16 @@ fn has_error(ir: &Ir, code: i64) -> bool {
         })
 }
 
-fn sends(ir: &Ir, request: bool, method: &str) -> bool {
+fn is_sent(ir: &Ir, request: bool, method: &str) -> bool {
     let mut methods = ir.methods.iter();
     methods.any(|m| m.request == request && m.method == method && (m.from_client || m.from_server))
 }
 
-fn has(ir: &Ir, definition: &str, name: &str) -> bool {
+fn has_member(ir: &Ir, definition: &str, name: &str) -> bool {
     member(ir, definition, name).is_some()
 }
 
-fn has_required(ir: &Ir, definition: &str, name: &str) -> bool {
+fn has_required_member(ir: &Ir, definition: &str, name: &str) -> bool {
     member(ir, definition, name).is_some_and(|member| member.required)
 }
 
@@ -259,15 +259,15 @@ fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
 }
 
 /// Type of a member, after references and aliases are resolved.
-enum Resolved<'i> {
+enum ResolvedType<'i> {
     Shape(&'i Shape),
     Other(&'i Type),
     Constant,
 }
 
-fn resolve_value<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
+fn resolve_value<'i>(ir: &'i Ir, value: &'i MemberValue) -> ResolvedType<'i> {
     let MemberValue::Type(value) = value else {
-        return Resolved::Constant;
+        return ResolvedType::Constant;
     };
     let mut value = value;
     // A chain of aliases cannot be longer than the list of definitions.
@@ -277,9 +277,9 @@ fn resolve_value<'i>(ir: &'i Ir, value: &'i MemberValue) -> Resolved<'i> {
         };
         match ir.get(name).map(|definition| &definition.shape) {
             Some(Shape::Alias(target)) => value = target,
-            Some(shape) => return Resolved::Shape(shape),
+            Some(shape) => return ResolvedType::Shape(shape),
             None => break,
         }
     }
-    Resolved::Other(value)
+    ResolvedType::Other(value)
 }

@@ -1,7 +1,7 @@
 //! Names that generated crates use themselves; no definition may have one of them.
 
 /// Returns true if a generated crate uses a name for something other than a definition.
-pub fn is_taken(name: &str) -> bool {
+pub fn is_reserved(name: &str) -> bool {
     let reexported = |text: &&str| text.rsplit(' ').next() == Some(name);
     IMPORTED_NAMES.contains(&name)
         || GENERATED_NAMES.contains(&name)

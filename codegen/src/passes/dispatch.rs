@@ -26,14 +26,14 @@ pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<
         let Shape::Union(types) = &definition.shape else {
             continue;
         };
-        let mut union = unnamed(types);
-        let planner = Planner {
+        let mut union = union_of_types(types);
+        let planner = UnionPlanner {
             ir,
             schema,
             pointer: definition.pointers.first().map_or("", String::as_str),
-            answers: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
+            is_result: ["ClientResult", "ServerResult"].contains(&definition.name.as_str()),
         };
-        let (dispatch, shadowed) = planner.dispatch(&union)?;
+        let (dispatch, shadowed) = planner.plan_dispatch(&union)?;
         union.dispatch = dispatch;
         name_variants(&mut union, ir);
         for (hidden, by) in shadowed {
@@ -50,7 +50,7 @@ pub fn plan(schema: &Schema, ir: &Ir, notices: &mut Notices) -> Result<BTreeMap<
 }
 
 /// Creates the union of several types, with variants named after their types until the dispatch is known.
-fn unnamed(types: &[Type]) -> Union {
+fn union_of_types(types: &[Type]) -> Union {
     let variants = types.iter().map(|value| Variant {
         name: value.label().to_owned(),
         value: value.clone(),
@@ -62,8 +62,8 @@ fn unnamed(types: &[Type]) -> Union {
 }
 
 /// Possible kind of a value of a type.
-enum Leaf<'i> {
-    String(Text<'i>),
+enum AcceptedKind<'i> {
+    String(AcceptedStrings<'i>),
     /// Number: true for integers only, and bounds.
     Number(bool, Bounds),
     Boolean,
@@ -74,7 +74,7 @@ enum Leaf<'i> {
 
 /// Set of strings that a type accepts.
 #[derive(Clone, Copy)]
-enum Text<'i> {
+enum AcceptedStrings<'i> {
     /// All strings, or those of a format.
     Any(Option<&'i str>),
     /// Known values; with `true`, other values are kept as unknown ones.
@@ -84,41 +84,41 @@ enum Text<'i> {
 /// A variant of a union, and the variant that accepts all of its values, as indexes.
 type ShadowedVariant = (usize, usize);
 
-struct Planner<'i> {
+struct UnionPlanner<'i> {
     ir: &'i Ir,
     schema: &'i Schema,
     pointer: &'i str,
     /// True if the union is the result of a request, so that the values need no discriminant.
-    answers: bool,
+    is_result: bool,
 }
 
-impl<'i> Planner<'i> {
-    fn dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<ShadowedVariant>)> {
+impl<'i> UnionPlanner<'i> {
+    fn plan_dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<ShadowedVariant>)> {
         let mut dispatch = Dispatch::default();
         let mut shadowed = Vec::new();
         let (mut objects, mut arrays) = (Vec::new(), Vec::new());
         let (mut strings, mut numbers) = (Vec::new(), Vec::new());
         for (index, variant) in union.variants.iter().enumerate() {
-            for leaf in self.leaves(&variant.value, 0)? {
+            for leaf in self.accepted_kinds(&variant.value, 0)? {
                 let slot = match leaf {
-                    Leaf::String(text) => {
+                    AcceptedKind::String(text) => {
                         strings.push((index, text));
                         continue;
                     }
-                    Leaf::Number(is_whole, bounds) => {
+                    AcceptedKind::Number(is_whole, bounds) => {
                         numbers.push((index, is_whole, bounds));
                         continue;
                     }
-                    Leaf::Array(items) => {
+                    AcceptedKind::Array(items) => {
                         arrays.push((index, items));
                         continue;
                     }
-                    Leaf::Object(members) => {
+                    AcceptedKind::Object(members) => {
                         objects.push((index, members));
                         continue;
                     }
-                    Leaf::Boolean => &mut dispatch.boolean,
-                    Leaf::Null => &mut dispatch.null,
+                    AcceptedKind::Boolean => &mut dispatch.boolean,
+                    AcceptedKind::Null => &mut dispatch.null,
                 };
                 let first = *slot.get_or_insert(index);
                 if first != index {
@@ -126,18 +126,18 @@ impl<'i> Planner<'i> {
                 }
             }
         }
-        self.strings(union, &strings, &mut dispatch, &mut shadowed)?;
-        dispatch.number = self.number(union, &numbers, &mut shadowed)?;
+        self.plan_strings(union, &strings, &mut dispatch, &mut shadowed)?;
+        dispatch.number = self.plan_numbers(union, &numbers, &mut shadowed)?;
         dispatch.arrays = arrays.iter().map(|(index, _)| *index).collect();
         if arrays.len() > 1 {
-            let items = self.items(&arrays)?;
-            self.check_reached(union, &dispatch.arrays, &[], &items, &mut shadowed)?;
+            let items = self.plan_items(&arrays)?;
+            self.check_reachable(union, &dispatch.arrays, &[], &items, &mut shadowed)?;
             dispatch.items = Some(items);
         }
         if !objects.is_empty() {
             let known: Vec<usize> = objects.iter().map(|(index, _)| *index).collect();
-            let plan = self.objects(&objects)?;
-            self.check_reached(union, &known, &objects, &plan, &mut shadowed)?;
+            let plan = self.plan_objects(&objects)?;
+            self.check_reachable(union, &known, &objects, &plan, &mut shadowed)?;
             let all_tagged = plan.cases.iter().all(|case| case.tag != Tag::Any);
             dispatch.open = plan.tag.is_some() && all_tagged;
             dispatch.objects = Some(plan);
@@ -151,33 +151,36 @@ impl<'i> Planner<'i> {
     }
 
     /// Plans strings: first the variants with known values, then the one that accepts all strings.
-    fn strings(
+    fn plan_strings(
         &self,
         union: &Union,
-        strings: &[(usize, Text<'i>)],
+        strings: &[(usize, AcceptedStrings<'i>)],
         dispatch: &mut Dispatch,
         shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<()> {
-        let any = |(_, text): &&(usize, Text<'_>)| matches!(text, Text::Any(None));
+        let any =
+            |(_, text): &&(usize, AcceptedStrings<'_>)| matches!(text, AcceptedStrings::Any(None));
         let widest = strings.iter().find(any).or_else(|| {
             let mut formats = strings
                 .iter()
-                .filter(|(_, text)| matches!(text, Text::Any(_)));
+                .filter(|(_, text)| matches!(text, AcceptedStrings::Any(_)));
             formats.next()
         });
         let unknown = strings
             .iter()
-            .find(|(_, text)| matches!(text, Text::Values(_, false)));
+            .find(|(_, text)| matches!(text, AcceptedStrings::Values(_, false)));
         let Some((last, text)) = widest.or(unknown).or(strings.first()) else {
             return Ok(());
         };
-        let takes_all = matches!(text, Text::Any(None));
+        let takes_all = matches!(text, AcceptedStrings::Any(None));
         let mut known: BTreeSet<&str> = BTreeSet::new();
         for (index, text) in strings.iter().filter(|(index, _)| index != last) {
             match text {
-                Text::Any(_) if takes_all => shadowed.push((*index, *last)),
-                Text::Any(_) => return Err(self.same(union, *last, *index, "are both strings")),
-                Text::Values(values, _) => {
+                AcceptedStrings::Any(_) if takes_all => shadowed.push((*index, *last)),
+                AcceptedStrings::Any(_) => {
+                    return Err(self.ambiguous_variants(union, *last, *index, "are both strings"));
+                }
+                AcceptedStrings::Values(values, _) => {
                     let new = values.iter().filter(|value| known.insert(value));
                     let new: Vec<String> = new.cloned().collect();
                     if new.is_empty() {
@@ -194,21 +197,22 @@ impl<'i> Planner<'i> {
     }
 
     /// Returns the variant that accepts all numbers of the others.
-    fn number(
+    fn plan_numbers(
         &self,
         union: &Union,
         numbers: &[(usize, bool, Bounds)],
         shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<Option<usize>> {
-        let takes =
-            |a: &(usize, bool, Bounds), b: &(usize, bool, Bounds)| (!a.1 || b.1) && a.2.takes(b.2);
+        let takes = |a: &(usize, bool, Bounds), b: &(usize, bool, Bounds)| {
+            (!a.1 || b.1) && a.2.includes(b.2)
+        };
         let Some(first) = numbers.first() else {
             return Ok(None);
         };
         let widest = numbers.iter().find(|a| numbers.iter().all(|b| takes(a, b)));
         let Some(widest) = widest else {
             let other = numbers.iter().find(|b| !takes(first, b)).unwrap_or(first);
-            return Err(self.same(union, first.0, other.0, "are both numbers"));
+            return Err(self.ambiguous_variants(union, first.0, other.0, "are both numbers"));
         };
         let others = numbers.iter().filter(|other| other.0 != widest.0);
         shadowed.extend(others.map(|other| (other.0, widest.0)));
@@ -216,7 +220,7 @@ impl<'i> Planner<'i> {
     }
 
     /// Checks that every variant is selected for some value, or that another one accepts all of its values.
-    fn check_reached(
+    fn check_reachable(
         &self,
         union: &Union,
         known: &[usize],
@@ -224,7 +228,7 @@ impl<'i> Planner<'i> {
         plan: &ObjectDispatch,
         shadowed: &mut Vec<ShadowedVariant>,
     ) -> Result<()> {
-        if self.answers {
+        if self.is_result {
             return Ok(());
         }
         let reached = |index: usize| plan.cases.iter().any(|case| case.variant == index);
@@ -232,7 +236,7 @@ impl<'i> Planner<'i> {
             let own = |index: usize| objects.iter().filter(move |(other, _)| *other == index);
             let by = known.iter().copied().find(|&index| {
                 let takes = |members: &[Member]| {
-                    own(index).any(|(_, all)| self.takes_objects(all, members, 0))
+                    own(index).any(|(_, all)| self.accepts_objects(all, members, 0))
                 };
                 index != hidden && reached(index) && own(hidden).all(|(_, members)| takes(members))
             });
@@ -249,12 +253,12 @@ impl<'i> Planner<'i> {
 
     /// Returns true if every object with the members `some` is valid for the members `all`: it has all required
     /// members, and the common members match.
-    fn takes_objects(&self, all: &[Member], some: &[Member], depth: usize) -> bool {
+    fn accepts_objects(&self, all: &[Member], some: &[Member], depth: usize) -> bool {
         all.iter().all(|member| {
             let same = some.iter().find(|other| other.name == member.name);
             let fits = |other: &Member| match (&member.value, &other.value) {
                 (MemberValue::Type(all), MemberValue::Type(some)) => {
-                    self.takes(all, some, depth + 1)
+                    self.accepts_type(all, some, depth + 1)
                 }
                 (all, some) => all == some,
             };
@@ -265,7 +269,7 @@ impl<'i> Planner<'i> {
     }
 
     /// Returns true if every value of the type `some` is a value of the type `all`.
-    fn takes(&self, all: &Type, some: &Type, depth: usize) -> bool {
+    fn accepts_type(&self, all: &Type, some: &Type, depth: usize) -> bool {
         let members = |value: &Type| match value {
             Type::Ref { name, .. } => match self.ir.get(name).map(|d| &d.shape) {
                 Some(Shape::Struct(members)) => Some(members),
@@ -280,7 +284,7 @@ impl<'i> Planner<'i> {
             (Type::JsonObject, Type::Map(_)) => true,
             (Type::JsonObject, some) => members(some).is_some(),
             (all, some) => match (members(all), members(some)) {
-                (Some(all), Some(some)) => self.takes_objects(all, some, depth + 1),
+                (Some(all), Some(some)) => self.accepts_objects(all, some, depth + 1),
                 _ => false,
             },
         }
@@ -299,29 +303,31 @@ impl<'i> Planner<'i> {
         Ok(())
     }
 
-    fn same(&self, union: &Union, a: usize, b: usize, how: &str) -> Error {
+    fn ambiguous_variants(&self, union: &Union, a: usize, b: usize, how: &str) -> Error {
         let (a, b) = (&union.variants[a].name, &union.variants[b].name);
         let problem = format!("the members `{a}` and `{b}` {how}, and nothing tells them apart");
         self.schema
             .error(self.pointer, problem, "merge them by an erratum")
     }
 
-    fn leaves(&self, value: &'i Type, depth: usize) -> Result<Vec<Leaf<'i>>> {
+    fn accepted_kinds(&self, value: &'i Type, depth: usize) -> Result<Vec<AcceptedKind<'i>>> {
         if depth > 32 {
             let problem = "unions are members of each other, more than 32 deep";
             let remedy = "take a cycle out by an erratum";
             return Err(self.schema.error(self.pointer, problem, remedy));
         }
         Ok(match value {
-            Type::String(text) => vec![Leaf::String(Text::Any(text.format.as_deref()))],
-            Type::Boolean => vec![Leaf::Boolean],
-            Type::Integer(bounds) => vec![Leaf::Number(true, *bounds)],
-            Type::Number(bounds) => vec![Leaf::Number(false, *bounds)],
-            Type::Array { items, .. } => vec![Leaf::Array(items)],
-            Type::JsonObject | Type::Map(_) => vec![Leaf::Object(&[])],
+            Type::String(text) => vec![AcceptedKind::String(AcceptedStrings::Any(
+                text.format.as_deref(),
+            ))],
+            Type::Boolean => vec![AcceptedKind::Boolean],
+            Type::Integer(bounds) => vec![AcceptedKind::Number(true, *bounds)],
+            Type::Number(bounds) => vec![AcceptedKind::Number(false, *bounds)],
+            Type::Array { items, .. } => vec![AcceptedKind::Array(items)],
+            Type::JsonObject | Type::Map(_) => vec![AcceptedKind::Object(&[])],
             Type::Nullable(inner) => {
-                let mut leaves = self.leaves(inner, depth + 1)?;
-                leaves.push(Leaf::Null);
+                let mut leaves = self.accepted_kinds(inner, depth + 1)?;
+                leaves.push(AcceptedKind::Null);
                 leaves
             }
             Type::Json => {
@@ -333,32 +339,34 @@ impl<'i> Planner<'i> {
                     "make the whole union open by an erratum",
                 ));
             }
-            Type::Ref { name, .. } => self.definition_leaves(name, depth)?,
+            Type::Ref { name, .. } => self.definition_kinds(name, depth)?,
         })
     }
 
-    fn definition_leaves(&self, name: &str, depth: usize) -> Result<Vec<Leaf<'i>>> {
+    fn definition_kinds(&self, name: &str, depth: usize) -> Result<Vec<AcceptedKind<'i>>> {
         Ok(
             match self.ir.get(name).map(|definition| &definition.shape) {
                 Some(Shape::Struct(members) | Shape::Document(members)) => {
-                    vec![Leaf::Object(members)]
+                    vec![AcceptedKind::Object(members)]
                 }
-                Some(Shape::Enum(values)) => vec![Leaf::String(Text::Values(values, false))],
+                Some(Shape::Enum(values)) => {
+                    vec![AcceptedKind::String(AcceptedStrings::Values(values, false))]
+                }
                 Some(Shape::Constant(value)) => {
-                    vec![Leaf::String(Text::Values(
+                    vec![AcceptedKind::String(AcceptedStrings::Values(
                         std::slice::from_ref(value),
                         true,
                     ))]
                 }
                 Some(Shape::StringOrInteger) => vec![
-                    Leaf::String(Text::Any(None)),
-                    Leaf::Number(true, Bounds::default()),
+                    AcceptedKind::String(AcceptedStrings::Any(None)),
+                    AcceptedKind::Number(true, Bounds::default()),
                 ],
-                Some(Shape::Alias(value)) => self.leaves(value, depth + 1)?,
+                Some(Shape::Alias(value)) => self.accepted_kinds(value, depth + 1)?,
                 Some(Shape::Union(union)) => {
                     let mut leaves = Vec::new();
                     for variant in union {
-                        leaves.extend(self.leaves(variant, depth + 1)?);
+                        leaves.extend(self.accepted_kinds(variant, depth + 1)?);
                         self.check_count(leaves.len())?;
                     }
                     leaves
@@ -370,11 +378,11 @@ impl<'i> Planner<'i> {
 
     /// Plans arrays with object items: the first item selects the array variant and is validated by its own union
     /// later.
-    fn items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
+    fn plan_items(&self, arrays: &[(usize, &'i Type)]) -> Result<ObjectDispatch> {
         let mut objects = Vec::new();
         for (index, items) in arrays {
-            for leaf in self.leaves(items, 0)? {
-                let Leaf::Object(members) = leaf else {
+            for leaf in self.accepted_kinds(items, 0)? {
+                let AcceptedKind::Object(members) = leaf else {
                     let problem = "several arrays whose items are no objects cannot be told apart";
                     return Err(self.schema.error(
                         self.pointer,
@@ -385,7 +393,7 @@ impl<'i> Planner<'i> {
                 objects.push((*index, members));
             }
         }
-        let mut plan = self.objects(&objects)?;
+        let mut plan = self.plan_objects(&objects)?;
         plan.exclusive.clear();
         Ok(plan)
     }
@@ -399,20 +407,20 @@ impl<'i> Planner<'i> {
         Err(self.schema.error(self.pointer, problem, remedy))
     }
 
-    fn objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {
+    fn plan_objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {
         self.check_count(objects.len())?;
         let mut plan = ObjectDispatch {
-            tag: self.tag(objects),
+            tag: self.choose_tag(objects),
             ..ObjectDispatch::default()
         };
         let mut groups: BTreeMap<Tag, Vec<(usize, &[Member])>> = BTreeMap::new();
         for (index, members) in objects {
-            for tag in self.tags_of(plan.tag.as_deref(), members) {
+            for tag in self.possible_tags(plan.tag.as_deref(), members) {
                 groups.entry(tag).or_default().push((*index, members));
             }
         }
         for (tag, group) in groups {
-            for (variant, has) in self.order(&group) {
+            for (variant, has) in self.order_variants(&group) {
                 let has = has
                     .into_iter()
                     .map(|probe| probe_index(&mut plan.probes, probe));
@@ -423,7 +431,7 @@ impl<'i> Planner<'i> {
                 });
             }
         }
-        self.exclude(objects, &mut plan);
+        self.mark_exclusive(objects, &mut plan);
         if plan.probes.len() > 32 {
             let problem = "more than 32 members of objects decide which variant of a union it is";
             let remedy = "widen `DispatchCase::has` in the runtime";
@@ -433,11 +441,11 @@ impl<'i> Planner<'i> {
     }
 
     /// Returns the member whose constants distinguish the most variants.
-    fn tag(&self, objects: &[(usize, &[Member])]) -> Option<String> {
+    fn choose_tag(&self, objects: &[(usize, &[Member])]) -> Option<String> {
         let mut values: BTreeMap<&str, (usize, BTreeSet<Vec<Tag>>)> = BTreeMap::new();
         for (_, members) in objects {
             for member in members.iter() {
-                let tags = self.tags(member);
+                let tags = self.constant_tags(member);
                 if !tags.is_empty() {
                     let entry = values.entry(&member.name).or_default();
                     entry.0 += 1;
@@ -447,14 +455,16 @@ impl<'i> Planner<'i> {
         }
         let telling = values
             .into_iter()
-            .filter(|(name, (_, values))| values.len() > 1 || sets_apart(name, objects));
+            .filter(|(name, (_, values))| values.len() > 1 || is_distinguishing(name, objects));
         let best = telling.max_by_key(|(name, (count, _))| (*count, std::cmp::Reverse(*name)));
         best.map(|(name, _)| name.to_owned())
     }
 
-    fn tags_of(&self, tag: Option<&str>, members: &[Member]) -> Vec<Tag> {
+    fn possible_tags(&self, tag: Option<&str>, members: &[Member]) -> Vec<Tag> {
         let member = tag.and_then(|tag| members.iter().find(|member| member.name == tag));
-        let tags = member.map(|member| self.tags(member)).unwrap_or_default();
+        let tags = member
+            .map(|member| self.constant_tags(member))
+            .unwrap_or_default();
         if tags.is_empty() {
             vec![Tag::Any]
         } else {
@@ -463,7 +473,7 @@ impl<'i> Planner<'i> {
     }
 
     /// Returns the possible values of a member if all of them are known.
-    fn tags(&self, member: &Member) -> Vec<Tag> {
+    fn constant_tags(&self, member: &Member) -> Vec<Tag> {
         let mut tags = match &member.value {
             MemberValue::ConstString(value) => vec![Tag::Is(value.clone())],
             MemberValue::Type(Type::Ref { name, .. }) => {
@@ -484,13 +494,19 @@ impl<'i> Planner<'i> {
     }
 
     /// Orders the variants of a group with the same discriminant, most specific first, with their required members.
-    fn order(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
+    fn order_variants(&self, group: &[(usize, &'i [Member])]) -> Vec<(usize, Vec<Probe>)> {
         if let [(variant, _)] = group {
             return vec![(*variant, Vec::new())];
         }
-        let mut needs = distinguish(group.iter().map(|(_, m)| required_probes(m)).collect());
-        if has_equals(&needs) || is_known_elsewhere(group, &needs) {
-            needs = distinguish(group.iter().map(|(_, m)| self.required_inside(m)).collect());
+        let mut needs =
+            without_common_elements(group.iter().map(|(_, m)| required_probes(m)).collect());
+        if has_equal_sets(&needs) || may_occur_elsewhere(group, &needs) {
+            needs = without_common_elements(
+                group
+                    .iter()
+                    .map(|(_, m)| self.required_inner_members(m))
+                    .collect(),
+            );
         }
         let mut cases: Vec<(usize, usize, Vec<Probe>)> = Vec::new();
         for (at, (variant, members)) in group.iter().enumerate() {
@@ -500,7 +516,7 @@ impl<'i> Planner<'i> {
                 .enumerate()
                 .filter(|(other, (_, need))| *other != at && **need == needs[at]);
             let others: Vec<&[Member]> = equals.map(|(_, ((_, members), _))| *members).collect();
-            for only in known_to_one(members, &others) {
+            for only in exclusive_members(members, &others) {
                 let mut need: Vec<Probe> = needs[at].iter().cloned().collect();
                 need.push((only.to_owned(), None));
                 cases.push((need.len(), *variant, need));
@@ -520,7 +536,7 @@ impl<'i> Planner<'i> {
             .collect()
     }
 
-    fn required_inside(&self, members: &[Member]) -> BTreeSet<Probe> {
+    fn required_inner_members(&self, members: &[Member]) -> BTreeSet<Probe> {
         let mut probes = required_probes(members);
         for member in members.iter().filter(|member| member.required) {
             let MemberValue::Type(Type::Ref { name, .. }) = &member.value else {
@@ -535,7 +551,7 @@ impl<'i> Planner<'i> {
     }
 
     /// Marks result and error as exclusive (JSON-RPC 2.0, section 5).
-    fn exclude(&self, objects: &[(usize, &[Member])], plan: &mut ObjectDispatch) {
+    fn mark_exclusive(&self, objects: &[(usize, &[Member])], plan: &mut ObjectDispatch) {
         let needs = |name: &str| {
             objects.iter().any(|(_, members)| {
                 let has = |name: &str| members.iter().any(|m| m.name == name && m.required);
@@ -552,7 +568,7 @@ impl<'i> Planner<'i> {
 
 /// Returns true if all objects have the member and some have it as a constant, which distinguishes these from the
 /// others.
-fn sets_apart(name: &str, objects: &[(usize, &[Member])]) -> bool {
+fn is_distinguishing(name: &str, objects: &[(usize, &[Member])]) -> bool {
     let required = objects.iter().map(|(_, members)| {
         let mut members = members.iter();
         members.find(|member| member.name == name && member.required)
@@ -586,7 +602,7 @@ fn required_probes(members: &[Member]) -> BTreeSet<Probe> {
 }
 
 /// Returns each set without the elements that all sets have in common.
-fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
+fn without_common_elements(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
     let common = sets
         .iter()
         .skip(1)
@@ -595,7 +611,7 @@ fn distinguish(sets: Vec<BTreeSet<Probe>>) -> Vec<BTreeSet<Probe>> {
 }
 
 /// Returns true if the discriminating member of a variant may also occur in another variant.
-fn is_known_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -> bool {
+fn may_occur_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -> bool {
     needs.iter().enumerate().any(|(at, need)| {
         let mut others = group.iter().zip(needs).enumerate();
         others.any(|(other, ((_, members), others_need))| {
@@ -608,13 +624,13 @@ fn is_known_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) -
     })
 }
 
-fn has_equals(sets: &[BTreeSet<Probe>]) -> bool {
+fn has_equal_sets(sets: &[BTreeSet<Probe>]) -> bool {
     let distinct: BTreeSet<_> = sets.iter().collect();
     distinct.len() < sets.len()
 }
 
 /// Returns the members that none of the other variants has.
-fn known_to_one<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m str> {
+fn exclusive_members<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m str> {
     let unknown = |name: &str| {
         others
             .iter()
@@ -632,15 +648,18 @@ fn name_variants(union: &mut Union, ir: &Ir) {
         .iter()
         .map(|variant| variant.name.as_str())
         .collect();
-    let tags: Option<Vec<&str>> = types.iter().map(|name| only_tag(ir, name, union)).collect();
-    let names = names::variants(&types, tags.as_deref());
+    let tags: Option<Vec<&str>> = types
+        .iter()
+        .map(|name| single_tag(ir, name, union))
+        .collect();
+    let names = names::union_variants(&types, tags.as_deref());
     for (variant, name) in union.variants.iter_mut().zip(names) {
         variant.name = name;
     }
 }
 
 /// Returns the only discriminant value that selects this variant.
-fn only_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
+fn single_tag<'i>(ir: &'i Ir, name: &str, union: &Union) -> Option<&'i str> {
     let tag = union.dispatch.objects.as_ref()?.tag.as_deref()?;
     let Shape::Struct(members) = &ir.get(name)?.shape else {
         return None;

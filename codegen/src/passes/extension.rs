@@ -31,7 +31,7 @@ pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
 
 /// Keeps only the definitions of the extension, which become the official ones, and those that they refer to. Returns
 /// the definitions that are types of the revision.
-pub fn narrow(
+pub fn keep_extension_definitions(
     rust: &mut RustIr,
     corrected: &Schema,
     own: &BTreeSet<String>,
@@ -41,11 +41,11 @@ pub fn narrow(
     let mut mentioned: Vec<String> = own.iter().cloned().collect();
     for name in own {
         let definition = &corrected.root[corrected.definitions][name];
-        references(corrected, definition, &mut mentioned);
+        collect_references(corrected, definition, &mut mentioned);
     }
     let ir = &mut rust.ir;
-    let mut shared = equal(ir, core);
-    let needed = reachable(ir, &mentioned);
+    let mut shared = equal_definitions(ir, core);
+    let needed = reachable_definitions(ir, &mentioned);
     shared.retain(|name| needed.contains(name));
     let prefix = format!("/{}/", corrected.definitions);
     let is_needed = |pointer: &String| {
@@ -67,14 +67,14 @@ pub fn narrow(
 }
 
 /// Returns the corrected schema without definitions that the official ones of `ir` do not refer to.
-pub fn referenced(corrected: &Schema, ir: &Ir) -> Value {
+pub fn referenced_schema(corrected: &Schema, ir: &Ir) -> Value {
     let mut root = corrected.root.clone();
     let mut needed = BTreeSet::new();
     let own = ir.definitions.iter().filter(|d| d.official);
     let mut next: Vec<String> = own.map(|definition| definition.name.clone()).collect();
     while let Some(name) = next.pop() {
         let definition = &corrected.root[corrected.definitions][&name];
-        references(corrected, definition, &mut next);
+        collect_references(corrected, definition, &mut next);
         needed.insert(name);
         next.retain(|name| !needed.contains(name));
     }
@@ -84,23 +84,25 @@ pub fn referenced(corrected: &Schema, ir: &Ir) -> Value {
     root
 }
 
-fn references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
+fn collect_references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
     match at {
         Value::Object(object) => {
             let target = object.get("$ref").and_then(Value::as_str);
             to.extend(target.and_then(|r| schema.target(r)).map(str::to_owned));
             object
                 .values()
-                .for_each(|value| references(schema, value, to));
+                .for_each(|value| collect_references(schema, value, to));
         }
-        Value::Array(items) => items.iter().for_each(|item| references(schema, item, to)),
+        Value::Array(items) => items
+            .iter()
+            .for_each(|item| collect_references(schema, item, to)),
         _ => {}
     }
 }
 
 /// Returns the names of definitions that are equal in the extension and the revision and that refer only to such
 /// definitions.
-fn equal(ir: &Ir, core: &Ir) -> BTreeSet<String> {
+fn equal_definitions(ir: &Ir, core: &Ir) -> BTreeSet<String> {
     let same = |definition: &&Definition| {
         let other = core.get(&definition.name);
         other.is_some_and(|other| {
@@ -143,7 +145,7 @@ fn without_descriptions(shape: &Shape) -> Shape {
 }
 
 /// Returns the given definitions and all definitions that they refer to.
-fn reachable(ir: &Ir, from: &[String]) -> BTreeSet<String> {
+fn reachable_definitions(ir: &Ir, from: &[String]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&str> = from.iter().map(String::as_str).collect();
     while let Some(name) = next.pop() {

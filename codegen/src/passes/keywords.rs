@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use crate::error::{Result, brief};
+use crate::error::{Result, shorten_value};
 use crate::input::keywords::{is_annotation, is_count, is_known};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
@@ -33,7 +33,11 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
             let pointer = format!("/{}", escape(key));
             let problem = format!("the keyword `{key}` is not understood at the root of a schema");
             let remedy = "teach the generator what it means, or correct it by an erratum";
-            return Err(schema.error(&pointer, format!("{problem} ({})", brief(value)), remedy));
+            return Err(schema.error(
+                &pointer,
+                format!("{problem} ({})", shorten_value(value)),
+                remedy,
+            ));
         }
     }
     let definitions = schema.root[schema.definitions].as_object();
@@ -44,13 +48,13 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
         let remedy = "a schema of the protocol has some hundreds; look at the file";
         return Err(schema.error(&pointer, problem, remedy));
     }
-    let mut walk = Walk {
+    let mut walk = KeywordCheck {
         schema,
         notices,
-        ends: BTreeSet::new(),
+        acyclic_definitions: BTreeSet::new(),
     };
     for (name, definition) in definitions.into_iter().flatten() {
-        walk.schema(definition, &schema.pointer(name), 0)?;
+        walk.check_schema(definition, &schema.pointer(name), 0)?;
     }
     for name in definitions.into_iter().flatten().map(|(name, _)| name) {
         walk.check_references_end(name, &mut Vec::new())?;
@@ -58,15 +62,15 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
     Ok(())
 }
 
-struct Walk<'s, 'n> {
+struct KeywordCheck<'s, 'n> {
     schema: &'s Schema,
     notices: &'n mut Notices,
     /// Definitions whose references do not form a cycle.
-    ends: BTreeSet<&'s str>,
+    acyclic_definitions: BTreeSet<&'s str>,
 }
 
-impl<'s> Walk<'s, '_> {
-    fn schema(&mut self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
+impl<'s> KeywordCheck<'s, '_> {
+    fn check_schema(&mut self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             let remedy = "a schema of the protocol is not nested like that; look at the file";
             return Err(self.schema.error(
@@ -98,12 +102,12 @@ impl<'s> Walk<'s, '_> {
                 let remedy = "teach the generator what it means, or correct it by an erratum";
                 return Err(self.schema.error(&pointer, problem, remedy));
             }
-            self.keyword(key, value, &pointer, depth)?;
+            self.check_keyword(key, value, &pointer, depth)?;
         }
         self.check_no_other_keywords(object, pointer)
     }
 
-    /// The variants of a union describe it completely; no other keyword may constrain the same value.
+    /// Checks that no other keyword constrains the values of a union, because its variants describe them completely.
     fn check_no_other_keywords(&self, object: &Map<String, Value>, pointer: &str) -> Result<()> {
         let several = |key: &&&str| {
             object
@@ -126,11 +130,17 @@ impl<'s> Walk<'s, '_> {
         }
     }
 
-    fn keyword(&mut self, key: &str, value: &Value, pointer: &str, depth: usize) -> Result<()> {
+    fn check_keyword(
+        &mut self,
+        key: &str,
+        value: &Value,
+        pointer: &str,
+        depth: usize,
+    ) -> Result<()> {
         match key {
-            "$ref" => self.reference(value, pointer),
+            "$ref" => self.check_reference(value, pointer),
             "properties" | "patternProperties" => {
-                self.children(value.as_object().into_iter().flatten(), pointer, depth)
+                self.check_children(value.as_object().into_iter().flatten(), pointer, depth)
             }
             "anyOf" | "oneOf" | "allOf" => {
                 let count = value.as_array().map_or(0, Vec::len);
@@ -143,20 +153,20 @@ impl<'s> Walk<'s, '_> {
                 let named: Vec<_> = members
                     .map(|(at, member)| (at.to_string(), member))
                     .collect();
-                self.children(
+                self.check_children(
                     named.iter().map(|(at, member)| (at, *member)),
                     pointer,
                     depth,
                 )
             }
-            "items" => self.schema(value, pointer, depth + 1),
+            "items" => self.check_schema(value, pointer, depth + 1),
             _ if is_count(key) && value.as_u64().is_none_or(|n| n > u64::from(u32::MAX)) => {
-                let problem = format!("`{key}` is {}", brief(value));
+                let problem = format!("`{key}` is {}", shorten_value(value));
                 let remedy = "write it without a fraction, and below 4294967296";
                 Err(self.schema.error(pointer, problem, remedy))
             }
             "additionalProperties" if value != &Value::Bool(false) => {
-                self.schema(value, pointer, depth + 1)
+                self.check_schema(value, pointer, depth + 1)
             }
             "propertyNames" => {
                 if *value != json!({ "type": "string" }) {
@@ -174,21 +184,21 @@ impl<'s> Walk<'s, '_> {
         }
     }
 
-    fn children<'v>(
+    fn check_children<'v>(
         &mut self,
         children: impl Iterator<Item = (&'v String, &'v Value)>,
         pointer: &str,
         depth: usize,
     ) -> Result<()> {
         for (name, child) in children {
-            self.schema(child, &format!("{pointer}/{}", escape(name)), depth + 1)?;
+            self.check_schema(child, &format!("{pointer}/{}", escape(name)), depth + 1)?;
         }
         Ok(())
     }
 
     /// Follows references, and the variants of unions and intersections, but not the members or items of a value.
     fn check_references_end(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
-        if self.ends.contains(name) {
+        if self.acyclic_definitions.contains(name) {
             return Ok(());
         }
         let problem = if path.contains(&name) {
@@ -198,11 +208,11 @@ impl<'s> Walk<'s, '_> {
         } else {
             let schema = self.schema;
             path.push(name);
-            for target in targets(schema, &schema.root[schema.definitions][name]) {
+            for target in referenced_definitions(schema, &schema.root[schema.definitions][name]) {
                 self.check_references_end(target, path)?;
             }
             path.pop();
-            self.ends.insert(name);
+            self.acyclic_definitions.insert(name);
             return Ok(());
         };
         let pointer = self.schema.pointer(path.last().unwrap_or(&name));
@@ -210,7 +220,7 @@ impl<'s> Walk<'s, '_> {
         Err(self.schema.error(&pointer, problem, remedy))
     }
 
-    fn reference(&self, value: &Value, pointer: &str) -> Result<()> {
+    fn check_reference(&self, value: &Value, pointer: &str) -> Result<()> {
         let target = value
             .as_str()
             .and_then(|reference| self.schema.target(reference));
@@ -229,7 +239,7 @@ impl<'s> Walk<'s, '_> {
 }
 
 /// Returns the definitions that a schema refers to, directly or as a variant.
-fn targets<'s>(schema: &'s Schema, at: &'s Value) -> Vec<&'s str> {
+fn referenced_definitions<'s>(schema: &'s Schema, at: &'s Value) -> Vec<&'s str> {
     let reference = at["$ref"]
         .as_str()
         .and_then(|reference| schema.target(reference));
@@ -237,6 +247,6 @@ fn targets<'s>(schema: &'s Schema, at: &'s Value) -> Vec<&'s str> {
         .into_iter()
         .filter_map(|key| at[key].as_array())
         .flatten();
-    let below = members.flat_map(|member| targets(schema, member));
+    let below = members.flat_map(|member| referenced_definitions(schema, member));
     reference.into_iter().chain(below).collect()
 }

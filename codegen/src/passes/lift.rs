@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::input::names::Name;
 use crate::input::schema::{Schema, escape};
-use crate::ir::names::{is_type_name, member_type, variant};
+use crate::ir::names::{is_type_name, member_type, value_variant};
 use crate::notice::Notices;
 use crate::passes::normalise::nullable;
 
@@ -33,17 +33,17 @@ pub fn lift(
     names: &[Name],
     notices: &mut Notices,
 ) -> Result<Vec<LiftedDefinition>> {
-    let mut pass = Pass::new(schema);
+    let mut pass = Lifter::new(schema);
     let mut scratch = schema.root[schema.definitions].clone();
-    pass.walk_all(schema, &mut scratch);
-    pass.choose(schema, names, notices)?;
-    pass.replacing = true;
+    pass.visit_all(schema, &mut scratch);
+    pass.choose_names(schema, names, notices)?;
+    pass.is_replacing = true;
     let mut definitions = schema.root[schema.definitions].clone();
-    pass.walk_all(schema, &mut definitions);
+    pass.visit_all(schema, &mut definitions);
     let Some(all) = definitions.as_object_mut() else {
         return Ok(Vec::new());
     };
-    for (name, definition) in pass.made {
+    for (name, definition) in pass.lifted_definitions {
         all.insert(name, definition);
     }
     definitions.sort_all_objects();
@@ -63,27 +63,27 @@ struct Group {
     pointers: Vec<String>,
 }
 
-struct Pass {
+struct Lifter {
     /// Prefix of a `$ref` to a definition.
     prefix: String,
     /// Names of the schema's definitions by their contents.
     official: BTreeMap<String, String>,
     groups: BTreeMap<String, Group>,
-    replacing: bool,
-    made: BTreeMap<String, Value>,
+    is_replacing: bool,
+    lifted_definitions: BTreeMap<String, Value>,
 }
 
 /// Location in the schema: the name that an anonymous schema would get, and the JSON pointer.
 #[derive(Clone)]
-struct Place {
+struct Location {
     name: String,
     pointer: String,
     /// True for a required member, whose constant is part of its object.
     required: bool,
 }
 
-impl Place {
-    fn below(&self, name: &str, tokens: &str, required: bool) -> Self {
+impl Location {
+    fn child_location(&self, name: &str, tokens: &str, required: bool) -> Self {
         Self {
             name: format!("{}{name}", self.name),
             pointer: format!("{}/{tokens}", self.pointer),
@@ -92,41 +92,44 @@ impl Place {
     }
 }
 
-impl Pass {
+impl Lifter {
     fn new(schema: &Schema) -> Self {
         let definitions = schema.root[schema.definitions].as_object();
         let official = definitions
             .into_iter()
             .flatten()
-            .map(|(name, definition)| (meaning(definition, ""), name.clone()))
+            .map(|(name, definition)| (structural_key(definition, ""), name.clone()))
             .rev()
             .collect();
         Self {
             prefix: format!("#/{}/", schema.definitions),
             official,
             groups: BTreeMap::new(),
-            replacing: false,
-            made: BTreeMap::new(),
+            is_replacing: false,
+            lifted_definitions: BTreeMap::new(),
         }
     }
 
-    fn walk_all(&mut self, schema: &Schema, definitions: &mut Value) {
+    fn visit_all(&mut self, schema: &Schema, definitions: &mut Value) {
         for (name, definition) in definitions.as_object_mut().into_iter().flatten() {
-            let place = Place {
+            let place = Location {
                 name: name.clone(),
                 pointer: schema.pointer(name),
                 required: true,
             };
-            self.children(definition, &place, "Item");
+            self.visit_children(definition, &place, "Item");
         }
     }
 
-    fn children(&mut self, at: &mut Value, place: &Place, item: &str) {
+    fn visit_children(&mut self, at: &mut Value, place: &Location, item: &str) {
         if let Some(items) = at.get_mut("items") {
-            self.visit(items, &place.below(item, "items", false));
+            self.visit(items, &place.child_location(item, "items", false));
         }
         if let Some(values) = at.get_mut("additionalProperties") {
-            self.visit(values, &place.below("Value", "additionalProperties", false));
+            self.visit(
+                values,
+                &place.child_location("Value", "additionalProperties", false),
+            );
         }
         let required = at["required"].clone();
         let is_required = |name: &str| {
@@ -141,19 +144,19 @@ impl Pass {
             .flatten()
         {
             let tokens = format!("properties/{}", escape(name));
-            let below = Place {
+            let below = Location {
                 name: member_type(&place.name, name),
-                ..place.below("", &tokens, is_required(name))
+                ..place.child_location("", &tokens, is_required(name))
             };
             self.visit(property, &below);
         }
         if let Some(inner) = at.as_object_mut().and_then(nullable::inner_mut) {
             // A nullable type has the name of its value type, unless a definition has that name.
             let name = if item.is_empty() { "" } else { "Value" };
-            self.visit(inner, &place.below(name, "anyOf/0", false));
+            self.visit(inner, &place.child_location(name, "anyOf/0", false));
             return;
         }
-        let words = member_words(at["anyOf"].as_array().map_or(&[], Vec::as_slice));
+        let words = variant_words(at["anyOf"].as_array().map_or(&[], Vec::as_slice));
         for (index, member) in at
             .get_mut("anyOf")
             .and_then(Value::as_array_mut)
@@ -161,15 +164,15 @@ impl Pass {
             .flatten()
             .enumerate()
         {
-            let below = place.below(&words[index], &format!("anyOf/{index}"), false);
-            self.union_member(member, &below);
+            let below = place.child_location(&words[index], &format!("anyOf/{index}"), false);
+            self.visit_variant(member, &below);
         }
     }
 
-    fn union_member(&mut self, at: &mut Value, place: &Place) {
+    fn visit_variant(&mut self, at: &mut Value, place: &Location) {
         if let Some(name) = self
             .official
-            .get(&meaning(at, ""))
+            .get(&structural_key(at, ""))
             .filter(|_| at["type"] == "array")
         {
             *at = json!({"$ref": format!("{}{name}", self.prefix)});
@@ -181,18 +184,18 @@ impl Pass {
         self.visit(at, place);
     }
 
-    fn visit(&mut self, at: &mut Value, place: &Place) {
+    fn visit(&mut self, at: &mut Value, place: &Location) {
         if !is_liftable(at, place.required) {
-            self.children(at, place, "");
+            self.visit_children(at, place, "");
             return;
         }
-        let own = if is_document(at, place) {
+        let own = if is_json_schema_document(at, place) {
             place.name.as_str()
         } else {
             ""
         };
-        let meaning = meaning(at, own);
-        if self.replacing {
+        let meaning = structural_key(at, own);
+        if self.is_replacing {
             self.replace(at, place, &meaning);
         } else {
             if !self.official.contains_key(&meaning) {
@@ -200,23 +203,23 @@ impl Pass {
                 group.proposals.insert(place.name.clone());
                 group.pointers.push(place.pointer.clone());
             }
-            self.children(at, place, "Item");
+            self.visit_children(at, place, "Item");
         }
     }
 
-    fn replace(&mut self, at: &mut Value, place: &Place, meaning: &str) {
+    fn replace(&mut self, at: &mut Value, place: &Location, meaning: &str) {
         let name = match (self.official.get(meaning), self.groups.get(meaning)) {
             (Some(name), _) => name.clone(),
             (None, Some(group)) => group.name.clone(),
             (None, None) => return,
         };
         let description = at.get("description").cloned();
-        self.children(at, place, "Item");
-        if !self.official.contains_key(meaning) && !self.made.contains_key(&name) {
-            if is_document(at, place) {
+        self.visit_children(at, place, "Item");
+        if !self.official.contains_key(meaning) && !self.lifted_definitions.contains_key(&name) {
+            if is_json_schema_document(at, place) {
                 at["x-document"] = json!(true);
             }
-            self.made.insert(name.clone(), at.take());
+            self.lifted_definitions.insert(name.clone(), at.take());
         }
         *at = json!({"$ref": format!("{}{name}", self.prefix)});
         if let Some(description) = description {
@@ -225,7 +228,12 @@ impl Pass {
     }
 
     /// Chooses the name of each group.
-    fn choose(&mut self, schema: &Schema, names: &[Name], notices: &mut Notices) -> Result<()> {
+    fn choose_names(
+        &mut self,
+        schema: &Schema,
+        names: &[Name],
+        notices: &mut Notices,
+    ) -> Result<()> {
         let mut used: BTreeMap<&str, &str> = BTreeMap::new();
         let wanted: Vec<&Name> = names
             .iter()
@@ -262,7 +270,7 @@ impl Pass {
             group.name = match given {
                 Some(name) => name.name.clone(),
                 None => {
-                    let name = self::free(&group.proposals, |name| {
+                    let name = self::unused_name(&group.proposals, |name| {
                         schema.root[schema.definitions].get(name).is_some()
                             || given_names.contains(name)
                     });
@@ -296,7 +304,7 @@ impl Pass {
 }
 
 /// Returns the shortest proposal that is not used, or the shortest one with an additional word.
-fn free(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) -> String {
+fn unused_name(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) -> String {
     let mut sorted: Vec<&String> = proposals.iter().collect();
     sorted.sort_by_key(|name| name.len());
     let found = sorted.into_iter().find(|name| !is_taken(name));
@@ -314,7 +322,7 @@ fn shortest(proposals: &BTreeSet<String>) -> String {
 }
 
 /// Returns the structural key of a schema: its contents without its own description.
-fn meaning(schema: &Value, own: &str) -> String {
+fn structural_key(schema: &Value, own: &str) -> String {
     let mut schema = schema.clone();
     if let Some(object) = schema.as_object_mut() {
         object.remove("description");
@@ -324,7 +332,7 @@ fn meaning(schema: &Value, own: &str) -> String {
 
 /// Returns a word that names each anonymous variant of a union: the value of one of its constants, preferably one that
 /// no other variant has.
-fn member_words(members: &[Value]) -> Vec<String> {
+fn variant_words(members: &[Value]) -> Vec<String> {
     let constants = |member: &Value| -> Vec<(String, String)> {
         let own = member["const"].as_str().map(|value| ("", value));
         let properties = member["properties"].as_object().into_iter().flatten();
@@ -338,7 +346,7 @@ fn member_words(members: &[Value]) -> Vec<String> {
     let word = |constants: &Vec<(String, String)>| {
         let own = constants.iter().find(|constant| count(constant) == 1);
         let word = own.or(constants.first());
-        word.map_or_else(String::new, |(_, value)| variant(value))
+        word.map_or_else(String::new, |(_, value)| value_variant(value))
     };
     all.iter().map(word).collect()
 }
@@ -368,7 +376,7 @@ pub fn is_nullable(types: &[Value]) -> bool {
 
 /// Returns true for JSON Schema documents inside messages: members called `…Schema` without references to definitions
 /// of the protocol.
-fn is_document(at: &Value, place: &Place) -> bool {
+fn is_json_schema_document(at: &Value, place: &Location) -> bool {
     at["properties"].is_object()
         && place.pointer.ends_with("Schema")
         && place.pointer.contains("/properties/")

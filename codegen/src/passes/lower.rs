@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::error::{Result, brief};
-use crate::input::keywords::{Construct, is_annotation, speaks_of};
+use crate::error::{Result, shorten_value};
+use crate::input::keywords::{SchemaKind, is_annotation, may_occur_with_type};
 use crate::input::schema::{Schema, escape};
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Text, Type};
 use crate::notice::Notices;
@@ -19,7 +19,7 @@ use crate::passes::normalise::{is_open, nullable};
 /// # Errors
 /// For a shape that has no exact type, with its pointer.
 pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices) -> Result<Ir> {
-    let mut pass = Pass { schema, notices };
+    let mut pass = Lowering { schema, notices };
     let anonymous: BTreeMap<&str, &LiftedDefinition> =
         lifted.iter().map(|l| (l.name.as_str(), l)).collect();
     let mut definitions = Vec::new();
@@ -35,9 +35,9 @@ pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices
         definitions.push(Definition {
             name: name.clone(),
             official: !anonymous.contains_key(name.as_str()),
-            description: text(definition, "description"),
+            description: string_keyword(definition, "description"),
             closed: definition["additionalProperties"] == false,
-            shape: pass.shape(name, definition, &pointers[0])?,
+            shape: pass.lower_shape(name, definition, &pointers[0])?,
             pointers,
         });
     }
@@ -48,59 +48,65 @@ pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices
     })
 }
 
-struct Pass<'s, 'n> {
+struct Lowering<'s, 'n> {
     schema: &'s Schema,
     notices: &'n mut Notices,
 }
 
-fn text(at: &Value, key: &str) -> Option<String> {
+fn string_keyword(at: &Value, key: &str) -> Option<String> {
     at[key].as_str().map(str::to_owned)
 }
 
-impl Pass<'_, '_> {
-    fn shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
-        if ["RequestId", "ProgressToken"].contains(&name) && string_or_integer(at) {
+impl Lowering<'_, '_> {
+    fn lower_shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
+        if ["RequestId", "ProgressToken"].contains(&name) && is_string_or_integer(at) {
             return Ok(Shape::StringOrInteger);
         }
         if let Some(any) = at["anyOf"]
             .as_array()
             .filter(|_| nullable::inner(at).is_none())
         {
-            self.only(at, pointer, Construct::Union)?;
-            return self.union(any, pointer).map(Shape::Union);
+            self.allow_only_construct(at, pointer, SchemaKind::Union)?;
+            return self.lower_union(any, pointer).map(Shape::Union);
         }
         if at["type"]
             .as_array()
             .is_some_and(|types| !is_nullable(types))
         {
             return self
-                .union(std::slice::from_ref(at), pointer)
+                .lower_union(std::slice::from_ref(at), pointer)
                 .map(Shape::Union);
         }
         if let Some(values) = at["enum"].as_array() {
-            return self.string_enum(values, at, pointer);
+            return self.lower_string_enum(values, at, pointer);
         }
         if let Some(value) = at.get("const") {
-            return self.constant(value, at, pointer);
+            return self.lower_constant(value, at, pointer);
         }
         if has_members(at) {
-            let members = self.members(at, pointer)?;
+            let members = self.lower_members(at, pointer)?;
             return Ok(if at["x-document"] == true {
                 Shape::Document(members)
             } else {
                 Shape::Struct(members)
             });
         }
-        self.value(at, pointer).map(Shape::Alias)
+        self.lower_type(at, pointer).map(Shape::Alias)
     }
 
     /// Refuses keywords other than those that describe a construct completely.
-    fn only(&self, at: &Value, pointer: &str, construct: Construct) -> Result<()> {
-        self.reject_others(at, pointer, construct.name(), construct.allowed_keywords())
+    fn allow_only_construct(&self, at: &Value, pointer: &str, construct: SchemaKind) -> Result<()> {
+        self.reject_other_keywords(at, pointer, construct.name(), construct.allowed_keywords())
     }
 
     /// Refuses keywords that the type of a value would not express.
-    fn reject_others(&self, at: &Value, pointer: &str, what: &str, allowed: &[&str]) -> Result<()> {
+    fn reject_other_keywords(
+        &self,
+        at: &Value,
+        pointer: &str,
+        what: &str,
+        allowed: &[&str],
+    ) -> Result<()> {
         let said = |key: &&String| allowed.contains(&key.as_str()) || is_annotation(key);
         match at
             .as_object()
@@ -117,24 +123,30 @@ impl Pass<'_, '_> {
     }
 
     /// Refuses keywords that apply to none of these types.
-    fn only_of_types(&self, at: &Value, pointer: &str, what: &str, types: &[Value]) -> Result<()> {
+    fn allow_only_types(
+        &self,
+        at: &Value,
+        pointer: &str,
+        what: &str,
+        types: &[Value],
+    ) -> Result<()> {
         let types: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
-        let speaks = |key: &&String| types.iter().any(|one| speaks_of(key, one));
+        let speaks = |key: &&String| types.iter().any(|one| may_occur_with_type(key, one));
         let keys = at.as_object().into_iter().flatten().map(|(key, _)| key);
         let known: Vec<&str> = keys.filter(speaks).map(String::as_str).collect();
-        self.reject_others(at, pointer, what, &known)
+        self.reject_other_keywords(at, pointer, what, &known)
     }
 
     /// Returns a constant that is not part of an object, so that its presence has a meaning.
-    fn constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
-        self.only(at, pointer, Construct::Constant)?;
+    fn lower_constant(&self, value: &Value, at: &Value, pointer: &str) -> Result<Shape> {
+        self.allow_only_construct(at, pointer, SchemaKind::Constant)?;
         match value.as_str() {
             Some(value) if is_of_type(at, &["string"]) => Ok(Shape::Constant(value.to_owned())),
             _ => {
                 let pointer = format!("{pointer}/const");
                 let problem = format!(
                     "the constant {} is no string and may be absent",
-                    brief(value)
+                    shorten_value(value)
                 );
                 Err(self
                     .schema
@@ -143,7 +155,7 @@ impl Pass<'_, '_> {
         }
     }
 
-    fn string_enum(&self, values: &[Value], at: &Value, pointer: &str) -> Result<Shape> {
+    fn lower_string_enum(&self, values: &[Value], at: &Value, pointer: &str) -> Result<Shape> {
         let strings: Vec<String> = values
             .iter()
             .filter_map(Value::as_str)
@@ -156,11 +168,11 @@ impl Pass<'_, '_> {
                 .schema
                 .error(&pointer, problem, "teach the generator this enum"));
         }
-        self.only(at, pointer, Construct::Enum)?;
+        self.allow_only_construct(at, pointer, SchemaKind::Enum)?;
         Ok(Shape::Enum(strings))
     }
 
-    fn members(&self, at: &Value, pointer: &str) -> Result<Vec<Member>> {
+    fn lower_members(&self, at: &Value, pointer: &str) -> Result<Vec<Member>> {
         if at["type"] != "object" {
             let problem = "a schema with members has to have the type `object`";
             return Err(self
@@ -175,7 +187,7 @@ impl Pass<'_, '_> {
                 .schema
                 .error(&pointer, problem, "teach the generator such objects"));
         }
-        self.only(at, pointer, Construct::Object)?;
+        self.allow_only_construct(at, pointer, SchemaKind::Object)?;
         let required: Vec<&str> = at["required"]
             .as_array()
             .into_iter()
@@ -198,8 +210,8 @@ impl Pass<'_, '_> {
             members.push(Member {
                 name: json.clone(),
                 required: required.contains(&json.as_str()),
-                description: text(property, "description"),
-                value: self.member_value(property, &pointer)?,
+                description: string_keyword(property, "description"),
+                value: self.lower_member_value(property, &pointer)?,
             });
         }
         self.check_members(&members, pointer)?;
@@ -218,9 +230,9 @@ impl Pass<'_, '_> {
         Ok(())
     }
 
-    fn member_value(&self, at: &Value, pointer: &str) -> Result<MemberValue> {
+    fn lower_member_value(&self, at: &Value, pointer: &str) -> Result<MemberValue> {
         if let Some(value) = at.get("const") {
-            self.only(at, pointer, Construct::Constant)?;
+            self.allow_only_construct(at, pointer, SchemaKind::Constant)?;
             return match value {
                 Value::String(value) if is_of_type(at, &["string"]) => {
                     Ok(MemberValue::ConstString(value.clone()))
@@ -235,7 +247,7 @@ impl Pass<'_, '_> {
                 _ => {
                     let problem = format!(
                         "the constant {} of this type is not supported",
-                        brief(value)
+                        shorten_value(value)
                     );
                     Err(self
                         .schema
@@ -243,17 +255,17 @@ impl Pass<'_, '_> {
                 }
             };
         }
-        self.value(at, pointer).map(MemberValue::Type)
+        self.lower_type(at, pointer).map(MemberValue::Type)
     }
 
-    fn value(&self, at: &Value, pointer: &str) -> Result<Type> {
+    fn lower_type(&self, at: &Value, pointer: &str) -> Result<Type> {
         if let Some(inner) = nullable::inner(at) {
-            self.only(at, pointer, Construct::Nullable)?;
-            let inner = self.value(inner, &format!("{pointer}/anyOf/0"))?;
+            self.allow_only_construct(at, pointer, SchemaKind::Nullable)?;
+            let inner = self.lower_type(inner, &format!("{pointer}/anyOf/0"))?;
             return Ok(Type::Nullable(Box::new(inner)));
         }
         if let Some(name) = at["$ref"].as_str().and_then(|r| self.schema.target(r)) {
-            self.only(at, pointer, Construct::Reference)?;
+            self.allow_only_construct(at, pointer, SchemaKind::Reference)?;
             let open = &self.schema.root[self.schema.definitions][name];
             return Ok(if is_open(open) {
                 Type::Json
@@ -267,38 +279,44 @@ impl Pass<'_, '_> {
             return Ok(Type::Json);
         }
         if let Some(types) = at["type"].as_array() {
-            self.only_of_types(at, pointer, "several types", types)?;
+            self.allow_only_types(at, pointer, "several types", types)?;
             let [one] = types.iter().filter(|t| *t != "null").collect::<Vec<_>>()[..] else {
-                let problem = format!("a value of several types has no name here: {}", brief(at));
+                let problem = format!(
+                    "a value of several types has no name here: {}",
+                    shorten_value(at)
+                );
                 let remedy = "teach the generator this shape";
                 return Err(self.schema.error(pointer, problem, remedy));
             };
-            let inner = self.value(&with_type(at, one), pointer)?;
+            let inner = self.lower_type(&constraints_of_type(at, one), pointer)?;
             return Ok(Type::Nullable(Box::new(inner)));
         }
-        let Some(one) = at["type"].as_str().filter(|one| TYPES.contains(one)) else {
-            let problem = format!("this schema has no exact type: {}", brief(at));
+        let Some(one) = at["type"]
+            .as_str()
+            .filter(|one| NON_NULL_TYPES.contains(one))
+        else {
+            let problem = format!("this schema has no exact type: {}", shorten_value(at));
             let remedy = "teach the generator this shape";
             return Err(self.schema.error(pointer, problem, remedy));
         };
-        self.only_of_types(at, pointer, &format!("the type `{one}`"), &[one.into()])?;
+        self.allow_only_types(at, pointer, &format!("the type `{one}`"), &[one.into()])?;
         Ok(match one {
             "string" => Type::String(Text {
-                format: text(at, "format"),
+                format: string_keyword(at, "format"),
             }),
             "boolean" => Type::Boolean,
-            "integer" => Type::Integer(self.bounds(at, pointer)?),
-            "number" => Type::Number(self.bounds(at, pointer)?),
+            "integer" => Type::Integer(self.lower_bounds(at, pointer)?),
+            "number" => Type::Number(self.lower_bounds(at, pointer)?),
             "array" => Type::Array {
-                items: Box::new(self.value(&at["items"], &format!("{pointer}/items"))?),
+                items: Box::new(self.lower_type(&at["items"], &format!("{pointer}/items"))?),
                 min_items: at["minItems"].as_u64(),
                 max_items: at["maxItems"].as_u64(),
             },
-            _ => self.map(at, pointer)?,
+            _ => self.lower_map(at, pointer)?,
         })
     }
 
-    fn map(&self, at: &Value, pointer: &str) -> Result<Type> {
+    fn lower_map(&self, at: &Value, pointer: &str) -> Result<Type> {
         if at["properties"].as_object().is_some_and(|p| !p.is_empty()) {
             let problem = "an object with members has no name here";
             let remedy = "teach the generator this shape";
@@ -308,13 +326,13 @@ impl Pass<'_, '_> {
         if values.is_null() || is_open(values) {
             return Ok(Type::JsonObject);
         }
-        match self.value(values, &format!("{pointer}/additionalProperties"))? {
+        match self.lower_type(values, &format!("{pointer}/additionalProperties"))? {
             Type::Json => Ok(Type::JsonObject),
             value => Ok(Type::Map(Box::new(value))),
         }
     }
 
-    fn bounds(&self, at: &Value, pointer: &str) -> Result<Bounds> {
+    fn lower_bounds(&self, at: &Value, pointer: &str) -> Result<Bounds> {
         let bound = |key: &str| match &at[key] {
             Value::Null => Ok(None),
             value => value.as_i64().map(Some).ok_or_else(|| {
@@ -332,7 +350,7 @@ impl Pass<'_, '_> {
         })
     }
 
-    fn union(&mut self, any: &[Value], pointer: &str) -> Result<Vec<Type>> {
+    fn lower_union(&mut self, any: &[Value], pointer: &str) -> Result<Vec<Type>> {
         let mut members = Vec::new();
         for (index, member) in any.iter().enumerate() {
             let pointer = match any {
@@ -341,11 +359,11 @@ impl Pass<'_, '_> {
             };
             match member["type"].as_array() {
                 Some(types) => {
-                    self.only_of_types(member, &pointer, "several types", types)?;
+                    self.allow_only_types(member, &pointer, "several types", types)?;
                     members.extend(
                         types
                             .iter()
-                            .map(|t| (with_type(member, t), pointer.clone())),
+                            .map(|t| (constraints_of_type(member, t), pointer.clone())),
                     );
                 }
                 None => members.push((member.clone(), pointer)),
@@ -357,15 +375,15 @@ impl Pass<'_, '_> {
                 let problem = "null among several types is not supported";
                 return Err(self.schema.error(&pointer, problem, "teach the generator"));
             }
-            let value = self.value(&member, &pointer)?;
+            let value = self.lower_type(&member, &pointer)?;
             // Keeps one of several schemas with the same type, or whose values one of them accepts completely.
             if let Some(known) = variants
                 .iter_mut()
-                .find(|known| takes_scalars(known, &value) || takes_scalars(&value, known))
+                .find(|known| accepts_scalars(known, &value) || accepts_scalars(&value, known))
             {
                 let words = "another member of this union takes all values of this one, and stands for both";
                 self.notices.add(&pointer, words);
-                if !takes_scalars(known, &value) {
+                if !accepts_scalars(known, &value) {
                     *known = value;
                 }
                 continue;
@@ -377,15 +395,15 @@ impl Pass<'_, '_> {
 }
 
 /// Returns true if every scalar value of the type `b` is a value of the type `a`.
-fn takes_scalars(a: &Type, b: &Type) -> bool {
+fn accepts_scalars(a: &Type, b: &Type) -> bool {
     match (a, b) {
-        (Type::String(a), Type::String(b)) => a.takes_all() || a == b,
-        (Type::Integer(a), Type::Integer(b)) | (Type::Number(a), Type::Number(b)) => a.takes(*b),
+        (Type::String(a), Type::String(b)) => a.is_unrestricted() || a == b,
+        (Type::Integer(a), Type::Integer(b)) | (Type::Number(a), Type::Number(b)) => a.includes(*b),
         _ => a == b,
     }
 }
 
-fn string_or_integer(at: &Value) -> bool {
+fn is_string_or_integer(at: &Value) -> bool {
     let mut types: Vec<_> = at["type"]
         .as_array()
         .into_iter()
@@ -402,13 +420,13 @@ fn is_of_type(at: &Value, types: &[&str]) -> bool {
 }
 
 /// Types that a value can have in addition to null.
-const TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
+const NON_NULL_TYPES: &[&str] = &["array", "boolean", "integer", "number", "object", "string"];
 
 /// Returns the part of a schema with several types that constrains one of them.
-fn with_type(member: &Value, one: &Value) -> Value {
+fn constraints_of_type(member: &Value, one: &Value) -> Value {
     let mut member = member.clone();
     if let (Some(one), Some(member)) = (one.as_str(), member.as_object_mut()) {
-        member.retain(|key, _| speaks_of(key, one) || is_annotation(key));
+        member.retain(|key, _| may_occur_with_type(key, one) || is_annotation(key));
     }
     member["type"] = one.clone();
     member

@@ -9,13 +9,13 @@ pub fn find(ir: &mut Ir) {
     let mut methods: Vec<Method> = ir
         .definitions
         .iter()
-        .filter_map(|d| method(ir, d))
+        .filter_map(|d| find_method(ir, d))
         .collect();
     methods.sort_by(|a, b| (&a.method, &a.definition).cmp(&(&b.method, &b.definition)));
     ir.methods = methods;
 }
 
-fn method(ir: &Ir, definition: &Definition) -> Option<Method> {
+fn find_method(ir: &Ir, definition: &Definition) -> Option<Method> {
     let Shape::Struct(members) = &definition.shape else {
         return None;
     };

@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::input::schema::{Schema, escape};
-use crate::ir::names::{field, is_type_name, marker_name, values};
-use crate::ir::reserved::is_taken;
+use crate::ir::names::{field, is_type_name, marker_name, value_variants};
+use crate::ir::reserved::is_reserved;
 use crate::notice::Notices;
 use crate::passes::lift::LiftedDefinition;
 
@@ -36,7 +36,7 @@ fn check_type(schema: &Schema, name: &str, definition: &Value, pointer: &str) ->
     if !is_type_name(name) {
         return fail(format!("the name `{name}` can be no Rust type"));
     }
-    if is_taken(name) || marker_name(&schema.revision) == name {
+    if is_reserved(name) || marker_name(&schema.revision) == name {
         return fail(format!("generated code needs the name `{name}` itself"));
     }
     let view = format!("{name}View");
@@ -78,7 +78,7 @@ fn notice_values(definition: &Value, pointer: &str, notices: &mut Notices) {
         return;
     };
     let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
-    for (value, name) in texts.iter().zip(values(&texts)) {
+    for (value, name) in texts.iter().zip(value_variants(&texts)) {
         if name != value.to_upper_camel_case() {
             let words = format!("the value {value:?} is the variant `{name}`");
             notices.add(&format!("{pointer}/enum"), words);

@@ -21,11 +21,11 @@ use crate::notice::Notices;
 /// # Errors
 /// Returns an error if the members of an `allOf` cannot be merged, or definitions refer to themselves without end.
 pub fn normalise(schema: &mut Schema, notices: &mut Notices) -> Result<()> {
-    let mut pass = Pass {
+    let mut pass = Normaliser {
         schema,
         notices,
         resolved: BTreeMap::new(),
-        copied: 0,
+        copied_values: 0,
     };
     let mut definitions = Map::new();
     for (name, definition) in schema.root[schema.definitions]
@@ -50,31 +50,31 @@ pub fn is_open(schema: &Value) -> bool {
     }
 }
 
-struct Pass<'s, 'n> {
+struct Normaliser<'s, 'n> {
     schema: &'s Schema,
     notices: &'n mut Notices,
     /// Definitions that were part of an `allOf`, in canonical form.
     resolved: BTreeMap<String, Value>,
     /// Number of values that were copied from these definitions.
-    copied: usize,
+    copied_values: usize,
 }
 
 /// Maximum length of a chain of definitions through `allOf`.
-const MAX_STEPS: usize = 32;
+const MAX_ALL_OF_CHAIN: usize = 32;
 
 /// Maximum number of values that `allOf` copies; `MAX_NESTING` is their maximum depth.
-const MAX_COPIED: usize = 1_000_000;
+const MAX_COPIED_VALUES: usize = 1_000_000;
 const MAX_NESTING: usize = 128;
 
-impl Pass<'_, '_> {
+impl Normaliser<'_, '_> {
     fn rewrite(&mut self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
         };
         // A definition has the dialect of its document.
         object.remove("$schema");
-        absorb::patterns(&mut object, pointer, self.notices);
-        absorb::boolean_constant(&mut object, pointer, self.notices);
+        absorb::widen_patterns(&mut object, pointer, self.notices);
+        absorb::widen_boolean_constant(&mut object, pointer, self.notices);
         object.retain(|key, _| !is_unchecked(key));
         if let Some(any) = object.remove("oneOf")
             && object.insert("anyOf".into(), any).is_some()
@@ -87,7 +87,7 @@ impl Pass<'_, '_> {
             object = self.merge_all(object, all, pointer, seen)?;
         }
         if let Some(Value::Array(any)) = object.get_mut("anyOf") {
-            self.without_repeats(any, pointer);
+            self.remove_equal_variants(any, pointer);
             if any.iter().any(is_open) && any.len() > 1 {
                 self.notices.add(
                     pointer,
@@ -96,7 +96,7 @@ impl Pass<'_, '_> {
                 object.remove("anyOf");
             }
         }
-        object = self.without_union_of_one(object, pointer)?;
+        object = self.unwrap_single_variant(object, pointer)?;
         for key in ["items", "additionalProperties"] {
             if let Some(inner) = object.remove(key) {
                 if inner == Value::Bool(false) {
@@ -120,22 +120,22 @@ impl Pass<'_, '_> {
             for (index, member) in any.iter_mut().enumerate() {
                 *member = self.rewrite(member.take(), &format!("{pointer}/anyOf/{index}"), seen)?;
             }
-            absorb::arrays(self.schema, any, pointer, self.notices);
+            absorb::merge_arrays(self.schema, any, pointer, self.notices);
             // Members that differ only in descriptions are merged.
-            self.without_repeats(any, pointer);
+            self.remove_equal_variants(any, pointer);
         }
-        object = self.without_union_of_one(object, pointer)?;
-        let mut object = nullable::pull_out(object);
+        object = self.unwrap_single_variant(object, pointer)?;
+        let mut object = nullable::extract_null(object);
         if nullable::inner_mut(&mut object).is_some_and(|inner| inner["anyOf"].is_array())
             && let Some(inner) = nullable::inner_mut(&mut object)
         {
-            *inner = Value::Object(in_one(as_object(inner.take())));
+            *inner = Value::Object(simplify_union(as_object(inner.take())));
         }
-        Ok(Value::Object(in_one(object)))
+        Ok(Value::Object(simplify_union(object)))
     }
 
     /// Replaces a union of one variant by the variant.
-    fn without_union_of_one(
+    fn unwrap_single_variant(
         &self,
         mut object: Map<String, Value>,
         pointer: &str,
@@ -151,7 +151,7 @@ impl Pass<'_, '_> {
     }
 
     /// Keeps the first of several variants that are equal apart from descriptions.
-    fn without_repeats(&mut self, any: &mut Vec<Value>, pointer: &str) {
+    fn remove_equal_variants(&mut self, any: &mut Vec<Value>, pointer: &str) {
         let mut known = BTreeSet::new();
         let mut index = 0;
         any.retain(|member| {
@@ -185,10 +185,10 @@ impl Pass<'_, '_> {
             let resolved = as_object(self.resolve(member, &pointer, seen)?);
             merged = match (merged.remove("anyOf"), resolved.get("anyOf").is_some()) {
                 (None, false) => self.merge(merged, resolved, &pointer)?,
-                (None, true) => self.distribute(resolved, merged, &pointer, seen)?,
+                (None, true) => self.distribute_over_union(resolved, merged, &pointer, seen)?,
                 (Some(any), false) => {
                     merged.insert("anyOf".into(), any);
-                    self.distribute(merged, resolved, &pointer, seen)?
+                    self.distribute_over_union(merged, resolved, &pointer, seen)?
                 }
                 (Some(_), true) => {
                     let problem = "two unions are in one `allOf`";
@@ -205,7 +205,7 @@ impl Pass<'_, '_> {
     }
 
     /// Distributes an `allOf` over a union in it: each variant gets all other constraints.
-    fn distribute(
+    fn distribute_over_union(
         &mut self,
         mut union: Map<String, Value>,
         rest: Map<String, Value>,
@@ -233,7 +233,7 @@ impl Pass<'_, '_> {
                 return Err(self.schema.error(pointer, problem, remedy));
             }
             let merged = self.merge(member, rest.clone(), pointer)?;
-            self.count(&Value::Object(merged.clone()), pointer)?;
+            self.count_copies(&Value::Object(merged.clone()), pointer)?;
             distributed.push(Value::Object(merged));
         }
         for (key, value) in words {
@@ -254,11 +254,12 @@ impl Pass<'_, '_> {
         };
         if let Some(resolved) = self.resolved.get(name) {
             let resolved = resolved.clone();
-            self.count(&resolved, pointer)?;
+            self.count_copies(&resolved, pointer)?;
             return Ok(resolved);
         }
-        if seen.len() > MAX_STEPS {
-            let problem = format!("`allOf` leads on to `allOf` for more than {MAX_STEPS} steps");
+        if seen.len() > MAX_ALL_OF_CHAIN {
+            let problem =
+                format!("`allOf` leads on to `allOf` for more than {MAX_ALL_OF_CHAIN} steps");
             let remedy = "a schema of the protocol has one or two; look at the file";
             return Err(self.schema.error(pointer, problem, remedy));
         }
@@ -270,16 +271,16 @@ impl Pass<'_, '_> {
         let definition = self.schema.root[self.schema.definitions][name].clone();
         let resolved = self.rewrite(definition, &self.schema.pointer(name), seen)?;
         seen.remove(name);
-        self.count(&resolved, pointer)?;
+        self.count_copies(&resolved, pointer)?;
         self.resolved.insert(name.to_owned(), resolved.clone());
         Ok(resolved)
     }
 
     /// Limits the values that `allOf` copies: copies of copies grow exponentially.
-    fn count(&mut self, copied: &Value, pointer: &str) -> Result<()> {
-        let (values, depth) = measure(copied);
-        self.copied += values;
-        if self.copied <= MAX_COPIED && depth <= MAX_NESTING {
+    fn count_copies(&mut self, copied_values: &Value, pointer: &str) -> Result<()> {
+        let (values, depth) = count_and_depth(copied_values);
+        self.copied_values += values;
+        if self.copied_values <= MAX_COPIED_VALUES && depth <= MAX_NESTING {
             return Ok(());
         }
         let problem = "`allOf` copies more and more into itself";
@@ -301,7 +302,7 @@ impl Pass<'_, '_> {
                 (_, None) => from_b,
                 (_, Some(from_a)) if from_a == from_b => from_a,
                 (key, Some(from_a)) if is_annotation(key) => from_a,
-                ("required", Some(from_a)) => union(&from_a, &from_b),
+                ("required", Some(from_a)) => combine_types(&from_a, &from_b),
                 ("type", Some(from_a)) if both_numbers(&from_a, &from_b) => json!("integer"),
                 ("properties", Some(from_a)) => self.merge_properties(from_a, from_b, pointer)?,
                 ("$ref", Some(from_a)) if refine::refines(self.schema, &from_b, &from_a) => from_b,
@@ -317,7 +318,7 @@ impl Pass<'_, '_> {
         Ok(a)
     }
 
-    /// A closed object in an `allOf` allows only its own members.
+    /// Checks the closed objects of an `allOf`, which allow only the members that they define.
     fn check_closed(
         &self,
         a: &Map<String, Value>,
@@ -356,7 +357,9 @@ impl Pass<'_, '_> {
                 None => from_b,
                 Some(from_a) if is_open(&from_a) => with_description(from_b, &from_a),
                 Some(from_a) if is_open(&from_b) => from_a,
-                Some(from_a) if narrows(&from_b, &from_a) => with_description(from_b, &from_a),
+                Some(from_a) if is_constant_of(&from_b, &from_a) => {
+                    with_description(from_b, &from_a)
+                }
                 Some(from_a) if is_any_object(&from_a) && is_objects(&from_b) => {
                     with_description(from_b, &from_a)
                 }
@@ -371,7 +374,7 @@ impl Pass<'_, '_> {
 }
 
 /// Simplifies a union that is equivalent to one type: constants become an enum, a type and null become a nullable type.
-fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
+fn simplify_union(mut object: Map<String, Value>) -> Map<String, Value> {
     let Some(Value::Array(any)) = object.get("anyOf") else {
         return object;
     };
@@ -410,7 +413,7 @@ fn in_one(mut object: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Returns true if `a` is a constant of the type that `b` requires.
-fn narrows(a: &Value, b: &Value) -> bool {
+fn is_constant_of(a: &Value, b: &Value) -> bool {
     let wanted = b["type"].as_str();
     let only_type = as_object(b.clone())
         .keys()
@@ -452,7 +455,7 @@ fn both_numbers(a: &Value, b: &Value) -> bool {
     is_number(a) && is_number(b)
 }
 
-fn union(a: &Value, b: &Value) -> Value {
+fn combine_types(a: &Value, b: &Value) -> Value {
     let names = a.as_array().into_iter().chain(b.as_array()).flatten();
     let names: BTreeSet<_> = names.filter_map(Value::as_str).collect();
     json!(names)
@@ -466,7 +469,7 @@ fn as_object(value: Value) -> Map<String, Value> {
 }
 
 /// Returns the number of nested values, and their depth.
-fn measure(value: &Value) -> (usize, usize) {
+fn count_and_depth(value: &Value) -> (usize, usize) {
     let inner: Vec<&Value> = match value {
         Value::Array(items) => items.iter().collect(),
         Value::Object(object) => object.values().collect(),
@@ -474,7 +477,7 @@ fn measure(value: &Value) -> (usize, usize) {
     };
     inner
         .into_iter()
-        .map(measure)
+        .map(count_and_depth)
         .fold((1, 1), |(values, depth), (more, below)| {
             (values + more, depth.max(below + 1))
         })

@@ -7,7 +7,7 @@
 use crate::ir::{Definition, Ir, Member, MemberValue, Method, Shape, Type};
 
 /// Member of the params that requests a task, and the result for a created task.
-const TASK: (&str, &str) = ("task", "CreateTaskResult");
+const TASK_MEMBER_AND_RESULT: (&str, &str) = ("task", "CreateTaskResult");
 
 /// Finds the outcomes of every request.
 pub fn find(ir: &mut Ir) {
@@ -17,16 +17,19 @@ pub fn find(ir: &mut Ir) {
         let Some(plain) = method.result.clone() else {
             continue;
         };
-        if let Some((name, outcomes)) = written(ir, method, &plain) {
+        if let Some((name, outcomes)) = schema_outcomes(ir, method, &plain) {
             method.result = Some(name);
             method.outcomes = outcomes;
-        } else if may_become_a_task(ir, method) && plain != TASK.1 {
+        } else if may_become_a_task(ir, method) && plain != TASK_MEMBER_AND_RESULT.1 {
             let request = &method.definition;
             let stem = request.strip_suffix("Request").unwrap_or(request);
-            let outcome = union(format!("{stem}Outcome"), &[&plain, TASK.1]);
+            let outcome = result_union(
+                format!("{stem}Outcome"),
+                &[&plain, TASK_MEMBER_AND_RESULT.1],
+            );
             if ir.get(&outcome.name).is_none() {
                 method.result = Some(outcome.name.clone());
-                method.outcomes = vec![plain, TASK.1.to_owned()];
+                method.outcomes = vec![plain, TASK_MEMBER_AND_RESULT.1.to_owned()];
                 made.push(outcome);
             }
         }
@@ -38,7 +41,7 @@ pub fn find(ir: &mut Ir) {
 }
 
 /// Returns the union of results that the schema allows in the response to a request.
-fn written(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>)> {
+fn schema_outcomes(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>)> {
     let stem = method.definition.strip_suffix("Request")?;
     let result = member(ir, &format!("{stem}ResultResponse"), "result")?;
     let MemberValue::Type(Type::Ref { name, .. }) = &result.value else {
@@ -47,12 +50,12 @@ fn written(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec<String>
     let Shape::Union(union) = &ir.get(name)?.shape else {
         return None;
     };
-    let outcomes: Option<Vec<String>> = union.iter().map(reference).collect();
+    let outcomes: Option<Vec<String>> = union.iter().map(referenced_name).collect();
     let outcomes = outcomes.filter(|outcomes| outcomes.iter().any(|name| name == plain))?;
     Some((name.clone(), outcomes))
 }
 
-fn reference(variant: &Type) -> Option<String> {
+fn referenced_name(variant: &Type) -> Option<String> {
     match variant {
         Type::Ref { name, .. } => Some(name.clone()),
         _ => None,
@@ -61,7 +64,7 @@ fn reference(variant: &Type) -> Option<String> {
 
 fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
     let asks = |value: &Type| match value {
-        Type::Ref { name, .. } => member(ir, name, TASK.0).is_some(),
+        Type::Ref { name, .. } => member(ir, name, TASK_MEMBER_AND_RESULT.0).is_some(),
         _ => false,
     };
     let asks = match &method.params {
@@ -71,7 +74,7 @@ fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
         },
         _ => false,
     };
-    asks && ir.get(TASK.1).is_some()
+    asks && ir.get(TASK_MEMBER_AND_RESULT.1).is_some()
 }
 
 fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> {
@@ -81,7 +84,7 @@ fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> 
     }
 }
 
-fn union(name: String, results: &[&str]) -> Definition {
+fn result_union(name: String, results: &[&str]) -> Definition {
     let variants = results.iter().map(|result| Type::Ref {
         name: (*result).to_owned(),
     });

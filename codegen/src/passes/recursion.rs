@@ -18,7 +18,7 @@ pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
         Some(Shape::Alias(value)) => value.reference().into_iter().collect(),
         _ => Vec::new(),
     };
-    let Some(cycle) = cycle(ir, next) else {
+    let Some(cycle) = find_cycle(ir, next) else {
         return Ok(());
     };
     let pointer = ir.get(cycle[0]).map_or("", |found| &found.pointers[0]);
@@ -31,14 +31,14 @@ pub fn check_aliases(schema: &Schema, ir: &Ir) -> Result<()> {
 ///
 /// # Errors
 /// Returns an error for a cycle without an object member.
-pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> {
+pub fn boxed_members(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> {
     let mut boxed = BTreeSet::new();
     loop {
         let next = |name: &str| {
             ir.get(name)
-                .map_or_else(Vec::new, |found| contents(found, &boxed))
+                .map_or_else(Vec::new, |found| contained_definitions(found, &boxed))
         };
-        let Some(cycle) = cycle(ir, next) else {
+        let Some(cycle) = find_cycle(ir, next) else {
             return Ok(boxed);
         };
         let next = |at: usize| cycle[(at + 1) % cycle.len()];
@@ -47,8 +47,8 @@ pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> 
             let Shape::Struct(members) = &definition.shape else {
                 return None;
             };
-            let closing =
-                fields(members).filter(|(_, value)| contained_definition(value) == Some(next(at)));
+            let closing = field_members(members)
+                .filter(|(_, value)| contained_definition(value) == Some(next(at)));
             Some((definition, closing.map(|(member, _)| member).collect()))
         });
         // Boxing an optional member costs an allocation only when the member is present.
@@ -66,7 +66,7 @@ pub fn pointers(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, String)>> 
     }
 }
 
-fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
+fn field_members(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     members.iter().filter_map(|member| match &member.value {
         MemberValue::Type(value) => Some((member, value)),
         _ => None,
@@ -74,7 +74,7 @@ fn fields(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
 }
 
 /// Returns the names of one cycle: each refers to the next one, and the last to the first.
-fn cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&'i str>> {
+fn find_cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&'i str>> {
     let mut done = BTreeSet::new();
     for definition in &ir.definitions {
         let start = definition.name.as_str();
@@ -97,12 +97,15 @@ fn cycle<'i>(ir: &'i Ir, next: impl Fn(&'i str) -> Vec<&'i str>) -> Option<Vec<&
 }
 
 /// Returns the definitions whose values are inside a value of this definition without a box.
-fn contents<'i>(definition: &'i Definition, boxed: &BTreeSet<(String, String)>) -> Vec<&'i str> {
+fn contained_definitions<'i>(
+    definition: &'i Definition,
+    boxed: &BTreeSet<(String, String)>,
+) -> Vec<&'i str> {
     match &definition.shape {
         Shape::Struct(members) => {
             let is_boxed =
                 |member: &Member| boxed.contains(&(definition.name.clone(), member.name.clone()));
-            let direct = fields(members).filter(|(member, _)| !is_boxed(member));
+            let direct = field_members(members).filter(|(member, _)| !is_boxed(member));
             direct
                 .filter_map(|(_, value)| contained_definition(value))
                 .collect()

@@ -21,7 +21,7 @@ struct Exception {
     /// Description of the representation, in the terms of this file; `*` matches any text.
     lowered: &'static str,
     /// Description of typify's model.
-    modelled: &'static str,
+    typify: &'static str,
     /// Reason why both are correct.
     #[cfg_attr(not(test), expect(dead_code, reason = "for people"))]
     reason: &'static str,
@@ -33,7 +33,7 @@ impl Exception {
             Some(beginning) => found.lowered.starts_with(beginning),
             None => found.lowered == self.lowered,
         };
-        lowered && found.modelled == self.modelled
+        lowered && found.typify == self.typify
     }
 }
 
@@ -41,7 +41,7 @@ impl Exception {
 /// official schema needs.
 const EXCEPTIONS: &[Exception] = &[Exception {
     lowered: "the values *",
-    modelled: "string",
+    typify: "string",
     reason: "a constant that is a definition of its own is any string to typify, which leaves the value to validation",
 }];
 
@@ -52,11 +52,11 @@ struct Disagreement {
     /// Name of the member; empty for the definition itself.
     member: String,
     lowered: String,
-    modelled: String,
+    typify: String,
 }
 
 impl Disagreement {
-    fn exception(&self) -> Option<&'static Exception> {
+    fn find_exception(&self) -> Option<&'static Exception> {
         let mut rows = EXCEPTIONS.iter();
         rows.find(|row| row.allows(self))
     }
@@ -68,11 +68,11 @@ impl Disagreement {
 /// Returns an error if typify cannot model the schema, or models something else than the representation has.
 pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     check_names(schema)?;
-    let space = space(schema)?;
-    let disagreements = disagreements(schema, ir, &space);
+    let space = build_type_space(schema)?;
+    let disagreements = find_disagreements(schema, ir, &space);
     let Some(found) = disagreements
         .iter()
-        .find(|found| found.exception().is_none())
+        .find(|found| found.find_exception().is_none())
     else {
         return Ok(());
     };
@@ -80,16 +80,16 @@ pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
         "" => String::new(),
         member => format!("the member `{member}`: "),
     };
-    let (lowered, modelled) = (&found.lowered, &found.modelled);
-    let problem = format!("{place}typify sees {modelled}, the generator sees {lowered}");
+    let (lowered, typify) = (&found.lowered, &found.typify);
+    let problem = format!("{place}typify sees {typify}, the generator sees {lowered}");
     let remedy = "look at the definition; if it is right, teach the passes before typify about it";
     Err(schema.error(&schema.pointer(&found.definition), problem, remedy))
 }
 
-fn disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreement> {
+fn find_disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreement> {
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
     let names = ir.definitions.iter().map(|d| d.name.to_upper_camel_case());
-    let model = Model {
+    let model = TypifyModel {
         space,
         names: names.collect(),
     };
@@ -102,32 +102,33 @@ fn disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreemen
         {
             continue;
         }
-        let modelled = types.get(&definition.name.to_upper_camel_case());
-        let mut differ = |member: &str, lowered: String, modelled: String| {
-            if lowered != modelled {
+        let typify = types.get(&definition.name.to_upper_camel_case());
+        let mut differ = |member: &str, lowered: String, typify: String| {
+            if lowered != typify {
                 found.push(Disagreement {
                     definition: definition.name.clone(),
                     member: member.to_owned(),
                     lowered,
-                    modelled,
+                    typify,
                 });
             }
         };
-        let modelled_kind = modelled.map_or("nothing".to_owned(), |t| model.kind(t, definition));
+        let modelled_kind =
+            typify.map_or("nothing".to_owned(), |t| model.describe_kind(t, definition));
         differ("", lowered_kind(definition), modelled_kind);
         let (Shape::Struct(members) | Shape::Document(members)) = &definition.shape else {
             continue;
         };
-        if let Some(TypeDetails::Struct(modelled)) = modelled.map(Type::details) {
-            let modelled: BTreeMap<String, TypeId> = modelled
+        if let Some(TypeDetails::Struct(typify)) = typify.map(Type::details) {
+            let typify: BTreeMap<String, TypeId> = typify
                 .properties_info()
-                .map(|info| (bare(info.name).to_owned(), info.type_id))
+                .map(|info| (without_suffix(info.name).to_owned(), info.type_id))
                 .collect();
             for member in members {
-                let modelled = modelled.get(&member_name(&member.name));
-                let modelled = modelled.map(|id| model.member(id, member));
-                let modelled = modelled.unwrap_or_else(|| "no such member".to_owned());
-                differ(&member.name, lowered_member(member), modelled);
+                let typify = typify.get(&typify_member_name(&member.name));
+                let typify = typify.map(|id| model.describe_member(id, member));
+                let typify = typify.unwrap_or_else(|| "no such member".to_owned());
+                differ(&member.name, lowered_member(member), typify);
             }
         }
     }
@@ -139,26 +140,26 @@ fn lowered_kind(definition: &Definition) -> String {
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => {
             let members = members.iter();
-            object(
+            describe_object(
                 members
-                    .map(|m| (member_name(&m.name), m.required))
+                    .map(|m| (typify_member_name(&m.name), m.required))
                     .collect(),
             )
         }
         Shape::Enum(values) => {
             let mut values: Vec<Value> = values.iter().map(|v| v.as_str().into()).collect();
-            nameable(&mut values);
+            make_nameable(&mut values);
             let names = values.iter().filter_map(Value::as_str);
-            enumeration(names.map(|name| name.to_upper_camel_case()).collect())
+            describe_enum(names.map(|name| name.to_upper_camel_case()).collect())
         }
-        Shape::Constant(value) => enumeration(vec![value.to_upper_camel_case()]),
+        Shape::Constant(value) => describe_enum(vec![value.to_upper_camel_case()]),
         Shape::Union(variants) => format!("{} variants", variants.len()),
         Shape::StringOrInteger => "2 variants".to_owned(),
         Shape::Alias(value) => lowered_type(value),
     }
 }
 
-fn object(mut members: Vec<(String, bool)>) -> String {
+fn describe_object(mut members: Vec<(String, bool)>) -> String {
     members.sort();
     let members = members.iter().map(|(name, required)| {
         let mark = if *required { "" } else { "?" };
@@ -171,7 +172,7 @@ fn object(mut members: Vec<(String, bool)>) -> String {
 }
 
 /// Describes a union by its number of variants; variants with the same type count once.
-fn union(types: BTreeSet<String>) -> String {
+fn describe_union(types: BTreeSet<String>) -> String {
     format!("{} variants", types.len())
 }
 
@@ -182,7 +183,7 @@ fn has_member(definition: &Definition, name: &str) -> bool {
     }
 }
 
-fn enumeration(names: Vec<String>) -> String {
+fn describe_enum(names: Vec<String>) -> String {
     format!("the values {}", names.join(" | "))
 }
 
@@ -205,14 +206,14 @@ fn lowered_type(value: &ir::Type) -> String {
         ir::Type::Integer(_) => "integer".to_owned(),
         ir::Type::Number(_) => "number".to_owned(),
         ir::Type::Ref { name } => name.to_upper_camel_case(),
-        ir::Type::Array { items, .. } => collection("array", &lowered_type(items)),
-        ir::Type::Map(values) => collection("map", &lowered_type(values)),
+        ir::Type::Array { items, .. } => describe_collection("array", &lowered_type(items)),
+        ir::Type::Map(values) => describe_collection("map", &lowered_type(values)),
         ir::Type::Nullable(inner) => format!("{} or null", lowered_type(inner)),
     }
 }
 
 /// Describes an array or a map by its element type; a nullable element type does not make the array nullable.
-fn collection(kind: &str, inner: &str) -> String {
+fn describe_collection(kind: &str, inner: &str) -> String {
     if inner.ends_with(" or null") {
         format!("{kind} of ({inner})")
     } else {
@@ -220,31 +221,31 @@ fn collection(kind: &str, inner: &str) -> String {
     }
 }
 
-/// typify's model of a schema, described in the terms of this file.
-struct Model<'s> {
+/// Model of a schema by typify, described in the terms of this file.
+struct TypifyModel<'s> {
     space: &'s TypeSpace,
     /// Names that typify assigns to the definitions. Other names belong to anonymous schemas.
     names: BTreeSet<String>,
 }
 
-impl Model<'_> {
-    fn kind(&self, modelled: &Type<'_>, definition: &Definition) -> String {
-        match modelled.details() {
+impl TypifyModel<'_> {
+    fn describe_kind(&self, typify: &Type<'_>, definition: &Definition) -> String {
+        match typify.details() {
             TypeDetails::Struct(fields) => {
                 let fields: Vec<_> = fields.properties_info().collect();
                 let is_subtype = |name: &str| name.starts_with("subtype_");
                 // Several variants of a union may match at once: typify decodes each matching one.
                 if !fields.is_empty() && fields.iter().all(|info| is_subtype(info.name)) {
-                    let types = fields.iter().map(|info| self.type_words(&info.type_id));
-                    return union(types.collect());
+                    let types = fields.iter().map(|info| self.describe_type(&info.type_id));
+                    return describe_union(types.collect());
                 }
                 // typify stores unknown members in a field, which is not a member unless the schema has one with that
                 // name.
                 let has_extra = has_member(definition, "extra");
                 let members = fields
                     .iter()
-                    .map(|info| (bare(info.name).to_owned(), info.required));
-                object(
+                    .map(|info| (without_suffix(info.name).to_owned(), info.required));
+                describe_object(
                     members
                         .filter(|(name, _)| has_extra || name != "extra")
                         .collect(),
@@ -256,17 +257,17 @@ impl Model<'_> {
                 };
                 if variants.variants().all(is_simple) {
                     let names = variants.variants().map(|(name, _)| name.to_owned());
-                    return enumeration(names.collect());
+                    return describe_enum(names.collect());
                 }
-                union(self.variants(&variants))
+                describe_union(self.describe_variants(&variants))
             }
-            TypeDetails::Newtype(newtype) => self.type_words(&newtype.inner()),
+            TypeDetails::Newtype(newtype) => self.describe_type(&newtype.inner()),
             details => self.describe_unnamed_type(details),
         }
     }
 
     /// Describes the types of a union's variants; typify treats a list of types as a union.
-    fn variants(&self, union: &TypeEnum<'_>) -> BTreeSet<String> {
+    fn describe_variants(&self, union: &TypeEnum<'_>) -> BTreeSet<String> {
         let mut types = BTreeSet::new();
         for (name, variant) in union.variants() {
             let TypeEnumVariant::Tuple(held) = variant else {
@@ -276,25 +277,25 @@ impl Model<'_> {
             for id in &held {
                 match self.space.get_type(id) {
                     Ok(found) if !self.names.contains(&found.name()) => match found.details() {
-                        TypeDetails::Enum(inner) => types.extend(self.variants(&inner)),
-                        _ => _ = types.insert(self.type_words(id)),
+                        TypeDetails::Enum(inner) => types.extend(self.describe_variants(&inner)),
+                        _ => _ = types.insert(self.describe_type(id)),
                     },
-                    _ => _ = types.insert(self.type_words(id)),
+                    _ => _ = types.insert(self.describe_type(id)),
                 }
             }
         }
         types
     }
 
-    fn member(&self, id: &TypeId, member: &Member) -> String {
-        let modelled = self.type_words(id);
-        match modelled.strip_suffix(" or null") {
+    fn describe_member(&self, id: &TypeId, member: &Member) -> String {
+        let typify = self.describe_type(id);
+        match typify.strip_suffix(" or null") {
             Some(inner) if !member.required => inner.to_owned(),
-            _ => modelled,
+            _ => typify,
         }
     }
 
-    fn type_words(&self, id: &TypeId) -> String {
+    fn describe_type(&self, id: &TypeId) -> String {
         let Ok(found) = self.space.get_type(id) else {
             return "nothing".to_owned();
         };
@@ -302,14 +303,14 @@ impl Model<'_> {
             TypeDetails::Newtype(newtype) => {
                 let inner = self.space.get_type(&newtype.inner());
                 let is_open = inner.is_ok_and(|inner| match inner.details() {
-                    TypeDetails::Builtin(name) => builtin(name) == "any JSON",
+                    TypeDetails::Builtin(name) => builtin_name(name) == "any JSON",
                     _ => false,
                 });
                 // A definition without constraints is any JSON value.
                 if self.names.contains(&found.name()) && !is_open {
                     found.name()
                 } else {
-                    self.type_words(&newtype.inner())
+                    self.describe_type(&newtype.inner())
                 }
             }
             TypeDetails::Struct(_) | TypeDetails::Enum(_) => found.name(),
@@ -320,15 +321,15 @@ impl Model<'_> {
     /// Describes a type without a name.
     fn describe_unnamed_type(&self, details: TypeDetails<'_>) -> String {
         match details {
-            TypeDetails::Option(inner) => format!("{} or null", self.type_words(&inner)),
-            TypeDetails::Box(inner) => self.type_words(&inner),
+            TypeDetails::Option(inner) => format!("{} or null", self.describe_type(&inner)),
+            TypeDetails::Box(inner) => self.describe_type(&inner),
             TypeDetails::Vec(items) | TypeDetails::Set(items) | TypeDetails::Array(items, _) => {
-                collection("array", &self.type_words(&items))
+                describe_collection("array", &self.describe_type(&items))
             }
-            TypeDetails::Map(_, values) => collection("map", &self.type_words(&values)),
+            TypeDetails::Map(_, values) => describe_collection("map", &self.describe_type(&values)),
             TypeDetails::String => "string".to_owned(),
             TypeDetails::Unit => "null".to_owned(),
-            TypeDetails::Builtin(name) => builtin(name).to_owned(),
+            TypeDetails::Builtin(name) => builtin_name(name).to_owned(),
             TypeDetails::Tuple(_)
             | TypeDetails::Struct(_)
             | TypeDetails::Enum(_)
@@ -337,7 +338,7 @@ impl Model<'_> {
     }
 }
 
-fn builtin(name: &str) -> &str {
+fn builtin_name(name: &str) -> &str {
     match name.trim_start_matches(':') {
         "bool" => "boolean",
         "f32" | "f64" => "number",
@@ -356,12 +357,12 @@ fn builtin(name: &str) -> &str {
 }
 
 /// Returns the name of a field without the suffix that typify adds to keywords.
-fn bare(field: &str) -> &str {
+fn without_suffix(field: &str) -> &str {
     field.trim_start_matches("r#").trim_end_matches('_')
 }
 
 /// Returns the name that typify assigns to a member.
-fn member_name(name: &str) -> String {
+fn typify_member_name(name: &str) -> String {
     name.replace('$', "").to_snake_case()
 }
 
@@ -380,7 +381,7 @@ fn check_names(schema: &Schema) -> Result<()> {
 }
 
 /// Runs typify, and converts its panics on unsupported input to errors.
-fn space(schema: &Schema) -> Result<TypeSpace> {
+fn build_type_space(schema: &Schema) -> Result<TypeSpace> {
     let mut document = json!({ "definitions": schema.root[schema.definitions] });
     rewrite_references(&mut document, &format!("#/{}/", schema.definitions));
     let fail = |problem: String| {
@@ -405,9 +406,9 @@ fn space(schema: &Schema) -> Result<TypeSpace> {
 }
 
 /// Replaces values that typify cannot name, and for which it panics, by the names of the variants.
-fn nameable(values: &mut [Value]) {
+fn make_nameable(values: &mut [Value]) {
     let texts: Vec<&str> = values.iter().filter_map(Value::as_str).collect();
-    let names = names::values(&texts);
+    let names = names::value_variants(&texts);
     let is_plain = |(text, name): (&&str, &String)| text.to_upper_camel_case() == *name;
     if texts.len() == values.len() && !texts.iter().zip(&names).all(is_plain) {
         let mut spelt = names.into_iter().enumerate();
@@ -429,7 +430,7 @@ fn rewrite_references(at: &mut Value, prefix: &str) {
                 object.insert("type".to_owned(), "string".into());
             }
             if let Some(Value::Array(values)) = object.get_mut("enum") {
-                nameable(values);
+                make_nameable(values);
             }
             if let Some(Value::String(reference)) = object.get_mut("$ref")
                 && let Some(name) = reference.strip_prefix(prefix)
@@ -474,8 +475,8 @@ mod tests {
         normalise::normalise(&mut schema, &mut notices).expect("it has a form");
         let lifted = lift::lift(&mut schema, &names, &mut notices).expect("everything has a name");
         let ir = lower::build(&schema, &lifted, &mut notices).expect("it has types");
-        let space = space(&schema).expect("typify can model it");
-        disagreements(&schema, &ir, &space)
+        let space = build_type_space(&schema).expect("typify can model it");
+        find_disagreements(&schema, &ir, &space)
     }
 
     fn all_disagreements() -> Vec<Disagreement> {
@@ -491,14 +492,14 @@ mod tests {
     }
 
     #[test]
-    fn disagreements_have_a_reason() {
+    fn all_disagreements_are_exceptions() {
         let unexplained: BTreeSet<String> = all_disagreements()
             .iter()
-            .filter(|found| found.exception().is_none())
+            .filter(|found| found.find_exception().is_none())
             .map(|found| {
                 format!(
                     "{} {}: {} / {}",
-                    found.definition, found.member, found.lowered, found.modelled
+                    found.definition, found.member, found.lowered, found.typify
                 )
             })
             .collect();
@@ -506,7 +507,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_are_needed() {
+    fn all_exceptions_are_needed() {
         let found = all_disagreements();
         for row in EXCEPTIONS {
             assert!(!row.reason.is_empty());
@@ -514,7 +515,7 @@ mod tests {
                 found.iter().any(|found| row.allows(found)),
                 "{} / {}",
                 row.lowered,
-                row.modelled
+                row.typify
             );
         }
     }

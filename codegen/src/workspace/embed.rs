@@ -23,11 +23,11 @@ struct EmbeddedFile<'i> {
     /// Dispatch among the variants of each union, for tools that select a variant without the types.
     dispatch: BTreeMap<&'i str, &'i Dispatch>,
     /// Location of the definitions.
-    source: Source<'i>,
+    source: SourceLocation<'i>,
 }
 
 #[derive(Serialize)]
-struct Source<'i> {
+struct SourceLocation<'i> {
     url: &'i str,
     lines: BTreeMap<&'i str, usize>,
 }
@@ -47,9 +47,9 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
             dispatch: unions
                 .map(|(name, union)| (name.as_str(), &union.dispatch))
                 .collect(),
-            source: Source {
+            source: SourceLocation {
                 url,
-                lines: lines(&text),
+                lines: definition_lines(&text),
             },
         };
         let text = serde_json::to_string(&embedded).map_err(|error| {
@@ -63,7 +63,7 @@ pub fn embed(ir: &RustIr, revision: &Revision, schema: &[u8], url: &str) -> Resu
 
 /// Returns the line of each definition in `definitions` or `$defs`, detected by the indentation of the first one. Files
 /// with another layout have no lines.
-fn lines(schema: &str) -> BTreeMap<&str, usize> {
+fn definition_lines(schema: &str) -> BTreeMap<&str, usize> {
     let is_heading = |line: &str| matches!(line.trim(), "\"definitions\": {" | "\"$defs\": {");
     let mut lines = schema
         .lines()
@@ -95,9 +95,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_those_of_definitions() {
+    fn lines_belong_to_definitions() {
         let schema = "{\n  \"$defs\": {\n    \"A\": {\n      \"B\": {}\n    },\n    \"C\": {}\n  },\n  \"D\": {}\n}";
-        assert_eq!(lines(schema), BTreeMap::from([("A", 3), ("C", 6)]));
-        assert!(lines("{}").is_empty());
+        assert_eq!(
+            definition_lines(schema),
+            BTreeMap::from([("A", 3), ("C", 6)])
+        );
+        assert!(definition_lines("{}").is_empty());
     }
 }

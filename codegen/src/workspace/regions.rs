@@ -21,7 +21,7 @@ pub struct TypeCrate<'r> {
 }
 
 /// Returns the files with regions, by their paths from the root of the workspace.
-pub fn files() -> impl Iterator<Item = &'static str> {
+pub fn files_with_regions() -> impl Iterator<Item = &'static str> {
     FILES.iter().map(|file| file.path)
 }
 
@@ -43,18 +43,18 @@ pub fn write_regions(path: &str, text: &str, crates: &[TypeCrate<'_>]) -> Result
         } else {
             &revisions
         };
-        text = replace(file, region, &text, &write(crates))?;
+        text = replace_region(file, region, &text, &write(crates))?;
     }
     Ok(text)
 }
 
-type Write = fn(&[TypeCrate<'_>]) -> String;
+type WriteRegion = fn(&[TypeCrate<'_>]) -> String;
 
 struct File {
     path: &'static str,
     /// Start and end of a comment in the file's format.
     comment: (&'static str, &'static str),
-    regions: &'static [(&'static str, Write)],
+    regions: &'static [(&'static str, WriteRegion)],
 }
 
 const FILES: &[File] = &[
@@ -92,7 +92,7 @@ const FILES: &[File] = &[
     },
 ];
 
-fn replace(file: &File, region: &str, text: &str, with: &str) -> Result<String> {
+fn replace_region(file: &File, region: &str, text: &str, with: &str) -> Result<String> {
     let (open, close) = file.comment;
     let marks = ["begin", "end"].map(|end| format!("{open}@generated {region}: {end}{close}"));
     let mut places = [0; 2];
@@ -100,14 +100,19 @@ fn replace(file: &File, region: &str, text: &str, with: &str) -> Result<String> 
         let mut found = text.match_indices(mark.as_str());
         *place = match (found.next(), found.next()) {
             (Some((at, _)), None) => at,
-            (None, _) => return Err(fail(file, format!("the mark `{mark}` is missing"))),
-            (_, Some(_)) => return Err(fail(file, format!("the mark `{mark}` is there twice"))),
+            (None, _) => return Err(region_error(file, format!("the mark `{mark}` is missing"))),
+            (_, Some(_)) => {
+                return Err(region_error(
+                    file,
+                    format!("the mark `{mark}` is there twice"),
+                ));
+            }
         };
     }
     let start = places[0] + marks[0].len();
     let inside = text.get(start..places[1]).filter(|i| i.starts_with('\n'));
     if inside.is_none() {
-        return Err(fail(
+        return Err(region_error(
             file,
             format!("`{}` does not come first, on a line of its own", marks[0]),
         ));
@@ -116,13 +121,13 @@ fn replace(file: &File, region: &str, text: &str, with: &str) -> Result<String> 
     Ok(format!("{}\n{with}{}", &text[..start], &text[end..]))
 }
 
-fn fail(file: &File, problem: String) -> Error {
+fn region_error(file: &File, problem: String) -> Error {
     let remedy = "put both marks back, each once; what is between them is written anew";
     Error::new(file.path, "", problem, remedy)
 }
 
 /// Returns the revisions with published crates, which published crates can therefore use.
-fn released<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
+fn released_ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     let released = revisions
         .iter()
         .filter(|crates| !crates.revision.is_draft());
@@ -134,7 +139,7 @@ fn ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
 }
 
 /// Formats one line per identifier.
-pub(super) fn lines<'l>(
+pub(super) fn format_lines<'l>(
     ids: impl Iterator<Item = &'l str>,
     line: impl Fn(&str) -> String,
 ) -> String {
@@ -142,7 +147,7 @@ pub(super) fn lines<'l>(
 }
 
 fn workspace_dependencies(revisions: &[TypeCrate<'_>]) -> String {
-    lines(ids(revisions), |id| {
+    format_lines(ids(revisions), |id| {
         format!("mcp-{id} = {{ path = \"crates/mcp-{id}\", version = \"0.1.0\" }}")
     })
 }
@@ -196,21 +201,23 @@ fn session_features(revisions: &[TypeCrate<'_>]) -> String {
 
 /// Formats one feature per released revision, all of which are default features after `others`.
 fn features(others: &str, revisions: &[TypeCrate<'_>]) -> String {
-    let names: Vec<String> = released(revisions).map(|id| format!("\"{id}\"")).collect();
-    let features = lines(released(revisions), |id| {
+    let names: Vec<String> = released_ids(revisions)
+        .map(|id| format!("\"{id}\""))
+        .collect();
+    let features = format_lines(released_ids(revisions), |id| {
         format!("{id} = [\"dep:mcp-{id}\"]")
     });
     format!("default = [{others}{}]\n{features}", names.join(", "))
 }
 
 fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {
-    lines(released(revisions), |id| {
+    format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
     })
 }
 
 fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
-    lines(released(revisions), |id| {
+    format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, optional = true }}")
     })
 }
@@ -226,7 +233,7 @@ mod tests {
     };
 
     fn check(text: &str, expected: std::result::Result<&str, &str>) {
-        match (replace(&FILE, "x", text, "new\n"), expected) {
+        match (replace_region(&FILE, "x", text, "new\n"), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),
             (Err(found), Err(expected)) => {
                 assert_eq!(found.revision, "a.toml");
@@ -237,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_between_the_marks_changes() {
+    fn text_outside_marks_is_unchanged() {
         check(
             "a\n# @generated x: begin\nold\nold\n# @generated x: end\nb\n",
             Ok("a\n# @generated x: begin\nnew\n# @generated x: end\nb\n"),
@@ -257,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_that_are_missing_double_or_swapped_are_errors() {
+    fn incorrect_marks_are_refused() {
         check("a\n", Err("the mark `# @generated x: begin` is missing"));
         check(
             "# @generated x: begin\n",

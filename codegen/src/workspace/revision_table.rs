@@ -15,7 +15,7 @@ use crate::emit::ident;
 use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::Ir;
-use crate::ir::names::{library, marker_name, static_name};
+use crate::ir::names::{library_name, marker_name, static_name};
 use crate::ir::properties::{PROPERTIES, Property, Source, Value as PropertyValue};
 
 pub use facts::{AssumedProperties, Lifecycle, RevisionFacts, assumed_properties, revision_facts};
@@ -40,7 +40,7 @@ pub struct RevisionRow<'r> {
 
 impl RevisionRow<'_> {
     /// Returns the value of a property; `None` if the property must be listed and is missing.
-    fn value(&self, property: &Property) -> Option<PropertyValue> {
+    fn property_value(&self, property: &Property) -> Option<PropertyValue> {
         match property.source {
             Source::Schema(rule) => Some(PropertyValue::Flag(rule(self.ir))),
             Source::Listed { .. } => self.facts.properties.get(property.name).copied(),
@@ -59,9 +59,9 @@ pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
         check_lifecycle(row)?;
     }
     let modules = [
-        ("mod", root()),
-        ("properties", accessors(rows)?),
-        ("table", table(rows)?),
+        ("mod", emit_root()),
+        ("properties", emit_accessors(rows)?),
+        ("table", emit_table(rows)?),
     ];
     let mut files = Files::new();
     for (name, tokens) in modules {
@@ -70,7 +70,7 @@ pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
         let text = text.replace("    }\n    ///", "    }\n\n    ///");
         files.insert(format!("{FOLDER}/{name}.rs"), text);
     }
-    files.insert(format!("{FOLDER}/for_each.rs"), for_each(rows));
+    files.insert(format!("{FOLDER}/for_each.rs"), emit_for_each(rows));
     Ok(files)
 }
 
@@ -81,7 +81,10 @@ pub fn revision_table(rows: &[RevisionRow<'_>]) -> Result<Files> {
 pub fn property_changes(older: RevisionRow<'_>, newer: RevisionRow<'_>) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     for property in PROPERTIES {
-        let (before, after) = (value(&older, property)?, value(&newer, property)?);
+        let (before, after) = (
+            property_value(&older, property)?,
+            property_value(&newer, property)?,
+        );
         if before != after {
             let (name, older) = (property.name, &older.revision.id);
             lines.push(format!("`{name}`: {after}, in {older} {before}"));
@@ -90,8 +93,8 @@ pub fn property_changes(older: RevisionRow<'_>, newer: RevisionRow<'_>) -> Resul
     Ok(lines)
 }
 
-fn value(row: &RevisionRow<'_>, property: &Property) -> Result<PropertyValue> {
-    row.value(property).ok_or_else(|| {
+fn property_value(row: &RevisionRow<'_>, property: &Property) -> Result<PropertyValue> {
+    row.property_value(property).ok_or_else(|| {
         let problem = format!("`{}` has no value", property.name);
         let remedy = "add it to [revision.properties] in schema/revisions.toml";
         Error::new(&row.revision.id, "", problem, remedy)
@@ -131,19 +134,19 @@ fn check_lifecycle(row: &RevisionRow<'_>) -> Result<()> {
 }
 
 /// Generates the macro for code with one line per revision.
-fn for_each(rows: &[RevisionRow<'_>]) -> String {
+fn emit_for_each(rows: &[RevisionRow<'_>]) -> String {
     let released = rows.iter().filter(|row| !row.revision.is_draft());
     let rows = released.map(|row| {
         let id = &row.revision.id;
-        let (marker, library, row) = (marker_name(id), library(id), static_name(id));
+        let (marker, library, row) = (marker_name(id), library_name(id), static_name(id));
         format!("            \"{id}\" {marker} {library} {row};\n")
     });
     let rows: String = rows.collect();
-    format!("{HEADER}\n{FOR_EACH}{rows}        }}\n    }};\n}}\n")
+    format!("{HEADER}\n{FOR_EACH_START}{rows}        }}\n    }};\n}}\n")
 }
 
 /// Start of the macro, before its rows.
-const FOR_EACH: &str = r#"/// Calls a macro with one row a released revision, oldest first: its identifier, the type that stands for it in its type crate,
+const FOR_EACH_START: &str = r#"/// Calls a macro with one row a released revision, oldest first: its identifier, the type that stands for it in its type crate,
 /// the name of that crate in paths, and its static in this crate.
 ///
 /// For code that has something for each revision: tables, variants of an enum, functions. The caller depends on the type
@@ -166,7 +169,7 @@ macro_rules! for_each_revision {
         $callback! {
 "#;
 
-fn root() -> TokenStream {
+fn emit_root() -> TokenStream {
     quote! {
         mod for_each;
         mod properties;
@@ -177,13 +180,13 @@ fn root() -> TokenStream {
 }
 
 /// Generates the struct of values and one accessor per property.
-fn accessors(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
+fn emit_accessors(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     let mut fields = TokenStream::new();
     let mut methods = TokenStream::new();
     let mut flags = TokenStream::new();
     for property in PROPERTIES {
         let (name, text) = (ident(property.name), property.name);
-        let docs = docs(property, rows)?;
+        let docs = accessor_docs(property, rows)?;
         let kind = match property.source {
             Source::Listed {
                 initialize: PropertyValue::Code(_),
@@ -216,10 +219,10 @@ fn accessors(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     })
 }
 
-fn docs(property: &Property, rows: &[RevisionRow<'_>]) -> Result<Vec<String>> {
+fn accessor_docs(property: &Property, rows: &[RevisionRow<'_>]) -> Result<Vec<String>> {
     let mut having: Vec<(PropertyValue, Vec<&str>)> = Vec::new();
     for row in rows {
-        let value = value(row, property)?;
+        let value = property_value(row, property)?;
         match having.iter_mut().find(|(other, _)| *other == value) {
             Some((_, ids)) => ids.push(&row.revision.id),
             None => having.push((value, vec![&row.revision.id])),
@@ -246,13 +249,13 @@ fn docs(property: &Property, rows: &[RevisionRow<'_>]) -> Result<Vec<String>> {
     Ok(docs)
 }
 
-fn table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
+fn emit_table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     let count = Literal::usize_unsuffixed(rows.len());
     let mut specs = TokenStream::new();
     let mut names = TokenStream::new();
     for (index, row) in rows.iter().enumerate() {
         let index = Literal::usize_unsuffixed(index);
-        let spec = spec(row, &index)?;
+        let spec = emit_spec(row, &index)?;
         specs.extend(quote!(#spec,));
         let id = &row.revision.id;
         let (name, docs) = (ident(&static_name(id)), format!(" Revision {id}."));
@@ -271,7 +274,7 @@ fn table(rows: &[RevisionRow<'_>]) -> Result<TokenStream> {
     })
 }
 
-fn spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
+fn emit_spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
     let id = &row.revision.id;
     let status = if row.revision.is_draft() {
         quote!(Status::Draft)
@@ -282,12 +285,12 @@ fn spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
         Lifecycle::Initialize => quote!(Lifecycle::Initialize),
         Lifecycle::Discover => quote!(Lifecycle::Discover),
     };
-    let client = methods(row.ir, |method| method.from_client);
-    let server = methods(row.ir, |method| method.from_server);
+    let client = emit_methods(row.ir, |method| method.from_client);
+    let server = emit_methods(row.ir, |method| method.from_server);
     let mut properties = TokenStream::new();
     for property in PROPERTIES {
         let name = ident(property.name);
-        let value = match value(row, property)? {
+        let value = match property_value(row, property)? {
             PropertyValue::Flag(flag) => quote!(#flag),
             PropertyValue::Code(code) => {
                 let code = Literal::i64_unsuffixed(code);
@@ -309,7 +312,7 @@ fn spec(row: &RevisionRow<'_>, index: &Literal) -> Result<TokenStream> {
     })
 }
 
-fn methods(ir: &Ir, sends: impl Fn(&crate::ir::Method) -> bool) -> TokenStream {
+fn emit_methods(ir: &Ir, sends: impl Fn(&crate::ir::Method) -> bool) -> TokenStream {
     let names = |request: bool| {
         let sent = ir.methods.iter();
         let sent = sent.filter(|method| method.request == request && sends(method));

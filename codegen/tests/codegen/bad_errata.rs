@@ -4,7 +4,7 @@ use codegen::Tables;
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
-use crate::input::{error_text, run};
+use crate::input::{error_text, generate_from};
 
 fn definitions() -> Value {
     let bounded = json!({ "type": "integer", "minimum": 0 });
@@ -13,7 +13,7 @@ fn definitions() -> Value {
 
 fn check_table(errata: &str, expected: &Expect) {
     let tables = Tables { errata, names: "" };
-    expected.assert_eq(&error_text(run(definitions(), tables)));
+    expected.assert_eq(&error_text(generate_from(definitions(), tables)));
 }
 
 /// Checks an erratum for a pointer, with these lines between its pointer and its reason.
@@ -29,7 +29,7 @@ fn erratum(id: &str, pointer: &str, lines: &str) -> String {
 }
 
 #[test]
-fn one_that_fits() {
+fn matching_erratum_is_applied() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "expect = '0'\nput = '1'",
@@ -40,7 +40,7 @@ fn one_that_fits() {
 }
 
 #[test]
-fn one_that_changes_nothing() {
+fn erratum_without_effect_is_refused() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "expect = '0'\nput = '0'",
@@ -51,7 +51,7 @@ fn one_that_changes_nothing() {
 }
 
 #[test]
-fn one_that_upstream_has_made_needless() {
+fn obsolete_erratum_is_refused() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "expect = '1'\nput = '0'",
@@ -73,7 +73,7 @@ fn erratum_with_another_expected_value_is_refused() {
 }
 
 #[test]
-fn one_that_finds_nothing() {
+fn missing_value_is_refused() {
     check(
         "/definitions/Thing/properties/a/maximum",
         "expect = '2'\nput = '1'",
@@ -84,7 +84,7 @@ fn one_that_finds_nothing() {
 }
 
 #[test]
-fn one_that_finds_something_where_nothing_should_be() {
+fn unexpected_value_is_refused() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "absent = true\nput = '1'",
@@ -95,7 +95,7 @@ fn one_that_finds_something_where_nothing_should_be() {
 }
 
 #[test]
-fn one_that_points_nowhere() {
+fn dangling_pointer_is_refused() {
     check(
         "/definitions/Gone/properties/a",
         "absent = true\nput = '{}'",
@@ -106,7 +106,7 @@ fn one_that_points_nowhere() {
 }
 
 #[test]
-fn an_item_of_a_list_is_replaced_and_none_is_added() {
+fn list_items_are_replaced_not_added() {
     check(
         "/definitions/Thing/required/1",
         "absent = true\nput = '\"b\"'",
@@ -124,7 +124,7 @@ fn an_item_of_a_list_is_replaced_and_none_is_added() {
 }
 
 #[test]
-fn one_whose_texts_are_not_json() {
+fn invalid_json_is_refused() {
     let pointer = "/definitions/Thing/properties/a/minimum";
     check(
         pointer,
@@ -143,7 +143,7 @@ fn one_whose_texts_are_not_json() {
 }
 
 #[test]
-fn one_that_expects_nothing_or_two_things() {
+fn ambiguous_expectation_is_refused() {
     let pointer = "/definitions/Thing/properties/a/minimum";
     check(
         pointer,
@@ -162,7 +162,7 @@ fn one_that_expects_nothing_or_two_things() {
 }
 
 #[test]
-fn one_that_puts_an_unknown_keyword() {
+fn unknown_keyword_is_refused() {
     check(
         "/definitions/Thing/properties/a/multipleOf",
         "absent = true\nput = '2'",
@@ -173,7 +173,7 @@ fn one_that_puts_an_unknown_keyword() {
 }
 
 #[test]
-fn two_at_one_place() {
+fn overlapping_errata_are_refused() {
     let pointer = "/definitions/Thing/properties/a";
     let first = erratum(
         "first",
@@ -194,7 +194,7 @@ fn two_at_one_place() {
 }
 
 #[test]
-fn one_without_a_place() {
+fn missing_pointer_is_refused() {
     let table = "[[erratum]]\nid = \"it\"\nrevisions = [\"2000-01-01\"]\nput = '1'\nreason = \"a\"\nproof = \"b\"\n";
     check_table(
         table,
@@ -205,7 +205,7 @@ fn one_without_a_place() {
 }
 
 #[test]
-fn one_without_a_proof() {
+fn missing_proof_is_refused() {
     let table = "[[erratum]]\nid = \"it\"\nrevisions = [\"2000-01-01\"]\npointer = \"/a\"\nput = '1'\nreason = \"a\"\nproof = \" \"\n";
     check_table(
         table,
@@ -216,7 +216,7 @@ fn one_without_a_proof() {
 }
 
 #[test]
-fn a_table_of_another_form() {
+fn malformed_table_is_refused() {
     check_table(
         "[[erratum]]\nid = 5\n",
         &expect![[r#"

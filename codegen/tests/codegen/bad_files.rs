@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::input::{NO_TABLES, check_bytes, error_text, revision, schema};
 
 #[test]
-fn a_truncated_file() {
+fn truncated_file_is_refused() {
     let text = schema(json!({})).to_string();
     check_bytes(
         &text.as_bytes()[..100],
@@ -18,7 +18,7 @@ fn a_truncated_file() {
 }
 
 #[test]
-fn a_web_page_saved_as_json() {
+fn html_is_refused() {
     check_bytes(
         b"<!DOCTYPE html>\n<html><body>404</body></html>\n",
         &expect![[r#"
@@ -28,7 +28,7 @@ fn a_web_page_saved_as_json() {
 }
 
 #[test]
-fn an_empty_file() {
+fn empty_file_is_refused() {
     check_bytes(
         b"",
         &expect![[r#"
@@ -38,7 +38,7 @@ fn an_empty_file() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8() {
+fn invalid_utf8_is_refused() {
     check_bytes(
         b"{\"$schema\": \"\xff\"}",
         &expect![[r#"
@@ -48,7 +48,7 @@ fn bytes_that_are_not_utf8() {
 }
 
 #[test]
-fn a_byte_order_mark() {
+fn byte_order_mark_is_refused() {
     check_bytes(
         b"\xef\xbb\xbf{}",
         &expect![[r#"
@@ -58,7 +58,7 @@ fn a_byte_order_mark() {
 }
 
 #[test]
-fn another_hash() {
+fn different_hash_is_refused() {
     let bytes = schema(json!({})).to_string();
     let revision = Revision {
         sha256: "00".repeat(32),
@@ -70,7 +70,7 @@ fn another_hash() {
 }
 
 #[test]
-fn json_that_is_no_object() {
+fn non_object_is_refused() {
     check_bytes(
         b"[]",
         &expect![[r#"
@@ -80,7 +80,7 @@ fn json_that_is_no_object() {
 }
 
 #[test]
-fn definitions_that_are_no_object() {
+fn non_object_definitions_are_refused() {
     check_bytes(
         br#"{"definitions": []}"#,
         &expect![[r#"
@@ -90,7 +90,7 @@ fn definitions_that_are_no_object() {
 }
 
 #[test]
-fn a_schema_of_something_else() {
+fn schema_of_another_protocol_is_refused() {
     let text = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",
         "definitions": { "Pet": { "type": "object", "properties": { "name": { "type": "string" } } } },
@@ -104,7 +104,7 @@ fn a_schema_of_something_else() {
 }
 
 #[test]
-fn no_dialect() {
+fn missing_dialect_is_refused() {
     check_bytes(
         br#"{"definitions": {}}"#,
         &expect![[r#"
@@ -114,7 +114,7 @@ fn no_dialect() {
 }
 
 #[test]
-fn an_unknown_dialect() {
+fn unknown_dialect_is_refused() {
     let mut schema = schema(json!({}));
     schema["$schema"] = json!("http://json-schema.org/draft-04/schema#");
     check_bytes(
@@ -126,7 +126,7 @@ fn an_unknown_dialect() {
 }
 
 #[test]
-fn a_dialect_that_only_sounds_known() {
+fn similar_dialect_is_refused() {
     let mut schema = schema(json!({}));
     schema["$schema"] = json!("http://example.com/not-draft-07");
     check_bytes(
@@ -138,7 +138,7 @@ fn a_dialect_that_only_sounds_known() {
 }
 
 #[test]
-fn a_file_against_its_dialect() {
+fn violation_of_the_dialect_is_refused() {
     let schema = schema(json!({ "Thing": { "type": 5 } }));
     check_bytes(
         schema.to_string().as_bytes(),
@@ -149,7 +149,7 @@ fn a_file_against_its_dialect() {
 }
 
 #[test]
-fn an_unknown_keyword_at_the_root() {
+fn unknown_root_keyword_is_refused() {
     let mut schema = schema(json!({}));
     schema["type"] = json!("object");
     check_bytes(
@@ -161,7 +161,7 @@ fn an_unknown_keyword_at_the_root() {
 }
 
 #[test]
-fn ten_megabytes_of_nested_arrays() {
+fn deeply_nested_arrays_are_refused() {
     let half = 5_000_000;
     let text = format!("{}{}", "[".repeat(half), "]".repeat(half));
     check_bytes(
@@ -173,7 +173,7 @@ fn ten_megabytes_of_nested_arrays() {
 }
 
 #[test]
-fn ten_megabytes_of_nested_schemas() {
+fn deeply_nested_schemas_are_refused() {
     let text = format!(
         r#"{{"definitions":{{"A":{}"#,
         r#"{"items":"#.repeat(1_000_000)
@@ -187,7 +187,7 @@ fn ten_megabytes_of_nested_schemas() {
 }
 
 #[test]
-fn more_definitions_than_the_protocol_can_have() {
+fn too_many_definitions_are_refused() {
     let many = (0..2001).map(|n| (format!("A{n}"), json!({ "type": "string" })));
     let schema = schema(many.collect());
     check_bytes(

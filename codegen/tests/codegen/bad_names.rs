@@ -4,20 +4,20 @@ use codegen::{Tables, check_tables};
 use expect_test::{Expect, expect};
 use serde_json::{Map, Value, json};
 
-use crate::input::{NO_TABLES, check, check_thing, error_text, run};
+use crate::input::{NO_TABLES, check, check_thing, error_text, generate_from};
 
 fn check_all(names: &[&str], expected: &Expect) {
     let say = |name: &&str| {
         let mut definitions = Map::new();
         definitions.insert((*name).to_owned(), json!({ "type": "string" }));
-        error_text(run(Value::Object(definitions), NO_TABLES))
+        error_text(generate_from(Value::Object(definitions), NO_TABLES))
     };
-    let said: Vec<String> = names.iter().map(say).collect();
-    expected.assert_eq(&(said.concat()));
+    let error: Vec<String> = names.iter().map(say).collect();
+    expected.assert_eq(&(error.concat()));
 }
 
 #[test]
-fn definitions_that_are_no_type_names() {
+fn invalid_type_names_are_refused() {
     check_all(
         &["type", "self", "Self", "thing", "a/b", "Foo-Bar", "", "1"],
         &expect![[r#"
@@ -34,7 +34,7 @@ fn definitions_that_are_no_type_names() {
 }
 
 #[test]
-fn definitions_called_as_the_runtime() {
+fn runtime_names_are_refused() {
     check_all(
         &["Json", "Reader", "Message", "NotificationMethod"],
         &expect![[r#"
@@ -47,7 +47,7 @@ fn definitions_called_as_the_runtime() {
 }
 
 #[test]
-fn definitions_called_as_what_generated_code_uses() {
+fn names_in_generated_code_are_refused() {
     check_all(
         &[
             "Box",
@@ -73,7 +73,7 @@ fn definitions_called_as_what_generated_code_uses() {
 }
 
 #[test]
-fn definitions_called_as_what_generated_code_does_not_name() {
+fn unused_prelude_names_are_accepted() {
     check_all(
         &[
             "Some",
@@ -99,7 +99,7 @@ fn definitions_called_as_what_generated_code_does_not_name() {
 }
 
 #[test]
-fn definitions_that_differ_by_the_case_of_letters() {
+fn definitions_differing_in_case_are_refused() {
     let object = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     check(
         json!({ "FooBar": object, "FOOBar": object }),
@@ -109,7 +109,7 @@ fn definitions_that_differ_by_the_case_of_letters() {
     );
 }
 
-fn members(names: &[&str]) -> Value {
+fn schema_with_members(names: &[&str]) -> Value {
     let members: Map<String, Value> = names
         .iter()
         .map(|name| ((*name).to_owned(), json!({ "type": "string" })))
@@ -118,27 +118,27 @@ fn members(names: &[&str]) -> Value {
 }
 
 #[test]
-fn members_of_one_field() {
+fn members_with_one_field_are_refused() {
     check_thing(
-        members(&["fooBar", "foo_bar"]),
+        schema_with_members(&["fooBar", "foo_bar"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/foo_bar: the members `fooBar` and `foo_bar` would both be the field `foo_bar`; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["_meta", "meta"]),
+        schema_with_members(&["_meta", "meta"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/meta: the members `_meta` and `meta` would both be the field `meta`; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["extra", "extra_"]),
+        schema_with_members(&["extra", "extra_"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/extra_: the members `extra` and `extra_` would both be the field `extra_`; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["a/name", "b/name"]),
+        schema_with_members(&["a/name", "b/name"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/b~1name: the members `a/name` and `b/name` would both be the field `name`; teach the generator a name for it
     "#]],
@@ -146,27 +146,27 @@ fn members_of_one_field() {
 }
 
 #[test]
-fn members_of_no_field() {
+fn members_without_a_field_are_refused() {
     check_thing(
-        members(&[""]),
+        schema_with_members(&[""]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/: the name "" makes no Rust field; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["$"]),
+        schema_with_members(&["$"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/$: the name "$" makes no Rust field; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["1st"]),
+        schema_with_members(&["1st"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/1st: the name "1st" makes no Rust field; teach the generator a name for it
     "#]],
     );
     check_thing(
-        members(&["é"]),
+        schema_with_members(&["é"]),
         &expect![[r#"
         2000-01-01 at /definitions/Thing/properties/é: the name "é" makes no Rust field; teach the generator a name for it
     "#]],
@@ -174,14 +174,14 @@ fn members_of_no_field() {
 }
 
 /// Returns a schema in which the type of the member `part` of `Thing` has no name.
-fn with_part() -> Map<String, Value> {
+fn schema_with_anonymous_part() -> Map<String, Value> {
     let part = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
     let thing = json!({ "type": "object", "properties": { "part": part } });
     Map::from_iter([("Thing".to_owned(), thing)])
 }
 
 #[test]
-fn a_typed_view_called_as_a_definition() {
+fn colliding_typed_view_is_refused() {
     let document = json!({ "type": "object", "properties": { "type": { "const": "object", "type": "string" } }, "required": ["type"] });
     let thing = json!({ "type": "object", "properties": { "inputSchema": document } });
     let view = json!({ "type": "string" });
@@ -195,11 +195,14 @@ fn a_typed_view_called_as_a_definition() {
 
 fn check_names(names: &str, expected: &Expect) {
     let tables = Tables { errata: "", names };
-    expected.assert_eq(&error_text(run(Value::Object(with_part()), tables)));
+    expected.assert_eq(&error_text(generate_from(
+        Value::Object(schema_with_anonymous_part()),
+        tables,
+    )));
 }
 
 #[test]
-fn a_name_for_nothing() {
+fn unused_table_name_is_refused() {
     check_names(
         r#"
         [[name]]
@@ -214,7 +217,7 @@ fn a_name_for_nothing() {
 }
 
 #[test]
-fn a_name_that_is_taken() {
+fn duplicate_table_name_is_refused() {
     check_names(
         r#"
         [[name]]
@@ -229,7 +232,7 @@ fn a_name_that_is_taken() {
 }
 
 #[test]
-fn a_name_that_is_no_type() {
+fn invalid_table_name_is_refused() {
     check_names(
         r#"
         [[name]]
@@ -244,7 +247,7 @@ fn a_name_that_is_no_type() {
 }
 
 #[test]
-fn a_name_that_the_runtime_has() {
+fn runtime_table_name_is_refused() {
     check_names(
         r#"
         [[name]]
@@ -259,7 +262,7 @@ fn a_name_that_the_runtime_has() {
 }
 
 #[test]
-fn a_table_of_names_of_another_form() {
+fn malformed_table_is_refused() {
     check_names(
         "[[name]]\npointer = 5\n",
         &expect![[r#"
@@ -273,7 +276,7 @@ fn a_table_of_names_of_another_form() {
 }
 
 #[test]
-fn two_names_of_one_schema() {
+fn two_names_for_one_schema_are_refused() {
     check_names(
         r#"
         [[name]]
@@ -293,10 +296,10 @@ fn two_names_of_one_schema() {
 }
 
 #[test]
-fn a_revision_that_is_not_listed() {
+fn unlisted_revision_is_refused() {
     let check = |errata: &str, names: &str, expected: Expect| {
-        let said = check_tables(Tables { errata, names }, &["2000-01-01", "2000-02-02"]);
-        expected.assert_eq(&said.map_or_else(|error| format!("{error}\n"), |()| "fine\n".into()));
+        let error = check_tables(Tables { errata, names }, &["2000-01-01", "2000-02-02"]);
+        expected.assert_eq(&error.map_or_else(|error| format!("{error}\n"), |()| "fine\n".into()));
     };
     let erratum = |revision: &str| {
         format!(

@@ -6,30 +6,33 @@ use std::time::Instant;
 use codegen::{Files, Revision, Tables, generate, revisions, sha256};
 use serde_json::{Map, Value};
 
-fn folder() -> PathBuf {
+fn schema_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema")
 }
 
-fn text(name: &str) -> String {
-    let path = folder().join(name);
+fn schema_file_text(name: &str) -> String {
+    let path = schema_folder().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn each_revision(check: impl Fn(&Revision, &str, Tables<'_>)) {
-    let (errata, names) = (text("errata.toml"), text("names.toml"));
+fn for_each_revision(check: impl Fn(&Revision, &str, Tables<'_>)) {
+    let (errata, names) = (
+        schema_file_text("errata.toml"),
+        schema_file_text("names.toml"),
+    );
     let tables = Tables {
         errata: &errata,
         names: &names,
     };
-    for revision in revisions(&text("revisions.toml")).expect("the list can be read") {
-        let schema = text(&format!("{}/schema.json", revision.id));
+    for revision in revisions(&schema_file_text("revisions.toml")).expect("the list can be read") {
+        let schema = schema_file_text(&format!("{}/schema.json", revision.id));
         check(&revision, &schema, tables);
     }
 }
 
 #[test]
-fn twice_gives_the_same_bytes() {
-    each_revision(|revision, schema, tables| {
+fn equal_input_yields_equal_bytes() {
+    for_each_revision(|revision, schema, tables| {
         let start = Instant::now();
         let first = generate(revision, schema.as_bytes(), tables).expect("a known schema");
         println!("{}: generated in {:?}", revision.id, start.elapsed());
@@ -39,8 +42,8 @@ fn twice_gives_the_same_bytes() {
 }
 
 #[test]
-fn the_order_of_members_changes_nothing_but_the_hash() {
-    each_revision(|revision, schema, tables| {
+fn member_order_has_no_effect() {
+    for_each_revision(|revision, schema, tables| {
         let known = generate(revision, schema.as_bytes(), tables).expect("a known schema");
         let schema: Value = serde_json::from_str(schema).expect("a schema is JSON");
         for seed in 1..=3 {

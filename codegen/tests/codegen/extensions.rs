@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::input::{NO_TABLES, revision, schema};
 
 /// Returns a revision with two definitions, one of which refers to the other.
-fn base() -> Value {
+fn base_definitions() -> Value {
     schema(json!({
         "Inner": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
         "Outer": { "type": "object", "properties": { "inner": { "$ref": "#/definitions/Inner" } } },
@@ -17,12 +17,12 @@ fn base() -> Value {
 }
 
 fn base_lowered() -> Lowered {
-    let base = base().to_string();
+    let base = base_definitions().to_string();
     let lowered = lower(&revision(base.as_bytes()), base.as_bytes(), NO_TABLES);
     lowered.expect("a schema that is understood")
 }
 
-fn extend<T>(
+fn merge_extension<T>(
     definitions: &Value,
     then: impl Fn(Extension<'_>) -> codegen::Result<T>,
 ) -> Result<T, String> {
@@ -37,14 +37,14 @@ fn extend<T>(
         extends: "2000-01-01".to_owned(),
     };
     then(Extension {
-        listed: &listed,
+        list_entry: &listed,
         schema: own.as_bytes(),
     })
     .map_err(|error| error.to_string())
 }
 
 fn lower_definitions(definitions: &Value) -> Result<Lowered, String> {
-    extend(definitions, |extension| {
+    merge_extension(definitions, |extension| {
         lower_extension(extension, &base_lowered(), NO_TABLES)
     })
 }
@@ -52,7 +52,7 @@ fn lower_definitions(definitions: &Value) -> Result<Lowered, String> {
 /// Compares the list of definitions: `=` marks definitions of the revision, `+` those of the extension, and a star
 /// official ones.
 fn check(definitions: Value, expected: &Expect) {
-    let said = match lower_definitions(&definitions) {
+    let error = match lower_definitions(&definitions) {
         Ok(extended) => {
             let line = |definition: &codegen::ir::Definition| {
                 let name = &definition.name;
@@ -68,11 +68,11 @@ fn check(definitions: Value, expected: &Expect) {
         }
         Err(error) => error + "\n",
     };
-    expected.assert_eq(&said);
+    expected.assert_eq(&error);
 }
 
 #[test]
-fn definitions_of_the_revision_are_its_types() {
+fn revision_definitions_are_shared() {
     check(
         json!({ "Mine": { "type": "object", "properties": { "outer": { "$ref": "#/definitions/Outer" } } } }),
         &expect![[r#"
@@ -101,7 +101,7 @@ fn equal_definitions_ignore_descriptions() {
 }
 
 #[test]
-fn what_leads_to_a_different_definition_is_different() {
+fn references_to_different_definitions_differ() {
     check(
         json!({
             "Inner": { "type": "object", "properties": { "a": { "type": "integer" } }, "required": ["a"] },
@@ -116,7 +116,7 @@ fn what_leads_to_a_different_definition_is_different() {
 }
 
 #[test]
-fn an_inline_copy_is_a_reference() {
+fn inline_copies_are_shared() {
     let copy =
         json!({ "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] });
     check(
@@ -129,7 +129,7 @@ fn an_inline_copy_is_a_reference() {
 }
 
 #[test]
-fn a_reference_that_neither_has() {
+fn dangling_reference_is_refused() {
     check(
         json!({ "Mine": { "type": "object", "properties": { "a": { "$ref": "#/definitions/Gone" } } } }),
         &expect![[r##"
@@ -139,11 +139,11 @@ fn a_reference_that_neither_has() {
 }
 
 #[test]
-fn only_its_own_types_are_written() {
+fn shared_types_are_not_emitted() {
     let definitions = json!({ "Mine": { "type": "object", "properties": { "outer": { "$ref": "#/definitions/Outer" } } } });
-    let files = extend(&definitions, |extension| {
+    let files = merge_extension(&definitions, |extension| {
         let lowered = lower_extension(extension, &base_lowered(), NO_TABLES)?;
-        emit(&lowered, &extension.listed.revision)
+        emit(&lowered, &extension.list_entry.revision)
     });
     let files = files.expect("a schema that is understood");
     let types = &files["crates/mcp-ext-x/src/generated/common.rs"];
@@ -161,7 +161,7 @@ fn only_its_own_types_are_written() {
 }
 
 #[test]
-fn another_dialect_than_the_revisions() {
+fn different_dialect_is_refused() {
     let own = json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": { "Mine": { "type": "string" } } });
     let own = own.to_string();
     let listed = ListedExtension {
@@ -173,7 +173,7 @@ fn another_dialect_than_the_revisions() {
         extends: "2000-01-01".to_owned(),
     };
     let extension = Extension {
-        listed: &listed,
+        list_entry: &listed,
         schema: own.as_bytes(),
     };
     let lowered = lower_extension(extension, &base_lowered(), NO_TABLES);

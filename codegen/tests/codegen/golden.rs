@@ -9,13 +9,14 @@ use expect_test::expect_file;
 
 use crate::input::{NO_TABLES, revision};
 
-fn folder() -> PathBuf {
+fn golden_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
 /// Returns the generated files, by path relative to the root of the crate.
-fn files() -> Files {
-    let schema = std::fs::read(folder().join("schema.json")).expect("the schema can be read");
+fn generate_files() -> Files {
+    let schema =
+        std::fs::read(golden_folder().join("schema.json")).expect("the schema can be read");
     let files =
         generate(&revision(&schema), &schema, NO_TABLES).expect("a schema that is understood");
     let inside = |path: String| {
@@ -29,28 +30,28 @@ fn files() -> Files {
 }
 
 #[test]
-fn the_files_are_as_they_were() {
-    for (path, text) in files() {
-        expect_file![folder().join(path)].assert_eq(&text);
+fn generated_files_match() {
+    for (path, text) in generate_files() {
+        expect_file![golden_folder().join(path)].assert_eq(&text);
     }
 }
 
 #[test]
-fn there_are_no_other_files() {
-    let mut wanted: BTreeSet<PathBuf> = files().keys().map(PathBuf::from).collect();
+fn no_other_files_exist() {
+    let mut wanted: BTreeSet<PathBuf> = generate_files().keys().map(PathBuf::from).collect();
     wanted.insert("schema.json".into());
     let mut found = BTreeSet::new();
-    collect(&folder(), &mut found);
+    collect_paths(&golden_folder(), &mut found);
     assert_eq!(found, wanted);
 }
 
-fn collect(at: &Path, found: &mut BTreeSet<PathBuf>) {
+fn collect_paths(at: &Path, found: &mut BTreeSet<PathBuf>) {
     for entry in std::fs::read_dir(at).expect("a folder") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            collect(&path, found);
+            collect_paths(&path, found);
         } else {
-            let inside = path.strip_prefix(folder()).expect("a path inside");
+            let inside = path.strip_prefix(golden_folder()).expect("a path inside");
             found.insert(inside.to_owned());
         }
     }

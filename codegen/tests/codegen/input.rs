@@ -34,7 +34,7 @@ pub fn schema(definitions: Value) -> Value {
 }
 
 /// Generates from a schema with these definitions.
-pub fn run(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
+pub fn generate_from(definitions: Value, tables: Tables<'_>) -> codegen::Result<Files> {
     let bytes = schema(definitions).to_string().into_bytes();
     generate(&revision(&bytes), &bytes, tables)
 }
@@ -46,7 +46,7 @@ pub fn check_bytes(bytes: &[u8], expected: &Expect) {
 
 /// Compares the generator's errors about these definitions.
 pub fn check(definitions: Value, expected: &Expect) {
-    expected.assert_eq(&error_text(run(definitions, NO_TABLES)));
+    expected.assert_eq(&error_text(generate_from(definitions, NO_TABLES)));
 }
 
 /// Compares the generator's errors about the definition `Thing`.

@@ -9,11 +9,11 @@ use crate::input::{NO_TABLES, revision, schema};
 
 /// Compares the notices of a schema with the definition `Thing`, or its error.
 fn check(thing: Value, expected: &Expect) {
-    check_with(thing, json!({}), expected);
+    check_with_others(thing, json!({}), expected);
 }
 
 /// Compares the notices of a schema with the definition `Thing` and other definitions, or its error.
-fn check_with(thing: Value, others: Value, expected: &Expect) {
+fn check_with_others(thing: Value, others: Value, expected: &Expect) {
     let mut definitions = json!({ "Thing": thing });
     if let (Some(all), Value::Object(others)) = (definitions.as_object_mut(), others) {
         all.extend(others);
@@ -39,7 +39,7 @@ fn closed_object(properties: Value) -> Value {
 }
 
 #[test]
-fn closed_objects() {
+fn closed_objects_are_accepted() {
     check(
         closed_object(json!({ "a": { "type": "string" } })),
         &expect![[r#"
@@ -61,8 +61,8 @@ fn closed_objects() {
 }
 
 #[test]
-fn closed_parts_of_a_whole() {
-    check_with(
+fn closed_parts_of_all_of_merge() {
+    check_with_others(
         json!({ "allOf": [{ "$ref": "#/definitions/Base" }, object(json!({ "b": { "type": "string" } }))] }),
         json!({ "Base": closed_object(json!({ "a": { "type": "string" } })) }),
         &expect![[r#"
@@ -72,7 +72,7 @@ fn closed_parts_of_a_whole() {
 }
 
 #[test]
-fn enums_of_any_strings() {
+fn enums_of_any_strings_are_named() {
     check(
         json!({ "type": "string", "enum": ["2025-06-18", "2.0"] }),
         &expect![[r#"
@@ -120,7 +120,7 @@ fn enums_of_any_strings() {
 }
 
 #[test]
-fn enums_of_other_values() {
+fn enums_of_other_values_are_handled() {
     check(
         json!({ "enum": ["a", "b", null] }),
         &expect![[r#"
@@ -142,7 +142,7 @@ fn enums_of_other_values() {
 }
 
 #[test]
-fn null_in_collections_that_may_be_absent() {
+fn nullable_items_are_accepted() {
     let several = json!({ "type": ["string", "number", "null"] });
     check(
         object(json!({ "a": { "type": "array", "items": several } })),
@@ -159,7 +159,7 @@ fn null_in_collections_that_may_be_absent() {
 }
 
 #[test]
-fn null_among_several_types() {
+fn null_among_types_is_nullable() {
     check(
         json!({ "type": ["string", "integer", "null"] }),
         &expect![[r#"
@@ -209,7 +209,7 @@ fn null_among_several_types() {
 }
 
 #[test]
-fn unions_in_which_one_member_shadows_another() {
+fn shadowed_variants_get_a_notice() {
     check(
         json!({ "anyOf": [{ "type": "integer" }, { "type": "number" }] }),
         &expect![[r#"
@@ -222,7 +222,7 @@ fn unions_in_which_one_member_shadows_another() {
             /definitions/Thing/anyOf/1: another member of this union takes all values of this one, and stands for both
         "#]],
     );
-    check_with(
+    check_with_others(
         json!({ "anyOf": [{ "$ref": "#/definitions/Wide" }, { "$ref": "#/definitions/Narrow" }] }),
         json!({
             "Wide": object(json!({ "a": { "type": "string" }, "b": { "type": "string" } })),
@@ -232,7 +232,7 @@ fn unions_in_which_one_member_shadows_another() {
             /definitions/Thing: `Thing`: every value of the member `Narrow` is decoded as `Wide`
         "#]],
     );
-    check_with(
+    check_with_others(
         json!({ "anyOf": [{ "$ref": "#/definitions/One" }, { "$ref": "#/definitions/Same" }, { "$ref": "#/definitions/One" }] }),
         json!({
             "One": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
@@ -246,15 +246,15 @@ fn unions_in_which_one_member_shadows_another() {
 }
 
 #[test]
-fn unions_of_strings_with_known_values() {
-    check_with(
+fn known_strings_precede_any_string() {
+    check_with_others(
         json!({ "anyOf": [{ "$ref": "#/definitions/Level" }, { "type": "string" }] }),
         json!({ "Level": { "type": "string", "enum": ["low", "high"] } }),
         &expect![[r#"
             absorbed without a notice
         "#]],
     );
-    check_with(
+    check_with_others(
         json!({ "anyOf": [{ "$ref": "#/definitions/Level" }, { "$ref": "#/definitions/Colour" }] }),
         json!({
             "Level": { "type": "string", "enum": ["low", "high"] },
@@ -267,7 +267,7 @@ fn unions_of_strings_with_known_values() {
 }
 
 #[test]
-fn unions_that_nothing_tells_apart() {
+fn indistinguishable_variants_are_refused() {
     check(
         json!({ "anyOf": [{ "type": "string", "format": "uri" }, { "type": "string", "format": "date" }] }),
         &expect![[r#"
@@ -280,7 +280,7 @@ fn unions_that_nothing_tells_apart() {
             refused: 2000-01-01 at /definitions/Thing: the members `Integer` and `Integer` are both numbers, and nothing tells them apart; merge them by an erratum
         "#]],
     );
-    check_with(
+    check_with_others(
         json!({ "anyOf": [{ "$ref": "#/definitions/One" }, { "$ref": "#/definitions/Other" }] }),
         json!({
             "One": { "type": "object", "properties": { "a": { "type": "string" } }, "required": ["a"] },
@@ -293,9 +293,9 @@ fn unions_that_nothing_tells_apart() {
 }
 
 #[test]
-fn anonymous_schemas_of_one_name() {
+fn anonymous_schemas_get_distinct_names() {
     let part = |name: &str| json!({ "type": "object", "properties": { name: { "type": "string" } }, "required": [name] });
-    check_with(
+    check_with_others(
         object(json!({ "part": part("a") })),
         json!({ "ThingPart": { "type": "string" } }),
         &expect![[r#"
@@ -305,7 +305,7 @@ fn anonymous_schemas_of_one_name() {
 }
 
 #[test]
-fn patterns() {
+fn patterns_get_a_notice() {
     check(
         json!({ "type": "string", "pattern": "^[a-z]+$" }),
         &expect![[r#"
@@ -321,7 +321,7 @@ fn patterns() {
 }
 
 #[test]
-fn names_of_members() {
+fn unusual_member_names_are_handled() {
     check(
         json!({ "type": "object", "propertyNames": { "pattern": "^x-" }, "additionalProperties": { "type": "string" } }),
         &expect![[r#"
@@ -349,7 +349,7 @@ fn names_of_members() {
 }
 
 #[test]
-fn any_value_in_a_union() {
+fn untyped_variant_widens_the_union() {
     check(
         json!({ "anyOf": [{ "type": "string" }, {}] }),
         &expect![[r#"
@@ -367,7 +367,7 @@ fn any_value_in_a_union() {
 /// A union of arrays, as in drafts of 2025: the content of a sampling message is one block, or an array of blocks of
 /// several kinds.
 #[test]
-fn several_arrays_in_a_union() {
+fn several_arrays_are_merged() {
     check(
         json!({ "anyOf": [
             { "type": "string" },
@@ -397,7 +397,7 @@ fn several_arrays_in_a_union() {
 }
 
 #[test]
-fn constants_that_are_true_or_false() {
+fn boolean_constants_are_widened() {
     let hints = |value: bool, more: Value| {
         let mut properties = json!({ "readOnly": { "const": value, "type": "boolean" } });
         if let (Some(all), Value::Object(more)) = (properties.as_object_mut(), more) {
@@ -428,7 +428,7 @@ fn constants_that_are_true_or_false() {
 /// An `allOf` of references that narrows a member, as in drafts of 2025 and 2026: `JSONRPCResultResponse & { result:
 /// GetTaskPayloadResult }`.
 #[test]
-fn references_of_which_one_narrows_the_other() {
+fn narrower_reference_replaces_both() {
     let base = object(json!({ "_meta": { "type": "object", "description": "Metadata." } }));
     let narrow = object(json!({ "_meta": { "type": "object" }, "value": { "type": "string" } }));
     let other = object(json!({ "value": { "type": "integer" } }));
@@ -438,14 +438,14 @@ fn references_of_which_one_narrows_the_other() {
         json!({ "allOf": [part("Base"), part(result)] })
     };
     let definitions = json!({ "Base": base, "Narrow": narrow, "Other": other });
-    check_with(
+    check_with_others(
         whole("Narrow"),
         definitions.clone(),
         &expect![[r#"
         absorbed without a notice
     "#]],
     );
-    check_with(
+    check_with_others(
         whole("Other"),
         definitions,
         &expect![[r#"
@@ -455,7 +455,7 @@ fn references_of_which_one_narrows_the_other() {
 }
 
 #[test]
-fn keywords_that_no_type_can_show() {
+fn inexpressible_keywords_are_refused() {
     check(
         json!({ "not": { "type": "string" } }),
         &expect![[r#"

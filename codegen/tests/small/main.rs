@@ -15,7 +15,7 @@ use mcp_exact_wire::{
 use serde_json::{Map, Value};
 
 /// Checks that a text decodes, encodes to the same text, and has no violation.
-fn exact<T: Decode + Encode + Validate + Debug>(json: &str) -> T {
+fn check_round_trip<T: Decode + Encode + Validate + Debug>(json: &str) -> T {
     let value: T = from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(to_string(&value), json);
     let violations = value.validate();
@@ -24,7 +24,7 @@ fn exact<T: Decode + Encode + Validate + Debug>(json: &str) -> T {
 }
 
 /// Returns the pointers of the violations of a document that decodes.
-fn violations<T: Decode + Encode + Validate>(json: &str) -> Vec<String> {
+fn violation_pointers<T: Decode + Encode + Validate>(json: &str) -> Vec<String> {
     let value: T = from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"));
     assert_eq!(to_string(&value), json);
     let violations = value.validate();
@@ -32,14 +32,14 @@ fn violations<T: Decode + Encode + Validate>(json: &str) -> Vec<String> {
     pointers.collect()
 }
 
-const EVERYTHING: &str = r#"{"kind":"everything","version":3,"bounded":9,"colours":["red","_other"],"inputSchema":{"type":"object","required":["a"]},"map":{"a":1.50,"b":"c","d":true},"nullable":null,"open":[1, 2.0],"#;
+const ALL_MEMBERS: &str = r#"{"kind":"everything","version":3,"bounded":9,"colours":["red","_other"],"inputSchema":{"type":"object","required":["a"]},"map":{"a":1.50,"b":"c","d":true},"nullable":null,"open":[1, 2.0],"#;
 
 #[test]
-fn a_struct_of_everything() {
+fn members_of_every_type_round_trip() {
     let json = format!(
-        r#"{EVERYTHING}"_meta":{{"a": 1}},"alias":"n","created":"2025-01-02T03:04:05Z","io.example/clientName":"c","nullableOption":null,"object":{{"b": 2}},"optionalConstant":"only","parts":[{{"text":"t"}},{{"blob":"AAAA"}}],"x-unknown":{{ }}}}"#
+        r#"{ALL_MEMBERS}"_meta":{{"a": 1}},"alias":"n","created":"2025-01-02T03:04:05Z","io.example/clientName":"c","nullableOption":null,"object":{{"b": 2}},"optionalConstant":"only","parts":[{{"text":"t"}},{{"blob":"AAAA"}}],"x-unknown":{{ }}}}"#
     );
-    let value: small::Everything = exact(&json);
+    let value: small::Everything = check_round_trip(&json);
     assert_eq!(value.client_name.as_deref(), Some("c"));
     assert_eq!(value.nullable_option, Some(Nullable::Null));
     assert_eq!(value.colours, [small::Colour::Red, small::Colour::Other]);
@@ -50,9 +50,9 @@ fn a_struct_of_everything() {
 }
 
 #[test]
-fn deviations_have_their_places() {
+fn violations_have_pointers() {
     let json = r#"{"kind":"everything","version":3,"bounded":10,"colours":[],"inputSchema":{"type":"object","required":5},"map":{},"nullable":-1,"open":null,"created":"yesterday","parts":[{"text":"t","uri":"no uri"}]}"#;
-    let found = violations::<small::Everything>(json);
+    let found = violation_pointers::<small::Everything>(json);
     assert_eq!(
         found,
         [
@@ -67,27 +67,27 @@ fn deviations_have_their_places() {
 }
 
 #[test]
-fn constants_are_no_fields_but_they_are_checked() {
-    let json = format!("{EVERYTHING}\"a\":1}}").replace("\"version\":3", "\"version\":4");
+fn constants_are_validated_without_fields() {
+    let json = format!("{ALL_MEMBERS}\"a\":1}}").replace("\"version\":3", "\"version\":4");
     let error = from_str::<small::Everything>(&json).expect_err("another version");
     assert_eq!(error.pointer(), "/version");
 }
 
 #[test]
-fn an_enum_keeps_unknown_values() {
+fn enums_keep_unknown_values() {
     assert_eq!(
-        exact::<small::Colour>("\"light-green\""),
+        check_round_trip::<small::Colour>("\"light-green\""),
         small::Colour::LightGreen
     );
-    assert_eq!(violations::<small::Colour>("\"blue\""), [""]);
+    assert_eq!(violation_pointers::<small::Colour>("\"blue\""), [""]);
 }
 
 #[test]
-fn a_tagged_union() {
-    let figure: small::Figure = exact(r#"{"type":"circle","radius":1.0}"#);
+fn tag_selects_the_variant() {
+    let figure: small::Figure = check_round_trip(r#"{"type":"circle","radius":1.0}"#);
     assert!(matches!(figure, small::Figure::Circle(_)));
     assert_eq!(
-        violations::<small::Figure>(r#"{"sides":3,"type":"triangle"}"#),
+        violation_pointers::<small::Figure>(r#"{"sides":3,"type":"triangle"}"#),
         [""]
     );
     let error = from_str::<small::Figure>(r#"{"type":"circle"}"#).expect_err("no radius");
@@ -95,23 +95,38 @@ fn a_tagged_union() {
 }
 
 #[test]
-fn unions_by_kind() {
-    assert!(matches!(exact("\"a\""), small::Scalar::String(_)));
-    assert!(matches!(exact("1e400"), small::Scalar::Number(_)));
-    assert!(matches!(exact("true"), small::Scalar::Boolean(_)));
+fn kind_of_value_selects_variant() {
+    assert!(matches!(
+        check_round_trip("\"a\""),
+        small::Scalar::String(_)
+    ));
+    assert!(matches!(
+        check_round_trip("1e400"),
+        small::Scalar::Number(_)
+    ));
+    assert!(matches!(
+        check_round_trip("true"),
+        small::Scalar::Boolean(_)
+    ));
     let error = from_str::<small::Scalar>("null").expect_err("null is none of them");
     assert_eq!(error.kind(), DecodeErrorKind::Union);
     assert!(matches!(
-        exact(r#"{"type":"circle","radius":0}"#),
+        check_round_trip(r#"{"type":"circle","radius":0}"#),
         small::OneOrMany::Circle(_)
     ));
-    assert!(matches!(exact("[]"), small::OneOrMany::Array(_)));
+    assert!(matches!(check_round_trip("[]"), small::OneOrMany::Array(_)));
 }
 
 #[test]
-fn a_union_by_presence() {
-    assert!(matches!(exact(r#"{"text":"a"}"#), small::Part::TextPart(_)));
-    assert!(matches!(exact(r#"{"blob":""}"#), small::Part::BlobPart(_)));
+fn present_members_select_the_variant() {
+    assert!(matches!(
+        check_round_trip(r#"{"text":"a"}"#),
+        small::Part::TextPart(_)
+    ));
+    assert!(matches!(
+        check_round_trip(r#"{"blob":""}"#),
+        small::Part::BlobPart(_)
+    ));
     assert!(from_str::<small::Part>("{}").is_err());
 }
 
@@ -120,14 +135,19 @@ fn nested_json(open: &str, close: &str, innermost: &str, depth: usize) -> String
 }
 
 #[test]
-fn types_that_contain_themselves() {
-    let node: small::Node = exact(r#"{"value":1,"left":{"value":2},"right":{"value":3}}"#);
+fn recursive_types_round_trip() {
+    let node: small::Node =
+        check_round_trip(r#"{"value":1,"left":{"value":2},"right":{"value":3}}"#);
     assert_eq!(node.left.map(|left| left.value), Some(2.into()));
-    exact::<small::Chain>(r#"{"link":{"chain":{"link":{"colour":"red"}}}}"#);
-    exact::<small::Tree>(r#"{"children":[{"children":[]}],"named":{"a":{"children":[]}}}"#);
-    exact::<small::Anything>(r#"[{"a":[1,"b",true]}]"#);
-    exact::<small::Expression>(r#"{"kind":"negation","of":{"kind":"literal","value":true}}"#);
-    exact::<small::Sum>(
+    check_round_trip::<small::Chain>(r#"{"link":{"chain":{"link":{"colour":"red"}}}}"#);
+    check_round_trip::<small::Tree>(
+        r#"{"children":[{"children":[]}],"named":{"a":{"children":[]}}}"#,
+    );
+    check_round_trip::<small::Anything>(r#"[{"a":[1,"b",true]}]"#);
+    check_round_trip::<small::Expression>(
+        r#"{"kind":"negation","of":{"kind":"literal","value":true}}"#,
+    );
+    check_round_trip::<small::Sum>(
         r#"{"kind":"both","left":{"kind":"one"},"right":{"kind":"one","more":[]}}"#,
     );
     let built = small::Negation::new(small::Expression::from(small::Literal::new("a")));
@@ -138,14 +158,14 @@ fn types_that_contain_themselves() {
 }
 
 #[test]
-fn violations_inside_types_that_contain_themselves() {
+fn recursive_types_report_violations() {
     assert_eq!(
-        violations::<small::Node>(r#"{"value":1,"left":{"value":0}}"#),
+        violation_pointers::<small::Node>(r#"{"value":1,"left":{"value":0}}"#),
         ["/left/value"]
     );
     let chain = r#"{"link":{"chain":{"link":{"colour":"blue"}}}}"#;
     assert_eq!(
-        violations::<small::Chain>(chain),
+        violation_pointers::<small::Chain>(chain),
         ["/link/chain/link/colour"]
     );
     let tree = nested_json(
@@ -154,7 +174,10 @@ fn violations_inside_types_that_contain_themselves() {
         r#"{"kind":"other"}"#,
         50,
     );
-    assert_eq!(violations::<small::Expression>(&tree), ["/of".repeat(50)]);
+    assert_eq!(
+        violation_pointers::<small::Expression>(&tree),
+        ["/of".repeat(50)]
+    );
 }
 
 /// Checks that a document with the maximum depth of typed values is accepted, and a much deeper one is refused.
@@ -165,13 +188,13 @@ fn check_depth<T: Decode + Encode + Validate + Debug>(
     levels: usize,
 ) {
     let most = MAX_DEPTH as usize / levels - 1;
-    exact::<T>(&nested_json(open, close, innermost, most));
+    check_round_trip::<T>(&nested_json(open, close, innermost, most));
     let error = from_str::<T>(&nested_json(open, close, innermost, 200_000)).expect_err("too deep");
     assert_eq!(error.kind(), DecodeErrorKind::Depth);
 }
 
 #[test]
-fn nesting_has_a_limit() {
+fn nesting_is_limited() {
     check_depth::<small::Node>(r#"{"value":1,"left":"#, "}", r#"{"value":1}"#, 1);
     check_depth::<small::Chain>(r#"{"link":{"chain":"#, "}}", r#"{"link":{}}"#, 2);
     check_depth::<small::Tree>(r#"{"children":["#, "]}", r#"{"children":[]}"#, 2);
@@ -184,22 +207,28 @@ fn nesting_has_a_limit() {
     check_depth::<small::Expression>(r#"{"kind":"negation","of":"#, "}", literal, 1);
 }
 
-const LOCALS: &str = r#"{"check":1,"extra":1,"index":1,"member":1,"name":1,"names":1,"new":1,"object":1,"path":1,"r":1,"required":1,"to":1,"value":1,"w":1}"#;
+const VARIABLE_NAMES: &str = r#"{"check":1,"extra":1,"index":1,"member":1,"name":1,"names":1,"new":1,"object":1,"path":1,"r":1,"required":1,"to":1,"value":1,"w":1}"#;
 
 #[test]
-fn members_called_as_variables_of_generated_code() {
-    let value: small::RequiredLocals = exact(LOCALS);
+fn members_named_like_variables_decode() {
+    let value: small::RequiredLocals = check_round_trip(VARIABLE_NAMES);
     assert_eq!(value.member, 1.into());
-    exact::<small::OptionalLocals>(LOCALS);
-    exact::<small::OptionalLocals>("{}");
-    exact::<small::OptionalLocals>(r#"{"extra":1,"extra_":2}"#);
-    let wrong = LOCALS.replace(":1", ":0");
-    assert_eq!(violations::<small::RequiredLocals>(&wrong).len(), 14);
-    assert_eq!(violations::<small::OptionalLocals>(&wrong).len(), 14);
+    check_round_trip::<small::OptionalLocals>(VARIABLE_NAMES);
+    check_round_trip::<small::OptionalLocals>("{}");
+    check_round_trip::<small::OptionalLocals>(r#"{"extra":1,"extra_":2}"#);
+    let wrong = VARIABLE_NAMES.replace(":1", ":0");
+    assert_eq!(
+        violation_pointers::<small::RequiredLocals>(&wrong).len(),
+        14
+    );
+    assert_eq!(
+        violation_pointers::<small::OptionalLocals>(&wrong).len(),
+        14
+    );
 }
 
 #[test]
-fn members_called_as_keywords() {
+fn members_named_like_keywords_decode() {
     let members = small::Keywords::MEMBERS.iter();
     let all: Map<String, Value> = members
         .map(|name| ((*name).to_owned(), "x".into()))
@@ -213,27 +242,27 @@ fn members_called_as_keywords() {
 }
 
 #[test]
-fn definitions_called_as_names_of_the_prelude() {
-    exact::<small::None>(r#"{"a":{"a":"b"}}"#);
-    exact::<small::Err>("\"a\"");
-    exact::<small::Error>(r#"{"clone":["ok","err","none","some"]}"#);
-    exact::<small::Debug>(r#"{"eq":{"hash":"h"}}"#);
+fn definitions_may_shadow_prelude_names() {
+    check_round_trip::<small::None>(r#"{"a":{"a":"b"}}"#);
+    check_round_trip::<small::Err>("\"a\"");
+    check_round_trip::<small::Error>(r#"{"clone":["ok","err","none","some"]}"#);
+    check_round_trip::<small::Debug>(r#"{"eq":{"hash":"h"}}"#);
 }
 
 #[test]
-fn messages_by_direction() {
+fn messages_are_grouped_by_direction() {
     let json = r#"{"jsonrpc":"2.0","id":1,"method":"paint","params":{"colour":"red","figure":{"type":"square","side":2}}}"#;
     let message: small::ClientMessage =
         decode_message(json.as_bytes(), &|_| None).expect("a message");
     assert_eq!(to_string(&message), json);
-    exact::<small::JSONRPCMessage>(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
-    exact::<small::JSONRPCMessage>(r#"{"jsonrpc":"2.0","id":"a","result":{}}"#);
+    check_round_trip::<small::JSONRPCMessage>(r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#);
+    check_round_trip::<small::JSONRPCMessage>(r#"{"jsonrpc":"2.0","id":"a","result":{}}"#);
 }
 
 #[test]
-fn open_values_are_parsed_only_when_asked() {
-    let json = format!("{EVERYTHING}\"a\":1}}");
-    let value: small::Everything = exact(&json);
+fn untyped_values_are_parsed_lazily() {
+    let json = format!("{ALL_MEMBERS}\"a\":1}}");
+    let value: small::Everything = check_round_trip(&json);
     assert_eq!(value.open.text(), "[1, 2.0]");
     assert_eq!(
         value.open.parse::<(i64, f64)>().expect("two numbers"),
@@ -242,14 +271,14 @@ fn open_values_are_parsed_only_when_asked() {
 }
 
 #[test]
-fn closed_objects_report_other_members() {
-    exact::<small::Closed>(r#"{"a":"b","empty":{}}"#);
+fn closed_objects_report_unknown_members() {
+    check_round_trip::<small::Closed>(r#"{"a":"b","empty":{}}"#);
     assert_eq!(
-        violations::<small::Closed>(r#"{"a":"b","empty":{"c":1},"d":2}"#),
+        violation_pointers::<small::Closed>(r#"{"a":"b","empty":{"c":1},"d":2}"#),
         ["/d", "/empty/c"]
     );
     assert_eq!(
-        violations::<small::MaybeLink>(
+        violation_pointers::<small::MaybeLink>(
             r#"{"link":{"a":"b","c":1},"settingsSchema":{"type":"object","d":1}}"#
         ),
         ["/link/c", "/settingsSchema/d"]
@@ -257,7 +286,7 @@ fn closed_objects_report_other_members() {
 }
 
 #[test]
-fn values_of_any_text() {
+fn enum_values_may_be_any_text() {
     for (text, value) in [
         ("\"2.0\"", small::Unusual::V20),
         ("\"<=\"", small::Unusual::LessEqual),
@@ -266,24 +295,39 @@ fn values_of_any_text() {
         ("\"a\"", small::Unusual::A_a),
         ("\"A\"", small::Unusual::A_A),
     ] {
-        assert_eq!(exact::<small::Unusual>(text), value);
+        assert_eq!(check_round_trip::<small::Unusual>(text), value);
     }
 }
 
 #[test]
-fn null_among_several_types() {
-    let many: small::MaybeMany = exact(r#"["a",1,null]"#);
+fn null_among_types_is_nullable() {
+    let many: small::MaybeMany = check_round_trip(r#"["a",1,null]"#);
     assert_eq!(many[2], Nullable::Null);
-    exact::<small::MaybeLink>(r#"{"link":null,"level":null}"#);
-    exact::<small::MaybeLink>(r#"{"link":{"a":"b"},"level":"two","x-a":"c"}"#);
+    check_round_trip::<small::MaybeLink>(r#"{"link":null,"level":null}"#);
+    check_round_trip::<small::MaybeLink>(r#"{"link":{"a":"b"},"level":"two","x-a":"c"}"#);
 }
 
 #[test]
-fn strings_with_known_values_come_first() {
-    assert!(matches!(exact("\"low\""), small::OpenLevel::Level(_)));
-    assert!(matches!(exact("\"other\""), small::OpenLevel::String(_)));
-    assert!(matches!(exact("\"high\""), small::LevelOrColour::Level(_)));
-    assert!(matches!(exact("\"red\""), small::LevelOrColour::Colour(_)));
-    assert!(matches!(exact("1.5"), small::AnyNumber::Number(_)));
-    assert!(matches!(exact("1"), small::AnyNumber::Number(_)));
+fn known_strings_precede_any_string() {
+    assert!(matches!(
+        check_round_trip("\"low\""),
+        small::OpenLevel::Level(_)
+    ));
+    assert!(matches!(
+        check_round_trip("\"other\""),
+        small::OpenLevel::String(_)
+    ));
+    assert!(matches!(
+        check_round_trip("\"high\""),
+        small::LevelOrColour::Level(_)
+    ));
+    assert!(matches!(
+        check_round_trip("\"red\""),
+        small::LevelOrColour::Colour(_)
+    ));
+    assert!(matches!(
+        check_round_trip("1.5"),
+        small::AnyNumber::Number(_)
+    ));
+    assert!(matches!(check_round_trip("1"), small::AnyNumber::Number(_)));
 }

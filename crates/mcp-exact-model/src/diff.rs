@@ -20,5 +20,5 @@ pub use change::{
 #[cfg(feature = "html")]
 pub(crate) use context::is_by_sender;
 #[cfg(feature = "html")]
-pub(crate) use methods::merged;
+pub(crate) use methods::merge_methods;
 pub use walk::{diff, diff_with_descriptions, pairs};

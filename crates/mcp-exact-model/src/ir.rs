@@ -191,7 +191,7 @@ impl Text {
     }
 
     /// Returns true if every string is valid.
-    pub fn takes_all(&self) -> bool {
+    pub fn is_unrestricted(&self) -> bool {
         *self == Self::default()
     }
 }
@@ -207,7 +207,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// Returns true if every number within `other` is within these bounds.
-    pub fn takes(self, other: Self) -> bool {
+    pub fn includes(self, other: Self) -> bool {
         let low = self
             .minimum
             .is_none_or(|low| other.minimum.is_some_and(|other| low <= other));

@@ -16,7 +16,7 @@ use crate::ir::{Definition, Ir, MemberValue, Type};
 pub use html::{PageOptions, SchemaSource, html};
 pub use markdown::markdown;
 pub use text::text;
-use words::{lines, method_words, status_word};
+use words::{combine_lines, method_words, status_word};
 
 /// Returns differences as JSON, in the format of [`Diff`].
 ///
@@ -75,7 +75,7 @@ pub fn changes_of(diff: &Diff, name: &str) -> Vec<String> {
                 definition.compatibility.words()
             ));
         }
-        found.extend(lines(&definition.changes).iter().map(|line| {
+        found.extend(combine_lines(&definition.changes).iter().map(|line| {
             let (sign, words) = (line.sign.letter(), line.words());
             format!("{prefix}{sign} {words} [{}]", line.compatibility.words())
         }));

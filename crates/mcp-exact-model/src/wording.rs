@@ -6,13 +6,13 @@
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Maximum number of members or values in a line, which are followed by an ellipsis.
-const SHOWN: usize = 12;
+const MAX_ITEMS: usize = 12;
 /// Maximum depth to which nested anonymous types are spelled out.
-const DEPTH: usize = 2;
+const MAX_DEPTH: usize = 2;
 
 /// Returns a short description of the type of a value.
 pub fn type_text(ir: &Ir, value: &Type) -> String {
-    nested(ir, value, DEPTH)
+    nested_type_text(ir, value, MAX_DEPTH)
 }
 
 /// Returns a short description of a member's value.
@@ -26,7 +26,7 @@ pub fn member_text(ir: &Ir, value: &MemberValue) -> String {
 
 /// Returns a short description of a definition.
 pub fn outline(ir: &Ir, definition: &Definition) -> String {
-    shape_text(ir, &definition.shape, DEPTH)
+    shape_text(ir, &definition.shape, MAX_DEPTH)
 }
 
 /// Returns bounds as a condition; empty without bounds.
@@ -50,7 +50,7 @@ pub fn length_text(minimum: Option<u64>, maximum: Option<u64>) -> String {
 }
 
 /// Returns the path of the member `name` below `path`.
-pub fn below(path: &str, name: &str) -> String {
+pub fn member_path(path: &str, name: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
     match (path.is_empty(), name.chars().all(plain)) {
         (true, true) => name.into(),
@@ -59,7 +59,7 @@ pub fn below(path: &str, name: &str) -> String {
     }
 }
 
-fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
+fn nested_type_text(ir: &Ir, value: &Type, depth: usize) -> String {
     match value {
         Type::Json => "any JSON".into(),
         Type::JsonObject => "object".into(),
@@ -68,8 +68,8 @@ fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
             Some(format) => format!("string ({format})"),
         },
         Type::Boolean => "boolean".into(),
-        Type::Integer(bounds) => number("integer", *bounds),
-        Type::Number(bounds) => number("number", *bounds),
+        Type::Integer(bounds) => number_text("integer", *bounds),
+        Type::Number(bounds) => number_text("number", *bounds),
         Type::Ref { name, .. } => match ir.get(name) {
             Some(definition) if !definition.official => shape_text(ir, &definition.shape, depth),
             _ => name.clone(),
@@ -79,7 +79,7 @@ fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
             min_items,
             max_items,
         } => {
-            let items = nested(ir, items, depth);
+            let items = nested_type_text(ir, items, depth);
             let array = if items.contains(' ') {
                 format!("({items})[]")
             } else {
@@ -90,12 +90,12 @@ fn nested(ir: &Ir, value: &Type, depth: usize) -> String {
                 _ => format!("{array} ({})", length_text(*min_items, *max_items)),
             }
         }
-        Type::Map(value) => format!("map of {}", nested(ir, value, depth)),
-        Type::Nullable(value) => format!("{} | null", nested(ir, value, depth)),
+        Type::Map(value) => format!("map of {}", nested_type_text(ir, value, depth)),
+        Type::Nullable(value) => format!("{} | null", nested_type_text(ir, value, depth)),
     }
 }
 
-fn number(kind: &str, bounds: Bounds) -> String {
+fn number_text(kind: &str, bounds: Bounds) -> String {
     if bounds == Bounds::default() {
         kind.into()
     } else {
@@ -105,28 +105,28 @@ fn number(kind: &str, bounds: Bounds) -> String {
 
 fn shape_text(ir: &Ir, shape: &Shape, depth: usize) -> String {
     match shape {
-        Shape::Struct(members) => object(ir, members, depth),
+        Shape::Struct(members) => object_text(ir, members, depth),
         Shape::Document(members) => {
-            format!("JSON Schema document {}", object(ir, members, depth))
+            format!("JSON Schema document {}", object_text(ir, members, depth))
         }
         Shape::Enum(values) => {
             let values: Vec<String> = values.iter().map(|value| format!("\"{value}\"")).collect();
-            list(&values, " | ")
+            join_items(&values, " | ")
         }
         Shape::Constant(value) => format!("\"{value}\""),
         Shape::Union(union) => {
             let mut variants: Vec<String> = Vec::new();
             for variant in union {
-                variants.push(nested(ir, variant, depth.saturating_sub(1)));
+                variants.push(nested_type_text(ir, variant, depth.saturating_sub(1)));
             }
-            list(&variants, " | ")
+            join_items(&variants, " | ")
         }
-        Shape::Alias(value) => nested(ir, value, depth),
+        Shape::Alias(value) => nested_type_text(ir, value, depth),
         Shape::StringOrInteger => "string | integer".into(),
     }
 }
 
-fn object(ir: &Ir, members: &[Member], depth: usize) -> String {
+fn object_text(ir: &Ir, members: &[Member], depth: usize) -> String {
     if depth == 0 {
         return "{…}".into();
     }
@@ -140,14 +140,14 @@ fn object(ir: &Ir, members: &[Member], depth: usize) -> String {
             }
         })
         .collect();
-    format!("{{ {} }}", list(&names, ", "))
+    format!("{{ {} }}", join_items(&names, ", "))
 }
 
-fn list(items: &[String], separator: &str) -> String {
-    if items.len() <= SHOWN + 1 {
+fn join_items(items: &[String], separator: &str) -> String {
+    if items.len() <= MAX_ITEMS + 1 {
         return items.join(separator);
     }
-    let rest = items.len() - SHOWN;
-    let shown = items[..SHOWN].join(separator);
+    let rest = items.len() - MAX_ITEMS;
+    let shown = items[..MAX_ITEMS].join(separator);
     format!("{shown}{separator}… {rest} more")
 }

@@ -16,7 +16,7 @@ use super::requirements::Requirement;
 use super::suite::{self, Peer, Suite};
 use super::{REVISIONS, Side};
 use crate::examples;
-use crate::interop::process::{Announcement, Listening};
+use crate::interop::process::{Announcement, ListeningServer};
 
 /// Runs the scenarios for servers among `selected` through the gateway, once for each revision of the server.
 pub(super) fn run(
@@ -48,22 +48,27 @@ pub(super) fn run(
         let mut table = Table::new(None);
         for requirement in of_servers() {
             let verdict = suite.run(requirement, Peer::Server(&url))?;
-            let reason = expected.reason_through(requirement, upstream);
+            let reason = expected.reason_through_gateway(requirement, upstream);
             let row = Row::new(requirement, verdict, reason);
-            println!("{}", row.line());
+            println!("{}", row.to_output_line());
             table.push(row);
         }
         println!("{}", table.summary());
-        outcomes.push(table.conclude(suite.results()));
+        outcomes.push(table.check_expectations(suite.results()));
     }
     outcomes.into_iter().collect()
 }
 
 /// Starts the gateway in front of a server; both negotiate the given revision.
-fn start(gateway: &Path, upstream: &str, server: &str, log: &Path) -> anyhow::Result<Listening> {
+fn start(
+    gateway: &Path,
+    upstream: &str,
+    server: &str,
+    log: &Path,
+) -> anyhow::Result<ListeningServer> {
     let mut command = Command::new(gateway);
     command
         .args(["bridge", "--listen", "127.0.0.1:0", "--revision", upstream])
         .arg(server);
-    Listening::start_and_wait(&mut command, log, Announcement::GATEWAY)
+    ListeningServer::start_until_announced(&mut command, log, Announcement::GATEWAY)
 }

@@ -31,7 +31,7 @@ struct Failure {
 }
 
 impl Failure {
-    fn is_of(&self, requirement: &Requirement) -> bool {
+    fn matches_requirement(&self, requirement: &Requirement) -> bool {
         self.side == requirement.side.name()
             && self.revision == requirement.revision
             && self.scenario == requirement.scenario
@@ -46,19 +46,24 @@ impl Expected {
     }
 
     /// Returns the reason why a scenario is expected to fail; `None` if it must pass.
-    pub(super) fn reason(&self, requirement: &Requirement) -> Option<&str> {
+    pub(super) fn expected_failure_reason(&self, requirement: &Requirement) -> Option<&str> {
         let mut all = self.failure.iter();
-        all.find(|failure| failure.server.is_none() && failure.is_of(requirement))
+        all.find(|failure| failure.server.is_none() && failure.matches_requirement(requirement))
             .map(|failure| &*failure.reason)
     }
 
     /// Returns the reason why a scenario is expected to fail through the gateway, with a server of the revision behind it;
     /// `None` if it must pass.
-    pub(super) fn reason_through(&self, requirement: &Requirement, upstream: &str) -> Option<&str> {
+    pub(super) fn reason_through_gateway(
+        &self,
+        requirement: &Requirement,
+        upstream: &str,
+    ) -> Option<&str> {
         let mut all = self.failure.iter();
         let is_through = |failure: &&Failure| {
             let server = failure.server.as_deref();
-            failure.is_of(requirement) && server.is_none_or(|server| server == upstream)
+            failure.matches_requirement(requirement)
+                && server.is_none_or(|server| server == upstream)
         };
         all.find(is_through).map(|failure| &*failure.reason)
     }
@@ -66,7 +71,10 @@ impl Expected {
     /// Checks that every entry names a scenario of the run.
     pub(super) fn check_names(&self, all: &[Requirement]) -> anyhow::Result<()> {
         for failure in &self.failure {
-            if !all.iter().any(|requirement| failure.is_of(requirement)) {
+            if !all
+                .iter()
+                .any(|requirement| failure.matches_requirement(requirement))
+            {
                 bail!(
                     "{} scenario {:?} of {} is not run; remove it from the expected failures",
                     failure.side,
@@ -97,8 +105,11 @@ mod tests {
     fn entries_are_matched_exactly() {
         let text = "[[failure]]\nside = \"server\"\nrevision = \"2026-07-28\"\nscenario = \"a\"\nreason = \"b\"\n";
         let expected: Expected = toml::from_str(text).expect("entries");
-        assert_eq!(expected.reason(&requirement("a")), Some("b"));
-        assert_eq!(expected.reason(&requirement("c")), None);
+        assert_eq!(
+            expected.expected_failure_reason(&requirement("a")),
+            Some("b")
+        );
+        assert_eq!(expected.expected_failure_reason(&requirement("c")), None);
         expected
             .check_names(&[requirement("a")])
             .expect("it is known");

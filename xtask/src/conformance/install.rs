@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::interop::install::quietly;
+use crate::interop::install::run_quietly;
 
 /// Files that pin the installed packages.
 const PINS: [&str; 2] = ["package.json", "package-lock.json"];
@@ -67,7 +67,7 @@ pub(super) fn install(
         for pin in PINS {
             fs::copy(source.join(pin), target.join(pin))?;
         }
-        quietly(
+        run_quietly(
             Command::new("npm")
                 .current_dir(target)
                 .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -92,7 +92,7 @@ fn system_node() -> anyhow::Result<PathBuf> {
     let output = Command::new("node").arg("--version").output();
     let output = output.context("cannot start node; install node 22")?;
     let version = String::from_utf8_lossy(&output.stdout);
-    match major(&version) {
+    match major_version(&version) {
         Some(22..) => Ok(PathBuf::from("node")),
         _ => bail!(
             "the suite does not run on node {}; install node 22",
@@ -102,29 +102,29 @@ fn system_node() -> anyhow::Result<PathBuf> {
 }
 
 /// Returns the major version of a version such as `v22.1.0`.
-fn major(version: &str) -> Option<u32> {
-    let (major, _) = version.trim().strip_prefix('v')?.split_once('.')?;
-    major.parse().ok()
+fn major_version(version: &str) -> Option<u32> {
+    let (major_version, _) = version.trim().strip_prefix('v')?.split_once('.')?;
+    major_version.parse().ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn source() -> PathBuf {
+    fn pins_folder() -> PathBuf {
         crate::workspace_root().join("tests").join("conformance")
     }
 
     #[test]
-    fn versions_of_node_are_read() {
-        assert_eq!(major("v22.23.3\n"), Some(22));
-        assert_eq!(major("nonsense"), None);
+    fn node_versions_are_parsed() {
+        assert_eq!(major_version("v22.23.3\n"), Some(22));
+        assert_eq!(major_version("nonsense"), None);
     }
 
     #[test]
     fn pins_name_no_registry() {
         for pin in PINS {
-            let text = fs::read_to_string(source().join(pin)).expect("a pin");
+            let text = fs::read_to_string(pins_folder().join(pin)).expect("a pin");
             assert!(!text.contains("://"), "{pin}");
         }
     }
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn nothing_is_installed_offline() {
         let target = tempfile::tempdir().expect("a folder");
-        let error = install(&source(), target.path(), true).expect_err("it is not installed");
+        let error = install(&pins_folder(), target.path(), true).expect_err("it is not installed");
         assert_eq!(
             error.to_string(),
             "the suite is not installed, or its pins changed; run without --offline once"

@@ -42,7 +42,7 @@ impl PeerResults {
         fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    pub(super) fn note(&mut self, requirement: &Requirement, verdict: &Verdict) {
+    pub(super) fn record_verdict(&mut self, requirement: &Requirement, verdict: &Verdict) {
         self.passed.insert(key(requirement), verdict.is_pass());
     }
 
@@ -92,8 +92,8 @@ mod tests {
             passed: 1,
             ..Verdict::default()
         };
-        results.note(&ping, &passed);
-        results.note(&other, &Verdict::default());
+        results.record_verdict(&ping, &passed);
+        results.record_verdict(&other, &Verdict::default());
         assert_eq!(results.count([&ping, &other, &unknown]), (1, 2));
         let text = toml::to_string(&results).expect("text");
         assert_eq!(

@@ -77,16 +77,16 @@ fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
         match (section, indent, content.strip_prefix("- ")) {
             (_, 0, None) => section = content.trim_end_matches(':'),
             ("server" | "client", 2, Some(scenario)) => found.push(Requirement {
-                side: side(section)?,
+                side: parse_side(section)?,
                 revision: revision.to_owned(),
                 scenario: scenario.to_owned(),
                 not_scored: None,
             }),
             ("not_scored", 2, Some(member)) => {
                 others.push(NotScored::default());
-                set(&mut others, member)?;
+                set_member(&mut others, member)?;
             }
-            ("not_scored", 4, None) => set(&mut others, content)?,
+            ("not_scored", 4, None) => set_member(&mut others, content)?,
             // A string that is folded over several lines.
             ("not_scored", 6, _) => {}
             _ => bail!("the line {content:?} in section {section:?} is unknown; adapt this reader"),
@@ -119,7 +119,7 @@ fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
 }
 
 /// Sets a member of the last record.
-fn set(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
+fn set_member(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
     let (name, value) = member
         .split_once(':')
         .with_context(|| format!("the line {member:?} is no member; adapt this reader"))?;
@@ -128,7 +128,7 @@ fn set(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
         .with_context(|| format!("the member {member:?} is in no record; adapt this reader"))?;
     match name {
         "scenario" => value.trim().clone_into(&mut last.scenario),
-        "leg" => last.side = Some(side(value.trim())?),
+        "leg" => last.side = Some(parse_side(value.trim())?),
         "reason" => value.trim().clone_into(&mut last.reason),
         "note" => {}
         _ => bail!("the member {name:?} is unknown; adapt this reader"),
@@ -136,7 +136,7 @@ fn set(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn side(name: &str) -> anyhow::Result<Side> {
+fn parse_side(name: &str) -> anyhow::Result<Side> {
     match name {
         "server" => Ok(Side::Server),
         "client" => Ok(Side::Client),
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_kinds_of_lists_are_read() {
+    fn both_list_forms_are_parsed() {
         let text = "# head\n\nserver:\n  - ping\nclient:\n  - auth/basic\nnot_scored:\n  - scenario: tasks\n    leg: server\n    reason: extension\n    note: >-\n      folded: text\n";
         let found = parse(text, "2026-07-28").expect("a set");
         let names: Vec<_> = found
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_forms_are_refused() {
+    fn unknown_syntax_is_refused() {
         for (text, problem) in [
             ("server:\n  - a\n", "the section \"client\" has no scenario"),
             ("server:\n    - a\n", "the line \"- a\" in section"),

@@ -18,13 +18,13 @@ use super::requirements::Requirement;
 use crate::interop::process;
 
 /// Timeout of one scenario, including the start of node.
-const DEADLINE: Duration = Duration::from_secs(120);
+const SCENARIO_TIMEOUT: Duration = Duration::from_secs(120);
 /// Timeout of the suite's client, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
 /// Output of the suite after it killed a client that timed out.
-const TIMED_OUT: &str = "CLIENT TIMED OUT";
+const TIMEOUT_TEXT: &str = "CLIENT TIMED OUT";
 /// Output of the suite for a client that exited with an unexpected error.
-const CLIENT_FAILED: &str = "CLIENT EXITED WITH ERROR";
+const CLIENT_FAILURE_TEXT: &str = "CLIENT EXITED WITH ERROR";
 
 /// Peer that a scenario runs against.
 #[derive(Debug, Clone, Copy)]
@@ -75,7 +75,7 @@ impl Suite {
         &self.results
     }
 
-    pub(super) fn node(&self) -> &Path {
+    pub(super) fn install_node(&self) -> &Path {
         &self.installed.node
     }
 
@@ -89,10 +89,10 @@ impl Suite {
 
     /// Runs a scenario; repeats it once after a timeout.
     pub(super) fn run(&self, requirement: &Requirement, peer: Peer<'_>) -> anyhow::Result<Verdict> {
-        match self.attempt(requirement, peer, "first")? {
+        match self.run_once(requirement, peer, "first")? {
             Some(verdict) => Ok(verdict),
             None => Ok(self
-                .attempt(requirement, peer, "second")?
+                .run_once(requirement, peer, "second")?
                 .unwrap_or_else(|| Verdict {
                     failures: vec!["ran out of time twice".to_owned()],
                     ..Verdict::default()
@@ -101,7 +101,7 @@ impl Suite {
     }
 
     /// Runs a scenario once; `None` after a timeout.
-    fn attempt(
+    fn run_once(
         &self,
         requirement: &Requirement,
         peer: Peer<'_>,
@@ -131,19 +131,19 @@ impl Suite {
             .arg("--force")
             .arg("--output-dir")
             .arg(&folder);
-        let ended = process::run(&mut command, DEADLINE, &folder.join("suite"))?;
+        let ended = process::run(&mut command, SCENARIO_TIMEOUT, &folder.join("suite"))?;
         let printed = ended.stdout + &ended.stderr;
-        if ended.status.is_none() || printed.contains(TIMED_OUT) {
+        if ended.status.is_none() || printed.contains(TIMEOUT_TEXT) {
             return Ok(None);
         }
-        let mut verdict = match checks(&folder)? {
-            Some(path) => read(&path)?,
+        let mut verdict = match find_checks_file(&folder)? {
+            Some(path) => read_verdict(&path)?,
             None => Verdict {
                 failures: vec![format!("no checks; see {}", folder.display())],
                 ..Verdict::default()
             },
         };
-        if printed.contains(CLIENT_FAILED) {
+        if printed.contains(CLIENT_FAILURE_TEXT) {
             verdict
                 .failures
                 .push("the client ended with an error".to_owned());
@@ -165,7 +165,7 @@ pub(super) fn client_command(program: &Path) -> anyhow::Result<&str> {
 }
 
 /// Finds the only `checks.json` in a folder and its subfolders.
-fn checks(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
+fn find_checks_file(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
@@ -174,7 +174,7 @@ fn checks(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
             return Ok(Some(path));
         }
         if path.is_dir()
-            && let Some(found) = checks(&path)?
+            && let Some(found) = find_checks_file(&path)?
         {
             return Ok(Some(found));
         }
@@ -182,15 +182,15 @@ fn checks(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(None)
 }
 
-fn read(path: &Path) -> anyhow::Result<Verdict> {
+fn read_verdict(path: &Path) -> anyhow::Result<Verdict> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let checks: Vec<Check> =
         serde_json::from_str(&text).with_context(|| format!("cannot read {}", path.display()))?;
-    verdict(checks)
+    judge_checks(checks)
 }
 
-fn verdict(checks: Vec<Check>) -> anyhow::Result<Verdict> {
+fn judge_checks(checks: Vec<Check>) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();
     for check in checks {
         let Check {
@@ -214,18 +214,18 @@ fn verdict(checks: Vec<Check>) -> anyhow::Result<Verdict> {
 }
 
 /// A running server process, which is killed on drop.
-pub(super) struct Running {
+pub(super) struct RunningServer {
     child: Child,
     url: String,
 }
 
-impl Running {
+impl RunningServer {
     pub(super) fn url(&self) -> &str {
         &self.url
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         // The process may have exited already.
         let _ = self.child.kill();
@@ -235,7 +235,7 @@ impl Drop for Running {
 
 /// Starts the server on a free port. The first line of its standard error is its URL; the other lines are written to a
 /// file.
-pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<Running> {
+pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<RunningServer> {
     let mut child = Command::new(program)
         .arg("0")
         .stdin(Stdio::null())
@@ -244,7 +244,7 @@ pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<Running> {
         .spawn()
         .with_context(|| format!("cannot start {}", program.display()))?;
     let errors = child.stderr.take().context("the server has no output")?;
-    let mut running = Running {
+    let mut running = RunningServer {
         child,
         url: String::new(),
     };
@@ -274,11 +274,11 @@ mod tests {
             status: (*status).into(),
             error_message: Some("b".into()),
         };
-        verdict(statuses.iter().map(check).collect())
+        judge_checks(statuses.iter().map(check).collect())
     }
 
     #[test]
-    fn one_success_and_no_failure_pass() {
+    fn one_success_without_failure_passes() {
         assert!(
             check(&["SUCCESS", "WARNING", "INFO"])
                 .expect("known")
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_name_the_check() {
+    fn failures_name_the_check() {
         assert_eq!(check(&["FAILURE"]).expect("known").failures, ["a: b"]);
         let error = check(&["MAYBE"]).expect_err("unknown").to_string();
         assert!(error.contains("\"MAYBE\""), "{error}");

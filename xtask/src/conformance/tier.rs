@@ -15,7 +15,7 @@ use super::suite::{Suite, client_command};
 use crate::interop::process;
 
 /// Timeout of all scenarios.
-const DEADLINE: Duration = Duration::from_secs(30 * 60);
+const TIER_CHECK_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 /// Timeout of one client, in milliseconds.
 const CLIENT_TIMEOUT: &str = "60000";
 /// Name of the published repository.
@@ -23,16 +23,16 @@ const REPOSITORY: &str = "mcp-exact/mcp-exact";
 
 /// Score of one side.
 #[derive(Debug, Deserialize)]
-struct Side {
+struct SideScore {
     passed: usize,
     total: usize,
-    details: Vec<Detail>,
+    details: Vec<ScenarioScore>,
     error: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Detail {
+struct ScenarioScore {
     scenario: String,
     passed: bool,
     #[serde(default)]
@@ -41,8 +41,8 @@ struct Detail {
 
 #[derive(Debug, Deserialize)]
 struct Checks {
-    conformance: Side,
-    client_conformance: Side,
+    conformance: SideScore,
+    client_conformance: SideScore,
 }
 
 #[derive(Debug, Deserialize)]
@@ -50,9 +50,9 @@ struct Scorecard {
     checks: Checks,
 }
 
-impl Side {
+impl SideScore {
     /// Returns the score line; returns an error if a scenario without authorization fails.
-    fn line(&self, name: &str) -> anyhow::Result<String> {
+    fn score_line(&self, name: &str) -> anyhow::Result<String> {
         if let Some(error) = &self.error {
             bail!("tier-check did not measure the {name}: {error}");
         }
@@ -83,7 +83,7 @@ pub(super) fn run(
     std::fs::create_dir_all(&folder)
         .with_context(|| format!("cannot create {}", folder.display()))?;
     let stub = root.join("tests").join("conformance").join("github.mjs");
-    let mut command = Command::new(suite.node());
+    let mut command = Command::new(suite.install_node());
     command
         .arg("--import")
         .arg(stub)
@@ -93,7 +93,7 @@ pub(super) fn run(
         .args(["--client-cmd", client_command(client)?])
         .args(["--requirements", &REVISIONS.join(",")])
         .args(["--timeout", CLIENT_TIMEOUT, "--output", "json"]);
-    let ended = process::run(&mut command, DEADLINE, &folder.join("suite"))?;
+    let ended = process::run(&mut command, TIER_CHECK_TIMEOUT, &folder.join("suite"))?;
     let scorecard = ended.stdout.find('{').map(|start| &ended.stdout[start..]);
     let scorecard: Scorecard = serde_json::from_str(scorecard.unwrap_or_default())
         .with_context(|| format!("tier-check printed no score; see {}", folder.display()))?;
@@ -103,8 +103,8 @@ pub(super) fn run(
     } = scorecard.checks;
     Ok(format!(
         "tier-check, scored scenarios of all revisions: {}, {}",
-        conformance.line("server")?,
-        client_conformance.line("client")?
+        conformance.score_line("server")?,
+        client_conformance.score_line("client")?
     ))
 }
 
@@ -112,7 +112,7 @@ pub(super) fn run(
 mod tests {
     use super::*;
 
-    fn side(failed: &str) -> Side {
+    fn side(failed: &str) -> SideScore {
         let text = format!(
             r#"{{"passed":1,"total":2,"details":[{{"scenario":"ping","passed":true}},
             {{"scenario":"{failed}","passed":false}},
@@ -124,10 +124,12 @@ mod tests {
     #[test]
     fn failures_without_authorization_are_errors() {
         assert_eq!(
-            side("auth/basic").line("client").expect("known"),
+            side("auth/basic").score_line("client").expect("known"),
             "client: 1 of 2"
         );
-        let error = side("tools-list").line("server").expect_err("it fails");
+        let error = side("tools-list")
+            .score_line("server")
+            .expect_err("it fails");
         assert_eq!(error.to_string(), "tier-check: the server fails tools-list");
     }
 }

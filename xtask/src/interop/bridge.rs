@@ -14,8 +14,8 @@ use anyhow::Context;
 use super::install::InstalledPeer;
 use super::outcome::{Outcome, RequiredOutcome};
 use super::peers::{LAST_WITH_HANDSHAKE, Peer, Peers, Transport};
-use super::process::{self, Announcement, Listening};
-use super::{DEADLINE, log_name};
+use super::process::{self, Announcement, ListeningServer};
+use super::{PAIR_TIMEOUT, log_name};
 use crate::examples;
 
 /// Builds the gateway.
@@ -24,14 +24,14 @@ pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// A client and a server without a common revision, each with its transport to the gateway.
-pub(super) struct Crossing {
+pub(super) struct GatewayPair {
     client: Side,
     server: Side,
     /// Command of the client, without the URL or command of the server.
     command: Vec<OsString>,
     /// Command of the server.
     server_command: Vec<OsString>,
-    demand: RequiredOutcome,
+    required_outcome: RequiredOutcome,
 }
 
 /// Client or server of a crossing, as shown in the table.
@@ -44,12 +44,12 @@ struct Side {
 
 /// Returns the crossings of all clients with all servers that have no revision in common. The transports of both sides
 /// rotate, so that each one is used; with `is_sample`, each client is tested with each server once.
-pub(super) fn crossings(
+pub(super) fn gateway_pairs(
     peers: &Peers,
     chosen: &[(&Peer, InstalledPeer)],
     is_sample: bool,
-) -> Vec<Crossing> {
-    let mut crossings = Vec::new();
+) -> Vec<GatewayPair> {
+    let mut gateway_pairs = Vec::new();
     let mut turn = 0;
     for (peer, installed) in chosen {
         for client in &peer.client {
@@ -64,11 +64,16 @@ pub(super) fn crossings(
                     for (to_client, to_server) in
                         transports(&client.transports, &server.transports, turn, is_sample)
                     {
-                        let ours = peers.range(peer, client).on(to_client, LAST_WITH_HANDSHAKE);
-                        let theirs = theirs.clone().on(to_server, LAST_WITH_HANDSHAKE).newest;
+                        let ours = peers
+                            .range(peer, client)
+                            .restricted_to_transport(to_client, LAST_WITH_HANDSHAKE);
+                        let theirs = theirs
+                            .clone()
+                            .restricted_to_transport(to_server, LAST_WITH_HANDSHAKE)
+                            .newest;
                         let ours = ours.newest;
                         let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
-                        crossings.push(Crossing {
+                        gateway_pairs.push(GatewayPair {
                             client: Side::new(peer, client.mode.as_ref(), to_client, &ours),
                             server: Side::new(
                                 server_peer,
@@ -78,7 +83,7 @@ pub(super) fn crossings(
                             ),
                             command: installed.command(client),
                             server_command: server_installed.server(server, to_server),
-                            demand: RequiredOutcome::through_gateway(
+                            required_outcome: RequiredOutcome::through_gateway(
                                 peers,
                                 (&lacks, &server.breaks),
                                 ours,
@@ -91,7 +96,7 @@ pub(super) fn crossings(
             }
         }
     }
-    crossings
+    gateway_pairs
 }
 
 /// Returns pairs of transports that cover all transports of both sides, or a single pair.
@@ -139,7 +144,7 @@ pub(super) struct Row {
     pub(super) failures: Vec<String>,
 }
 
-impl Crossing {
+impl GatewayPair {
     /// Starts the server and the gateway, and runs the client to its end.
     pub(super) fn run(self, gateway: &Path, logs: &Path) -> anyhow::Result<Row> {
         let Self {
@@ -147,7 +152,7 @@ impl Crossing {
             server,
             mut command,
             server_command,
-            demand,
+            required_outcome,
         } = self;
         let name = format!(
             "bridge {} {} {} {}",
@@ -167,7 +172,7 @@ impl Crossing {
         } else {
             let (program, arguments) = server_command.split_first().context("an empty command")?;
             let mut process = Command::new(program);
-            let started = Listening::start(process.args(arguments), &log)?;
+            let started = ListeningServer::start(process.args(arguments), &log)?;
             bridge.push(format!("{}{}", started.origin, server.transport.path()).into());
             listening = Some(started);
         }
@@ -179,14 +184,15 @@ impl Crossing {
             let mut process = Command::new(program);
             let log = log.with_file_name(format!("{}_gateway", log_name(&name)));
             let announced = Announcement::GATEWAY;
-            let started = Listening::start_and_wait(process.args(arguments), &log, announced)?;
+            let started =
+                ListeningServer::start_until_announced(process.args(arguments), &log, announced)?;
             command.push(format!("--{}", client.transport.name()).into());
             command.push(format!("{}{}", started.origin, client.transport.path()).into());
             gateway = Some(started);
         }
         let (program, arguments) = command.split_first().context("an empty command")?;
-        let ended = process::run(Command::new(program).args(arguments), DEADLINE, &log)?;
-        let failures = Outcome::of(&ended).failures(&demand);
+        let ended = process::run(Command::new(program).args(arguments), PAIR_TIMEOUT, &log)?;
+        let failures = Outcome::parse_output(&ended).failures(&required_outcome);
         drop((gateway, listening));
         Ok(Row {
             client,
@@ -198,7 +204,7 @@ impl Crossing {
 
 impl Row {
     /// Returns the columns of the table.
-    fn cells(&self) -> [&str; 7] {
+    fn columns(&self) -> [&str; 7] {
         let Self {
             client,
             server,
@@ -215,7 +221,7 @@ impl Row {
         ]
     }
 
-    pub(super) fn line(&self) -> String {
+    pub(super) fn to_output_line(&self) -> String {
         let [
             client,
             to_client,
@@ -224,7 +230,7 @@ impl Row {
             to_server,
             of_server,
             verdict,
-        ] = self.cells();
+        ] = self.columns();
         format!(
             "{client:<30}{to_client:<7}{of_client:<12}{server:<27}{to_server:<7}{of_server:<12}{verdict}"
         )
@@ -232,7 +238,7 @@ impl Row {
 }
 
 /// Writes the table into the documentation.
-pub(super) fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+pub(super) fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     let mut text = concat!(
         "# Clients and servers through the gateway\n\n",
         "`cargo xtask interop --bridge` writes this table: clients and servers that have no revision in common, with `mcp-exact bridge` ",
@@ -242,7 +248,7 @@ pub(super) fn keep(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
     )
     .to_owned();
     for row in rows {
-        writeln!(text, "| {} |", row.cells().join(" | "))?;
+        writeln!(text, "| {} |", row.columns().join(" | "))?;
     }
     let file = root.join("docs").join("bridge-matrix.md");
     fs::write(&file, text).with_context(|| format!("cannot write {}", file.display()))
@@ -253,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_transport_of_both_sides_is_met() {
+    fn every_transport_is_covered() {
         let all = Transport::ALL;
         for turn in 0..9 {
             let pairs = transports(&all, &all[..2], turn, false);
@@ -268,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_bring_all_combinations() {
+    fn rotation_covers_all_combinations() {
         let all = Transport::ALL;
         let met = (0..9).flat_map(|turn| transports(&all, &all, turn, true));
         let names: std::collections::BTreeSet<_> = met

@@ -65,7 +65,7 @@ pub(super) fn install(
     if offline && found.is_empty() {
         return Err(refusal());
     }
-    let stamp = stamp(&pins, peer.language)?;
+    let stamp = hash_pins(&pins, peer.language)?;
     if found != stamp {
         if offline {
             return Err(refusal());
@@ -85,7 +85,7 @@ pub(super) fn install(
         fs::write(folder.join(STAMP_FILE), stamp)?;
     }
     let programs = folder.join("programs");
-    copy(&source.join(peer.language.programs()), &programs)?;
+    copy(&source.join(peer.language.program_folder()), &programs)?;
     Ok(match peer.language {
         Language::Python => InstalledPeer {
             interpreter: Some(folder.join("bin").join("python")),
@@ -117,7 +117,7 @@ fn pins(source: &Path, peer: &Peer) -> Vec<PathBuf> {
 }
 
 /// Returns the hash of the pins and of the interpreter's version: a change of either causes a new installation.
-fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
+fn hash_pins(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
     let mut hash = Sha256::new();
     for pin in pins {
         hash.update(fs::read(pin).with_context(|| format!("cannot read {}", pin.display()))?);
@@ -145,12 +145,12 @@ fn stamp(pins: &[PathBuf], language: Language) -> anyhow::Result<String> {
 /// Installs Python packages. The pins are complete, so that pip resolves nothing, and are restricted to wheels, so that
 /// nothing is built.
 pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Result<()> {
-    quietly(
+    run_quietly(
         Command::new("python3")
             .args(["-m", "venv", "--without-pip"])
             .arg(folder),
     )?;
-    quietly(
+    run_quietly(
         Command::new("python3")
             .args(["-m", "pip", "--python"])
             .arg(folder.join("bin").join("python"))
@@ -160,7 +160,7 @@ pub(crate) fn install_python(folder: &Path, requirements: &Path) -> anyhow::Resu
     )
 }
 
-/// Builds the executables of a peer and returns their folder. Cargo rebuilds only what has changed.
+/// Builds the executables of a peer and returns their folder. Cargo rebuilds only changed crates.
 fn build(folder: &Path, offline: bool) -> anyhow::Result<PathBuf> {
     let target = folder.join("target");
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -172,7 +172,7 @@ fn build(folder: &Path, offline: bool) -> anyhow::Result<PathBuf> {
     if offline {
         command.arg("--offline");
     }
-    quietly(&mut command)?;
+    run_quietly(&mut command)?;
     Ok(target.join("debug"))
 }
 
@@ -187,7 +187,7 @@ fn copy_pins(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
 /// Installs npm packages from `package.json` and its lock.
 pub(crate) fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Result<()> {
     copy_pins(folder, pins)?;
-    quietly(
+    run_quietly(
         Command::new("npm")
             .current_dir(folder)
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
@@ -196,7 +196,7 @@ pub(crate) fn install_typescript(folder: &Path, pins: &[PathBuf]) -> anyhow::Res
 }
 
 /// Runs a command; prints its output only if the command fails.
-pub(crate) fn quietly(command: &mut Command) -> anyhow::Result<()> {
+pub(crate) fn run_quietly(command: &mut Command) -> anyhow::Result<()> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
@@ -242,7 +242,7 @@ mod tests {
     fn pins_are_exact_and_name_no_registry() {
         let source = source();
         let peers = Peers::read(&source).expect("the file is right");
-        for peer in peers.choose(&[]).expect("all of them") {
+        for peer in peers.select_peers(&[]).expect("all of them") {
             for pin in pins(&source, peer) {
                 let text = fs::read_to_string(&pin).expect("a pin for each peer");
                 // Cargo's name for crates.io, independent of mirrors.
@@ -263,7 +263,9 @@ mod tests {
     fn nothing_is_installed_offline() {
         let source = source();
         let peers = Peers::read(&source).expect("the file is right");
-        let peer = peers.choose(&["python-1.8.1".into()]).expect("it is there")[0];
+        let peer = peers
+            .select_peers(&["python-1.8.1".into()])
+            .expect("it is there")[0];
         let target = tempfile::tempdir().expect("a folder");
         let error = install(&source, target.path(), peer, true).err();
         assert_eq!(

@@ -30,13 +30,13 @@ pub(super) struct Session {
     revision: String,
     steps: Vec<String>,
     reports: Reports,
-    /// True if a response to a cancelled request is a failure, because the specification says "not send a response".
-    /// Old SDKs respond with an error, so that this applies only to our server.
+    /// True if a response to a cancelled request is a failure, because the specification requires it to "not send a
+    /// response". Old SDKs respond with an error, so that this applies only to our server.
     silent_after_cancel: bool,
     /// True if each of the 20 progress notifications of the slow tool must be reported, once and in order.
     whole_progress: bool,
     /// Steps that may fail: the server causes it.
-    excused: Vec<String>,
+    excused_steps: Vec<String>,
 }
 
 /// Output of the example client for the complete progress of the slow tool.
@@ -50,12 +50,12 @@ enum Reports {
 }
 
 impl RequiredOutcome {
-    /// Requirement for a peer's client with a peer's server.
-    pub(super) fn among_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
-        Self::Session(Session::json(peers, lacks, revision))
+    /// Creates the requirement for a peer's client with a peer's server.
+    pub(super) fn for_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        Self::Session(Session::with_json_reports(peers, lacks, revision))
     }
 
-    /// Requirement for a peer's client with a peer's server through the gateway, by the revision of each.
+    /// Creates the requirement for a peer's client with a peer's server through the gateway, by the revision of each.
     pub(super) fn through_gateway(
         peers: &Peers,
         (lacks, breaks): (&[String], &[String]),
@@ -63,8 +63,8 @@ impl RequiredOutcome {
         server: &str,
     ) -> Self {
         let can_elicit = client.as_str().min(server) >= FIRST_WITH_ELICITATION;
-        let mut session = Session::json(peers, lacks, client);
-        session.excused = breaks.to_vec();
+        let mut session = Session::with_json_reports(peers, lacks, client);
+        session.excused_steps = breaks.to_vec();
         let steps = peers.steps.gateway.iter();
         let steps = steps.filter(|step| *step != ELICITATION || can_elicit);
         session
@@ -73,18 +73,18 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Requirement for a peer's client with our server.
-    pub(super) fn with_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
+    /// Creates the requirement for a peer's client with our server.
+    pub(super) fn for_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session {
             silent_after_cancel: true,
-            ..Session::json(peers, lacks, revision)
+            ..Session::with_json_reports(peers, lacks, revision)
         })
     }
 
-    /// Requirement for our client with a peer's server. The revision and the exit code show that it connected and
-    /// disconnected.
-    pub(super) fn of_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
-        let mut session = Session::json(peers, lacks, revision);
+    /// Creates the requirement for our client with a peer's server. The revision and the exit code show that it
+    /// connected and disconnected.
+    pub(super) fn for_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
+        let mut session = Session::with_json_reports(peers, lacks, revision);
         session
             .steps
             .retain(|step| !["connect", "shutdown"].contains(&step.as_str()));
@@ -92,9 +92,9 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Requirement for our client with a server that is restarted during a call: the call is lost, the list request is
-    /// repeated, and another call succeeds.
-    pub(super) fn after_restart(revision: String) -> Self {
+    /// Creates the requirement for our client with a server that is restarted during a call: the call is lost, the list
+    /// request is repeated, and another call succeeds.
+    pub(super) fn for_restarted_server(revision: String) -> Self {
         let steps = ["call", "restart", "tools/list"].map(str::to_owned);
         Self::Session(Session {
             revision,
@@ -102,30 +102,30 @@ impl RequiredOutcome {
             reports: Reports::Text,
             silent_after_cancel: false,
             whole_progress: false,
-            excused: Vec::new(),
+            excused_steps: Vec::new(),
         })
     }
 
     /// Requires all progress notifications of our client although its connection was cut.
-    pub(super) fn with_whole_progress(mut self) -> Self {
+    pub(super) fn requiring_whole_progress(mut self) -> Self {
         if let Self::Session(session) = &mut self {
             session.whole_progress = session.reports == Reports::Text;
         }
         self
     }
 
-    /// Requirement for peers without a common revision.
-    pub(super) fn refusal() -> Self {
+    /// Creates the requirement for peers without a common revision.
+    pub(super) fn for_refusal() -> Self {
         Self::Refusal
     }
 
-    /// Requirement for our client with a restarted server that does not report the end of the session.
-    pub(super) fn lost_session(status: u16) -> Self {
+    /// Creates the requirement for our client with a restarted server that does not report the end of the session.
+    pub(super) fn for_lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }
 
     /// Returns the verdict for a run that meets the requirement.
-    pub(super) fn when_met(&self) -> &'static str {
+    pub(super) fn success_verdict(&self) -> &'static str {
         match self {
             Self::Session(_) => "ok",
             Self::Refusal => "ok, refused",
@@ -135,7 +135,7 @@ impl RequiredOutcome {
 }
 
 impl Session {
-    fn json(peers: &Peers, lacks: &[String], revision: String) -> Self {
+    fn with_json_reports(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut steps = peers.steps.always.clone();
         if revision.as_str() < FIRST_WITHOUT_HANDSHAKE {
             steps.extend_from_slice(&peers.steps.handshake);
@@ -147,7 +147,7 @@ impl Session {
             reports: Reports::Json,
             silent_after_cancel: false,
             whole_progress: false,
-            excused: Vec::new(),
+            excused_steps: Vec::new(),
         }
     }
 }
@@ -161,7 +161,7 @@ pub(super) struct Outcome {
     /// True if the exit code of the client is a failure.
     failed: bool,
     /// Reason why a session failed regardless of its output.
-    end: Option<String>,
+    abort_reason: Option<String>,
 }
 
 /// A line of a client that reports in JSON.
@@ -174,7 +174,7 @@ struct Step {
 }
 
 impl Outcome {
-    pub(super) fn of(ended: &ProcessResult) -> Self {
+    pub(super) fn parse_output(ended: &ProcessResult) -> Self {
         let end = match ended.status {
             None => Some("killed at the deadline".to_owned()),
             Some(status) if !status.success() => {
@@ -188,7 +188,7 @@ impl Outcome {
         };
         let last = ended.stdout.lines().rfind(|line| !line.trim().is_empty());
         Self {
-            revision: last.and_then(date),
+            revision: last.and_then(find_revision),
             steps: ended
                 .stdout
                 .lines()
@@ -196,24 +196,27 @@ impl Outcome {
                 .collect(),
             text: ended.stdout.clone(),
             failed: ended.status.and_then(|status| status.code()) == Some(1),
-            end,
+            abort_reason: end,
         }
     }
 
     /// Returns the deviations from the requirement, one line each.
-    pub(super) fn failures(&self, demand: &RequiredOutcome) -> Vec<String> {
-        match demand {
-            RequiredOutcome::Session(session) => self.of_session(session),
+    pub(super) fn failures(&self, required_outcome: &RequiredOutcome) -> Vec<String> {
+        match required_outcome {
+            RequiredOutcome::Session(session) => self.session_failures(session),
             RequiredOutcome::Refusal if self.failed => Vec::new(),
             RequiredOutcome::Refusal => {
-                let end = self.end.as_deref().unwrap_or("it ended with success");
+                let end = self
+                    .abort_reason
+                    .as_deref()
+                    .unwrap_or("it ended with success");
                 vec![format!("no revision is common, and still: {end}")]
             }
-            RequiredOutcome::LostSession(status) => self.of_lost_session(*status),
+            RequiredOutcome::LostSession(status) => self.lost_session_failures(*status),
         }
     }
 
-    fn of_lost_session(&self, status: u16) -> Vec<String> {
+    fn lost_session_failures(&self, status: u16) -> Vec<String> {
         let words = [
             "call: Lost".to_owned(),
             format!("tools/list: the server answers with HTTP status {status}"),
@@ -225,23 +228,23 @@ impl Outcome {
             .map(|start| format!("expected `{start}`; correct `ended_session` in peers.toml"))
             .collect();
         if !failures.is_empty() {
-            failures.extend(self.end.clone());
+            failures.extend(self.abort_reason.clone());
         }
         failures
     }
 
-    fn of_session(&self, demand: &Session) -> Vec<String> {
+    fn session_failures(&self, required_outcome: &Session) -> Vec<String> {
         let mut failures = Vec::new();
         let failed = self.steps.iter().filter(|step| !step.ok);
-        let (excused, failed): (Vec<_>, Vec<_>) =
-            failed.partition(|step| demand.excused.contains(&step.step));
+        let (excused_steps, failed): (Vec<_>, Vec<_>) =
+            failed.partition(|step| required_outcome.excused_steps.contains(&step.step));
         for step in failed {
             failures.push(format!("{}: {}", step.step, on_one_line(&step.detail)));
         }
-        for name in &demand.steps {
-            let reported = match demand.reports {
+        for name in &required_outcome.steps {
+            let reported = match required_outcome.reports {
                 Reports::Json => self.steps.iter().any(|step| step.step == *name),
-                Reports::Text => self.text.lines().any(|line| begins(line, name)),
+                Reports::Text => self.text.lines().any(|line| starts_with_step(line, name)),
             };
             if !reported {
                 failures.push(format!("{name}: not reported"));
@@ -249,29 +252,33 @@ impl Outcome {
         }
         let answered = |step: &&Step| step.step == "cancel" && step.detail["answered"] == true;
         if let Some(step) = self.steps.iter().find(answered)
-            && demand.silent_after_cancel
+            && required_outcome.silent_after_cancel
         {
             let with = on_one_line(&step.detail["with"]);
             failures.push(format!(
                 "cancel: the server answered a cancelled request: {with}"
             ));
         }
-        if demand.whole_progress && !self.text.lines().any(|line| line == WHOLE_PROGRESS) {
+        if required_outcome.whole_progress && !self.text.lines().any(|line| line == WHOLE_PROGRESS)
+        {
             failures.push("progress: not all of it came".to_owned());
         }
-        if self.revision.as_ref() != Some(&demand.revision) {
-            failures.push(format!("the revision should be {}", demand.revision));
+        if self.revision.as_ref() != Some(&required_outcome.revision) {
+            failures.push(format!(
+                "the revision should be {}",
+                required_outcome.revision
+            ));
         }
         // A client whose step has failed ends with exit code 1.
-        if excused.is_empty() || !self.failed {
-            failures.extend(self.end.clone());
+        if excused_steps.is_empty() || !self.failed {
+            failures.extend(self.abort_reason.clone());
         }
         failures
     }
 }
 
 /// Returns true if a line starts with the complete name of a step.
-fn begins(line: &str, step: &str) -> bool {
+fn starts_with_step(line: &str, step: &str) -> bool {
     let rest = line.strip_prefix(step);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with([':', ' ']))
 }
@@ -285,7 +292,7 @@ fn on_one_line(detail: &serde_json::Value) -> String {
 }
 
 /// Returns the first word of a line that has the format of a revision.
-fn date(line: &str) -> Option<String> {
+fn find_revision(line: &str) -> Option<String> {
     line.split(|character: char| !character.is_ascii_digit() && character != '-')
         .find(|word| {
             word.len() == 10
@@ -303,20 +310,20 @@ mod tests {
 
     use super::*;
 
-    const GOOD: &str = concat!(
+    const SUCCESSFUL_OUTPUT: &str = concat!(
         "{\"step\":\"ping\",\"ok\":true,\"detail\":\"answered\"}\n",
         "{\"step\":\"cancel\",\"ok\":true,\"detail\":{\"answered\":false}}\n",
         "{\"revision\":\"2025-06-18\"}\n",
     );
 
-    fn demand(reports: Reports) -> RequiredOutcome {
+    fn required_outcome(reports: Reports) -> RequiredOutcome {
         RequiredOutcome::Session(Session {
             revision: "2025-06-18".into(),
             steps: vec!["ping".into(), "cancel".into()],
             reports,
             silent_after_cancel: true,
             whole_progress: false,
-            excused: Vec::new(),
+            excused_steps: Vec::new(),
         })
     }
 
@@ -326,12 +333,15 @@ mod tests {
             stdout: stdout.into(),
             stderr: String::new(),
         };
-        assert_eq!(Outcome::of(&ended).failures(&demand(reports)), failures);
+        assert_eq!(
+            Outcome::parse_output(&ended).failures(&required_outcome(reports)),
+            failures
+        );
     }
 
     #[test]
-    fn what_was_demanded_has_no_failures() {
-        check(GOOD, Reports::Json, &[]);
+    fn successful_session_has_no_failures() {
+        check(SUCCESSFUL_OUTPUT, Reports::Json, &[]);
         check(
             "ping: ok\ncancel: ok\n\nrevision 2025-06-18\n",
             Reports::Text,
@@ -340,14 +350,14 @@ mod tests {
     }
 
     #[test]
-    fn an_expected_deviation_fails_in_both_directions() {
+    fn excused_steps_may_fail() {
         let run = |stdout: &str| {
             let ended = ProcessResult {
                 status: Some(ExitStatus::default()),
                 stdout: stdout.into(),
                 stderr: String::new(),
             };
-            Outcome::of(&ended).failures(&RequiredOutcome::lost_session(400))
+            Outcome::parse_output(&ended).failures(&RequiredOutcome::for_lost_session(400))
         };
         let lost = "call: Lost\ntools/list: the server answers with HTTP status 400 (-32603)\n";
         assert_eq!(run(lost), [""; 0]);
@@ -356,8 +366,8 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_failed_is_named_with_its_detail() {
-        let stdout = GOOD.replace(
+    fn failed_steps_are_named() {
+        let stdout = SUCCESSFUL_OUTPUT.replace(
             "true,\"detail\":\"answered\"",
             "false,\"detail\":\"no\\nanswer\"",
         );
@@ -365,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_was_left_out_is_a_failure() {
+    fn missing_step_is_a_failure() {
         let stdout = "{\"step\":\"ping\",\"ok\":true}\n{\"revision\":\"2025-06-18\"}";
         check(stdout, Reports::Json, &["cancel: not reported"]);
         let text = "ping\nno cancel, cancelling\n2025-06-18";
@@ -373,18 +383,22 @@ mod tests {
     }
 
     #[test]
-    fn another_revision_or_none_is_a_failure() {
+    fn wrong_revision_is_a_failure() {
         let wanted = ["the revision should be 2025-06-18"];
-        check(&GOOD.replace("06-18", "11-25"), Reports::Json, &wanted);
         check(
-            &GOOD.replace("\"2025-06-18\"", "null"),
+            &SUCCESSFUL_OUTPUT.replace("06-18", "11-25"),
+            Reports::Json,
+            &wanted,
+        );
+        check(
+            &SUCCESSFUL_OUTPUT.replace("\"2025-06-18\"", "null"),
             Reports::Json,
             &wanted,
         );
     }
 
     #[test]
-    fn a_cut_loses_no_progress() {
+    fn lost_progress_is_a_failure() {
         let failures = |progress: &str| {
             let text = format!("ping\ncancel\n{progress}\n2025-06-18");
             let ended = ProcessResult {
@@ -392,8 +406,8 @@ mod tests {
                 stdout: text,
                 stderr: String::new(),
             };
-            let demand = demand(Reports::Text).with_whole_progress();
-            Outcome::of(&ended).failures(&demand)
+            let required_outcome = required_outcome(Reports::Text).requiring_whole_progress();
+            Outcome::parse_output(&ended).failures(&required_outcome)
         };
         assert_eq!(failures(WHOLE_PROGRESS), [""; 0]);
         let part = WHOLE_PROGRESS.replace("7.0, ", "");
@@ -401,8 +415,8 @@ mod tests {
     }
 
     #[test]
-    fn our_server_stays_silent_after_a_cancel() {
-        let stdout = GOOD.replace(
+    fn response_after_cancel_is_a_failure() {
+        let stdout = SUCCESSFUL_OUTPUT.replace(
             "{\"answered\":false}",
             "{\"answered\":true,\"with\":\"late\"}",
         );
@@ -411,19 +425,19 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_are_failures() {
+    fn timeouts_are_failures() {
         let ended = ProcessResult {
             status: None,
-            stdout: GOOD.into(),
+            stdout: SUCCESSFUL_OUTPUT.into(),
             stderr: String::new(),
         };
-        let failures = Outcome::of(&ended).failures(&demand(Reports::Json));
+        let failures = Outcome::parse_output(&ended).failures(&required_outcome(Reports::Json));
         assert_eq!(failures, ["killed at the deadline"]);
     }
 
     #[test]
     #[cfg(unix)]
-    fn a_refusal_is_an_exit_with_failure_and_no_crash() {
+    fn refusal_is_an_error_exit() {
         use std::os::unix::process::ExitStatusExt;
 
         let ended = |status: Option<i32>| {
@@ -432,7 +446,7 @@ mod tests {
                 stdout: String::new(),
                 stderr: "failed: update the older one".into(),
             };
-            Outcome::of(&ended).failures(&RequiredOutcome::refusal())
+            Outcome::parse_output(&ended).failures(&RequiredOutcome::for_refusal())
         };
         assert_eq!(ended(Some(1 << 8)), [""; 0]);
         assert_eq!(

@@ -22,30 +22,30 @@ pub(super) struct Pair {
     /// Command of a server that is started before the client.
     pub(super) server: Vec<OsString>,
     pub(super) fault: Option<Fault>,
-    pub(super) demand: RequiredOutcome,
+    pub(super) required_outcome: RequiredOutcome,
 }
 
 /// Fault during the run of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// The connection of a call is cut.
-    Cut,
+    CutConnection,
     /// During a call, the server is replaced by another one that does not have its sessions.
-    Restart,
+    RestartServer,
 }
 
 impl Fault {
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Cut => "cut",
-            Self::Restart => "restart",
+            Self::CutConnection => "cut",
+            Self::RestartServer => "restart",
         }
     }
 }
 
 /// Returns pairs of our client with the peer's server and of the peer's client with our server, for all transports and
 /// all combinations of modes.
-pub(super) fn against_ours(
+pub(super) fn pairs_with_ours(
     peers: &Peers,
     peer: &Peer,
     installed: &InstalledPeer,
@@ -53,16 +53,16 @@ pub(super) fn against_ours(
 ) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for transport in Transport::ALL {
-        pairs.extend(with_our_client(peers, peer, installed, ours, transport));
-        pairs.extend(with_our_server(peers, peer, installed, ours, transport));
+        pairs.extend(pairs_of_our_client(peers, peer, installed, ours, transport));
+        pairs.extend(for_our_server(peers, peer, installed, ours, transport));
     }
-    pairs.extend(with_faults(peers, peer, installed, ours));
-    pairs.extend(with_cut_clients(peers, peer, installed, ours));
+    pairs.extend(pairs_with_faults(peers, peer, installed, ours));
+    pairs.extend(pairs_with_cut_clients(peers, peer, installed, ours));
     pairs
 }
 
 /// Returns pairs of our client over Streamable HTTP with a cut connection and with a restarted server.
-fn with_faults(
+fn pairs_with_faults(
     peers: &Peers,
     peer: &Peer,
     installed: &InstalledPeer,
@@ -79,23 +79,25 @@ fn with_faults(
             else {
                 continue;
             };
-            for fault in [Fault::Cut, Fault::Restart] {
+            for fault in [Fault::CutConnection, Fault::RestartServer] {
                 // From 2026-07-28 on, streams cannot be resumed.
                 let resumes = revision.as_str() <= LAST_WITH_HANDSHAKE;
-                if fault == Fault::Cut && !resumes {
+                if fault == Fault::CutConnection && !resumes {
                     continue;
                 }
                 let mut command = vec![ours.client(Transport::Http).as_os_str().to_owned()];
                 command.extend(client.arguments.iter().map(OsString::from));
                 let revision = revision.clone();
-                let demand = match fault {
-                    Fault::Cut => RequiredOutcome::of_our_client(peers, &server.lacks, revision)
-                        .with_whole_progress(),
-                    Fault::Restart => {
+                let required_outcome = match fault {
+                    Fault::CutConnection => {
+                        RequiredOutcome::for_our_client(peers, &server.lacks, revision)
+                            .requiring_whole_progress()
+                    }
+                    Fault::RestartServer => {
                         command.push("--restart".into());
                         match server.ended_session {
-                            Some(status) => RequiredOutcome::lost_session(status),
-                            None => RequiredOutcome::after_restart(revision),
+                            Some(status) => RequiredOutcome::for_lost_session(status),
+                            None => RequiredOutcome::for_restarted_server(revision),
                         }
                     }
                 };
@@ -103,11 +105,13 @@ fn with_faults(
                     peer: peer.name.clone(),
                     direction: OUR_CLIENT,
                     transport: Transport::Http,
-                    mode: modes(Some(&client.mode), server.mode.as_ref()) + ", " + fault.name(),
+                    mode: join_modes(Some(&client.mode), server.mode.as_ref())
+                        + ", "
+                        + fault.name(),
                     command,
                     server: installed.server(server, Transport::Http),
                     fault: Some(fault),
-                    demand,
+                    required_outcome,
                 });
             }
         }
@@ -116,7 +120,7 @@ fn with_faults(
 }
 
 /// Returns pairs of the peer's clients that resume streams with our `initialize` server, with a cut connection.
-fn with_cut_clients(
+fn pairs_with_cut_clients(
     peers: &Peers,
     peer: &Peer,
     installed: &InstalledPeer,
@@ -141,17 +145,19 @@ fn with_cut_clients(
             peer: peer.name.clone(),
             direction: OUR_SERVER,
             transport: Transport::Http,
-            mode: modes(client.mode.as_ref(), Some(&server.mode)) + ", " + Fault::Cut.name(),
-            command: of_peer(command, Transport::Http, &mut server_command),
+            mode: join_modes(client.mode.as_ref(), Some(&server.mode))
+                + ", "
+                + Fault::CutConnection.name(),
+            command: peer_command(command, Transport::Http, &mut server_command),
             server: server_command,
-            fault: Some(Fault::Cut),
-            demand: RequiredOutcome::with_our_server(peers, &client.lacks, revision),
+            fault: Some(Fault::CutConnection),
+            required_outcome: RequiredOutcome::for_our_server(peers, &client.lacks, revision),
         });
     }
     pairs
 }
 
-fn with_our_client(
+fn pairs_of_our_client(
     peers: &Peers,
     peer: &Peer,
     installed: &InstalledPeer,
@@ -167,7 +173,9 @@ fn with_our_client(
             if transport == Transport::Sse {
                 command.push("--sse".into());
             }
-            let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+            let theirs = peers
+                .range(peer, server)
+                .restricted_to_transport(transport, LAST_WITH_HANDSHAKE);
             let common = peers.our_range(client).newest_common(&theirs);
             let mut server_command = installed.server(server, transport);
             if transport == Transport::Stdio {
@@ -177,15 +185,15 @@ fn with_our_client(
                 peer: peer.name.clone(),
                 direction: OUR_CLIENT,
                 transport,
-                mode: modes(Some(&client.mode), server.mode.as_ref()),
+                mode: join_modes(Some(&client.mode), server.mode.as_ref()),
                 command,
                 server: server_command,
                 fault: None,
-                demand: match common {
+                required_outcome: match common {
                     Some(revision) => {
-                        RequiredOutcome::of_our_client(peers, &server.lacks, revision)
+                        RequiredOutcome::for_our_client(peers, &server.lacks, revision)
                     }
-                    None => RequiredOutcome::refusal(),
+                    None => RequiredOutcome::for_refusal(),
                 },
             });
         }
@@ -193,7 +201,7 @@ fn with_our_client(
     pairs
 }
 
-fn with_our_server(
+fn for_our_server(
     peers: &Peers,
     peer: &Peer,
     installed: &InstalledPeer,
@@ -206,21 +214,23 @@ fn with_our_server(
         for server in peers.server_modes(peer).filter(|mode| mode.has(transport)) {
             let mut server_command = vec![ours.server(transport).as_os_str().to_owned()];
             server_command.extend(server.arguments.iter().map(OsString::from));
-            let theirs = peers.range(peer, client).on(transport, LAST_WITH_HANDSHAKE);
+            let theirs = peers
+                .range(peer, client)
+                .restricted_to_transport(transport, LAST_WITH_HANDSHAKE);
             let common = theirs.newest_common(&peers.our_range(server));
             pairs.push(Pair {
                 peer: peer.name.clone(),
                 direction: OUR_SERVER,
                 transport,
-                mode: modes(client.mode.as_ref(), Some(&server.mode)),
-                command: of_peer(installed.command(client), transport, &mut server_command),
+                mode: join_modes(client.mode.as_ref(), Some(&server.mode)),
+                command: peer_command(installed.command(client), transport, &mut server_command),
                 server: server_command,
                 fault: None,
-                demand: match common {
+                required_outcome: match common {
                     Some(revision) => {
-                        RequiredOutcome::with_our_server(peers, &client.lacks, revision)
+                        RequiredOutcome::for_our_server(peers, &client.lacks, revision)
                     }
-                    None => RequiredOutcome::refusal(),
+                    None => RequiredOutcome::for_refusal(),
                 },
             });
         }
@@ -230,7 +240,7 @@ fn with_our_server(
 
 /// Returns the command that starts a peer's client. For stdio, the caller appends the server's command, for HTTP the
 /// name of the transport.
-fn of_peer(
+fn peer_command(
     mut command: Vec<OsString>,
     transport: Transport,
     server: &mut Vec<OsString>,
@@ -243,7 +253,7 @@ fn of_peer(
 }
 
 /// Returns pairs of the peer's client with the peer's server, for all transports and all combinations of modes.
-pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &InstalledPeer) -> Vec<Pair> {
+pub(super) fn pairs_of_peer(peers: &Peers, peer: &Peer, installed: &InstalledPeer) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for transport in Transport::ALL {
         let has = |mode: &&Mode| mode.transports.contains(&transport);
@@ -251,19 +261,25 @@ pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed
             for server in peer.server.iter().filter(has) {
                 let mut server_command = installed.server(server, transport);
                 let lacks = [client.lacks.as_slice(), server.lacks.as_slice()].concat();
-                let theirs = peers.range(peer, server).on(transport, LAST_WITH_HANDSHAKE);
+                let theirs = peers
+                    .range(peer, server)
+                    .restricted_to_transport(transport, LAST_WITH_HANDSHAKE);
                 let common = peers.range(peer, client).newest_common(&theirs);
                 pairs.push(Pair {
                     peer: peer.name.clone(),
                     direction: "its client, its server",
                     transport,
-                    mode: modes(client.mode.as_ref(), server.mode.as_ref()),
-                    command: of_peer(installed.command(client), transport, &mut server_command),
+                    mode: join_modes(client.mode.as_ref(), server.mode.as_ref()),
+                    command: peer_command(
+                        installed.command(client),
+                        transport,
+                        &mut server_command,
+                    ),
                     server: server_command,
                     fault: None,
-                    demand: match common {
-                        Some(revision) => RequiredOutcome::among_peers(peers, &lacks, revision),
-                        None => RequiredOutcome::refusal(),
+                    required_outcome: match common {
+                        Some(revision) => RequiredOutcome::for_peers(peers, &lacks, revision),
+                        None => RequiredOutcome::for_refusal(),
                     },
                 });
             }
@@ -273,7 +289,7 @@ pub(super) fn among_themselves(peers: &Peers, peer: &Peer, installed: &Installed
 }
 
 /// Returns the modes of the client and the server, in this order.
-fn modes(client: Option<&String>, server: Option<&String>) -> String {
+fn join_modes(client: Option<&String>, server: Option<&String>) -> String {
     let modes: Vec<&str> = client
         .into_iter()
         .chain(server)

@@ -85,8 +85,8 @@ pub(super) enum Language {
 }
 
 impl Language {
-    /// Folder of the programs of all peers in the language.
-    pub(super) fn programs(self) -> &'static str {
+    /// Returns the folder of the programs of all peers in the language.
+    pub(super) fn program_folder(self) -> &'static str {
         match self {
             Self::Python => "python",
             Self::Rust => "rust",
@@ -169,7 +169,7 @@ impl Peers {
     }
 
     /// Returns the peers whose name contains one of the parts; without parts, all peers.
-    pub(super) fn choose(&self, parts: &[String]) -> anyhow::Result<Vec<&Peer>> {
+    pub(super) fn select_peers(&self, parts: &[String]) -> anyhow::Result<Vec<&Peer>> {
         let known = || {
             let names: Vec<&str> = self.peers.iter().map(|peer| peer.name.as_str()).collect();
             names.join(", ")
@@ -187,12 +187,12 @@ impl Peers {
 
     /// Returns the modes of our client that are tested with a peer; the first one is tested with every peer.
     pub(super) fn client_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
-        peer.meets(&self.ours.client)
+        peer.tested_modes(&self.ours.client)
     }
 
     /// Returns the modes of our server that are tested with a peer; the first one is tested with every peer.
     pub(super) fn server_modes(&self, peer: &Peer) -> impl Iterator<Item = &OurMode> {
-        peer.meets(&self.ours.server)
+        peer.tested_modes(&self.ours.server)
     }
 
     /// Returns the revisions that our examples support in a mode.
@@ -215,7 +215,10 @@ impl Peers {
 impl Peer {
     /// Returns the modes to test. A peer with handshake revisions only is tested with the first mode, which supports
     /// both lifecycles: the other modes would test less.
-    fn meets<'m>(&self, modes: &'m [OurMode]) -> impl Iterator<Item = &'m OurMode> + use<'m> {
+    fn tested_modes<'m>(
+        &self,
+        modes: &'m [OurMode],
+    ) -> impl Iterator<Item = &'m OurMode> + use<'m> {
         let count = if self.newest.as_str() < FIRST_WITHOUT_HANDSHAKE {
             1
         } else {
@@ -235,7 +238,11 @@ impl OurMode {
 
 impl Range {
     /// Restricts the range to a transport: HTTP+SSE excludes revisions without a handshake.
-    pub(super) fn on(mut self, transport: Transport, newest_with_handshake: &str) -> Self {
+    pub(super) fn restricted_to_transport(
+        mut self,
+        transport: Transport,
+        newest_with_handshake: &str,
+    ) -> Self {
         if transport == Transport::Sse && self.newest.as_str() >= FIRST_WITHOUT_HANDSHAKE {
             newest_with_handshake.clone_into(&mut self.newest);
         }
@@ -272,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn two_sides_agree_on_the_newest_that_both_speak() {
+    fn newest_common_revision_is_negotiated() {
         let old = range("2024-11-05", "2025-03-26");
         let both = range("2024-11-05", "2026-07-28");
         let strict = range("2026-07-28", "2026-07-28");
@@ -287,14 +294,14 @@ mod tests {
         let found: BTreeSet<(&str, &str)> = peers
             .peers
             .iter()
-            .map(|peer| (peer.newest.as_str(), peer.language.programs()))
+            .map(|peer| (peer.newest.as_str(), peer.language.program_folder()))
             .collect();
         let revisions = fs::read_to_string(crate::workspace_root().join("schema/revisions.toml"))
             .expect("the list of revisions");
         for revision in codegen::revisions(&revisions).expect("it is right") {
             for language in [Language::Python, Language::Typescript] {
                 assert!(
-                    found.contains(&(revision.id.as_str(), language.programs())),
+                    found.contains(&(revision.id.as_str(), language.program_folder())),
                     "{} {language:?}",
                     revision.id
                 );
@@ -306,7 +313,7 @@ mod tests {
     fn peers_of_both_lifecycles_test_every_mode() {
         let peers = peers();
         let met = |name: &str| {
-            let chosen = peers.choose(&[name.into()]).expect("it is there");
+            let chosen = peers.select_peers(&[name.into()]).expect("it is there");
             let modes = peers
                 .client_modes(chosen[0])
                 .chain(peers.server_modes(chosen[0]));
@@ -320,10 +327,10 @@ mod tests {
     }
 
     #[test]
-    fn programs_exist_and_lack_only_steps_that_there_are() {
+    fn programs_exist_and_lack_known_steps() {
         let peers = peers();
         for peer in &peers.peers {
-            let programs = folder().join(peer.language.programs());
+            let programs = folder().join(peer.language.program_folder());
             for mode in peer.server.iter().chain(&peer.client) {
                 assert!(
                     programs.join(&mode.program).is_file(),
@@ -345,11 +352,15 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn unknown_name_error_lists_known_ones() {
         let peers = peers();
-        let chosen = peers.choose(&["typescript-2".into()]).expect("it is there");
+        let chosen = peers
+            .select_peers(&["typescript-2".into()])
+            .expect("it is there");
         assert_eq!(chosen.len(), 1);
-        let error = peers.choose(&["perl".into()]).expect_err("there is none");
+        let error = peers
+            .select_peers(&["perl".into()])
+            .expect_err("there is none");
         assert!(
             error
                 .to_string()

@@ -29,11 +29,11 @@ pub(crate) fn run(
     deadline: Duration,
     log: &Path,
 ) -> anyhow::Result<ProcessResult> {
-    run_watched(command, deadline, log, |_| Ok(()))
+    run_with_observer(command, deadline, log, |_| Ok(()))
 }
 
 /// Runs a process, and passes its output so far to `watch` at intervals.
-pub(super) fn run_watched(
+pub(super) fn run_with_observer(
     command: &mut Command,
     deadline: Duration,
     log: &Path,
@@ -87,48 +87,48 @@ pub(super) fn run_watched(
 pub(crate) struct Announcement {
     is_on_stderr: bool,
     /// Text before the origin.
-    before: &'static str,
+    prefix: &'static str,
     /// Text after the origin; a line break if it is empty.
-    after: &'static str,
+    suffix: &'static str,
 }
 
 impl Announcement {
     /// Line of the executables of the peers.
     const PEER: Self = Self {
         is_on_stderr: false,
-        before: "listening on ",
-        after: "",
+        prefix: "listening on ",
+        suffix: "",
     };
 
     /// Line of `mcp-exact bridge --listen`.
     pub(crate) const GATEWAY: Self = Self {
         is_on_stderr: true,
-        before: "listening at ",
-        after: "/mcp",
+        prefix: "listening at ",
+        suffix: "/mcp",
     };
 
     /// Finds the origin in the output of the server.
     fn origin(self, printed: &str) -> Option<&str> {
         let lines = printed.split_inclusive('\n');
         let mut whole = lines.filter(|line| line.ends_with('\n'));
-        let rest = whole.find_map(|line| line.strip_prefix(self.before))?;
-        let end = if self.after.is_empty() {
+        let rest = whole.find_map(|line| line.strip_prefix(self.prefix))?;
+        let end = if self.suffix.is_empty() {
             None
         } else {
-            rest.find(self.after)
+            rest.find(self.suffix)
         };
         Some(rest[..end.unwrap_or(rest.len())].trim())
     }
 }
 
 /// A listening server process, killed on drop.
-pub(crate) struct Listening {
+pub(crate) struct ListeningServer {
     child: Child,
     /// Scheme, host and port.
     pub(crate) origin: String,
 }
 
-impl Listening {
+impl ListeningServer {
     /// Returns host and port, for a proxy in front of the server.
     pub(super) fn address(&self) -> anyhow::Result<SocketAddr> {
         let address = self.origin.strip_prefix("http://").unwrap_or_default();
@@ -138,14 +138,14 @@ impl Listening {
     }
 }
 
-impl Listening {
+impl ListeningServer {
     /// Starts a server and waits until it prints its URL.
     pub(super) fn start(command: &mut Command, log: &Path) -> anyhow::Result<Self> {
-        Self::start_and_wait(command, log, Announcement::PEER)
+        Self::start_until_announced(command, log, Announcement::PEER)
     }
 
     /// Starts a server and waits until it announces where it listens.
-    pub(crate) fn start_and_wait(
+    pub(crate) fn start_until_announced(
         command: &mut Command,
         log: &Path,
         announcement: Announcement,
@@ -185,7 +185,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListeningServer {
     fn drop(&mut self) {
         // The server may have exited already; the wait reaps the process in both cases.
         let _ = kill(self.child.id());
@@ -198,7 +198,7 @@ impl Drop for Listening {
 fn kill(id: u32) -> anyhow::Result<()> {
     let mut known = Vec::new();
     loop {
-        let found = family(id);
+        let found = process_tree(id);
         if found == known {
             return signal("KILL", &known);
         }
@@ -219,7 +219,7 @@ fn signal(name: &str, ids: &[u32]) -> anyhow::Result<()> {
 }
 
 /// Returns a process and its descendants.
-fn family(id: u32) -> Vec<u32> {
+fn process_tree(id: u32) -> Vec<u32> {
     let children = children();
     let mut ids = vec![id];
     let mut next = 0;
@@ -242,7 +242,7 @@ fn children() -> BTreeMap<u32, Vec<u32>> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        if let Some(parent) = parent(&stat) {
+        if let Some(parent) = parse_parent(&stat) {
             children.entry(parent).or_default().push(id);
         }
     }
@@ -251,9 +251,9 @@ fn children() -> BTreeMap<u32, Vec<u32>> {
 
 /// Returns the parent in a line of `/proc/<id>/stat`: the second word after the name, which is in parentheses and may
 /// contain any text.
-fn parent(stat: &str) -> Option<u32> {
-    let (_, after) = stat.rsplit_once(')')?;
-    after.split_whitespace().nth(1)?.parse().ok()
+fn parse_parent(stat: &str) -> Option<u32> {
+    let (_, suffix) = stat.rsplit_once(')')?;
+    suffix.split_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(all(test, unix))]
@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_printed_and_the_status_come_back() {
+    fn output_and_status_are_returned() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("sh");
         command.args(["-c", "echo out; echo err >&2; exit 3"]);
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn the_deadline_ends_a_program() {
+    fn deadline_kills_the_process() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("sleep");
         let ended = run(
@@ -292,7 +292,7 @@ mod tests {
     /// The pipe closes when the last process with an open end has exited, so that the test needs no delay.
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_kill_reaches_the_descendants() {
+    fn kill_includes_descendants() {
         let script = "(sleep 60; echo survived) & echo begun; wait";
         let mut child = Command::new("sh")
             .args(["-c", script])
@@ -311,8 +311,8 @@ mod tests {
     }
 
     #[test]
-    fn parents_are_found_for_all_names() {
-        assert_eq!(parent("7 (a) b) S 42 7 7 0"), Some(42));
-        assert_eq!(parent("nonsense"), None);
+    fn parent_is_parsed_after_any_name() {
+        assert_eq!(parse_parent("7 (a) b) S 42 7 7 0"), Some(42));
+        assert_eq!(parse_parent("nonsense"), None);
     }
 }

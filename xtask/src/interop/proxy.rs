@@ -23,30 +23,33 @@ pub(super) struct Proxy {
 struct ProxyState {
     target: Mutex<SocketAddr>,
     /// Number of forwarded progress notifications; `None` for a proxy that does not cut.
-    seen: Option<AtomicUsize>,
+    forwarded_count: Option<AtomicUsize>,
 }
 
 impl Proxy {
     /// Starts a proxy to a server that cuts the connection after the fifth progress notification.
-    pub(super) fn cutting(target: SocketAddr) -> io::Result<Self> {
+    pub(super) fn start_cutting(target: SocketAddr) -> io::Result<Self> {
         Self::start(target, Some(AtomicUsize::new(0)))
     }
 
     /// Starts a proxy to a server.
-    pub(super) fn leading_to(target: SocketAddr) -> io::Result<Self> {
+    pub(super) fn start_forwarding(target: SocketAddr) -> io::Result<Self> {
         Self::start(target, None)
     }
 
-    fn start(target: SocketAddr, seen: Option<AtomicUsize>) -> io::Result<Self> {
+    fn start(target: SocketAddr, forwarded_count: Option<AtomicUsize>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let origin = format!("http://{}", listener.local_addr()?);
         let target = Mutex::new(target);
-        let shared = Arc::new(ProxyState { target, seen });
+        let shared = Arc::new(ProxyState {
+            target,
+            forwarded_count: forwarded_count,
+        });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {
-            for near in listener.incoming().flatten() {
+            for client_stream in listener.incoming().flatten() {
                 let shared = Arc::clone(&accepting);
-                thread::spawn(move || shared.serve(near));
+                thread::spawn(move || shared.serve(client_stream));
             }
         });
         Ok(Self { origin, shared })
@@ -60,48 +63,55 @@ impl Proxy {
 
     /// Returns true if a connection was cut.
     pub(super) fn has_cut(&self) -> bool {
-        let seen = self.shared.seen.as_ref();
-        seen.is_some_and(|seen| seen.load(Ordering::SeqCst) >= CUT_AFTER)
+        let forwarded_count = self.shared.forwarded_count.as_ref();
+        forwarded_count
+            .is_some_and(|forwarded_count| forwarded_count.load(Ordering::SeqCst) >= CUT_AFTER)
     }
 }
 
 impl ProxyState {
     /// Forwards the bytes of a connection in both directions until one side closes it or an error occurs.
-    fn serve(&self, near: TcpStream) {
+    fn serve(&self, client_stream: TcpStream) {
         let target = *self.target.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(far) = TcpStream::connect(target) else {
             return;
         };
-        let (Ok(from_near), Ok(to_far)) = (near.try_clone(), far.try_clone()) else {
+        let (Ok(from_near), Ok(to_far)) = (client_stream.try_clone(), far.try_clone()) else {
             return;
         };
-        let upwards = thread::spawn(move || move_bytes(from_near, to_far, |_| true));
-        let mut kept = Vec::new();
-        move_bytes(far, near, |bytes| self.passes(bytes, &mut kept));
+        let upwards = thread::spawn(move || forward_bytes(from_near, to_far, |_| true));
+        let mut previous_tail = Vec::new();
+        forward_bytes(far, client_stream, |bytes| {
+            self.count_and_may_forward(bytes, &mut previous_tail)
+        });
         let _ = upwards.join();
     }
 
-    /// Counts occurrences in the received bytes; returns false if the connection must be cut. `kept` holds the end of
-    /// the previous bytes.
-    fn passes(&self, bytes: &[u8], kept: &mut Vec<u8>) -> bool {
-        let Some(seen) = &self.seen else {
+    /// Counts occurrences in the received bytes; returns false if the connection must be cut. `previous_tail` is the
+    /// end of the previous bytes.
+    fn count_and_may_forward(&self, bytes: &[u8], previous_tail: &mut Vec<u8>) -> bool {
+        let Some(forwarded_count) = &self.forwarded_count else {
             return true;
         };
-        kept.extend_from_slice(bytes);
-        let windows = kept.windows(COUNTED_METHOD.len());
+        previous_tail.extend_from_slice(bytes);
+        let windows = previous_tail.windows(COUNTED_METHOD.len());
         let count = windows.filter(|window| *window == COUNTED_METHOD).count();
-        let rest = kept.len().saturating_sub(COUNTED_METHOD.len() - 1);
-        kept.drain(..rest);
-        let before = seen.fetch_add(count, Ordering::SeqCst);
-        !(before < CUT_AFTER && before + count >= CUT_AFTER)
+        let rest = previous_tail.len().saturating_sub(COUNTED_METHOD.len() - 1);
+        previous_tail.drain(..rest);
+        let prefix = forwarded_count.fetch_add(count, Ordering::SeqCst);
+        !(prefix < CUT_AFTER && prefix + count >= CUT_AFTER)
     }
 }
 
-/// Forwards bytes until the end, or until `passes` returns false.
-fn move_bytes(mut from: TcpStream, mut to: TcpStream, mut passes: impl FnMut(&[u8]) -> bool) {
+/// Forwards bytes until the end, or until `may_forward` returns false.
+fn forward_bytes(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    mut may_forward: impl FnMut(&[u8]) -> bool,
+) {
     let mut buffer = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
-        let goes_on = passes(&buffer[..count]);
+        let goes_on = may_forward(&buffer[..count]);
         if to.write_all(&buffer[..count]).is_err() {
             break;
         }
@@ -120,44 +130,45 @@ mod tests {
     use super::*;
 
     /// Sends text through a proxy and returns the received text up to the end of the connection.
-    fn through(proxy: &Proxy, listener: &TcpListener, text: &str) -> String {
+    fn send_through(proxy: &Proxy, listener: &TcpListener, text: &str) -> String {
         let address: SocketAddr = proxy.origin["http://".len()..].parse().expect("an address");
-        let mut near = TcpStream::connect(address).expect("connected");
+        let mut client_stream = TcpStream::connect(address).expect("connected");
         let (mut far, _) = listener.accept().expect("accepted");
         for half in [&text[..text.len() / 2], &text[text.len() / 2..]] {
             let _ = far.write_all(half.as_bytes());
         }
         let _ = far.shutdown(Shutdown::Write);
         let mut received = String::new();
-        let _ = near.read_to_string(&mut received);
+        let _ = client_stream.read_to_string(&mut received);
         received
     }
 
     #[test]
-    fn the_fifth_notification_is_the_last_of_one_connection() {
+    fn connection_is_cut_after_five_notifications() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let target = listener.local_addr().expect("an address");
-        let proxy = Proxy::cutting(target).expect("started");
+        let proxy = Proxy::start_cutting(target).expect("started");
         assert_eq!(
-            through(&proxy, &listener, "notifications/progress"),
+            send_through(&proxy, &listener, "notifications/progress"),
             "notifications/progress"
         );
         assert!(!proxy.has_cut());
-        through(&proxy, &listener, &"notifications/progress ".repeat(4));
+        send_through(&proxy, &listener, &"notifications/progress ".repeat(4));
         assert!(proxy.has_cut());
         let all = "notifications/progress ".repeat(9);
-        assert_eq!(through(&proxy, &listener, &all), all, "it cuts once");
+        assert_eq!(send_through(&proxy, &listener, &all), all, "it cuts once");
     }
 
     #[test]
-    fn new_connections_go_to_the_new_server() {
+    fn new_connections_reach_the_new_server() {
         let (first, second) = (
             TcpListener::bind("127.0.0.1:0").expect("bound"),
             TcpListener::bind("127.0.0.1:0").expect("bound"),
         );
-        let proxy = Proxy::leading_to(first.local_addr().expect("an address")).expect("started");
-        assert_eq!(through(&proxy, &first, "one"), "one");
+        let proxy =
+            Proxy::start_forwarding(first.local_addr().expect("an address")).expect("started");
+        assert_eq!(send_through(&proxy, &first, "one"), "one");
         proxy.forward_to(second.local_addr().expect("an address"));
-        assert_eq!(through(&proxy, &second, "two"), "two");
+        assert_eq!(send_through(&proxy, &second, "two"), "two");
     }
 }

@@ -67,7 +67,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let id = arguments.revision.as_str();
     check_id(id)?;
     let draft = arguments.status == Status::Draft;
-    let origin = origin::bring(&arguments.from, id, draft)?;
+    let origin = origin::read_origin(&arguments.from, id, draft)?;
     let folder = root.join("schema");
     let schemas = Schemas::read(&folder)?;
     let sha256 = codegen::sha256(&origin.bytes);
@@ -99,13 +99,13 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .any(|method| method.method == "initialize"),
     );
-    let place = revisions_toml::place(&list, id, draft)?;
+    let place = revisions_toml::insertion_index(&list, id, draft)?;
     let assumed = codegen::assumed_properties(&schemas.facts, place, lifecycle);
     let facts = RevisionFacts::new(id, lifecycle, &assumed);
     // Nothing before this line writes files.
-    let list = revisions_toml::with(
+    let list = revisions_toml::add_entry(
         &list,
-        &entry(
+        &new_entry(
             arguments,
             &revision,
             &origin,
@@ -114,20 +114,20 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         ),
     )?;
     let mut rollback = Rollback::new(root);
-    rollback.remember("Cargo.lock")?;
+    rollback.save("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
     rollback.write("schema/revisions.toml", list.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    prove(
+    build_and_test(
         root,
         id,
         &["mcp-exact-tests-agreement", "mcp-exact-tests-convert"],
     )?;
     rollback.keep();
-    println!("\nadded {id}: {}", review::summary(&ir, lines));
-    let previous = previous(&schemas, id);
+    println!("\nadded {id}: {}", review::summary_line(&ir, lines));
+    let previous = previous_release(&schemas, id);
     let mut lines = review::review(&ir, previous.as_ref().map(|previous| &previous.ir));
-    lines.push(review::assumed(id, lifecycle, &assumed));
+    lines.push(review::describe_assumed_properties(id, lifecycle, &assumed));
     if let Some(previous) = &previous {
         let row = RevisionRow {
             revision: &revision,
@@ -142,7 +142,7 @@ pub fn add(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     if let Some(previous) = previous.filter(|_| !draft) {
-        lines.extend(codegen::undecided_conversions(
+        lines.extend(codegen::refused_conversions(
             &previous.ir,
             &ir,
             &schemas.conversions,
@@ -172,7 +172,7 @@ pub fn check_id(id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn entry<'e>(
+fn new_entry<'e>(
     arguments: &'e Arguments,
     revision: &'e Revision,
     origin: &'e Origin,
@@ -182,7 +182,7 @@ fn entry<'e>(
     Entry {
         id: &revision.id,
         draft: revision.is_draft(),
-        dialect: dialect(&origin.bytes),
+        dialect: dialect_name(&origin.bytes),
         lifecycle,
         sha256: &revision.sha256,
         upstream_path: &origin.path,
@@ -194,7 +194,7 @@ fn entry<'e>(
 }
 
 /// Returns the name that the lists use for the dialect of a schema.
-pub fn dialect(schema: &[u8]) -> &'static str {
+pub fn dialect_name(schema: &[u8]) -> &'static str {
     let is_draft_07 = schema.windows(8).any(|word| word == b"draft-07");
     if is_draft_07 { "draft-07" } else { "2020-12" }
 }
@@ -223,7 +223,7 @@ pub fn write_generated(root: &Path, rollback: &mut Rollback, id: &str) -> anyhow
 }
 
 /// Builds and tests the written files.
-pub fn prove(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
+pub fn build_and_test(root: &Path, id: &str, tests: &[&str]) -> anyhow::Result<()> {
     let package = format!("mcp-{id}");
     cargo(
         root,
@@ -302,7 +302,7 @@ impl ListedRevision<'_> {
 }
 
 /// Returns the newest released revision before `id`.
-fn previous<'s>(schemas: &'s Schemas, id: &str) -> Option<ListedRevision<'s>> {
+fn previous_release<'s>(schemas: &'s Schemas, id: &str) -> Option<ListedRevision<'s>> {
     let listed = schemas.revisions.iter().zip(&schemas.facts);
     let released = listed.filter(|(revision, _)| !revision.is_draft());
     let before = released.filter(|(r, _)| r.id.as_str() < id || !id.starts_with("20"));

@@ -39,7 +39,7 @@ struct Extensions {
 #[derive(Deserialize)]
 struct ListedExtension {
     #[serde(flatten)]
-    listed: ListedRevision,
+    list_entry: ListedRevision,
     upstream_repository: String,
 }
 
@@ -84,20 +84,20 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
     let place = places.of_revisions().unwrap_or(&index.upstream_repository);
     let scratch = tempfile::tempdir().context("cannot make a temporary directory; check TMPDIR")?;
     let clone = clone(place, &scratch.path().join("revisions"))?;
-    let mut to_do = new_revisions(&clone, &index)?;
+    let mut to_do = unlisted_revisions(&clone, &index)?;
     for listed in &index.revision {
         let bytes = read_vendored(&folder, listed)?;
         let corrected = || codegen::corrected_schema(&listed.revision, &bytes, tables);
         to_do.extend(amendment_hint(&clone, listed, &bytes, corrected)?);
     }
-    println!("{}", draft(&clone, &index)?);
+    println!("{}", draft_status(&clone, &index)?);
     let extensions = match read("extensions.toml") {
         Ok(text) => toml::from_str::<Extensions>(&text)?.extension,
         // A folder without extensions has no `extensions.toml`.
         Err(_) => Vec::new(),
     };
     for extension in &extensions {
-        let listed = &extension.listed;
+        let listed = &extension.list_entry;
         let id = &listed.revision.id;
         let place = places.of_extension(id);
         let place = place.unwrap_or(&extension.upstream_repository);
@@ -106,7 +106,7 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
         let bytes = read_vendored(&folder, listed)?;
         let corrected = || codegen::corrected_extension(&listed.revision, &bytes, tables);
         to_do.extend(amendment_hint(&clone, listed, &bytes, corrected)?);
-        to_do.extend(new_versions(&clone, listed)?);
+        to_do.extend(unlisted_versions(&clone, listed)?);
         println!("{id}: compared with {place}");
     }
     for line in &to_do {
@@ -122,8 +122,8 @@ pub fn check(root: &Path, upstream: &[String]) -> anyhow::Result<()> {
 /// Returns the path of a local clone, or clones a URL.
 fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     if !place.starts_with("http://") && !place.starts_with("https://") {
-        let place = origin::clone_of(place);
-        show(&place, &["rev-parse", "HEAD"]).with_context(|| {
+        let place = origin::find_git_directory(place);
+        git_output(&place, &["rev-parse", "HEAD"]).with_context(|| {
             format!("{} is no clone of the official repository", place.display())
         })?;
         return Ok(place);
@@ -146,8 +146,8 @@ fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     Ok(scratch.to_owned())
 }
 
-fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
-    let listed = show(clone, &["ls-tree", "-d", "--name-only", "HEAD", "schema/"])?;
+fn unlisted_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
+    let listed = git_output(clone, &["ls-tree", "-d", "--name-only", "HEAD", "schema/"])?;
     let listed = listed
         .lines()
         .filter_map(|path| path.strip_prefix("schema/"));
@@ -159,10 +159,10 @@ fn new_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
 }
 
 /// Returns the versions of an extension that its repository has and the list does not.
-fn new_versions(clone: &Path, extension: &ListedRevision) -> anyhow::Result<Vec<String>> {
+fn unlisted_versions(clone: &Path, extension: &ListedRevision) -> anyhow::Result<Vec<String>> {
     let id = &extension.revision.id;
     let own = extension.upstream_path.as_deref().unwrap_or_default();
-    let files = show(clone, &["ls-tree", "-r", "--name-only", "HEAD", "schema/"])?;
+    let files = git_output(clone, &["ls-tree", "-r", "--name-only", "HEAD", "schema/"])?;
     let schemas = files.lines().filter(|path| path.ends_with("/schema.json"));
     let others = schemas.filter(|path| *path != own && !path.starts_with("schema/draft/"));
     Ok(others
@@ -193,7 +193,7 @@ fn amendment_hint(
         return Ok(None);
     };
     let id = &listed.revision.id;
-    let newest = show(clone, &["log", "-1", "--format=%H", "HEAD", "--", path])?;
+    let newest = git_output(clone, &["log", "-1", "--format=%H", "HEAD", "--", path])?;
     let newest = newest.trim();
     if newest.is_empty() {
         return Ok(Some(format!("{id}: {path} is gone upstream")));
@@ -201,7 +201,7 @@ fn amendment_hint(
     if listed.upstream_reviewed.as_deref() == Some(newest) {
         return Ok(None);
     }
-    let text = show(clone, &["show", &format!("HEAD:{path}")])?;
+    let text = git_output(clone, &["show", &format!("HEAD:{path}")])?;
     let theirs: Value = serde_json::from_str(&text)
         .with_context(|| format!("{path} of commit {newest} is not JSON"))?;
     let ours: Value = serde_json::from_slice(bytes).context("the file here is not JSON")?;
@@ -244,7 +244,7 @@ fn differences(ours: &Value, theirs: &Value, pointer: &str, places: &mut Vec<Str
 }
 
 /// Returns a line about the draft, which is relevant only for users of the draft.
-fn draft(clone: &Path, index: &Index) -> anyhow::Result<String> {
+fn draft_status(clone: &Path, index: &Index) -> anyhow::Result<String> {
     let text = git(clone, &["show", "HEAD:schema/draft/schema.json"]);
     let Some(bytes) = text
         .filter(|o| o.status.success())
@@ -254,7 +254,7 @@ fn draft(clone: &Path, index: &Index) -> anyhow::Result<String> {
     };
     let sha256 = codegen::sha256(&bytes);
     let mut revisions = index.revision.iter();
-    let newest = show(
+    let newest = git_output(
         clone,
         &[
             "log",
@@ -273,7 +273,7 @@ fn draft(clone: &Path, index: &Index) -> anyhow::Result<String> {
     )
 }
 
-fn show(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+fn git_output(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = git(clone, arguments).context("cannot start git; install it")?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();

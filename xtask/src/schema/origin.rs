@@ -34,7 +34,7 @@ pub fn upstream_path(revision: &str, draft: bool) -> String {
 ///
 /// # Errors
 /// Returns an error if there is no such file, or it is too large to be a schema of the protocol.
-pub fn bring(from: &str, revision: &str, draft: bool) -> anyhow::Result<Origin> {
+pub fn read_origin(from: &str, revision: &str, draft: bool) -> anyhow::Result<Origin> {
     let path = upstream_path(revision, draft);
     if from.starts_with("http://") || from.starts_with("https://") {
         let bytes = download(from)?;
@@ -122,7 +122,7 @@ pub fn git<A: AsRef<OsStr>>(clone: &Path, arguments: &[A]) -> Option<Output> {
 }
 
 /// Returns the path of a git directory for a path to it or to its work tree.
-pub fn clone_of(place: &str) -> PathBuf {
+pub fn find_git_directory(place: &str) -> PathBuf {
     PathBuf::from(place.strip_prefix("file://").unwrap_or(place))
 }
 
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_taken_by_path_and_by_address() {
+    fn paths_and_urls_are_read() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("a.json");
         std::fs::write(&file, "{}").expect("a file");
@@ -139,7 +139,7 @@ mod tests {
             file.display().to_string(),
             format!("file://{}", file.display()),
         ] {
-            let origin = bring(&from, "2099-01-01", false).expect("the file");
+            let origin = read_origin(&from, "2099-01-01", false).expect("the file");
             assert_eq!(origin.bytes, b"{}");
             assert_eq!(origin.path, "schema/2099-01-01/schema.json");
             assert_eq!(origin.commit, None);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_gives_the_file_of_the_revision_or_the_draft() {
+    fn directories_yield_revisions_and_drafts() {
         let folder = tempfile::tempdir().expect("a folder");
         for name in ["draft", "2099-01-01"] {
             let schema = folder.path().join("schema").join(name);
@@ -155,10 +155,14 @@ mod tests {
             std::fs::write(schema.join("schema.json"), name).expect("a file");
         }
         let from = folder.path().display().to_string();
-        let bytes = |draft| bring(&from, "2099-01-01", draft).expect("the file").bytes;
+        let bytes = |draft| {
+            read_origin(&from, "2099-01-01", draft)
+                .expect("the file")
+                .bytes
+        };
         assert_eq!(bytes(false), b"2099-01-01");
         assert_eq!(bytes(true), b"draft");
-        let error = bring(&from, "2099-02-02", false).expect_err("no such file");
+        let error = read_origin(&from, "2099-02-02", false).expect_err("no such file");
         assert!(
             error
                 .to_string()
@@ -168,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_is_not_there_is_named() {
-        let error = bring("/nowhere/a.json", "2099-01-01", false).expect_err("nothing");
+    fn missing_paths_are_named() {
+        let error = read_origin("/nowhere/a.json", "2099-01-01", false).expect_err("nothing");
         assert_eq!(
             error.to_string(),
             "cannot read /nowhere/a.json; check the path"

@@ -14,22 +14,21 @@ use super::rollback::Rollback;
 
 /// Removes a revision or an extension.
 ///
-/// # Errors
-/// Returns an error if there is no such revision, or what is left cannot be generated.
+/// # Errors Returns an error if there is no such revision, or the remaining files cannot be generated.
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     let mut found = None;
     for path in LISTS {
         let Ok(list) = fs::read_to_string(root.join(path)) else {
             continue;
         };
-        if let Some(list) = revisions_toml::without(&list, id)? {
+        if let Some(list) = revisions_toml::remove_entry(&list, id)? {
             found = Some((path, list));
         }
     }
     let (path, list) =
         found.with_context(|| format!("there is no {id} in {}", LISTS.join(" or ")))?;
     let mut rollback = Rollback::new(root);
-    rollback.remember("Cargo.lock")?;
+    rollback.save("Cargo.lock")?;
     rollback.write(path, list.as_bytes())?;
     write_generated(root, &mut rollback, id)?;
     for folder in [format!("schema/{id}"), format!("crates/mcp-{id}")] {

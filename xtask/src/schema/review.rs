@@ -23,7 +23,7 @@ const LIFECYCLE_METHODS: &[&str] = &[
 const CHECKED_FORMATS: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
 
 /// Summarizes the revision in one line.
-pub fn summary(ir: &Ir, lines: usize) -> String {
+pub fn summary_line(ir: &Ir, lines: usize) -> String {
     let official = ir.definitions.iter().filter(|d| d.official).count();
     let count = |request: bool| {
         let methods = ir.methods.iter().filter(|method| method.request == request);
@@ -40,16 +40,24 @@ pub fn summary(ir: &Ir, lines: usize) -> String {
 pub fn review(ir: &RustIr, previous: Option<&RustIr>) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(previous) = previous {
-        lines.extend(changes(previous, ir));
+        lines.extend(describe_changes(previous, ir));
     }
-    lines.extend(ir.unions.iter().filter_map(|(name, of)| union(name, of)));
-    lines.extend(without_result(ir));
-    lines.extend(formats(ir));
+    lines.extend(
+        ir.unions
+            .iter()
+            .filter_map(|(name, of)| describe_union(name, of)),
+    );
+    lines.extend(methods_without_result(ir));
+    lines.extend(unchecked_formats(ir));
     lines
 }
 
 /// Describes the properties that the generator assumed because the schema does not show them, for the review report.
-pub fn assumed(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> String {
+pub fn describe_assumed_properties(
+    id: &str,
+    lifecycle: Lifecycle,
+    assumed: &AssumedProperties,
+) -> String {
     let origin = match &assumed.copied_from {
         Some(other) => format!("copied from {other}"),
         None => format!("assumed, as no other revision has the lifecycle `{lifecycle}`"),
@@ -65,7 +73,7 @@ pub fn assumed(id: &str, lifecycle: Lifecycle, assumed: &AssumedProperties) -> S
     )
 }
 
-fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
+fn describe_changes(previous: &Ir, ir: &Ir) -> Vec<String> {
     let diff = diff(previous, ir);
     let mut lines = vec![format!(
         "what changed since {}: {} definitions, {} methods (`cargo xtask diff {} {}`)",
@@ -93,7 +101,7 @@ fn changes(previous: &Ir, ir: &Ir) -> Vec<String> {
 }
 
 /// Describes a union that is dispatched by the presence of members, or whose variants are similar.
-fn union(name: &str, union: &Union) -> Option<String> {
+fn describe_union(name: &str, union: &Union) -> Option<String> {
     let plans = [&union.dispatch.objects, &union.dispatch.items];
     let plans: Vec<&ObjectDispatch> = plans.into_iter().flatten().collect();
     let reached = |index: usize| {
@@ -122,7 +130,7 @@ fn union(name: &str, union: &Union) -> Option<String> {
     by_presence.then(|| format!("`{name}`: told apart by which members are there"))
 }
 
-fn without_result(ir: &Ir) -> Vec<String> {
+fn methods_without_result(ir: &Ir) -> Vec<String> {
     let methods = ir.methods.iter().filter(|method| method.request);
     let without = methods.filter(|method| {
         matches!(
@@ -135,7 +143,7 @@ fn without_result(ir: &Ir) -> Vec<String> {
         .collect()
 }
 
-fn formats(ir: &Ir) -> BTreeSet<String> {
+fn unchecked_formats(ir: &Ir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for definition in &ir.definitions {
         match &definition.shape {

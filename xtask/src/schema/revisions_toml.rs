@@ -137,12 +137,12 @@ fn add_source(table: &mut Table, source: Option<&Source>) {
 ///
 /// # Errors
 /// Returns an error if the list is not TOML.
-pub fn with(list: &str, entry: &Entry<'_>) -> anyhow::Result<String> {
+pub fn add_entry(list: &str, entry: &Entry<'_>) -> anyhow::Result<String> {
     let mut document = parse(list)?;
-    let mut list = List::take(&mut document, "revision");
-    let at = list.place(entry.id, entry.draft);
+    let mut list = EntryList::take_entries(&mut document, "revision");
+    let at = list.insertion_index(entry.id, entry.draft);
     list.entries.insert(at, entry.table());
-    list.put(&mut document);
+    list.put_entries(&mut document);
     Ok(document.to_string())
 }
 
@@ -150,11 +150,11 @@ pub fn with(list: &str, entry: &Entry<'_>) -> anyhow::Result<String> {
 ///
 /// # Errors
 /// Returns an error if the list is not TOML.
-pub fn with_extension(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Result<String> {
+pub fn add_extension_entry(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Result<String> {
     let mut document = parse(list)?;
-    let mut list = List::take(&mut document, "extension");
+    let mut list = EntryList::take_entries(&mut document, "extension");
     list.entries.push(entry.table());
-    list.put(&mut document);
+    list.put_entries(&mut document);
     Ok(document.to_string())
 }
 
@@ -162,25 +162,25 @@ pub fn with_extension(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Result<
 ///
 /// # Errors
 /// Returns an error if the list is not TOML.
-pub fn place(list: &str, id: &str, draft: bool) -> anyhow::Result<usize> {
-    Ok(List::take(&mut parse(list)?, "revision").place(id, draft))
+pub fn insertion_index(list: &str, id: &str, draft: bool) -> anyhow::Result<usize> {
+    Ok(EntryList::take_entries(&mut parse(list)?, "revision").insertion_index(id, draft))
 }
 
 /// Returns the list without the entry of a revision or extension; `None` if there is no such entry.
 ///
 /// # Errors
 /// Returns an error if the list is not TOML.
-pub fn without(list: &str, id: &str) -> anyhow::Result<Option<String>> {
+pub fn remove_entry(list: &str, id: &str) -> anyhow::Result<Option<String>> {
     for name in LISTS {
         let mut document = parse(list)?;
-        let mut list = List::take(&mut document, name);
+        let mut list = EntryList::take_entries(&mut document, name);
         let found = list
             .entries
             .iter()
             .position(|entry| text(entry, "id") == id);
         if let Some(at) = found {
             list.entries.remove(at);
-            list.put(&mut document);
+            list.put_entries(&mut document);
             return Ok(Some(document.to_string()));
         }
     }
@@ -197,36 +197,36 @@ fn text<'e>(entry: &'e Table, key: &str) -> &'e str {
 }
 
 /// Entries of a document, removed from it for editing.
-struct List {
+struct EntryList {
     name: &'static str,
     /// Comment above the first entry, which belongs to the complete list.
-    head: String,
+    list_comment: String,
     entries: Vec<Table>,
 }
 
-impl List {
-    fn take(document: &mut DocumentMut, name: &'static str) -> Self {
+impl EntryList {
+    fn take_entries(document: &mut DocumentMut, name: &'static str) -> Self {
         let mut entries: Vec<Table> = match document.remove(name) {
             Some(Item::ArrayOfTables(entries)) => entries.into_iter().collect(),
             _ => Vec::new(),
         };
-        let head = if let Some(first) = entries.first_mut() {
-            let head = comment(first);
+        let list_comment = if let Some(first) = entries.first_mut() {
+            let list_comment = comment(first);
             first.decor_mut().clear();
-            head
+            list_comment
         } else {
-            let head = document.trailing().as_str().unwrap_or_default().to_owned();
+            let list_comment = document.trailing().as_str().unwrap_or_default().to_owned();
             document.set_trailing("");
-            head
+            list_comment
         };
         Self {
             name,
-            head,
+            list_comment,
             entries,
         }
     }
 
-    fn place(&self, id: &str, draft: bool) -> usize {
+    fn insertion_index(&self, id: &str, draft: bool) -> usize {
         let is_later = |other: &Table| {
             let is_draft = text(other, "status") == status(true);
             !draft && (is_draft || text(other, "id") > id)
@@ -236,13 +236,15 @@ impl List {
     }
 
     /// Inserts the entries into a document, in order and separated by blank lines.
-    fn put(mut self, document: &mut DocumentMut) {
+    fn put_entries(mut self, document: &mut DocumentMut) {
         let Some(first) = self.entries.first_mut() else {
-            document.set_trailing(self.head);
+            document.set_trailing(self.list_comment);
             return;
         };
         let gap = if document.is_empty() { "" } else { "\n" };
-        first.decor_mut().set_prefix(format!("{gap}{}", self.head));
+        first
+            .decor_mut()
+            .set_prefix(format!("{gap}{}", self.list_comment));
         for entry in self.entries.iter_mut().skip(1) {
             let comment = comment(entry);
             entry.decor_mut().set_prefix(format!("\n{comment}"));
@@ -277,7 +279,7 @@ mod tests {
 
     const LIST: &str = "# words\n\n[[revision]]\nid = \"2024\"\nstatus = \"release\"\n\n[[revision]]\nid = \"x\"\nstatus = \"draft\"\n";
 
-    fn entry(id: &str, draft: bool) -> Entry<'_> {
+    fn new_entry(id: &str, draft: bool) -> Entry<'_> {
         Entry {
             id,
             draft,
@@ -308,24 +310,24 @@ mod tests {
         }
     }
 
-    fn order(list: &str) -> Vec<&str> {
+    fn entry_order(list: &str) -> Vec<&str> {
         list.lines()
             .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'))
             .collect()
     }
 
     fn without_revision(list: &str, id: &str) -> Option<String> {
-        without(list, id).expect("a list")
+        remove_entry(list, id).expect("a list")
     }
 
     #[test]
-    fn a_new_entry_is_written_in_full() {
+    fn new_entries_are_complete() {
         let source = "crates:a@1.0.0:b".parse().expect("a source");
         let entry = Entry {
             source: Some(&source),
-            ..entry("2025", false)
+            ..new_entry("2025", false)
         };
-        let list = with("a = 1\n", &entry).expect("a list");
+        let list = add_entry("a = 1\n", &entry).expect("a list");
         expect![[r#"
             a = 1
 
@@ -350,17 +352,17 @@ mod tests {
 
     /// Both lists of the workspace, whose entries have comments, notes and subtables.
     #[test]
-    fn the_lists_of_this_workspace_keep_their_text() {
+    fn workspace_lists_keep_their_text() {
         let schema = crate::workspace_root().join("schema");
         let read = |name: &str| std::fs::read_to_string(schema.join(name)).expect("a list");
         let revisions = read("revisions.toml");
-        let longer = with(&revisions, &entry("2025-01-01", false)).expect("a list");
+        let longer = add_entry(&revisions, &new_entry("2025-01-01", false)).expect("a list");
         assert_eq!(
             without_revision(&longer, "2025-01-01").as_deref(),
             Some(&*revisions)
         );
         let extensions = read("extensions.toml");
-        let longer = with_extension(&extensions, &extension("ext-a")).expect("a list");
+        let longer = add_extension_entry(&extensions, &extension("ext-a")).expect("a list");
         assert_eq!(
             without_revision(&longer, "ext-a").as_deref(),
             Some(&*extensions)
@@ -375,15 +377,15 @@ mod tests {
             none.starts_with("# The extensions of the protocol"),
             "{none}"
         );
-        let again = with_extension(&none, &extension("ext-a")).expect("a list");
+        let again = add_extension_entry(&none, &extension("ext-a")).expect("a list");
         assert_eq!(again, only);
     }
 
     #[test]
     fn releases_precede_drafts() {
         let order_with = |id, draft| {
-            let list = with(LIST, &entry(id, draft)).expect("a list");
-            order(&list).join(" ")
+            let list = add_entry(LIST, &new_entry(id, draft)).expect("a list");
+            entry_order(&list).join(" ")
         };
         assert_eq!(order_with("2023", false), "2023 2024 x");
         assert_eq!(order_with("2025", false), "2024 2025 x");
@@ -391,9 +393,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_put_in_can_be_taken_out_again() {
+    fn added_entries_can_be_removed() {
         for (id, draft) in [("2023", false), ("2025", false), ("2025", true)] {
-            let list = with(LIST, &entry(id, draft)).expect("a list");
+            let list = add_entry(LIST, &new_entry(id, draft)).expect("a list");
             assert_eq!(without_revision(&list, id).as_deref(), Some(LIST));
         }
         assert_eq!(without_revision(LIST, "2025"), None);
@@ -401,7 +403,7 @@ mod tests {
 
     /// A revision that is removed and added again has its previous properties, copied or assumed.
     #[test]
-    fn properties_of_revisions_come_back() {
+    fn removed_revisions_regain_their_properties() {
         let file = crate::workspace_root().join("schema/revisions.toml");
         let list = std::fs::read_to_string(file).expect("the list");
         let before = codegen::revision_facts(&list).expect("facts");
@@ -417,16 +419,16 @@ mod tests {
                 }
             }
             let others = codegen::revision_facts(&rest).expect("facts");
-            let place = place(&rest, id, false).expect("a list");
+            let place = insertion_index(&rest, id, false).expect("a list");
             let assumed = codegen::assumed_properties(&others, place, lifecycle);
             let properties = assumed.values.as_slice();
             let entry = Entry {
                 lifecycle,
                 properties,
-                ..entry(id, false)
+                ..new_entry(id, false)
             };
             let after =
-                codegen::revision_facts(&with(&rest, &entry).expect("a list")).expect("facts");
+                codegen::revision_facts(&add_entry(&rest, &entry).expect("a list")).expect("facts");
             let own = |list: &[codegen::RevisionFacts]| list.iter().find(|f| f.id == id).cloned();
             assert_eq!(own(&after), own(&before), "{id}");
         }

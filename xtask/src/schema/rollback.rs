@@ -30,7 +30,7 @@ impl Rollback {
     ///
     /// # Errors
     /// Returns an error if the file exists and cannot be read.
-    pub fn remember(&mut self, path: &str) -> anyhow::Result<()> {
+    pub fn save(&mut self, path: &str) -> anyhow::Result<()> {
         let file = self.root.join(path);
         if self.files.iter().any(|(known, _)| *known == file) {
             return Ok(());
@@ -50,7 +50,7 @@ impl Rollback {
     /// # Errors
     /// Returns an error if it cannot be written.
     pub fn write(&mut self, path: &str, bytes: &[u8]) -> anyhow::Result<()> {
-        self.remember(path)?;
+        self.save(path)?;
         let file = self.root.join(path);
         let missing = file
             .ancestors()
@@ -78,7 +78,7 @@ impl Rollback {
             if entry.file_type()?.is_dir() {
                 self.remove(&inner)?;
             } else {
-                self.remember(&inner)?;
+                self.save(&inner)?;
                 fs::remove_file(entry.path())?;
             }
         }
@@ -90,7 +90,7 @@ impl Rollback {
     /// # Errors
     /// Returns an error if it cannot be read or removed.
     pub fn remove_file(&mut self, path: &str) -> anyhow::Result<()> {
-        self.remember(path)?;
+        self.save(path)?;
         let file = self.root.join(path);
         if file.exists() {
             fs::remove_file(&file).with_context(|| format!("cannot remove {path}"))?;
@@ -104,7 +104,7 @@ impl Rollback {
         self.directories.clear();
     }
 
-    fn put_back(&mut self) -> Vec<PathBuf> {
+    fn restore_all(&mut self) -> Vec<PathBuf> {
         let mut failed = Vec::new();
         for (file, bytes) in self.files.drain(..) {
             let done = match bytes {
@@ -137,7 +137,7 @@ fn restore(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
 impl Drop for Rollback {
     #[allow(clippy::print_stderr)]
     fn drop(&mut self) {
-        for file in self.put_back() {
+        for file in self.restore_all() {
             eprintln!(
                 "cannot put {} back; restore it from version control",
                 file.display()
@@ -150,33 +150,33 @@ impl Drop for Rollback {
 mod tests {
     use super::*;
 
-    fn tree() -> tempfile::TempDir {
+    fn sample_tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         fs::write(root.path().join("a"), "old").expect("a file");
         root
     }
 
-    fn change(root: &Path) -> Rollback {
+    fn change_files(root: &Path) -> Rollback {
         let mut rollback = Rollback::new(root);
         rollback.write("a", b"new").expect("written");
         rollback.write("a", b"newer").expect("written");
         rollback.write("b/c/d", b"new").expect("written");
-        rollback.remember("e").expect("not there");
+        rollback.save("e").expect("not there");
         fs::write(root.join("e"), "made by another program").expect("a file");
         rollback
     }
 
     #[test]
-    fn what_is_not_kept_is_put_back() {
-        let root = tree();
-        drop(change(root.path()));
+    fn changes_are_restored_on_drop() {
+        let root = sample_tree();
+        drop(change_files(root.path()));
         assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"old");
         assert_eq!(fs::read_dir(root.path()).expect("a folder").count(), 1);
     }
 
     #[test]
-    fn what_was_removed_comes_back() {
-        let root = tree();
+    fn removed_files_are_restored() {
+        let root = sample_tree();
         fs::create_dir_all(root.path().join("b/c")).expect("folders");
         fs::write(root.path().join("b/c/d"), "old").expect("a file");
         let mut rollback = Rollback::new(root.path());
@@ -192,9 +192,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_stays() {
-        let root = tree();
-        change(root.path()).keep();
+    fn kept_changes_are_not_restored() {
+        let root = sample_tree();
+        change_files(root.path()).keep();
         assert_eq!(fs::read(root.path().join("a")).expect("a file"), b"newer");
         assert_eq!(fs::read(root.path().join("b/c/d")).expect("a file"), b"new");
     }

@@ -97,19 +97,21 @@ pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
 /// Lets cargo unpack the package as the dependency of an empty package, and reads the file from cargo's directory.
 fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     let manifest = scratch.join("Cargo.toml");
-    write(&manifest, &manifest_for(source))?;
-    write(&scratch.join("lib.rs"), "")?;
+    write_file(&manifest, &manifest_for(source))?;
+    write_file(&scratch.join("lib.rs"), "")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let output = run(Command::new(cargo)
-        .args([
-            "metadata",
-            "--quiet",
-            "--format-version",
-            "1",
-            "--manifest-path",
-        ])
-        .arg(&manifest)
-        .current_dir(scratch))?;
+    let output = command_output(
+        Command::new(cargo)
+            .args([
+                "metadata",
+                "--quiet",
+                "--format-version",
+                "1",
+                "--manifest-path",
+            ])
+            .arg(&manifest)
+            .current_dir(scratch),
+    )?;
     let directory = package_directory(&output, source)?;
     read_inside(&directory, source)
 }
@@ -157,23 +159,27 @@ fn read_inside(directory: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
 
 /// Lets pip download the source distribution, and reads the file from the archive.
 fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
-    run(Command::new("python3")
-        .args([
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--disable-pip-version-check",
-        ])
-        .args(["--no-deps", "--no-binary", ":all:", "--dest"])
-        .arg(scratch)
-        .arg(format!("{}=={}", source.package, source.version))
-        .current_dir(scratch))?;
+    command_output(
+        Command::new("python3")
+            .args([
+                "-m",
+                "pip",
+                "download",
+                "--quiet",
+                "--disable-pip-version-check",
+            ])
+            .args(["--no-deps", "--no-binary", ":all:", "--dest"])
+            .arg(scratch)
+            .arg(format!("{}=={}", source.package, source.version))
+            .current_dir(scratch),
+    )?;
     let archive = only_archive(scratch, source)?;
-    run(Command::new("python3")
-        .args(["-c", READ_MEMBER])
-        .arg(&archive)
-        .arg(&source.path))
+    command_output(
+        Command::new("python3")
+            .args(["-c", READ_MEMBER])
+            .arg(&archive)
+            .arg(&source.path),
+    )
     .with_context(|| {
         format!("the package does not hold {source}; correct the path in revisions.toml")
     })
@@ -196,7 +202,7 @@ fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
 }
 
 /// Runs the command and returns its output; an error contains its standard error.
-fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
+fn command_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
@@ -211,7 +217,7 @@ fn run(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}; check TMPDIR", path.display()))
 }
 
@@ -238,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn package_directory_goes_by_name_and_version() {
+    fn directory_is_found_by_name_and_version() {
         let metadata = br#"{"packages":[
             {"name":"some-types","version":"1.2.2","manifest_path":"/old/Cargo.toml"},
             {"name":"some-types","version":"1.2.3","manifest_path":"/new/Cargo.toml"}]}"#;
@@ -247,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_package_that_cargo_does_not_list_is_named() {
+    fn missing_package_is_named() {
         let error =
             package_directory(br#"{"packages":[]}"#, &source("a.json")).expect_err("absent");
         assert_eq!(
@@ -257,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_the_package_lacks_is_named() {
+    fn missing_path_is_named() {
         let directory = tempfile::tempdir().expect("temporary directory");
         let error = read_inside(directory.path(), &source("gone.json")).expect_err("missing");
         assert_eq!(

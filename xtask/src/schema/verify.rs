@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, ensure};
 
-use super::lists::{FILE, INDEX, Revision, file_of, load, sha256};
+use super::lists::{REVISIONS_FILE, Revision, SCHEMA_FILE, file_of, load, sha256};
 
 /// Checks every file under `directory` offline; one error lists all problems.
 pub fn verify(directory: &Path) -> anyhow::Result<()> {
@@ -17,7 +17,7 @@ pub fn verify(directory: &Path) -> anyhow::Result<()> {
     let mut problems: Vec<String> = index
         .revisions
         .iter()
-        .filter_map(|revision| problem_of(directory, revision))
+        .filter_map(|revision| find_problem(directory, revision))
         .collect();
     let listed: BTreeSet<&str> = index
         .revisions
@@ -26,26 +26,26 @@ pub fn verify(directory: &Path) -> anyhow::Result<()> {
         .collect();
     for name in found.iter().filter(|name| !listed.contains(name.as_str())) {
         problems.push(format!(
-            "directory {name} is not listed in {INDEX}; add a [[revision]] for it or remove it"
+            "directory {name} is not listed in {REVISIONS_FILE}; add a [[revision]] for it or remove it"
         ));
     }
     ensure!(
         problems.is_empty(),
         "{} in schema/:\n{}",
-        count(problems.len(), "problem"),
+        count_noun(problems.len(), "problem"),
         problems.join("\n")
     );
     println!(
-        "{} verified against {INDEX}",
-        count(index.revisions.len(), "schema file")
+        "{} verified against {REVISIONS_FILE}",
+        count_noun(index.revisions.len(), "schema file")
     );
     Ok(())
 }
 
 /// Returns the problem of a revision's file, with a hint.
-fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
+fn find_problem(directory: &Path, revision: &Revision) -> Option<String> {
     let id = &revision.id;
-    let path = format!("{id}/{FILE}");
+    let path = format!("{id}/{SCHEMA_FILE}");
     match fs::read(file_of(directory, revision)) {
         Err(error) => Some(format!(
             "revision {id}: cannot read {path} ({error}), sha256 {} expected; run `cargo xtask schema fetch {id}`",
@@ -55,7 +55,7 @@ fn problem_of(directory: &Path, revision: &Revision) -> Option<String> {
             let found = sha256(&bytes);
             (found != revision.sha256).then(|| {
                 format!(
-                    "revision {id}: {path} has sha256 {found}, but {INDEX} expects {}; the file is never edited, \
+                    "revision {id}: {path} has sha256 {found}, but {REVISIONS_FILE} expects {}; the file is never edited, \
                      run `cargo xtask schema fetch {id}`",
                     revision.sha256,
                 )
@@ -77,7 +77,7 @@ fn directories(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-fn count(number: usize, noun: &str) -> String {
+fn count_noun(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
 }
@@ -86,24 +86,28 @@ fn count(number: usize, noun: &str) -> String {
 mod tests {
     use tempfile::TempDir;
 
-    use super::super::lists::EXTENSIONS;
-    use super::super::lists::tests::{BYTES, tree};
+    use super::super::lists::EXTENSIONS_FILE;
+    use super::super::lists::tests::{BYTES, sample_tree};
     use super::*;
 
-    fn complaint(tree: &TempDir) -> String {
+    fn error_text(tree: &TempDir) -> String {
         verify(tree.path()).expect_err("a problem").to_string()
     }
 
     #[test]
-    fn verify_accepts_what_is_in_order() {
-        verify(tree().path()).expect("no problem");
+    fn verify_accepts_unchanged_files() {
+        verify(sample_tree().path()).expect("no problem");
     }
 
     #[test]
     fn verify_finds_a_changed_byte() {
-        let tree = tree();
-        fs::write(tree.path().join("b").join(FILE), b"{\"definitions\":{} }").expect("file");
-        let complaint = complaint(&tree);
+        let tree = sample_tree();
+        fs::write(
+            tree.path().join("b").join(SCHEMA_FILE),
+            b"{\"definitions\":{} }",
+        )
+        .expect("file");
+        let complaint = error_text(&tree);
         let found = sha256(b"{\"definitions\":{} }");
         let expected = sha256(BYTES);
         assert_eq!(
@@ -117,9 +121,9 @@ mod tests {
 
     #[test]
     fn verify_finds_a_missing_file() {
-        let tree = tree();
-        fs::remove_file(tree.path().join("a").join(FILE)).expect("removed");
-        let complaint = complaint(&tree);
+        let tree = sample_tree();
+        fs::remove_file(tree.path().join("a").join(SCHEMA_FILE)).expect("removed");
+        let complaint = error_text(&tree);
         assert!(
             complaint.contains("revision a: cannot read a/schema.json"),
             "{complaint}"
@@ -132,51 +136,51 @@ mod tests {
 
     #[test]
     fn verify_finds_a_missing_directory() {
-        let tree = tree();
+        let tree = sample_tree();
         fs::remove_dir_all(tree.path().join("a")).expect("removed");
-        assert!(complaint(&tree).contains("revision a: cannot read a/schema.json"));
+        assert!(error_text(&tree).contains("revision a: cannot read a/schema.json"));
     }
 
     #[test]
-    fn extensions_are_kept_like_revisions() {
-        let tree = tree();
+    fn verify_checks_extensions() {
+        let tree = sample_tree();
         fs::create_dir(tree.path().join("ext-x")).expect("directory");
-        fs::write(tree.path().join("ext-x").join(FILE), BYTES).expect("file");
+        fs::write(tree.path().join("ext-x").join(SCHEMA_FILE), BYTES).expect("file");
         let listed = |id: &str| {
             let text = format!(
                 "[[extension]]\nid = \"{id}\"\nsha256 = \"{}\"\n",
                 sha256(BYTES)
             );
-            fs::write(tree.path().join(EXTENSIONS), text).expect("list");
+            fs::write(tree.path().join(EXTENSIONS_FILE), text).expect("list");
         };
         listed("ext-x");
         verify(tree.path()).expect("no problem");
-        fs::write(tree.path().join("ext-x").join(FILE), b"{}").expect("file");
-        assert!(complaint(&tree).contains("ext-x/schema.json has sha256"));
+        fs::write(tree.path().join("ext-x").join(SCHEMA_FILE), b"{}").expect("file");
+        assert!(error_text(&tree).contains("ext-x/schema.json has sha256"));
         listed("a");
-        assert!(complaint(&tree).contains("revision a is listed twice"));
+        assert!(error_text(&tree).contains("revision a is listed twice"));
     }
 
     #[test]
     fn verify_finds_an_unlisted_directory() {
-        let tree = tree();
+        let tree = sample_tree();
         fs::create_dir(tree.path().join("c")).expect("directory");
         assert_eq!(
-            complaint(&tree),
+            error_text(&tree),
             "1 problem in schema/:\ndirectory c is not listed in revisions.toml; add a [[revision]] for it or remove it"
         );
     }
 
     #[test]
-    fn verify_tells_everything_at_once() {
-        let tree = tree();
-        fs::write(tree.path().join("a").join(FILE), b"").expect("file");
+    fn verify_reports_all_problems() {
+        let tree = sample_tree();
+        fs::write(tree.path().join("a").join(SCHEMA_FILE), b"").expect("file");
         fs::create_dir(tree.path().join("c")).expect("directory");
-        assert!(complaint(&tree).starts_with("2 problems in schema/:\n"));
+        assert!(error_text(&tree).starts_with("2 problems in schema/:\n"));
     }
 
     #[test]
-    fn the_files_of_this_workspace_are_in_order() {
+    fn workspace_files_are_valid() {
         verify(&crate::workspace_root().join("schema")).expect("no problem");
     }
 }

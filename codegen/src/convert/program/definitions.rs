@@ -4,26 +4,26 @@
 
 use std::collections::BTreeSet;
 
-use super::{Program, place_or_none};
-use crate::convert::plan::{Resolved, resolve};
-use crate::emit::role;
+use super::{Program, index_or_none};
+use crate::convert::plan::{ResolvedType, resolve_aliases};
+use crate::emit::union_role;
 use crate::ir::{
     Bounds, Definition, Dispatch, Member, MemberValue, ObjectDispatch, Shape, Tag, Type,
 };
 
 impl Program<'_> {
     /// Returns the index of a type of a revision.
-    pub fn type_place(&mut self, revision: usize, value: &Type) -> usize {
+    pub fn type_index(&mut self, revision: usize, value: &Type) -> usize {
         let ir = self.irs[revision];
-        let row = match resolve(ir, value) {
-            Resolved::Definition(definition) => {
+        let row = match resolve_aliases(ir, value) {
+            ResolvedType::Definition(definition) => {
                 let place = self.definitions[&(revision, definition.name.as_str())];
                 format!("Type::Definition({place})")
             }
-            Resolved::Runtime(name) => format!("Type::{name}"),
-            Resolved::Plain(value) => self.type_row(revision, value),
+            ResolvedType::Runtime(name) => format!("Type::{name}"),
+            ResolvedType::Other(value) => self.type_row(revision, value),
         };
-        self.types.place(row)
+        self.types.index_of(row)
     }
 
     pub(super) fn type_row(&mut self, revision: usize, value: &Type) -> String {
@@ -35,54 +35,58 @@ impl Program<'_> {
                 Some(format) => format!("Type::Formatted(Format::{format})"),
                 None => "Type::String".to_owned(),
             },
-            Type::Integer(bounds) => format!("Type::Integer({})", self.bounds(*bounds)),
-            Type::Number(bounds) => format!("Type::Number({})", self.bounds(*bounds)),
+            Type::Integer(bounds) => format!("Type::Integer({})", self.bounds_expression(*bounds)),
+            Type::Number(bounds) => format!("Type::Number({})", self.bounds_expression(*bounds)),
             Type::Array {
                 items,
                 min_items,
                 max_items,
             } => {
-                let items = self.type_place(revision, items);
-                let bounds = self.sizes(*min_items, *max_items);
+                let items = self.type_index(revision, items);
+                let bounds = self.size_bounds_expression(*min_items, *max_items);
                 format!("Type::Array({items},{bounds})")
             }
-            Type::Map(values) => format!("Type::Map({})", self.type_place(revision, values)),
+            Type::Map(values) => format!("Type::Map({})", self.type_index(revision, values)),
             Type::Nullable(value) => {
-                format!("Type::Nullable({})", self.type_place(revision, value))
+                format!("Type::Nullable({})", self.type_index(revision, value))
             }
             // References without a target do not occur in a valid representation.
             Type::Ref { .. } => "Type::Json".to_owned(),
         }
     }
 
-    pub(super) fn member_type(&mut self, revision: usize, member: &Member) -> usize {
+    pub(super) fn member_type_index(&mut self, revision: usize, member: &Member) -> usize {
         let row = match &member.value {
-            MemberValue::ConstString(value) => format!("Type::Constant({})", self.pool.text(value)),
+            MemberValue::ConstString(value) => {
+                format!("Type::Constant({})", self.pool.string_expression(value))
+            }
             MemberValue::ConstInteger(value) => {
-                let words = self.pool.text(&value.to_string());
+                let words = self.pool.string_expression(&value.to_string());
                 format!("Type::ConstantInteger({value},{words})")
             }
-            MemberValue::Type(value) => return self.type_place(revision, value),
+            MemberValue::Type(value) => return self.type_index(revision, value),
         };
-        self.types.place(row)
+        self.types.index_of(row)
     }
 
-    pub(super) fn definition(&mut self, revision: usize, definition: &Definition) -> String {
-        let name = self.pool.text(&definition.name);
+    pub(super) fn definition_row(&mut self, revision: usize, definition: &Definition) -> String {
+        let name = self.pool.string_expression(&definition.name);
         match &definition.shape {
             Shape::Struct(members) => {
                 let required = members.iter().enumerate().filter(|(_, m)| m.required);
                 let required = required.fold(0_u64, |bits, (at, _)| bits | 1 << at);
                 let types: Vec<usize> = members
                     .iter()
-                    .map(|member| self.member_type(revision, member))
+                    .map(|member| self.member_type_index(revision, member))
                     .collect();
-                let types = self.pool.numbers("PLACES", types);
+                let types = self.pool.number_list("PLACES", types);
                 let names: Vec<String> = members
                     .iter()
-                    .map(|member| format!("MemberName({})", self.pool.text(&member.name)))
+                    .map(|member| {
+                        format!("MemberName({})", self.pool.string_expression(&member.name))
+                    })
                     .collect();
-                let names = self.pool.list("MEMBERS", &names);
+                let names = self.pool.list_expression("MEMBERS", &names);
                 let open = if definition.closed { "closed_" } else { "" };
                 format!("{open}object({name},{names},{types},{required})")
             }
@@ -92,32 +96,32 @@ impl Program<'_> {
                     .iter()
                     .map(|member| crate::emit::document_rule(ir, member).to_string());
                 let rules: Vec<String> = rules.collect();
-                let place = self.documents.place(format!("&[{}]", rules.join(", ")));
+                let place = self.documents.index_of(format!("&[{}]", rules.join(", ")));
                 format!("shaped({name},Shape::Document(Document({place})))")
             }
             Shape::Enum(values) => {
-                let values = self.pool.texts("TEXTS", values);
+                let values = self.pool.string_list("TEXTS", values);
                 format!("shaped({name},Shape::Enum({values}))")
             }
             Shape::Constant(value) => {
-                let value = self.pool.text(value);
+                let value = self.pool.string_expression(value);
                 format!("shaped({name},Shape::Constant({value}))")
             }
             Shape::Union(_) => {
-                let place = self.union(revision, &definition.name);
+                let place = self.union_index(revision, &definition.name);
                 format!("shaped({name},Shape::Union({place}))")
             }
             Shape::Alias(_) | Shape::StringOrInteger => String::new(),
         }
     }
 
-    pub(super) fn union(&mut self, revision: usize, name: &str) -> usize {
+    pub(super) fn union_index(&mut self, revision: usize, name: &str) -> usize {
         let union = self.irs[revision].union(name);
         let variants = union.variants.iter();
         let variants: Vec<usize> = variants
-            .map(|variant| self.type_place(revision, &variant.value))
+            .map(|variant| self.type_index(revision, &variant.value))
             .collect();
-        let variants = self.pool.numbers("PLACES", variants);
+        let variants = self.pool.number_list("PLACES", variants);
         let Dispatch {
             values,
             string,
@@ -130,36 +134,39 @@ impl Program<'_> {
             ..
         } = &union.dispatch;
         let scalars = [string, number, boolean, null];
-        let scalars: Vec<String> = scalars.map(|at| place_or_none(*at)).to_vec();
+        let scalars: Vec<String> = scalars.map(|at| index_or_none(*at)).to_vec();
         let sets: Vec<String> = values
             .iter()
             .map(|(set, variant)| {
-                let values = self.pool.texts("TEXTS", set);
+                let values = self.pool.string_list("TEXTS", set);
                 format!("ValueSet{{values:{values},variant:{variant}}}")
             })
             .collect();
-        let sets = self.pool.list("VALUE_SETS", &sets);
-        let arrays = self.pool.numbers("SMALL", arrays.iter().copied());
+        let sets = self.pool.list_expression("VALUE_SETS", &sets);
+        let arrays = self.pool.number_list("SMALL", arrays.iter().copied());
         let items = match items {
-            Some(items) => format!("Some({})", self.dispatch(name, items)),
+            Some(items) => format!("Some({})", self.dispatch_index(name, items)),
             None => "None".to_owned(),
         };
         let only = objects.as_ref().and_then(|objects| {
-            let used: BTreeSet<usize> = objects.cases.iter().map(|case| case.variant).collect();
-            let first = used.first().copied()?;
-            (used.len() == 1 && union.open_tag().is_none()).then_some(first)
+            let is_used: BTreeSet<usize> = objects.cases.iter().map(|case| case.variant).collect();
+            let first = is_used.first().copied()?;
+            (is_used.len() == 1 && union.open_tag().is_none()).then_some(first)
         });
         let objects = match (objects, only) {
             (None, _) => "Objects::None".to_owned(),
             (_, Some(only)) => format!("Objects::Only({only})"),
             (Some(objects), None) => {
-                format!("Objects::Dispatched({})", self.dispatch(name, objects))
+                format!(
+                    "Objects::Dispatched({})",
+                    self.dispatch_index(name, objects)
+                )
             }
         };
         let open = union.open_tag().unwrap_or_default();
-        let role = role(self.irs[revision], name, open);
-        let open = self.pool.text(open);
-        self.unions.place(format!(
+        let role = union_role(self.irs[revision], name, open);
+        let open = self.pool.string_expression(open);
+        self.unions.index_of(format!(
             "Union{{variants:{variants},scalars:[{}],values:{sets},arrays:{arrays},items:{items},objects:{objects},\
              open:{open},role:UnionRole::{role:?}}}",
             scalars.join(","),
@@ -167,15 +174,15 @@ impl Program<'_> {
     }
 
     /// Returns the index of the dispatch table for the objects of a union.
-    pub(super) fn dispatch(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
+    pub(super) fn dispatch_index(&mut self, name: &str, dispatch: &ObjectDispatch) -> usize {
         let bits = |all: &[usize]| all.iter().fold(0_u32, |bits, at| bits | 1 << at);
         let pool = &mut self.pool;
         let probes: Vec<String> = dispatch
             .probes
             .iter()
             .map(|(name, inner)| {
-                let inner = pool.text(inner.as_deref().unwrap_or_default());
-                format!("probe({},{inner})", pool.text(name))
+                let inner = pool.string_expression(inner.as_deref().unwrap_or_default());
+                format!("probe({},{inner})", pool.string_expression(name))
             })
             .collect();
         let cases: Vec<String> = dispatch
@@ -183,7 +190,7 @@ impl Program<'_> {
             .iter()
             .map(|case| {
                 let tag = match &case.tag {
-                    Tag::Is(value) => format!("PackedTag::Is({})", pool.text(value)),
+                    Tag::Is(value) => format!("PackedTag::Is({})", pool.string_expression(value)),
                     Tag::Absent => "PackedTag::Absent".to_owned(),
                     Tag::Any => "PackedTag::Any".to_owned(),
                 };
@@ -195,23 +202,23 @@ impl Program<'_> {
             .iter()
             .map(|(a, b)| format!("({},{})", bits(&[*a]), bits(&[*b])))
             .collect();
-        let name = pool.text(name);
-        let tag = pool.text(dispatch.tag.as_deref().unwrap_or_default());
-        let probes = pool.list("PROBES", &probes);
-        let cases = pool.list("CASES", &cases);
-        let exclusive = pool.list("EXCLUSIVE", &exclusive);
-        self.dispatches.place(format!(
+        let name = pool.string_expression(name);
+        let tag = pool.string_expression(dispatch.tag.as_deref().unwrap_or_default());
+        let probes = pool.list_expression("PROBES", &probes);
+        let cases = pool.list_expression("CASES", &cases);
+        let exclusive = pool.list_expression("EXCLUSIVE", &exclusive);
+        self.dispatches.index_of(format!(
             "PackedDispatch{{name:{name},tag:{tag},members:{probes},cases:{cases},exclusive:{exclusive}}}"
         ))
     }
 
-    pub(super) fn bounds(&mut self, bounds: Bounds) -> String {
-        self.pool.bounds(bounds.minimum, bounds.maximum)
+    pub(super) fn bounds_expression(&mut self, bounds: Bounds) -> String {
+        self.pool.bounds_expression(bounds.minimum, bounds.maximum)
     }
 
-    pub(super) fn sizes(&mut self, low: Option<u64>, high: Option<u64>) -> String {
+    pub(super) fn size_bounds_expression(&mut self, low: Option<u64>, high: Option<u64>) -> String {
         // No message has more items than this limit.
         let size = |size: Option<u64>| size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));
-        self.pool.bounds(size(low), size(high))
+        self.pool.bounds_expression(size(low), size(high))
     }
 }

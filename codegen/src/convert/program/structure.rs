@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::convert::plan::{Resolved, resolve};
+use crate::convert::plan::{ResolvedType, resolve_aliases};
 use crate::ir::{Definition, Ir, Member, MemberValue, RustIr, Shape, Type};
 
 /// Returns the structural key of a definition, in which references are indexes; different definitions have different
 /// keys.
-pub(super) fn structure(
+pub(super) fn structural_key(
     ir: &RustIr,
     at: usize,
     definition: &Definition,
@@ -18,7 +18,7 @@ pub(super) fn structure(
     if definition.closed {
         out.push_str(" closed");
     }
-    let value = |value: &Type| type_structure(ir, at, value, places);
+    let value = |value: &Type| type_key(ir, at, value, places);
     let write = |out: &mut String, member: &Member| {
         let held = match &member.value {
             MemberValue::Type(held) => value(held),
@@ -50,31 +50,26 @@ pub(super) fn structure(
     out
 }
 
-fn type_structure(
-    ir: &Ir,
-    at: usize,
-    value: &Type,
-    places: &BTreeMap<(usize, &str), usize>,
-) -> String {
-    match resolve(ir, value) {
-        Resolved::Definition(definition) => {
+fn type_key(ir: &Ir, at: usize, value: &Type, places: &BTreeMap<(usize, &str), usize>) -> String {
+    match resolve_aliases(ir, value) {
+        ResolvedType::Definition(definition) => {
             format!("{:?}", places.get(&(at, definition.name.as_str())))
         }
-        Resolved::Runtime(name) => name.to_owned(),
-        Resolved::Plain(Type::Array {
+        ResolvedType::Runtime(name) => name.to_owned(),
+        ResolvedType::Other(Type::Array {
             items,
             min_items,
             max_items,
         }) => {
-            let items = type_structure(ir, at, items, places);
+            let items = type_key(ir, at, items, places);
             format!("[{items} {min_items:?} {max_items:?}]")
         }
-        Resolved::Plain(Type::Map(values)) => {
-            format!("map {}", type_structure(ir, at, values, places))
+        ResolvedType::Other(Type::Map(values)) => {
+            format!("map {}", type_key(ir, at, values, places))
         }
-        Resolved::Plain(Type::Nullable(value)) => {
-            format!("nullable {}", type_structure(ir, at, value, places))
+        ResolvedType::Other(Type::Nullable(value)) => {
+            format!("nullable {}", type_key(ir, at, value, places))
         }
-        Resolved::Plain(plain) => format!("{plain:?}"),
+        ResolvedType::Other(plain) => format!("{plain:?}"),
     }
 }

@@ -6,7 +6,7 @@ use crate::convert::rules::Body;
 use crate::ir::{Definition, Member};
 
 impl<'i> Step<'_, 'i> {
-    pub(super) fn structs(
+    pub(super) fn convert_structs(
         &self,
         source: &'i Definition,
         old: &'i [Member],
@@ -22,13 +22,13 @@ impl<'i> Step<'_, 'i> {
             step: self,
             source,
             target,
-            request,
+            is_message: request,
             has_id: lacks("id"),
         };
         let gone = old.iter().enumerate();
         let gone = gone.filter(|(_, old)| new.iter().all(|new| new.name != old.name));
         let gone: Vec<_> = gone
-            .filter_map(|(at, member)| members.removal_of(at, member))
+            .filter_map(|(at, member)| members.find_removal(at, member))
             .collect();
         let steps = new.iter().enumerate().filter_map(|(at, member)| {
             let before = old.iter().find(|old| old.name == member.name);

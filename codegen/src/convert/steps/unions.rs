@@ -1,7 +1,6 @@
 //! Generates rules between unions, and between a union and one of its variants.
 //!
-//! Variants are paired by their meaning; those without a counterpart are converted as `conversions.toml` says, or
-//! refused.
+//! Variants are paired by their meaning; those without a counterpart are converted by `conversions.toml`, or refused.
 
 use super::{EffectKind, Step, reference};
 use crate::convert::rules::{Arm, Body, Op, Unrecognized};
@@ -9,53 +8,58 @@ use crate::convert::table::{Action, Entry};
 use crate::ir::{Definition, Shape, Type, Union, Variant};
 
 impl<'i> Step<'_, 'i> {
-    pub(super) fn wrap(&self, source: &Definition, new: &'i [Type]) -> Body {
+    pub(super) fn convert_to_union(&self, source: &Definition, new: &'i [Type]) -> Body {
         match self
             .plan
-            .counterpart_variant(new, self.target(), source, !self.up)
+            .find_counterpart_variant(new, self.target(), source, !self.up)
         {
             Some(at) => {
-                let op = self.op(&reference(&source.name), &new[at]);
+                let op = self.operation_on_type(&reference(&source.name), &new[at]);
                 Body::Wrap(at, op)
             }
             None => Body::Reinterpret,
         }
     }
 
-    pub(super) fn unwrap(&self, source: &'i Definition, target: &'i Definition) -> Body {
+    pub(super) fn convert_from_union(
+        &self,
+        source: &'i Definition,
+        target: &'i Definition,
+    ) -> Body {
         let old = self.source().union(&source.name);
         let at = match &source.shape {
             Shape::Union(types) => {
                 self.plan
-                    .counterpart_variant(types, self.source(), target, self.up)
+                    .find_counterpart_variant(types, self.source(), target, self.up)
             }
             _ => None,
         };
         let own = reference(&target.name);
-        let arms = self.arms(source, old, |at_variant, variant| {
-            (Some(at_variant) == at).then(|| Arm::Value(self.op(&variant.value, &own)))
+        let arms = self.union_arms(source, old, |at_variant, variant| {
+            (Some(at_variant) == at)
+                .then(|| Arm::Value(self.operation_on_type(&variant.value, &own)))
         });
         let unrecognized = match old.open_tag() {
             Some(_) => {
                 let reason = format!("no counterpart in {}", self.target().revision);
-                Unrecognized::Foreign(reason)
+                Unrecognized::DecodeOrRefuse(reason)
             }
             None => Unrecognized::Never,
         };
         Body::Union(arms, unrecognized)
     }
 
-    pub(super) fn unions(&self, source: &'i Definition, target: &'i Definition) -> Body {
+    pub(super) fn convert_unions(&self, source: &'i Definition, target: &'i Definition) -> Body {
         let old = self.source().union(&source.name);
         let new = self.target().union(&target.name);
-        let (older, newer) = self.facing(old, new);
-        let pairs = self.plan.variants(older, newer);
-        let arms = self.arms(source, old, |_, variant| {
-            let pair = pairs
-                .iter()
-                .find(|(a, b)| std::ptr::eq::<Variant>(*self.facing(a, b).0, variant))?;
-            let after = self.facing(pair.0, pair.1).1;
-            let op = self.op(&variant.value, &after.value);
+        let (older, newer) = self.order_by_direction(old, new);
+        let pairs = self.plan.variant_pairs(older, newer);
+        let arms = self.union_arms(source, old, |_, variant| {
+            let pair = pairs.iter().find(|(a, b)| {
+                std::ptr::eq::<Variant>(*self.order_by_direction(a, b).0, variant)
+            })?;
+            let after = self.order_by_direction(pair.0, pair.1).1;
+            let op = self.operation_on_type(&variant.value, &after.value);
             let at = new
                 .variants
                 .iter()
@@ -80,7 +84,7 @@ impl<'i> Step<'_, 'i> {
 
     /// Returns one arm per variant of a union: from `conversions.toml`, paired with a counterpart, or decoded by the
     /// target revision.
-    fn arms(
+    fn union_arms(
         &self,
         source: &'i Definition,
         union: &'i Union,
@@ -89,30 +93,30 @@ impl<'i> Step<'_, 'i> {
         let variants = union.variants.iter().enumerate();
         let arms = variants.map(|(at, variant)| {
             match self.table.variant(self.ids(), &source.name, &variant.name) {
-                Some(entry) => self.chosen(source, &variant.name, entry),
+                Some(entry) => self.chosen_removal(source, &variant.name, entry),
                 None => paired(at, variant).unwrap_or_else(|| {
                     let reason = format!("no counterpart in {}", self.target().revision);
-                    self.note(&source.name, &variant.name, EffectKind::Refused, &reason);
-                    Arm::Foreign(reason)
+                    self.record_effect(&source.name, &variant.name, EffectKind::Refused, &reason);
+                    Arm::DecodeOrRefuse(reason)
                 }),
             }
         });
         arms.collect()
     }
 
-    fn chosen(&self, source: &Definition, part: &str, entry: &Entry) -> Arm {
+    fn chosen_removal(&self, source: &Definition, part: &str, entry: &Entry) -> Arm {
         let reason = &entry.reason;
         match &entry.action {
             Action::Call(function) => {
-                self.note(&source.name, part, EffectKind::Replaced, reason);
+                self.record_effect(&source.name, part, EffectKind::Replaced, reason);
                 Arm::Call(function.clone())
             }
             Action::Refuse => {
-                self.note(&source.name, part, EffectKind::Refused, reason);
+                self.record_effect(&source.name, part, EffectKind::Refused, reason);
                 Arm::Refuse(reason.clone())
             }
             // The parser of the table accepts no other action here.
-            _ => Arm::Foreign(reason.clone()),
+            _ => Arm::DecodeOrRefuse(reason.clone()),
         }
     }
 }

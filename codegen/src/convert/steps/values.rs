@@ -1,19 +1,19 @@
 //! Generates conversions of values between two types: the operations of a step on members, items and entries.
 
 use super::Step;
-use crate::convert::plan::{Resolved, narrower, resolve};
+use crate::convert::plan::{ResolvedType, narrower_bounds, resolve_aliases};
 use crate::convert::rules::{Op, TypeText};
 use crate::ir::Type;
 
 impl Step<'_, '_> {
     /// Returns the operation on a value whose type differs between source and target.
-    pub fn op(&self, source: &Type, target: &Type) -> Op {
+    pub fn operation_on_type(&self, source: &Type, target: &Type) -> Op {
         match (
-            resolve(self.source(), source),
-            resolve(self.target(), target),
+            resolve_aliases(self.source(), source),
+            resolve_aliases(self.target(), target),
         ) {
-            (Resolved::Definition(old), Resolved::Definition(new)) => {
-                let (older, newer) = self.facing(old, new);
+            (ResolvedType::Definition(old), ResolvedType::Definition(new)) => {
+                let (older, newer) = self.order_by_direction(old, new);
                 let pair = (older.name.as_str(), newer.name.as_str());
                 if !self.plan.pairs.contains(&pair) {
                     Op::Reinterpret(TypeText(target.clone()))
@@ -23,12 +23,14 @@ impl Step<'_, '_> {
                     Op::Keep
                 }
             }
-            (Resolved::Runtime(old), Resolved::Runtime(new)) if old == new => Op::Keep,
-            (Resolved::Plain(old), Resolved::Plain(new)) => self.operation_on_value(old, new),
-            (Resolved::Plain(Type::JsonObject), Resolved::Definition(..)) => {
-                Op::Fit(TypeText(target.clone()))
+            (ResolvedType::Runtime(old), ResolvedType::Runtime(new)) if old == new => Op::Keep,
+            (ResolvedType::Other(old), ResolvedType::Other(new)) => {
+                self.operation_on_value(old, new)
             }
-            (_, Resolved::Plain(Type::Json)) => Op::Keep,
+            (ResolvedType::Other(Type::JsonObject), ResolvedType::Definition(..)) => {
+                Op::FromUntyped(TypeText(target.clone()))
+            }
+            (_, ResolvedType::Other(Type::Json)) => Op::Keep,
             _ => Op::Reinterpret(TypeText(target.clone())),
         }
     }
@@ -40,9 +42,9 @@ impl Step<'_, '_> {
             | (Type::Json, Type::Json)
             | (Type::JsonObject, Type::JsonObject) => Op::Keep,
             (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new)) => {
-                match narrower(*old, *new) {
+                match narrower_bounds(*old, *new) {
                     (None, None) => Op::Keep,
-                    (low, high) => Op::Bounded(low, high),
+                    (low, high) => Op::CheckBounds(low, high),
                 }
             }
             (
@@ -57,7 +59,7 @@ impl Step<'_, '_> {
                     max_items,
                 },
             ) => {
-                let items = self.op(old, new);
+                let items = self.operation_on_type(old, new);
                 let low = min_items.filter(|low| low_old.is_none_or(|old| old < *low));
                 let high = max_items.filter(|high| high_old.is_none_or(|old| old > *high));
                 if items == Op::Keep && low.is_none() && high.is_none() {
@@ -65,16 +67,16 @@ impl Step<'_, '_> {
                 }
                 Op::Array(Box::new(items), low, high)
             }
-            (Type::Map(old), Type::Map(new)) => match self.op(old, new) {
+            (Type::Map(old), Type::Map(new)) => match self.operation_on_type(old, new) {
                 Op::Keep => Op::Keep,
                 op => Op::Map(Box::new(op)),
             },
-            (Type::Nullable(old), Type::Nullable(new)) => match self.op(old, new) {
+            (Type::Nullable(old), Type::Nullable(new)) => match self.operation_on_type(old, new) {
                 Op::Keep => Op::Keep,
                 op => Op::Nullable(Box::new(op)),
             },
-            (old, Type::Nullable(new)) => self.op(old, new),
-            (Type::Nullable(old), new) => Op::NotNull(Box::new(self.op(old, new))),
+            (old, Type::Nullable(new)) => self.operation_on_type(old, new),
+            (Type::Nullable(old), new) => Op::NotNull(Box::new(self.operation_on_type(old, new))),
             (_, Type::Json) => Op::Keep,
             _ => Op::Reinterpret(TypeText(new.clone())),
         }

@@ -5,20 +5,20 @@ use expect_test::{Expect, expect};
 use serde_json::{Value, json};
 
 use crate::ir::{Dispatch, DispatchCase, ObjectDispatch, Tag, Union};
-use crate::testing::built;
+use crate::testing::build_ir;
 
 /// Plans a schema and checks the union `Thing`.
 fn check(definitions: Value, expected: Expect) {
-    expected.assert_eq(&match built(definitions) {
+    expected.assert_eq(&match build_ir(definitions) {
         Err(error) => format!("{error}\n"),
         Ok(ir) => match ir.unions.get("Thing") {
-            Some(union) => words(union),
+            Some(union) => describe_union(union),
             None => format!("no union: {:?}\n", ir.get("Thing")),
         },
     });
 }
 
-fn words(union: &Union) -> String {
+fn describe_union(union: &Union) -> String {
     let Dispatch {
         values: _,
         string,
@@ -47,13 +47,17 @@ fn words(union: &Union) -> String {
     }
     for (what, plan) in [("item", items), ("object", objects)] {
         if let Some(plan) = plan {
-            out += &plan_words(what, plan, &name);
+            out += &describe_plan(what, plan, &name);
         }
     }
     out + &format!("open: {open}\n")
 }
 
-fn plan_words<'n>(what: &str, plan: &ObjectDispatch, name: &impl Fn(usize) -> &'n str) -> String {
+fn describe_plan<'n>(
+    what: &str,
+    plan: &ObjectDispatch,
+    name: &impl Fn(usize) -> &'n str,
+) -> String {
     let probe = |at: &usize| match &plan.probes[*at] {
         (member, None) => member.clone(),
         (member, Some(inner)) => format!("{member}/{inner}"),
@@ -109,7 +113,7 @@ fn constant(value: &str) -> Value {
 }
 
 #[test]
-fn by_the_kind_of_value() {
+fn kind_of_value_selects_variant() {
     check(
         json!({ "Thing": { "type": ["string", "number", "boolean"] } }),
         expect![[r#"
@@ -122,7 +126,7 @@ fn by_the_kind_of_value() {
 }
 
 #[test]
-fn by_a_constant() {
+fn constant_selects_variant() {
     let definitions = json!({
         "A": object(&[("type", constant("a")), ("x", string())]),
         "B": object(&[("type", constant("b"))]),
@@ -139,7 +143,7 @@ fn by_a_constant() {
 }
 
 #[test]
-fn by_the_constant_that_tells_most_apart() {
+fn most_distinguishing_constant_is_tag() {
     let definitions = json!({
         "A": object(&[("jsonrpc", constant("2.0")), ("method", constant("a"))]),
         "B": object(&[("jsonrpc", constant("2.0")), ("method", constant("b"))]),
@@ -156,7 +160,7 @@ fn by_the_constant_that_tells_most_apart() {
 }
 
 #[test]
-fn by_the_values_of_an_enum() {
+fn enum_values_select_variant() {
     let definitions = json!({
         "A": object(&[("type", json!({ "type": "string", "enum": ["number", "integer"] }))]),
         "B": object(&[("type", constant("string"))]),
@@ -174,7 +178,7 @@ fn by_the_values_of_an_enum() {
 }
 
 #[test]
-fn a_constant_that_may_be_absent() {
+fn absent_constant_selects_variant() {
     let definitions = json!({
         "A": object(&[("kind", constant("a"))]),
         "B": object(&[("kind?", constant("b"))]),
@@ -192,7 +196,7 @@ fn a_constant_that_may_be_absent() {
 }
 
 #[test]
-fn a_tag_first_and_then_members() {
+fn tag_precedes_members() {
     let definitions = json!({
         "A": object(&[("type", constant("string")), ("values", string())]),
         "B": object(&[("type", constant("string")), ("values", string()), ("labels", string())]),
@@ -211,7 +215,7 @@ fn a_tag_first_and_then_members() {
 }
 
 #[test]
-fn by_members_the_most_specific_first() {
+fn most_specific_members_come_first() {
     let definitions = json!({
         "A": object(&[("id", string())]),
         "B": object(&[("id", string()), ("method", string())]),
@@ -230,7 +234,7 @@ fn by_members_the_most_specific_first() {
 }
 
 #[test]
-fn by_members_inside_of_members() {
+fn nested_members_select_variant() {
     let inner = |member: &str| object(&[(member, string())]);
     let definitions = json!({
         "A": object(&[("data", inner("a"))]),
@@ -248,7 +252,7 @@ fn by_members_inside_of_members() {
 }
 
 #[test]
-fn the_first_of_equals_and_members_that_only_one_knows() {
+fn exclusive_members_decide_between_equals() {
     let definitions = json!({
         "A": object(&[("type", string()), ("a?", string())]),
         "B": object(&[("type", string()), ("b?", string())]),
@@ -266,7 +270,7 @@ fn the_first_of_equals_and_members_that_only_one_knows() {
 }
 
 #[test]
-fn equals_that_nothing_tells_apart() {
+fn indistinguishable_variants_are_refused() {
     let definitions = json!({
         "A": object(&[("a", string())]),
         "B": object(&[("a", json!({ "type": "integer" }))]),
@@ -300,7 +304,7 @@ fn results_need_no_discriminant() {
 }
 
 #[test]
-fn a_response_has_a_result_or_an_error() {
+fn result_and_error_are_exclusive() {
     let id = || ("id", string());
     let version = || ("jsonrpc", constant("2.0"));
     let definitions = json!({
@@ -322,7 +326,7 @@ fn a_response_has_a_result_or_an_error() {
 }
 
 #[test]
-fn arrays_by_their_first_items() {
+fn first_item_selects_array_variant() {
     let list = |name: &str| json!({ "type": "array", "items": reference(name) });
     let definitions = json!({
         "A": object(&[("a", string())]),
@@ -345,7 +349,7 @@ fn arrays_by_their_first_items() {
 }
 
 #[test]
-fn unions_inside_of_unions() {
+fn nested_unions_are_flattened() {
     let definitions = json!({
         "A": object(&[("type", constant("a"))]),
         "B": object(&[("type", constant("b"))]),
@@ -365,7 +369,7 @@ fn unions_inside_of_unions() {
 }
 
 #[test]
-fn an_open_object_is_the_last() {
+fn untyped_object_comes_last() {
     let definitions = json!({
         "A": object(&[("a", string())]),
         "Thing": { "anyOf": [{ "type": "object" }, reference("A")] },

@@ -4,18 +4,18 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::testing::lifted;
+use crate::testing::lift_schema;
 
 /// Lifts the anonymous schemas of a schema and compares the definitions, one per line, with the JSON pointers of lifted
 /// ones.
 fn check(definitions: Value, names: &[Name], expected: Expect) {
-    expected.assert_eq(&match lifted(definitions, names) {
-        Ok((schema, lifted)) => lines(&schema, &lifted),
+    expected.assert_eq(&match lift_schema(definitions, names) {
+        Ok((schema, lifted)) => describe_definitions(&schema, &lifted),
         Err(error) => format!("{error}\n"),
     });
 }
 
-fn lines(schema: &Schema, lifted: &[LiftedDefinition]) -> String {
+fn describe_definitions(schema: &Schema, lifted: &[LiftedDefinition]) -> String {
     let definitions = schema.root["definitions"].as_object().into_iter().flatten();
     let line = |(name, definition): (&String, &Value)| {
         let places = lifted.iter().find(|l| l.name == *name);
@@ -67,7 +67,7 @@ fn names_follow_json_pointers() {
 }
 
 #[test]
-fn members_of_unions_are_named_by_their_constants() {
+fn constants_name_variants() {
     let tagged = |tag: &str| json!({ "type": "object", "properties": { "type": { "const": tag } }, "required": ["type"] });
     let thing = json!({ "anyOf": [tagged("ref/prompt"), tagged("ref/tool")] });
     check(
@@ -106,7 +106,7 @@ fn equal_schemas_share_the_shortest_name() {
 }
 
 #[test]
-fn what_equals_a_definition_takes_its_name() {
+fn equal_definition_provides_the_name() {
     let colour = json!({ "type": "string", "enum": ["red"] });
     let definitions = json!({ "Colour": colour, "Thing": object(json!({ "colour": colour })) });
     check(
@@ -141,7 +141,7 @@ fn a_name_from_the_table_wins() {
 }
 
 #[test]
-fn a_name_for_another_revision_is_not_for_this_one() {
+fn names_of_other_revisions_are_ignored() {
     let definitions = json!({ "Thing": object(json!({ "part": object(json!({ "a": {} })) })) });
     let other = Name {
         revisions: vec!["other".to_owned()],
@@ -160,7 +160,7 @@ fn a_name_for_another_revision_is_not_for_this_one() {
 }
 
 #[test]
-fn a_name_for_nothing_is_refused() {
+fn unused_table_name_is_refused() {
     let definitions = json!({ "Thing": object(json!({ "part": { "type": "string" } })) });
     let names = [name("/definitions/Thing/properties/part", "Part")];
     check(
@@ -173,7 +173,7 @@ fn a_name_for_nothing_is_refused() {
 }
 
 #[test]
-fn a_name_that_is_taken_is_refused() {
+fn duplicate_table_name_is_refused() {
     let definitions = json!({
         "Thing": object(json!({ "part": object(json!({ "a": {} })) })),
         "ThingPart": { "type": "string" },
@@ -193,7 +193,7 @@ fn a_name_that_is_taken_is_refused() {
 }
 
 #[test]
-fn constants_outside_of_objects_are_lifted() {
+fn constants_outside_objects_are_lifted() {
     let constant = json!({ "const": "on", "type": "string" });
     let thing = json!({
         "type": "object",
@@ -240,7 +240,7 @@ fn documents_are_marked_and_never_shared() {
 }
 
 #[test]
-fn several_types_are_a_union_but_null_is_not() {
+fn null_in_types_forms_no_union() {
     let thing = object(
         json!({ "a": { "type": ["string", "null"] }, "b": { "type": ["string", "integer"] } }),
     );
@@ -257,7 +257,7 @@ fn several_types_are_a_union_but_null_is_not() {
 }
 
 #[test]
-fn members_of_a_union_are_called_by_what_tells_them_apart() {
+fn distinguishing_constants_name_variants() {
     let member = |status: &str| {
         json!({
             "type": "object",
@@ -269,7 +269,7 @@ fn members_of_a_union_are_called_by_what_tells_them_apart() {
         })
     };
     let members = [member("on"), member("off")];
-    assert_eq!(member_words(&members), ["On", "Off"]);
-    assert_eq!(member_words(&members[..1]), ["Same"]);
-    assert_eq!(member_words(&[json!({ "type": "string" })]), [""]);
+    assert_eq!(variant_words(&members), ["On", "Off"]);
+    assert_eq!(variant_words(&members[..1]), ["Same"]);
+    assert_eq!(variant_words(&[json!({ "type": "string" })]), [""]);
 }

@@ -12,7 +12,7 @@ use crate::notice::Notices;
 
 /// Converts patterns of member names to the type of all members if no other members are allowed, and to an untyped
 /// object otherwise.
-pub fn patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
+pub fn widen_patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
     let Some(Value::Object(patterns)) = object.remove("patternProperties") else {
         return;
     };
@@ -43,7 +43,11 @@ pub fn patterns(object: &mut Map<String, Value>, pointer: &str, notices: &mut No
 }
 
 /// Widens a boolean constant to any boolean.
-pub fn boolean_constant(object: &mut Map<String, Value>, pointer: &str, notices: &mut Notices) {
+pub fn widen_boolean_constant(
+    object: &mut Map<String, Value>,
+    pointer: &str,
+    notices: &mut Notices,
+) {
     if let Some(Value::Bool(value)) = object.get("const") {
         let words = format!("`validate()` does not check that this is {value}");
         notices.add(&format!("{pointer}/const"), words);
@@ -54,7 +58,7 @@ pub fn boolean_constant(object: &mut Map<String, Value>, pointer: &str, notices:
 
 /// Merges several array variants of a union into one, whose items have any of their item types. An array that is a
 /// definition keeps its name.
-pub fn arrays(schema: &Schema, any: &mut Vec<Value>, pointer: &str, notices: &mut Notices) {
+pub fn merge_arrays(schema: &Schema, any: &mut Vec<Value>, pointer: &str, notices: &mut Notices) {
     let definitions = schema.root[schema.definitions].as_object();
     let is_named = |variant: &Value| {
         let mut definitions = definitions.into_iter().flatten();
@@ -64,9 +68,9 @@ pub fn arrays(schema: &Schema, any: &mut Vec<Value>, pointer: &str, notices: &mu
     if any.iter().filter(|variant| is_array(variant)).count() < 2 {
         return;
     }
-    let (arrays, others): (Vec<Value>, Vec<Value>) = any.drain(..).partition(is_array);
+    let (merge_arrays, others): (Vec<Value>, Vec<Value>) = any.drain(..).partition(is_array);
     let mut items = Vec::new();
-    for array in &arrays {
+    for array in &merge_arrays {
         match array["items"]["anyOf"].as_array() {
             Some(variants) => items.extend(variants.iter().cloned()),
             None if array["items"].is_null() => items.push(json!({})),

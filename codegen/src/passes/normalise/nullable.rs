@@ -25,13 +25,13 @@ pub fn inner_mut(object: &mut Map<String, Value>) -> Option<&mut Value> {
 }
 
 /// Extracts null from a list of types, an enum or a union with other variants.
-pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
+pub fn extract_null(object: Map<String, Value>) -> Map<String, Value> {
     let (words, mut rest): (Map<_, _>, Map<_, _>) =
         object.into_iter().partition(|(key, _)| is_annotation(key));
     let had_null = match rest.get_mut("anyOf") {
-        Some(Value::Array(members)) => without_null_members(members),
+        Some(Value::Array(members)) => remove_null_variants(members),
         Some(_) => false,
-        None => without_null(&mut rest),
+        None => remove_null(&mut rest),
     };
     if had_null {
         let inner = match rest.get_mut("anyOf") {
@@ -46,7 +46,7 @@ pub fn pull_out(object: Map<String, Value>) -> Map<String, Value> {
 }
 
 /// Removes null from the variants of a union, unless it is the only variant.
-fn without_null_members(members: &mut Vec<Value>) -> bool {
+fn remove_null_variants(members: &mut Vec<Value>) -> bool {
     let is_null = |member: &Value| {
         let keys = member
             .as_object()
@@ -64,14 +64,14 @@ fn without_null_members(members: &mut Vec<Value>) -> bool {
             *member = inner.clone();
             had_null = true;
         } else if let Some(object) = member.as_object_mut() {
-            had_null |= without_null(object);
+            had_null |= remove_null(object);
         }
     }
     had_null
 }
 
 /// Removes null from a list of types or an enum; returns `false` if null is absent, or the only element.
-fn without_null(object: &mut Map<String, Value>) -> bool {
+fn remove_null(object: &mut Map<String, Value>) -> bool {
     let mut had_null = false;
     if let Some(Value::Array(types)) = object.get_mut("type") {
         let others: Vec<Value> = types.iter().filter(|one| *one != "null").cloned().collect();

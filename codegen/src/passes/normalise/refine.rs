@@ -32,13 +32,13 @@ pub fn refines(schema: &Schema, narrow: &Value, wide: &Value) -> bool {
         && is_object(wide)
         && wide.get("additionalProperties").is_none_or(is_open)
         && required(wide).iter().all(|name| own.contains(name))
-        && members(wide).all(|(name, member)| {
-            let mut own = members(narrow);
+        && member_schemas(wide).all(|(name, member)| {
+            let mut own = member_schemas(narrow);
             own.any(|(known, own)| known == name && is_same(own, member))
         })
 }
 
-fn members(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
+fn member_schemas(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     let properties = object.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten()
 }

@@ -99,10 +99,10 @@ pub fn revision_facts(text: &str) -> Result<Vec<RevisionFacts>> {
         let remedy = "give each revision an id, a lifecycle and a table of properties";
         Error::new(FILE, "", error.message(), remedy)
     })?;
-    file.revision.into_iter().map(checked_facts).collect()
+    file.revision.into_iter().map(check_facts).collect()
 }
 
-fn checked_facts(entry: Entry) -> Result<RevisionFacts> {
+fn check_facts(entry: Entry) -> Result<RevisionFacts> {
     let Entry {
         id,
         lifecycle,
@@ -129,7 +129,7 @@ fn checked_facts(entry: Entry) -> Result<RevisionFacts> {
 }
 
 fn check_names(id: &str, properties: &BTreeMap<String, Value>) -> Result<()> {
-    for (name, example) in listed(Lifecycle::Initialize) {
+    for (name, example) in listed_properties(Lifecycle::Initialize) {
         let problem = match (properties.get(name), example) {
             (Some(Value::Flag(_)), Value::Flag(_)) | (Some(Value::Code(_)), Value::Code(_)) => {
                 continue;
@@ -144,12 +144,13 @@ fn check_names(id: &str, properties: &BTreeMap<String, Value>) -> Result<()> {
         let remedy = format!("write {name} = {kind} into its [revision.properties]");
         return Err(Error::new(FILE, "", problem, remedy));
     }
-    let is_listed = |name: &str| listed(Lifecycle::Initialize).any(|(listed, _)| listed == name);
+    let is_listed =
+        |name: &str| listed_properties(Lifecycle::Initialize).any(|(listed, _)| listed == name);
     match properties.keys().find(|name| !is_listed(name)) {
         None => Ok(()),
         Some(name) => {
             let problem = format!("the property `{name}` of {id} is not a listed one");
-            let names: Vec<&str> = listed(Lifecycle::Initialize)
+            let names: Vec<&str> = listed_properties(Lifecycle::Initialize)
                 .map(|(name, _)| name)
                 .collect();
             let remedy = format!(
@@ -161,8 +162,8 @@ fn check_names(id: &str, properties: &BTreeMap<String, Value>) -> Result<()> {
     }
 }
 
-/// The listed properties, with the values that the first revision of a lifecycle is assumed to have.
-fn listed(lifecycle: Lifecycle) -> impl Iterator<Item = (&'static str, Value)> {
+/// Returns the listed properties, with the values that are assumed for the first revision of a lifecycle.
+fn listed_properties(lifecycle: Lifecycle) -> impl Iterator<Item = (&'static str, Value)> {
     PROPERTIES
         .iter()
         .filter_map(move |property| match property.source {
@@ -203,7 +204,7 @@ pub fn assumed_properties(
         (name, copied.copied().unwrap_or(first))
     };
     AssumedProperties {
-        values: listed(lifecycle).map(value).collect(),
+        values: listed_properties(lifecycle).map(value).collect(),
         copied_from: nearest.map(|facts| facts.id.clone()),
     }
 }
@@ -215,7 +216,7 @@ mod tests {
     use super::*;
 
     fn entry(id: &str, lifecycle: &str, change: impl Fn(&str, Value) -> Option<String>) -> String {
-        let properties = listed(Lifecycle::Initialize)
+        let properties = listed_properties(Lifecycle::Initialize)
             .filter_map(|(name, value)| change(name, value))
             .map(|line| line + "\n");
         let properties: String = properties.collect();
@@ -307,7 +308,7 @@ mod tests {
         assert_eq!(first.copied_from, None);
         assert_eq!(
             first.values,
-            listed(Lifecycle::Discover).collect::<Vec<_>>()
+            listed_properties(Lifecycle::Discover).collect::<Vec<_>>()
         );
     }
 }

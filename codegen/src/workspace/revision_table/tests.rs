@@ -39,7 +39,7 @@ fn facts(id: &str, lifecycle: Lifecycle) -> RevisionFacts {
     RevisionFacts::new(id, lifecycle, &assumed_properties(&[], 0, lifecycle))
 }
 
-/// The error of a table of two revisions that both begin with `initialize`.
+/// Compares the error for a table of two revisions that both define `initialize`.
 fn check(first: (&str, &str), second: (&str, &str), lifecycle: Lifecycle, expected: Expect) {
     let revisions = [revision(first.0, first.1), revision(second.0, second.1)];
     let irs = revisions
@@ -65,7 +65,7 @@ fn check(first: (&str, &str), second: (&str, &str), lifecycle: Lifecycle, expect
 }
 
 #[test]
-fn releases_come_oldest_first() {
+fn misordered_releases_are_refused() {
     check(
         ("2025-01-01", "release"),
         ("2024-01-01", "release"),
@@ -77,7 +77,7 @@ fn releases_come_oldest_first() {
 }
 
 #[test]
-fn drafts_come_last() {
+fn releases_after_drafts_are_refused() {
     check(
         ("draft", "draft"),
         ("2024-01-01", "release"),
@@ -95,7 +95,7 @@ fn drafts_come_last() {
 }
 
 #[test]
-fn lifecycles_agree_with_the_schema() {
+fn contradictory_lifecycle_is_refused() {
     check(
         ("2024-01-01", "release"),
         ("2025-01-01", "release"),
@@ -144,7 +144,7 @@ fn methods_are_sorted_and_unique() {
 }
 
 #[test]
-fn statics_are_in_upper_case() {
+fn statics_have_upper_case_names() {
     for (id, name) in [
         ("2025-06-18", "V2025_06_18"),
         ("draft-next", "VDRAFT_NEXT"),

@@ -136,7 +136,7 @@ pub enum Directions {
     ServerToClient,
     /// Both sides send the method.
     BothWays,
-    /// The method is not sent as a message of its own but embedded in another message.
+    /// The method is embedded in another message and not sent as a separate message.
     Embedded,
 }
 
@@ -225,7 +225,8 @@ pub struct DefinitionDiff {
     /// Short description of the definition, if it was added or removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outline: Option<String>,
-    /// Consequence of an added or removed definition; for any other one, the combined consequence of its changes.
+    /// Consequence of an added or removed definition; for any other definition, the combined consequence of its
+    /// changes.
     pub compatibility: Compatibility,
     /// Changes inside the definition, including its anonymous types, sorted by path.
     pub changes: Vec<Change>,

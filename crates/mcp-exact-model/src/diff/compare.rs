@@ -7,30 +7,30 @@ use super::change::{ChangeKind, Compatibility};
 use super::compatibility::{bounds_compatibility, format_compatibility, length_compatibility};
 use super::context::{
     Context, Pair, PairDifferences, added_compatibility, definition, is_by_sender, members,
-    removed_compatibility, resolve,
+    removed_compatibility, resolve_aliases,
 };
 use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
-use crate::wording::{below, bounds_text, length_text, member_text, outline, type_text};
+use crate::wording::{bounds_text, length_text, member_path, member_text, outline, type_text};
 
 impl<'i> Context<'i> {
     /// Compares a pair of definitions. `depth` limits the search for the consequence of a replaced type.
     pub fn compare(&self, pair: Pair<'i>, depth: usize) -> PairDifferences<'i> {
         let mut found = PairDifferences::default();
-        let (Some(before), Some(after)) = (self.a.get(pair.0), self.b.get(pair.1)) else {
+        let (Some(before), Some(after)) = (self.older.get(pair.0), self.newer.get(pair.1)) else {
             return found;
         };
         if before.official && after.official {
             let texts = (before.description.as_ref(), after.description.as_ref());
-            found.reworded("", texts.0, texts.1);
+            found.add_rewording("", texts.0, texts.1);
         }
-        self.definitions(before, after, depth, &mut found);
+        self.compare_definitions(before, after, depth, &mut found);
         found
             .changes
             .sort_by(|x, y| (&x.path, &x.kind).cmp(&(&y.path, &y.kind)));
         found
     }
 
-    fn definitions(
+    fn compare_definitions(
         &self,
         before: &'i Definition,
         after: &'i Definition,
@@ -47,40 +47,47 @@ impl<'i> Context<'i> {
             };
             let (before, after) = (words(before.closed).into(), words(after.closed).into());
             // Members that neither revision defines are ignored.
-            found.change(
+            found.add_change(
                 "",
                 ChangeKind::Retyped { before, after },
                 Compatibility::Neutral,
             );
         }
         if let (Some(old), Some(new)) = (members(before), members(after)) {
-            return self.members(old, new, after, depth, found);
+            return self.compare_members(old, new, after, depth, found);
         }
-        if let (Some(old), Some(new)) =
-            (self.variants(self.a, before), self.variants(self.b, after))
-        {
-            return self.unions(&old, &new, &after.name, depth, found);
+        if let (Some(old), Some(new)) = (
+            self.variants(self.older, before),
+            self.variants(self.newer, after),
+        ) {
+            return self.compare_unions(&old, &new, &after.name, depth, found);
         }
         match (&before.shape, &after.shape) {
-            (Shape::Enum(old), Shape::Enum(new)) => values(old, new, found),
+            (Shape::Enum(old), Shape::Enum(new)) => compare_values(old, new, found),
             (Shape::Constant(old), Shape::Constant(new)) if old != new => {
                 let (before, after) = (format!("\"{old}\""), format!("\"{new}\""));
                 let kind = ChangeKind::Constant { before, after };
-                found.change("", kind, Compatibility::BreaksBoth);
+                found.add_change("", kind, Compatibility::BreaksBoth);
             }
-            (Shape::Alias(old), Shape::Alias(new)) => self.types("", old, new, depth, found),
+            (Shape::Alias(old), Shape::Alias(new)) => {
+                self.compare_types("", old, new, depth, found)
+            }
             (old, new) if old == new => {}
             _ => {
-                let compatibility = self.retyping(&to(before), &to(after), depth);
+                let compatibility = self.type_change_compatibility(
+                    &type_of_definition(before),
+                    &type_of_definition(after),
+                    depth,
+                );
                 if compatibility != Compatibility::Neutral {
-                    let (before, after) = (outline(self.a, before), outline(self.b, after));
-                    found.change("", ChangeKind::Retyped { before, after }, compatibility);
+                    let (before, after) = (outline(self.older, before), outline(self.newer, after));
+                    found.add_change("", ChangeKind::Retyped { before, after }, compatibility);
                 }
             }
         }
     }
 
-    fn members(
+    fn compare_members(
         &self,
         old: &'i [Member],
         new: &'i [Member],
@@ -91,46 +98,47 @@ impl<'i> Context<'i> {
         let named = |members: &'i [Member], name: &str| members.iter().find(|m| m.name == name);
         let method = named(new, "method");
         let message = method.is_some();
-        found.general = method.is_some_and(|m| matches!(m.value, MemberValue::Type(_)));
+        found.is_unspecified_method =
+            method.is_some_and(|m| matches!(m.value, MemberValue::Type(_)));
         let envelope = |name: &str| message && matches!(name, "jsonrpc" | "id");
         for before in old {
             if let Some(after) = named(new, &before.name) {
-                self.member(before, after, depth, found);
+                self.compare_member(before, after, depth, found);
             } else if envelope(&before.name) {
-                found.envelope.push((false, before.name.clone()));
+                found.envelope_changes.push((false, before.name.clone()));
             } else {
                 let document = matches!(owner.shape, Shape::Document(_));
-                self.member_removed("", before, document, found);
+                self.remove_member("", before, document, found);
             }
         }
         for after in new.iter().filter(|m| named(old, &m.name).is_none()) {
             if envelope(&after.name) {
-                found.envelope.push((true, after.name.clone()));
+                found.envelope_changes.push((true, after.name.clone()));
             } else {
-                self.member_added("", after, found);
+                self.add_member("", after, found);
             }
         }
     }
 
-    fn member_added(&self, path: &str, member: &Member, found: &mut PairDifferences<'i>) {
-        let value = member_text(self.b, &member.value);
+    fn add_member(&self, path: &str, member: &Member, found: &mut PairDifferences<'i>) {
+        let value = member_text(self.newer, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberAdded { value, required };
-        found.change(
-            &below(path, &member.name),
+        found.add_change(
+            &member_path(path, &member.name),
             kind,
             added_compatibility(member),
         );
     }
 
-    fn member_removed(
+    fn remove_member(
         &self,
         path: &str,
         member: &Member,
         document: bool,
         found: &mut PairDifferences<'i>,
     ) {
-        let value = member_text(self.a, &member.value);
+        let value = member_text(self.older, &member.value);
         let required = member.required;
         let kind = ChangeKind::MemberRemoved { value, required };
         let compatibility = if document {
@@ -138,28 +146,28 @@ impl<'i> Context<'i> {
         } else {
             removed_compatibility(member)
         };
-        found.change(&below(path, &member.name), kind, compatibility);
+        found.add_change(&member_path(path, &member.name), kind, compatibility);
     }
 
-    fn member(
+    fn compare_member(
         &self,
         old: &'i Member,
         new: &'i Member,
         depth: usize,
         found: &mut PairDifferences<'i>,
     ) {
-        let path = below("", &new.name);
-        found.reworded(&path, old.description.as_ref(), new.description.as_ref());
+        let path = member_path("", &new.name);
+        found.add_rewording(&path, old.description.as_ref(), new.description.as_ref());
         match (old.required, new.required) {
             (false, true) => {
-                found.change(
+                found.add_change(
                     &path,
                     ChangeKind::MemberRequired,
                     Compatibility::BreaksWriting,
                 );
             }
             (true, false) => {
-                found.change(
+                found.add_change(
                     &path,
                     ChangeKind::MemberOptional,
                     Compatibility::BreaksReading,
@@ -169,19 +177,19 @@ impl<'i> Context<'i> {
         }
         match (&old.value, &new.value) {
             (MemberValue::Type(old), MemberValue::Type(new)) => {
-                self.types(&path, old, new, depth, found);
+                self.compare_types(&path, old, new, depth, found);
             }
             (old, new) => {
-                let before = member_text(self.a, old);
-                let after = member_text(self.b, new);
+                let before = member_text(self.older, old);
+                let after = member_text(self.newer, new);
                 if before == after {
                     return;
                 }
                 let compatibility = match (old, new) {
-                    (MemberValue::Type(old), new) if admits(self.a, old, new) => {
+                    (MemberValue::Type(old), new) if accepts_constant(self.older, old, new) => {
                         Compatibility::BreaksWriting
                     }
-                    (old, MemberValue::Type(new)) if admits(self.b, new, old) => {
+                    (old, MemberValue::Type(new)) if accepts_constant(self.newer, new, old) => {
                         Compatibility::BreaksReading
                     }
                     _ => Compatibility::BreaksBoth,
@@ -192,13 +200,13 @@ impl<'i> Context<'i> {
                 } else {
                     ChangeKind::Constant { before, after }
                 };
-                found.change(&path, kind, compatibility);
+                found.add_change(&path, kind, compatibility);
             }
         }
     }
 
     /// Compares the types of a value.
-    fn types(
+    fn compare_types(
         &self,
         path: &str,
         old: &'i Type,
@@ -206,14 +214,17 @@ impl<'i> Context<'i> {
         depth: usize,
         found: &mut PairDifferences<'i>,
     ) {
-        if let Some(pair) = self.anonymous(old, new) {
+        if let Some(pair) = self.anonymous_pair(old, new) {
             found.inner.push((path.into(), pair));
             return;
         }
-        if !found.general && self.described(path, old, new, found) {
+        if !found.is_unspecified_method && self.compare_described_members(path, old, new, found) {
             return;
         }
-        match (resolve(self.a, old), resolve(self.b, new)) {
+        match (
+            resolve_aliases(self.older, old),
+            resolve_aliases(self.newer, new),
+        ) {
             (
                 Type::Array {
                     items: old_items,
@@ -231,32 +242,34 @@ impl<'i> Context<'i> {
                     let before = length_text(old.0, old.1);
                     let after = length_text(new.0, new.1);
                     let kind = ChangeKind::Bounds { before, after };
-                    found.change(path, kind, length_compatibility(old, new));
+                    found.add_change(path, kind, length_compatibility(old, new));
                 }
-                self.types(&format!("{path}[]"), old_items, items, depth, found);
+                self.compare_types(&format!("{path}[]"), old_items, items, depth, found);
             }
             (Type::Map(old), Type::Map(new)) => {
-                self.types(&format!("{path}{{}}"), old, new, depth, found);
+                self.compare_types(&format!("{path}{{}}"), old, new, depth, found);
             }
-            (Type::Nullable(old), Type::Nullable(new)) => self.types(path, old, new, depth, found),
+            (Type::Nullable(old), Type::Nullable(new)) => {
+                self.compare_types(path, old, new, depth, found)
+            }
             (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new))
                 if old != new =>
             {
                 let (before, after) = (bounds_text(*old), bounds_text(*new));
                 let kind = ChangeKind::Bounds { before, after };
-                found.change(path, kind, bounds_compatibility(*old, *new));
+                found.add_change(path, kind, bounds_compatibility(*old, *new));
             }
             (Type::String(before), Type::String(after)) if before.format != after.format => {
                 let (before, after) = (&before.format, &after.format);
                 let compatibility = format_compatibility(before.as_deref(), after.as_deref());
                 let (before, after) = (before.clone(), after.clone());
-                found.change(path, ChangeKind::Format { before, after }, compatibility);
+                found.add_change(path, ChangeKind::Format { before, after }, compatibility);
             }
-            _ => self.retyped(path, old, new, depth, found),
+            _ => self.add_retyping(path, old, new, depth, found),
         }
     }
 
-    fn retyped(
+    fn add_retyping(
         &self,
         path: &str,
         old: &Type,
@@ -264,17 +277,17 @@ impl<'i> Context<'i> {
         depth: usize,
         found: &mut PairDifferences<'i>,
     ) {
-        let compatibility = self.retyping(old, new, depth);
+        let compatibility = self.type_change_compatibility(old, new, depth);
         if compatibility != Compatibility::Neutral {
-            let before = type_text(self.a, old);
-            let after = type_text(self.b, new);
-            found.change(path, ChangeKind::Retyped { before, after }, compatibility);
+            let before = type_text(self.older, old);
+            let after = type_text(self.newer, new);
+            found.add_change(path, ChangeKind::Retyped { before, after }, compatibility);
         }
     }
 
     /// Returns the pair of definitions at one location if one of them is anonymous and both are of the same kind.
-    fn anonymous(&self, old: &'i Type, new: &'i Type) -> Option<Pair<'i>> {
-        let (before, after) = (definition(self.a, old)?, definition(self.b, new)?);
+    fn anonymous_pair(&self, old: &'i Type, new: &'i Type) -> Option<Pair<'i>> {
+        let (before, after) = (definition(self.older, old)?, definition(self.newer, new)?);
         let same_kind = match (&before.shape, &after.shape) {
             (Shape::Union(_), Shape::Union(_)) | (Shape::Enum(_), Shape::Enum(_)) => true,
             _ => members(before).is_some() && members(after).is_some(),
@@ -286,34 +299,37 @@ impl<'i> Context<'i> {
 
     /// Reports which members of an anonymous object are newly described or no longer described, if the object is
     /// untyped in one revision.
-    fn described(
+    fn compare_described_members(
         &self,
         path: &str,
         old: &'i Type,
         new: &'i Type,
         found: &mut PairDifferences<'i>,
     ) -> bool {
-        let (old, new) = (resolve(self.a, old), resolve(self.b, new));
+        let (old, new) = (
+            resolve_aliases(self.older, old),
+            resolve_aliases(self.newer, new),
+        );
         let anonymous = |ir: &'i Ir, value: &Type| {
             let found = definition(ir, value).filter(|definition| !definition.official);
             found.and_then(members)
         };
-        if let (Type::JsonObject, Some(members)) = (old, anonymous(self.b, new)) {
+        if let (Type::JsonObject, Some(members)) = (old, anonymous(self.newer, new)) {
             for member in members {
-                self.member_added(path, member, found);
+                self.add_member(path, member, found);
             }
             return true;
         }
-        if let (Some(members), Type::JsonObject) = (anonymous(self.a, old), new) {
+        if let (Some(members), Type::JsonObject) = (anonymous(self.older, old), new) {
             for member in members {
-                self.member_removed(path, member, false, found);
+                self.remove_member(path, member, false, found);
             }
             return true;
         }
         false
     }
 
-    fn unions(
+    fn compare_unions(
         &self,
         old: &[&'i Type],
         new: &[&'i Type],
@@ -321,20 +337,27 @@ impl<'i> Context<'i> {
         depth: usize,
         found: &mut PairDifferences<'i>,
     ) {
-        let old_keys: Vec<String> = old.iter().map(|value| self.key(value)).collect();
-        let new_keys: Vec<String> = new.iter().map(|value| type_text(self.b, value)).collect();
+        let old_keys: Vec<String> = old.iter().map(|value| self.type_key(value)).collect();
+        let new_keys: Vec<String> = new
+            .iter()
+            .map(|value| type_text(self.newer, value))
+            .collect();
         for (value, key) in old.iter().zip(&old_keys) {
             match new_keys.iter().position(|found| found == key) {
-                Some(at) => self.types("", value, new[at], depth, found),
+                Some(at) => self.compare_types("", value, new[at], depth, found),
                 None => {
-                    let taken = |new: &&Type| !self.retyping(value, new, depth).breaks_writing();
+                    let taken = |new: &&Type| {
+                        !self
+                            .type_change_compatibility(value, new, depth)
+                            .breaks_writing()
+                    };
                     let compatibility = if new.iter().any(taken) {
                         Compatibility::Neutral
                     } else {
                         Compatibility::BreaksWriting
                     };
-                    let variant = type_text(self.a, value);
-                    found.change("", ChangeKind::VariantRemoved { variant }, compatibility);
+                    let variant = type_text(self.older, value);
+                    found.add_change("", ChangeKind::VariantRemoved { variant }, compatibility);
                 }
             }
         }
@@ -342,9 +365,9 @@ impl<'i> Context<'i> {
             if old_keys.contains(key) {
                 continue;
             }
-            let object = definition(self.b, value).and_then(members).is_some();
+            let object = definition(self.newer, value).and_then(members).is_some();
             let known = |old: &&Type| {
-                let compatibility = self.retyping(old, value, depth);
+                let compatibility = self.type_change_compatibility(old, value, depth);
                 !(compatibility.breaks_reading() || object && compatibility.breaks_writing())
             };
             let compatibility = if is_by_sender(owner) || old.iter().any(known) {
@@ -352,20 +375,20 @@ impl<'i> Context<'i> {
             } else {
                 Compatibility::BreaksReading
             };
-            let variant = type_text(self.b, value);
-            found.change("", ChangeKind::VariantAdded { variant }, compatibility);
+            let variant = type_text(self.newer, value);
+            found.add_change("", ChangeKind::VariantAdded { variant }, compatibility);
         }
     }
 
     /// Returns the key of the older type, with the newer names of its definitions.
-    fn key(&self, value: &Type) -> String {
+    fn type_key(&self, value: &Type) -> String {
         match value {
             Type::Ref { name, .. } => match self.pairs.newer(name) {
                 Some(newer) => newer.into(),
-                None => type_text(self.a, value),
+                None => type_text(self.older, value),
             },
-            Type::Array { items, .. } => format!("{}[]", self.key(items)),
-            _ => type_text(self.a, value),
+            Type::Array { items, .. } => format!("{}[]", self.type_key(items)),
+            _ => type_text(self.older, value),
         }
     }
 
@@ -396,11 +419,11 @@ impl<'i> Context<'i> {
 }
 
 /// Returns true if a constant is a valid value of a type.
-fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
+fn accepts_constant(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     let shape = definition(ir, value).map(|definition| &definition.shape);
-    match (resolve(ir, value), shape, constant) {
+    match (resolve_aliases(ir, value), shape, constant) {
         (Type::Json, ..) => true,
-        (Type::String(text), _, MemberValue::ConstString(_)) if text.takes_all() => true,
+        (Type::String(text), _, MemberValue::ConstString(_)) if text.is_unrestricted() => true,
         (Type::Integer(bounds) | Type::Number(bounds), _, MemberValue::ConstInteger(found)) => {
             bounds.minimum.is_none_or(|least| least <= *found)
                 && bounds.maximum.is_none_or(|most| *found <= most)
@@ -409,16 +432,16 @@ fn admits(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
         (_, Some(Shape::Constant(value)), MemberValue::ConstString(found)) => value == found,
         (_, Some(Shape::Union(union)), _) => {
             let mut variants = union.iter();
-            variants.any(|variant| admits(ir, variant, constant))
+            variants.any(|variant| accepts_constant(ir, variant, constant))
         }
         _ => false,
     }
 }
 
-fn values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
+fn compare_values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
     for value in old.iter().filter(|value| !new.contains(value)) {
         let value = value.clone();
-        found.change(
+        found.add_change(
             "",
             ChangeKind::ValueRemoved { value },
             Compatibility::BreaksWriting,
@@ -426,7 +449,7 @@ fn values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
     }
     for value in new.iter().filter(|value| !old.contains(value)) {
         let value = value.clone();
-        found.change(
+        found.add_change(
             "",
             ChangeKind::ValueAdded { value },
             Compatibility::BreaksReading,
@@ -434,7 +457,7 @@ fn values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
     }
 }
 
-fn to(definition: &Definition) -> Type {
+fn type_of_definition(definition: &Definition) -> Type {
     Type::Ref {
         name: definition.name.clone(),
     }

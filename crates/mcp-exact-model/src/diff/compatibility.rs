@@ -1,76 +1,105 @@
 //! Compatibility of a changed type: wider, narrower, or otherwise different.
 //!
-//! [`Context::retyping`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions
+//! [`Context::type_change_compatibility`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions
 //! are treated as equal, because changes inside of them are reported separately.
 
 use super::change::Compatibility;
-use super::context::{Context, added_compatibility, definition, members, named, resolve};
+use super::context::{
+    Context, added_compatibility, definition, members, referenced_name, resolve_aliases,
+};
 use crate::ir::{Bounds, Ir, Shape, Type};
 
 impl<'i> Context<'i> {
     /// Returns the consequence of changing the type of a value from `old` to `new`.
-    pub fn retyping(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
+    pub fn type_change_compatibility(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         let Some(depth) = depth.checked_sub(1) else {
             return Compatibility::Neutral;
         };
-        if let (Some(before), Some(after)) = (named(old), named(new))
+        if let (Some(before), Some(after)) = (referenced_name(old), referenced_name(new))
             && self.pairs.newer(before) == Some(after)
         {
             return Compatibility::Neutral;
         }
-        match (resolve(self.a, old), resolve(self.b, new)) {
-            (Type::Nullable(old), Type::Nullable(new)) => return self.retyping(old, new, depth),
-            (Type::Nullable(old), _) if *resolve(self.b, new) != Type::Json => {
+        match (
+            resolve_aliases(self.older, old),
+            resolve_aliases(self.newer, new),
+        ) {
+            (Type::Nullable(old), Type::Nullable(new)) => {
+                return self.type_change_compatibility(old, new, depth);
+            }
+            (Type::Nullable(old), _) if *resolve_aliases(self.newer, new) != Type::Json => {
                 return self
-                    .retyping(old, new, depth)
+                    .type_change_compatibility(old, new, depth)
                     .and(Compatibility::BreaksWriting);
             }
-            (_, Type::Nullable(new)) if *resolve(self.a, old) != Type::Json => {
+            (_, Type::Nullable(new)) if *resolve_aliases(self.older, old) != Type::Json => {
                 return self
-                    .retyping(old, new, depth)
+                    .type_change_compatibility(old, new, depth)
                     .and(Compatibility::BreaksReading);
             }
             _ => {}
         }
-        match (kind(self.a, old), kind(self.b, new)) {
-            (Kind::Json, Kind::Json) => Compatibility::Neutral,
-            (_, Kind::Json) => Compatibility::BreaksReading,
-            (Kind::Json, _) => Compatibility::BreaksWriting,
-            (Kind::Plain(before), Kind::Plain(after)) => self.plain(before, after, depth),
-            (Kind::Values(before), Kind::Values(after)) => subset(&before, &after),
-            (Kind::Values(_), Kind::Plain(Type::String(text))) if text.takes_all() => {
+        match (kind_of_type(self.older, old), kind_of_type(self.newer, new)) {
+            (TypeKind::Json, TypeKind::Json) => Compatibility::Neutral,
+            (_, TypeKind::Json) => Compatibility::BreaksReading,
+            (TypeKind::Json, _) => Compatibility::BreaksWriting,
+            (TypeKind::Other(before), TypeKind::Other(after)) => {
+                self.plain_compatibility(before, after, depth)
+            }
+            (TypeKind::Values(before), TypeKind::Values(after)) => {
+                values_compatibility(&before, &after)
+            }
+            (TypeKind::Values(_), TypeKind::Other(Type::String(text)))
+                if text.is_unrestricted() =>
+            {
                 Compatibility::BreaksReading
             }
-            (Kind::Plain(Type::String(text)), Kind::Values(_)) if text.takes_all() => {
+            (TypeKind::Other(Type::String(text)), TypeKind::Values(_))
+                if text.is_unrestricted() =>
+            {
                 Compatibility::BreaksWriting
             }
-            (Kind::Object(before), Kind::Object(after)) => self.objects(&before, &after, depth),
-            (Kind::Union(before), Kind::Union(after)) => {
+            (TypeKind::Object(before), TypeKind::Object(after)) => {
+                self.object_compatibility(&before, &after, depth)
+            }
+            (TypeKind::Union(before), TypeKind::Union(after)) => {
                 let reads = after.iter().all(|new| {
-                    before
-                        .iter()
-                        .any(|old| !self.retyping(old, new, depth).breaks_reading())
+                    before.iter().any(|old| {
+                        !self
+                            .type_change_compatibility(old, new, depth)
+                            .breaks_reading()
+                    })
                 });
                 let writes = before.iter().all(|old| {
-                    after
-                        .iter()
-                        .any(|new| !self.retyping(old, new, depth).breaks_writing())
+                    after.iter().any(|new| {
+                        !self
+                            .type_change_compatibility(old, new, depth)
+                            .breaks_writing()
+                    })
                 });
-                both(!reads, !writes)
+                compatibility_of(!reads, !writes)
             }
-            (_, Kind::Union(after)) => {
-                let fits = |new: &&Type| !self.retyping(old, new, depth).breaks_writing();
-                both(true, !after.iter().any(fits))
+            (_, TypeKind::Union(after)) => {
+                let fits = |new: &&Type| {
+                    !self
+                        .type_change_compatibility(old, new, depth)
+                        .breaks_writing()
+                };
+                compatibility_of(true, !after.iter().any(fits))
             }
-            (Kind::Union(before), _) => {
-                let fits = |old: &&Type| !self.retyping(old, new, depth).breaks_reading();
-                both(!before.iter().any(fits), true)
+            (TypeKind::Union(before), _) => {
+                let fits = |old: &&Type| {
+                    !self
+                        .type_change_compatibility(old, new, depth)
+                        .breaks_reading()
+                };
+                compatibility_of(!before.iter().any(fits), true)
             }
             _ => Compatibility::BreaksBoth,
         }
     }
 
-    fn plain(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
+    fn plain_compatibility(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         match (old, new) {
             (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new)) => {
                 bounds_compatibility(*old, *new)
@@ -96,22 +125,29 @@ impl<'i> Context<'i> {
                     max_items,
                 },
             ) => length_compatibility((*old_min, *old_max), (*min_items, *max_items))
-                .and(self.retyping(old_items, items, depth)),
+                .and(self.type_change_compatibility(old_items, items, depth)),
             (old, new) if old == new => Compatibility::Neutral,
             _ => Compatibility::BreaksBoth,
         }
     }
 
-    fn objects(&self, old: &Object<'_>, new: &Object<'_>, depth: usize) -> Compatibility {
+    fn object_compatibility(
+        &self,
+        old: &Object<'_>,
+        new: &Object<'_>,
+        depth: usize,
+    ) -> Compatibility {
         match (old, new) {
-            (Object::Open, Object::Open) => Compatibility::Neutral,
-            (Object::Map(old), Object::Map(new)) => self.retyping(old, new, depth),
-            (_, Object::Open) => Compatibility::BreaksReading,
-            (Object::Open, Object::Map(_)) => Compatibility::BreaksWriting,
+            (Object::Untyped, Object::Untyped) => Compatibility::Neutral,
+            (Object::Map(old), Object::Map(new)) => self.type_change_compatibility(old, new, depth),
+            (_, Object::Untyped) => Compatibility::BreaksReading,
+            (Object::Untyped, Object::Map(_)) => Compatibility::BreaksWriting,
             (Object::Map(_), _) | (_, Object::Map(_)) => Compatibility::BreaksBoth,
-            (Object::Members(old), Object::Members(new)) => self.pair(old, new, depth),
-            (Object::Open, Object::Members(new)) => {
-                let new = self.b.get(new).and_then(members).unwrap_or_default();
+            (Object::Members(old), Object::Members(new)) => {
+                self.pair_compatibility(old, new, depth)
+            }
+            (Object::Untyped, Object::Members(new)) => {
+                let new = self.newer.get(new).and_then(members).unwrap_or_default();
                 let added = new.iter().map(added_compatibility);
                 added.fold(Compatibility::Neutral, Compatibility::and)
             }
@@ -119,15 +155,15 @@ impl<'i> Context<'i> {
     }
 
     /// Returns the combined consequence of all changes between two objects.
-    fn pair(&self, old: &str, new: &str, depth: usize) -> Compatibility {
-        let (Some(old), Some(new)) = (self.a.get(old), self.b.get(new)) else {
+    fn pair_compatibility(&self, old: &str, new: &str, depth: usize) -> Compatibility {
+        let (Some(old), Some(new)) = (self.older.get(old), self.newer.get(new)) else {
             return Compatibility::Neutral;
         };
         let found = self.compare((&old.name, &new.name), depth);
         let changes = found.changes.iter().map(|change| change.compatibility);
         let inner = found.inner.iter();
         let inner = inner.map(|(_, (old, new))| match depth.checked_sub(1) {
-            Some(depth) => self.pair(old, new, depth),
+            Some(depth) => self.pair_compatibility(old, new, depth),
             None => Compatibility::Neutral,
         });
         changes
@@ -137,23 +173,23 @@ impl<'i> Context<'i> {
 }
 
 /// Kind of the values of a type.
-enum Kind<'t> {
+enum TypeKind<'t> {
     Json,
     Values(Vec<&'t str>),
     Object(Object<'t>),
     Union(Vec<&'t Type>),
-    Plain(&'t Type),
+    Other(&'t Type),
 }
 
 enum Object<'t> {
     /// The members are unconstrained.
-    Open,
+    Untyped,
     /// A definition with known members, by name.
     Members(&'t str),
     Map(&'t Type),
 }
 
-const STRING_OR_INTEGER: [Type; 2] = [
+const STRING_AND_INTEGER: [Type; 2] = [
     Type::TEXT,
     Type::Integer(Bounds {
         minimum: None,
@@ -161,27 +197,31 @@ const STRING_OR_INTEGER: [Type; 2] = [
     }),
 ];
 
-fn kind<'t>(ir: &'t Ir, value: &'t Type) -> Kind<'t> {
-    match resolve(ir, value) {
-        Type::Json => Kind::Json,
-        Type::JsonObject => Kind::Object(Object::Open),
-        Type::Map(value) => Kind::Object(Object::Map(value)),
+fn kind_of_type<'t>(ir: &'t Ir, value: &'t Type) -> TypeKind<'t> {
+    match resolve_aliases(ir, value) {
+        Type::Json => TypeKind::Json,
+        Type::JsonObject => TypeKind::Object(Object::Untyped),
+        Type::Map(value) => TypeKind::Object(Object::Map(value)),
         value @ Type::Ref { .. } => match definition(ir, value) {
-            Some(found) if members(found).is_some() => Kind::Object(Object::Members(&found.name)),
+            Some(found) if members(found).is_some() => {
+                TypeKind::Object(Object::Members(&found.name))
+            }
             Some(found) => match &found.shape {
-                Shape::Enum(values) => Kind::Values(values.iter().map(String::as_str).collect()),
-                Shape::Constant(value) => Kind::Values(vec![value]),
-                Shape::Union(variants) => Kind::Union(variants.iter().collect()),
-                Shape::StringOrInteger => Kind::Union(STRING_OR_INTEGER.iter().collect()),
-                _ => Kind::Plain(value),
+                Shape::Enum(values) => {
+                    TypeKind::Values(values.iter().map(String::as_str).collect())
+                }
+                Shape::Constant(value) => TypeKind::Values(vec![value]),
+                Shape::Union(variants) => TypeKind::Union(variants.iter().collect()),
+                Shape::StringOrInteger => TypeKind::Union(STRING_AND_INTEGER.iter().collect()),
+                _ => TypeKind::Other(value),
             },
-            None => Kind::Plain(value),
+            None => TypeKind::Other(value),
         },
-        value => Kind::Plain(value),
+        value => TypeKind::Other(value),
     }
 }
 
-fn both(reading: bool, writing: bool) -> Compatibility {
+fn compatibility_of(reading: bool, writing: bool) -> Compatibility {
     match (reading, writing) {
         (true, true) => Compatibility::BreaksBoth,
         (true, false) => Compatibility::BreaksReading,
@@ -190,10 +230,10 @@ fn both(reading: bool, writing: bool) -> Compatibility {
     }
 }
 
-fn subset(old: &[&str], new: &[&str]) -> Compatibility {
+fn values_compatibility(old: &[&str], new: &[&str]) -> Compatibility {
     let more = new.iter().any(|value| !old.contains(value));
     let fewer = old.iter().any(|value| !new.contains(value));
-    both(more, fewer)
+    compatibility_of(more, fewer)
 }
 
 /// Returns the consequence of changed bounds of a number.
@@ -204,7 +244,7 @@ pub fn bounds_compatibility(old: Bounds, new: Bounds) -> Compatibility {
     let (old_high, new_high) = (ceiling(old.maximum), ceiling(new.maximum));
     let wider = new_low < old_low || new_high > old_high;
     let narrower = new_low > old_low || new_high < old_high;
-    both(wider, narrower)
+    compatibility_of(wider, narrower)
 }
 
 /// Returns the consequence of changed bounds of the length of an array.
@@ -216,7 +256,7 @@ pub fn length_compatibility(
     let (old_high, new_high) = (old.1.unwrap_or(u64::MAX), new.1.unwrap_or(u64::MAX));
     let wider = new_low < old_low || new_high > old_high;
     let narrower = new_low > old_low || new_high < old_high;
-    both(wider, narrower)
+    compatibility_of(wider, narrower)
 }
 
 /// Returns the consequence of a changed format of a string.

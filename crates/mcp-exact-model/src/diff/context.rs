@@ -9,8 +9,8 @@ pub type Pair<'i> = (&'i str, &'i str);
 
 /// Both revisions, with indexes of their definitions.
 pub struct Context<'i> {
-    pub a: &'i Ir,
-    pub b: &'i Ir,
+    pub older: &'i Ir,
+    pub newer: &'i Ir,
     pub pairs: Pairs<'i>,
 }
 
@@ -24,14 +24,14 @@ pub struct PairDifferences<'i> {
     /// Descriptions that differ: path, older text, newer text.
     pub rewordings: Vec<(String, Option<String>, Option<String>)>,
     /// Members of the envelope that were added (`true`) or removed.
-    pub envelope: Vec<(bool, String)>,
+    pub envelope_changes: Vec<(bool, String)>,
     /// True if the definition is a message with an unspecified method.
-    pub general: bool,
+    pub is_unspecified_method: bool,
 }
 
 impl<'i> PairDifferences<'i> {
     /// Adds a change.
-    pub fn change(&mut self, path: &str, kind: ChangeKind, compatibility: Compatibility) {
+    pub fn add_change(&mut self, path: &str, kind: ChangeKind, compatibility: Compatibility) {
         self.changes.push(Change {
             path: path.into(),
             kind,
@@ -41,7 +41,7 @@ impl<'i> PairDifferences<'i> {
     }
 
     /// Adds a description if it differs.
-    pub fn reworded(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
+    pub fn add_rewording(&mut self, path: &str, before: Option<&String>, after: Option<&String>) {
         if before != after {
             let texts = (before.cloned(), after.cloned());
             self.rewordings.push((path.into(), texts.0, texts.1));
@@ -83,14 +83,14 @@ pub fn members(definition: &Definition) -> Option<&[Member]> {
 
 /// Returns the definition that a type refers to.
 pub fn definition<'i>(ir: &'i Ir, value: &Type) -> Option<&'i Definition> {
-    match resolve(ir, value) {
+    match resolve_aliases(ir, value) {
         Type::Ref { name, .. } => ir.get(name),
         _ => None,
     }
 }
 
 /// Resolves the aliases of a type; a definition of any JSON value resolves to [`Type::Json`].
-pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
+pub fn resolve_aliases<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     let mut value = value;
     for _ in 0..32 {
         let Type::Ref { name, .. } = value else { break };
@@ -101,7 +101,7 @@ pub fn resolve<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
         }
     }
     match value {
-        Type::Map(inner) if *resolve(ir, inner) == Type::Json => &Type::JsonObject,
+        Type::Map(inner) if *resolve_aliases(ir, inner) == Type::Json => &Type::JsonObject,
         _ => value,
     }
 }
@@ -115,7 +115,7 @@ fn is_any_json(ir: &Ir, name: &str) -> bool {
     let variants: Vec<&Type> = union
         .iter()
         .map(
-            |variant| match named(variant).and_then(|name| ir.get(name)) {
+            |variant| match referenced_name(variant).and_then(|name| ir.get(name)) {
                 Some(Definition {
                     shape: Shape::Alias(inner),
                     ..
@@ -132,7 +132,7 @@ fn is_any_json(ir: &Ir, name: &str) -> bool {
 }
 
 /// Returns the name of the definition that a type refers to.
-pub fn named(value: &Type) -> Option<&str> {
+pub fn referenced_name(value: &Type) -> Option<&str> {
     match value {
         Type::Ref { name, .. } => Some(name),
         _ => None,

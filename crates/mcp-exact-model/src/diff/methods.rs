@@ -12,7 +12,7 @@ use super::context::is_by_sender;
 use crate::ir::{Ir, Method, Type};
 
 /// A method, merged from all definitions that contain it.
-pub struct Merged<'i> {
+pub struct MergedMethod<'i> {
     /// True for a request, false for a notification.
     pub request: bool,
     /// Direction of the method.
@@ -21,27 +21,27 @@ pub struct Merged<'i> {
     /// Definitions of the possible results.
     results: Vec<&'i str>,
     /// Definitions of the message, the params and the result.
-    carries: Vec<&'i str>,
+    related_definitions: Vec<&'i str>,
 }
 
 /// Returns the methods of a revision. Several definitions with the same method are one method: the schema may represent
 /// a union of one message as that message.
-pub fn merged(ir: &Ir) -> BTreeMap<&str, Merged<'_>> {
+pub fn merge_methods(ir: &Ir) -> BTreeMap<&str, MergedMethod<'_>> {
     let mut entries: BTreeMap<&str, Vec<&Method>> = BTreeMap::new();
     for method in &ir.methods {
         entries.entry(&method.method).or_default().push(method);
     }
     let merged = entries.into_iter();
     merged
-        .map(|(name, methods)| (name, merge(&methods)))
+        .map(|(name, methods)| (name, merge_method(&methods)))
         .collect()
 }
 
-fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
+fn merge_method<'i>(methods: &[&'i Method]) -> MergedMethod<'i> {
     let own = methods.iter().filter(|m| !is_by_sender(&m.definition));
     let from_client = methods.iter().any(|m| m.from_client);
     let from_server = methods.iter().any(|m| m.from_server);
-    Merged {
+    MergedMethod {
         request: methods.iter().any(|m| m.request),
         directions: match (from_client, from_server) {
             (true, true) => Directions::BothWays,
@@ -50,14 +50,14 @@ fn merge<'i>(methods: &[&'i Method]) -> Merged<'i> {
             (false, false) => Directions::Embedded,
         },
         params_required: methods.iter().all(|m| m.params_required),
-        results: results(methods),
-        carries: own.flat_map(|m| definitions(m)).collect(),
+        results: possible_results(methods),
+        related_definitions: own.flat_map(|m| method_definitions(m)).collect(),
     }
 }
 
 /// Returns the definitions of the possible results. A union of several results has a name only in the type crates, so
 /// that its variants are returned instead.
-fn results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
+fn possible_results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     let Some(method) = methods.iter().find(|method| method.result.is_some()) else {
         return Vec::new();
     };
@@ -67,7 +67,7 @@ fn results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     }
 }
 
-fn definitions(method: &Method) -> Vec<&str> {
+fn method_definitions(method: &Method) -> Vec<&str> {
     let mut names = vec![method.definition.as_str()];
     if let Some(Type::Ref { name, .. }) = &method.params {
         names.push(name);
@@ -77,13 +77,13 @@ fn definitions(method: &Method) -> Vec<&str> {
 }
 
 /// Returns the methods that differ, sorted by name.
-pub fn differences(
+pub fn method_differences(
     a: &Ir,
     b: &Ir,
     renamed: impl Fn(&str) -> Option<String>,
     definitions: &[DefinitionDiff],
 ) -> Vec<MethodDiff> {
-    let (old, new) = (merged(a), merged(b));
+    let (old, new) = (merge_methods(a), merge_methods(b));
     let mut names: Vec<&str> = old.keys().chain(new.keys()).copied().collect();
     names.sort_unstable();
     names.dedup();
@@ -92,7 +92,7 @@ pub fn differences(
         let (old, new) = (old.get(name), new.get(name));
         let Some(present) = new.or(old) else { continue };
         let changes = match (old, new) {
-            (Some(old), Some(new)) => changes(old, new, &renamed),
+            (Some(old), Some(new)) => method_changes(old, new, &renamed),
             _ => Vec::new(),
         };
         let status = match (old, new) {
@@ -101,7 +101,7 @@ pub fn differences(
             _ => Status::Changed,
         };
         let carried = match status {
-            Status::Changed => through(present, definitions),
+            Status::Changed => changed_definitions(present, definitions),
             _ => Vec::new(),
         };
         let compatibility = match status {
@@ -130,9 +130,9 @@ pub fn differences(
     found
 }
 
-fn changes(
-    old: &Merged<'_>,
-    new: &Merged<'_>,
+fn method_changes(
+    old: &MergedMethod<'_>,
+    new: &MergedMethod<'_>,
     renamed: impl Fn(&str) -> Option<String>,
 ) -> Vec<MethodChange> {
     let mut changes = Vec::new();
@@ -186,8 +186,11 @@ fn changes(
     changes
 }
 
-fn through<'d>(method: &Merged<'_>, definitions: &'d [DefinitionDiff]) -> Vec<&'d DefinitionDiff> {
-    let carried = |name: &str| method.carries.contains(&name);
+fn changed_definitions<'d>(
+    method: &MergedMethod<'_>,
+    definitions: &'d [DefinitionDiff],
+) -> Vec<&'d DefinitionDiff> {
+    let carried = |name: &str| method.related_definitions.contains(&name);
     let tells = |definition: &&DefinitionDiff| {
         let own = !definition.changes.is_empty() || definition.status == Status::Renamed;
         let shared = definition.changes.iter().flat_map(|change| &change.also);

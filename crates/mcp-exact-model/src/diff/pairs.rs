@@ -12,39 +12,39 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 #[derive(Debug, Default)]
 pub struct Pairs<'i> {
     /// Newer names by older names.
-    forward: BTreeMap<&'i str, &'i str>,
+    newer_names: BTreeMap<&'i str, &'i str>,
     /// Newer names that are paired.
-    taken: BTreeSet<&'i str>,
+    paired_names: BTreeSet<&'i str>,
 }
 
 impl<'i> Pairs<'i> {
     /// Pairs the official definitions of both revisions.
     pub fn new(a: &'i Ir, b: &'i Ir) -> Self {
-        let old = official(a);
-        let new = official(b);
+        let old = official_definitions(a);
+        let new = official_definitions(b);
         let mut pairs = Self::default();
         for (name, _) in old.iter().filter(|(name, _)| new.contains_key(*name)) {
-            pairs.join(name, name);
+            pairs.add_pair(name, name);
         }
         let gone = old.values().copied().filter(|definition| {
             let name = definition.name.as_str();
             match new.get(name) {
                 None => true,
-                Some(now) => became_union(definition, now) && !still_used(a, b, name),
+                Some(now) => is_now_union(definition, now) && !has_common_user(a, b, name),
             }
         });
         let came = new.values().copied().filter(|definition| {
             let name = definition.name.as_str();
             match old.get(name) {
                 None => true,
-                Some(before) => became_union(definition, before) && !still_used(a, b, name),
+                Some(before) => is_now_union(definition, before) && !has_common_user(a, b, name),
             }
         });
         let came: Vec<&Definition> = came.collect();
         let mut renames: Vec<(usize, &str, &str)> = gone
             .flat_map(|definition| came.iter().map(move |now| (definition, *now)))
             .filter_map(|(definition, now)| {
-                let likeness = likeness(definition, now)?;
+                let likeness = similarity(definition, now)?;
                 Some((likeness, definition.name.as_str(), now.name.as_str()))
             })
             .collect();
@@ -53,61 +53,65 @@ impl<'i> Pairs<'i> {
         for (_, before, after) in renames {
             if !moved.contains(before) && given.insert(after) {
                 moved.insert(before);
-                pairs.separate(before);
-                pairs.separate(after);
-                pairs.join(before, after);
+                pairs.remove_pair(before);
+                pairs.remove_pair(after);
+                pairs.add_pair(before, after);
             }
         }
         pairs
     }
 
-    fn join(&mut self, before: &'i str, after: &'i str) {
-        self.forward.insert(before, after);
-        self.taken.insert(after);
+    fn add_pair(&mut self, before: &'i str, after: &'i str) {
+        self.newer_names.insert(before, after);
+        self.paired_names.insert(after);
     }
 
     /// Removes the pair with the same name on both sides.
-    fn separate(&mut self, name: &str) {
-        if self.forward.get(name) == Some(&name) {
-            self.forward.remove(name);
-            self.taken.remove(name);
+    fn remove_pair(&mut self, name: &str) {
+        if self.newer_names.get(name) == Some(&name) {
+            self.newer_names.remove(name);
+            self.paired_names.remove(name);
         }
     }
 
     /// Returns all pairs, sorted by the older name.
     pub fn iter(&self) -> impl Iterator<Item = (&'i str, &'i str)> + '_ {
-        self.forward.iter().map(|(before, after)| (*before, *after))
+        self.newer_names
+            .iter()
+            .map(|(before, after)| (*before, *after))
     }
 
     /// Returns the newer name of an older definition.
     pub fn newer(&self, before: &str) -> Option<&'i str> {
-        self.forward.get(before).copied()
+        self.newer_names.get(before).copied()
     }
 
     /// Returns true if a newer definition is paired.
-    pub fn is_taken(&self, after: &str) -> bool {
-        self.taken.contains(after)
+    pub fn is_paired(&self, after: &str) -> bool {
+        self.paired_names.contains(after)
     }
 }
 
-fn official(ir: &Ir) -> BTreeMap<&str, &Definition> {
+fn official_definitions(ir: &Ir) -> BTreeMap<&str, &Definition> {
     let official = ir.definitions.iter().filter(|d| d.official);
     official.map(|d| (d.name.as_str(), d)).collect()
 }
 
-fn became_union(before: &Definition, after: &Definition) -> bool {
+fn is_now_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
 
 /// Returns true if the same definition refers to `name` in both revisions, which means that the name has kept its
 /// meaning.
-fn still_used(a: &Ir, b: &Ir, name: &str) -> bool {
-    let users = users(b, name);
-    self::users(a, name).iter().any(|user| users.contains(user))
+fn has_common_user(a: &Ir, b: &Ir, name: &str) -> bool {
+    let users = referring_definitions(b, name);
+    self::referring_definitions(a, name)
+        .iter()
+        .any(|user| users.contains(user))
 }
 
 /// Returns the definitions that refer to `name`.
-pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
+pub fn referring_definitions<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
     let refers =
         |definition: &&Definition| definition.shape.references().any(|found| found == name);
     let using = ir.definitions.iter().filter(refers);
@@ -116,8 +120,8 @@ pub fn users<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
 
 /// Returns the similarity of two definitions in per mille, for the detection of renamed ones; `None` if they are too
 /// different.
-fn likeness(before: &Definition, after: &Definition) -> Option<usize> {
-    let names = overlap(&words(&before.name), &words(&after.name));
+fn similarity(before: &Definition, after: &Definition) -> Option<usize> {
+    let names = overlap(&split_words(&before.name), &split_words(&after.name));
     if names < 500 {
         return None;
     }
@@ -174,7 +178,7 @@ fn overlap(before: &[String], after: &[String]) -> usize {
 }
 
 /// Returns the words of a camel-case name; an acronym is one word.
-fn words(name: &str) -> Vec<String> {
+fn split_words(name: &str) -> Vec<String> {
     let letters: Vec<char> = name.chars().collect();
     let mut words: Vec<String> = Vec::new();
     for (at, letter) in letters.iter().enumerate() {

@@ -14,7 +14,7 @@ fn ir(revision: &str, mut definitions: Vec<Definition>, methods: Vec<Method>) ->
     }
 }
 
-fn define(name: &str, shape: Shape) -> Definition {
+fn definition(name: &str, shape: Shape) -> Definition {
     Definition {
         name: name.into(),
         official: true,
@@ -26,10 +26,10 @@ fn define(name: &str, shape: Shape) -> Definition {
 }
 
 /// Creates a definition that is anonymous in the schema.
-fn lifted(name: &str, shape: Shape) -> Definition {
+fn anonymous_definition(name: &str, shape: Shape) -> Definition {
     Definition {
         official: false,
-        ..define(name, shape)
+        ..definition(name, shape)
     }
 }
 
@@ -42,14 +42,14 @@ fn member(name: &str, value: MemberValue) -> Member {
     }
 }
 
-fn has(name: &str, value: Type) -> Member {
+fn required_member(name: &str, value: Type) -> Member {
     member(name, MemberValue::Type(value))
 }
 
 fn optional_member(name: &str, value: Type) -> Member {
     Member {
         required: false,
-        ..has(name, value)
+        ..required_member(name, value)
     }
 }
 
@@ -57,7 +57,7 @@ fn constant(name: &str, value: &str) -> Member {
     member(name, MemberValue::ConstString(value.into()))
 }
 
-fn of(name: &str) -> Type {
+fn reference(name: &str) -> Type {
     Type::Ref { name: name.into() }
 }
 
@@ -69,7 +69,7 @@ fn integer(minimum: Option<i64>, maximum: Option<i64>) -> Type {
     Type::Integer(Bounds { minimum, maximum })
 }
 
-fn strings(max_items: Option<u64>) -> Type {
+fn string_array(max_items: Option<u64>) -> Type {
     Type::Array {
         items: Box::new(string()),
         min_items: None,
@@ -77,7 +77,7 @@ fn strings(max_items: Option<u64>) -> Type {
     }
 }
 
-fn one_of(values: &[Type]) -> Shape {
+fn union(values: &[Type]) -> Shape {
     Shape::Union(values.to_vec())
 }
 
@@ -121,27 +121,32 @@ fn change_lines(definition: &DefinitionDiff) -> Vec<String> {
         .collect()
 }
 
-fn objects(old: Vec<Member>, new: Vec<Member>) -> Vec<String> {
+fn object_changes(old: Vec<Member>, new: Vec<Member>) -> Vec<String> {
     changes_between(
-        vec![define("T", Shape::Struct(old))],
-        vec![define("T", Shape::Struct(new))],
+        vec![definition("T", Shape::Struct(old))],
+        vec![definition("T", Shape::Struct(new))],
     )
 }
 
 #[test]
-fn nothing_changes_between_equal_revisions() {
-    let tool = || define("Tool", Shape::Struct(vec![has("name", string())]));
+fn equal_revisions_have_no_differences() {
+    let tool = || {
+        definition(
+            "Tool",
+            Shape::Struct(vec![required_member("name", string())]),
+        )
+    };
     assert!(compare(vec![tool()], vec![tool()]).is_empty());
 }
 
 #[test]
-fn an_added_member_is_additive_when_it_is_optional() {
-    let lines = objects(
-        vec![has("a", string())],
+fn optional_added_members_are_additive() {
+    let lines = object_changes(
+        vec![required_member("a", string())],
         vec![
-            has("a", string()),
+            required_member("a", string()),
             optional_member("b", string()),
-            has("c", string()),
+            required_member("c", string()),
         ],
     );
     assert_eq!(
@@ -154,14 +159,14 @@ fn an_added_member_is_additive_when_it_is_optional() {
 }
 
 #[test]
-fn a_removed_member_breaks_readers_only_when_they_insisted_on_it() {
-    let lines = objects(
+fn removed_required_members_break_readers() {
+    let lines = object_changes(
         vec![
-            has("a", string()),
+            required_member("a", string()),
             optional_member("b", string()),
-            has("c", string()),
+            required_member("c", string()),
         ],
-        vec![has("a", string())],
+        vec![required_member("a", string())],
     );
     assert_eq!(
         lines,
@@ -173,10 +178,16 @@ fn a_removed_member_breaks_readers_only_when_they_insisted_on_it() {
 }
 
 #[test]
-fn presence_breaks_the_side_that_relied_on_it() {
-    let lines = objects(
-        vec![has("a", string()), optional_member("b", string())],
-        vec![optional_member("a", string()), has("b", string())],
+fn changed_presence_breaks_one_side() {
+    let lines = object_changes(
+        vec![
+            required_member("a", string()),
+            optional_member("b", string()),
+        ],
+        vec![
+            optional_member("a", string()),
+            required_member("b", string()),
+        ],
     );
     assert_eq!(
         lines,
@@ -188,21 +199,21 @@ fn presence_breaks_the_side_that_relied_on_it() {
 }
 
 #[test]
-fn a_wider_type_breaks_readers_and_a_narrower_one_writers() {
+fn wider_types_break_readers_only() {
     let number = || Type::Number(Bounds::default());
     let whole = || integer(None, None);
-    let lines = objects(
+    let lines = object_changes(
         vec![
-            has("a", whole()),
-            has("b", number()),
-            has("c", string()),
-            has("d", Type::JsonObject),
+            required_member("a", whole()),
+            required_member("b", number()),
+            required_member("c", string()),
+            required_member("d", Type::JsonObject),
         ],
         vec![
-            has("a", number()),
-            has("b", whole()),
-            has("c", Type::Boolean),
-            has("d", Type::Json),
+            required_member("a", number()),
+            required_member("b", whole()),
+            required_member("c", Type::Boolean),
+            required_member("d", Type::Json),
         ],
     );
     assert_eq!(
@@ -217,27 +228,27 @@ fn a_wider_type_breaks_readers_and_a_narrower_one_writers() {
 }
 
 #[test]
-fn null_is_one_value_more() {
-    let lines = objects(
-        vec![has("a", string())],
-        vec![has("a", Type::Nullable(Box::new(string())))],
+fn nullable_types_are_wider() {
+    let lines = object_changes(
+        vec![required_member("a", string())],
+        vec![required_member("a", Type::Nullable(Box::new(string())))],
     );
     assert_eq!(lines, ["a retyped breaking to read"]);
 }
 
 #[test]
-fn bounds_and_formats_are_wider_or_narrower_too() {
+fn bounds_and_formats_change_compatibility() {
     let uri = Type::String(Text::of_format("uri"));
-    let lines = objects(
+    let lines = object_changes(
         vec![
-            has("a", integer(Some(0), None)),
-            has("b", strings(None)),
-            has("c", string()),
+            required_member("a", integer(Some(0), None)),
+            required_member("b", string_array(None)),
+            required_member("c", string()),
         ],
         vec![
-            has("a", integer(None, None)),
-            has("b", strings(Some(100))),
-            has("c", uri),
+            required_member("a", integer(None, None)),
+            required_member("b", string_array(Some(100))),
+            required_member("c", uri),
         ],
     );
     assert_eq!(
@@ -251,22 +262,25 @@ fn bounds_and_formats_are_wider_or_narrower_too() {
 }
 
 #[test]
-fn a_constant_of_another_value_is_another_type() {
-    let lines = objects(vec![constant("type", "a")], vec![constant("type", "b")]);
+fn changed_constants_break_both_sides() {
+    let lines = object_changes(vec![constant("type", "a")], vec![constant("type", "b")]);
     assert_eq!(lines, ["type constant breaking to read and write"]);
 }
 
 #[test]
-fn a_constant_in_place_of_a_string_is_narrower() {
-    let lines = objects(vec![has("type", string())], vec![constant("type", "b")]);
+fn constants_are_narrower_than_strings() {
+    let lines = object_changes(
+        vec![required_member("type", string())],
+        vec![constant("type", "b")],
+    );
     assert_eq!(lines, ["type retyped breaking to write"]);
 }
 
 #[test]
-fn enums_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
+fn added_enum_values_break_readers() {
     let lines = changes_between(
-        vec![define("Level", values(&["high", "low"]))],
-        vec![define("Level", values(&["low", "none"]))],
+        vec![definition("Level", values(&["high", "low"]))],
+        vec![definition("Level", values(&["low", "none"]))],
     );
     assert_eq!(
         lines,
@@ -278,22 +292,22 @@ fn enums_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
 }
 
 #[test]
-fn unions_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
-    let text = || define("Text", Shape::Struct(vec![constant("type", "text")]));
-    let image = || define("Image", Shape::Struct(vec![constant("type", "image")]));
-    let audio = || define("Audio", Shape::Struct(vec![constant("type", "audio")]));
+fn added_variants_break_readers() {
+    let text = || definition("Text", Shape::Struct(vec![constant("type", "text")]));
+    let image = || definition("Image", Shape::Struct(vec![constant("type", "image")]));
+    let audio = || definition("Audio", Shape::Struct(vec![constant("type", "audio")]));
     let lines = changes_between(
         vec![
             text(),
             image(),
             audio(),
-            define("Block", one_of(&[of("Text"), of("Image")])),
+            definition("Block", union(&[reference("Text"), reference("Image")])),
         ],
         vec![
             text(),
             image(),
             audio(),
-            define("Block", one_of(&[of("Text"), of("Audio")])),
+            definition("Block", union(&[reference("Text"), reference("Audio")])),
         ],
     );
     assert_eq!(
@@ -308,47 +322,48 @@ fn unions_break_readers_by_what_is_new_and_writers_by_what_is_gone() {
 #[test]
 fn new_client_requests_are_additive() {
     let ping = || {
-        define(
+        definition(
             "PingRequest",
             Shape::Struct(vec![constant("method", "ping")]),
         )
     };
     let list = || {
-        define(
+        definition(
             "ListRequest",
             Shape::Struct(vec![constant("method", "list")]),
         )
     };
-    let requests = |values: &[Type]| define("ClientRequest", one_of(values));
+    let requests = |values: &[Type]| definition("ClientRequest", union(values));
     let lines = changes_between(
-        vec![ping(), list(), requests(&[of("PingRequest")])],
+        vec![ping(), list(), requests(&[reference("PingRequest")])],
         vec![
             ping(),
             list(),
-            requests(&[of("PingRequest"), of("ListRequest")]),
+            requests(&[reference("PingRequest"), reference("ListRequest")]),
         ],
     );
     assert_eq!(lines, [" variant-added additive"]);
 }
 
 #[test]
-fn a_union_of_one_is_that_type() {
-    let message =
-        |name: &str, method: &str| define(name, Shape::Struct(vec![constant("method", method)]));
+fn single_variant_union_equals_its_type() {
+    let message = |name: &str, method: &str| {
+        definition(name, Shape::Struct(vec![constant("method", method)]))
+    };
     let others = || {
         vec![
             message("ANotification", "a"),
             message("BNotification", "b"),
-            define(
+            definition(
                 "ServerNotification",
-                one_of(&[of("ANotification"), of("BNotification")]),
+                union(&[reference("ANotification"), reference("BNotification")]),
             ),
         ]
     };
     let mut old = others();
-    old.push(define(
+    old.push(definition(
         "ClientNotification",
-        one_of(&[of("ANotification"), of("BNotification")]),
+        union(&[reference("ANotification"), reference("BNotification")]),
     ));
     let mut new = others();
     new.push(message("ClientNotification", "a"));
@@ -359,13 +374,13 @@ fn a_union_of_one_is_that_type() {
 }
 
 #[test]
-fn fewer_constraints_accept_more_values() {
+fn fewer_constraints_break_readers() {
     let lines = changes_between(
-        vec![define(
+        vec![definition(
             "Schema",
-            Shape::Document(vec![optional_member("required", strings(None))]),
+            Shape::Document(vec![optional_member("required", string_array(None))]),
         )],
-        vec![define(
+        vec![definition(
             "Schema",
             Shape::Document(vec![optional_member("type", string())]),
         )],

@@ -10,12 +10,12 @@ use super::change::{
 };
 use super::context::{Context, Pair, PairDifferences};
 use super::methods;
-use super::pairs::{Pairs, users};
+use super::pairs::{Pairs, referring_definitions};
 use crate::ir::{Definition, Ir};
 use crate::wording::outline;
 
 /// Maximum depth of the search for the consequence of a replaced type.
-const DEPTH: usize = 5;
+const MAX_SEARCH_DEPTH: usize = 5;
 
 /// Returns the differences from `a` to `b`. Changed descriptions are counted, not listed.
 pub fn diff(a: &Ir, b: &Ir) -> Diff {
@@ -32,62 +32,66 @@ pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
 /// Returns the differences from `a` to `b`, including the changed descriptions.
 pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     let pairs = Pairs::new(a, b);
-    let mut walk = Walk {
-        context: Context { a, b, pairs },
-        found: BTreeMap::new(),
-        named: BTreeMap::new(),
-        told: BTreeMap::new(),
+    let mut walk = Comparison {
+        context: Context {
+            older: a,
+            newer: b,
+            pairs,
+        },
+        differences: BTreeMap::new(),
+        renamed_definitions: BTreeMap::new(),
+        reported_locations: BTreeMap::new(),
         definitions: Vec::new(),
         rewordings: BTreeSet::new(),
     };
-    walk.explore();
-    walk.name();
-    walk.tell();
-    walk.added_and_removed();
+    walk.compare_all_pairs();
+    walk.find_renamed_definitions();
+    walk.report_changes();
+    walk.report_added_and_removed();
     walk.finish()
 }
 
-struct Walk<'i> {
+struct Comparison<'i> {
     context: Context<'i>,
     /// Differences of each pair.
-    found: BTreeMap<Pair<'i>, PairDifferences<'i>>,
+    differences: BTreeMap<Pair<'i>, PairDifferences<'i>>,
     /// Newer definitions that have become named or anonymous, by pair: the status, and the location.
-    named: BTreeMap<Pair<'i>, (Status, String)>,
+    renamed_definitions: BTreeMap<Pair<'i>, (Status, String)>,
     /// Where each anonymous pair was reported: the index of the entry and the range of its changes.
-    told: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
+    reported_locations: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
     definitions: Vec<DefinitionDiff>,
     rewordings: BTreeSet<Rewording>,
 }
 
-impl<'i> Walk<'i> {
+impl<'i> Comparison<'i> {
     /// Compares all pairs: first the official ones, then the anonymous ones inside them.
-    fn explore(&mut self) {
+    fn compare_all_pairs(&mut self) {
         let mut waiting: Vec<Pair<'i>> = self.context.pairs.iter().collect();
         while let Some(pair) = waiting.pop() {
-            if !self.found.contains_key(&pair) {
-                let found = self.context.compare(pair, DEPTH);
-                waiting.extend(found.inner.iter().map(|(_, inner)| *inner));
-                self.found.insert(pair, found);
+            if !self.differences.contains_key(&pair) {
+                let differences = self.context.compare(pair, MAX_SEARCH_DEPTH);
+                waiting.extend(differences.inner.iter().map(|(_, inner)| *inner));
+                self.differences.insert(pair, differences);
             }
         }
     }
 
-    fn official(&self, ir: &'i Ir, name: &str) -> bool {
+    fn is_official(&self, ir: &'i Ir, name: &str) -> bool {
         ir.get(name).is_some_and(|definition| definition.official)
     }
 
     /// Determines which anonymous types have a name in the newer revision, and which names were removed.
-    fn name(&mut self) {
+    fn find_renamed_definitions(&mut self) {
         let mut named: BTreeMap<&str, Vec<(bool, String, Pair<'i>)>> = BTreeMap::new();
         let mut unnamed = named.clone();
-        for (pair, found) in &self.found {
-            for (path, inner) in &found.inner {
+        for (pair, differences) in &self.differences {
+            for (path, inner) in &differences.inner {
                 let (before, after) = *inner;
-                let place = place(pair.1, path);
+                let place = format_location(pair.1, path);
                 let candidate = (before != after, place, *inner);
-                let (a, b) = (self.context.a, self.context.b);
-                match (self.official(a, before), self.official(b, after)) {
-                    (false, true) if !self.context.pairs.is_taken(after) => {
+                let (a, b) = (self.context.older, self.context.newer);
+                match (self.is_official(a, before), self.is_official(b, after)) {
+                    (false, true) if !self.context.pairs.is_paired(after) => {
                         named.entry(after).or_default().push(candidate);
                     }
                     (true, false) if self.context.pairs.newer(before).is_none() => {
@@ -100,20 +104,20 @@ impl<'i> Walk<'i> {
         for (status, candidates) in [(Status::Named, named), (Status::Unnamed, unnamed)] {
             for candidates in candidates.into_values() {
                 if let Some((_, place, pair)) = candidates.into_iter().min() {
-                    self.named.insert(pair, (status, place));
+                    self.renamed_definitions.insert(pair, (status, place));
                 }
             }
         }
     }
 
     /// Reports the changes of every named pair.
-    fn tell(&mut self) {
-        for (pair, (status, place)) in self.named.clone() {
+    fn report_changes(&mut self) {
+        for (pair, (status, place)) in self.renamed_definitions.clone() {
             let name = match status {
                 Status::Unnamed => pair.0,
                 _ => pair.1,
             };
-            self.entry(name, status, Some(place), pair);
+            self.add_entry(name, status, Some(place), pair);
         }
         let pairs: Vec<_> = self.context.pairs.iter().collect();
         for (before, after) in pairs {
@@ -124,11 +128,11 @@ impl<'i> Walk<'i> {
                 Status::Changed
             };
             let old = renamed.then(|| before.to_owned());
-            self.entry(after, status, old, (before, after));
+            self.add_entry(after, status, old, (before, after));
         }
     }
 
-    fn entry(&mut self, name: &str, status: Status, before: Option<String>, pair: Pair<'i>) {
+    fn add_entry(&mut self, name: &str, status: Status, before: Option<String>, pair: Pair<'i>) {
         let index = self.definitions.len();
         self.definitions.push(DefinitionDiff {
             name: name.into(),
@@ -138,68 +142,79 @@ impl<'i> Walk<'i> {
             compatibility: Compatibility::Neutral,
             changes: Vec::new(),
         });
-        self.inline(index, "", pair, &mut Vec::new());
+        self.inline_changes(index, "", pair, &mut Vec::new());
     }
 
     /// Adds the changes of a pair to an entry, including those of its anonymous pairs.
-    fn inline(&mut self, index: usize, prefix: &str, pair: Pair<'i>, above: &mut Vec<Pair<'i>>) {
-        if above.contains(&pair) || (!above.is_empty() && self.named.contains_key(&pair)) {
+    fn inline_changes(
+        &mut self,
+        index: usize,
+        prefix: &str,
+        pair: Pair<'i>,
+        above: &mut Vec<Pair<'i>>,
+    ) {
+        if above.contains(&pair)
+            || (!above.is_empty() && self.renamed_definitions.contains_key(&pair))
+        {
             return;
         }
-        if !above.is_empty() && self.told.contains_key(&pair) {
-            return self.tell_again(index, prefix, pair);
+        if !above.is_empty() && self.reported_locations.contains_key(&pair) {
+            return self.add_location(index, prefix, pair);
         }
-        let Some(found) = self.found.get(&pair) else {
+        let Some(differences) = self.differences.get(&pair) else {
             return;
         };
-        let inner = found.inner.clone();
+        let inner = differences.inner.clone();
         let entry = &mut self.definitions[index];
         let start = entry.changes.len();
-        for (path, before, after) in &found.rewordings {
+        for (path, before, after) in &differences.rewordings {
             self.rewordings.insert(Rewording {
                 definition: entry.name.clone(),
-                path: join(prefix, path),
+                path: join_paths(prefix, path),
                 before: before.clone(),
                 after: after.clone(),
             });
         }
         entry
             .changes
-            .extend(found.changes.iter().map(|change| Change {
-                path: join(prefix, &change.path),
+            .extend(differences.changes.iter().map(|change| Change {
+                path: join_paths(prefix, &change.path),
                 ..change.clone()
             }));
-        let told = (start..entry.changes.len()).map(|at| (index, at)).collect();
+        let reported_locations = (start..entry.changes.len()).map(|at| (index, at)).collect();
         if !above.is_empty() {
-            self.told.insert(pair, told);
+            self.reported_locations.insert(pair, reported_locations);
         }
         above.push(pair);
         for (path, inner) in inner {
-            self.inline(index, &join(prefix, &path), inner, above);
+            self.inline_changes(index, &join_paths(prefix, &path), inner, above);
         }
         above.pop();
     }
 
     /// Adds another location to changes that are reported already.
-    fn tell_again(&mut self, index: usize, prefix: &str, pair: Pair<'i>) {
-        let place = place(&self.definitions[index].name, prefix);
-        for (entry, at) in &self.told[&pair] {
+    fn add_location(&mut self, index: usize, prefix: &str, pair: Pair<'i>) {
+        let place = format_location(&self.definitions[index].name, prefix);
+        for (entry, at) in &self.reported_locations[&pair] {
             if let Some(change) = self.definitions[*entry].changes.get_mut(*at) {
                 change.also.push(place.clone());
             }
         }
-        let inner = self.found[&pair].inner.clone();
+        let inner = self.differences[&pair].inner.clone();
         for (path, inner) in inner {
-            if self.told.contains_key(&inner) && inner != pair {
-                self.tell_again(index, &join(prefix, &path), inner);
+            if self.reported_locations.contains_key(&inner) && inner != pair {
+                self.add_location(index, &join_paths(prefix, &path), inner);
             }
         }
     }
 
-    fn added_and_removed(&mut self) {
-        let (a, b) = (self.context.a, self.context.b);
+    fn report_added_and_removed(&mut self) {
+        let (a, b) = (self.context.older, self.context.newer);
         let named = |at: fn(&Pair<'i>) -> &'i str, status: Status| -> BTreeSet<&'i str> {
-            let of_status = self.named.iter().filter(|(_, (found, _))| *found == status);
+            let of_status = self
+                .renamed_definitions
+                .iter()
+                .filter(|(_, (differences, _))| *differences == status);
             of_status.map(|(pair, _)| at(pair)).collect()
         };
         let now_named = named(|pair| pair.1, Status::Named);
@@ -214,7 +229,7 @@ impl<'i> Walk<'i> {
         };
         for definition in b.definitions.iter().filter(|d| d.official) {
             let name = definition.name.as_str();
-            if !self.context.pairs.is_taken(name) && !now_named.contains(name) {
+            if !self.context.pairs.is_paired(name) && !now_named.contains(name) {
                 self.definitions
                     .push(entry(b, definition, Status::Added, Compatibility::Additive));
             }
@@ -223,7 +238,7 @@ impl<'i> Walk<'i> {
             let name = definition.name.as_str();
             if self.context.pairs.newer(name).is_none() && !now_unnamed.contains(name) {
                 let message = a.methods.iter().any(|method| method.definition == name);
-                let compatibility = if message || !users(a, name).is_empty() {
+                let compatibility = if message || !referring_definitions(a, name).is_empty() {
                     Compatibility::BreaksWriting
                 } else {
                     Compatibility::Neutral
@@ -234,14 +249,14 @@ impl<'i> Walk<'i> {
         }
     }
 
-    fn notes(&self) -> Vec<Note> {
+    fn collect_notes(&self) -> Vec<Note> {
         let mut envelopes: BTreeMap<(bool, Vec<String>), Vec<String>> = BTreeMap::new();
-        for (pair, found) in &self.found {
+        for (pair, differences) in &self.differences {
             for gained in [true, false] {
-                let mut members: Vec<String> = found
-                    .envelope
+                let mut members: Vec<String> = differences
+                    .envelope_changes
                     .iter()
-                    .filter(|(found, _)| *found == gained)
+                    .filter(|(differences, _)| *differences == gained)
                     .map(|(_, name)| name.clone())
                     .collect();
                 members.sort();
@@ -251,11 +266,9 @@ impl<'i> Walk<'i> {
                 }
             }
         }
-        let reused = self
-            .context
-            .pairs
-            .iter()
-            .filter(|(before, after)| before != after && self.official(self.context.b, before));
+        let reused = self.context.pairs.iter().filter(|(before, after)| {
+            before != after && self.is_official(self.context.newer, before)
+        });
         let mut notes: Vec<Note> = reused
             .map(|(before, after)| Note::NameReused {
                 name: before.into(),
@@ -276,13 +289,16 @@ impl<'i> Walk<'i> {
     }
 
     fn finish(mut self) -> Diff {
-        let notes = self.notes();
-        let (a, b) = (self.context.a, self.context.b);
+        let notes = self.collect_notes();
+        let (a, b) = (self.context.older, self.context.newer);
         let presence = [ChangeKind::MemberRequired, ChangeKind::MemberOptional];
         for definition in &mut self.definitions {
             if b.methods.iter().any(|m| m.definition == definition.name) {
-                let told = |c: &Change| c.path == "params" && presence.contains(&c.kind);
-                definition.changes.retain(|change| !told(change));
+                let reported_locations =
+                    |c: &Change| c.path == "params" && presence.contains(&c.kind);
+                definition
+                    .changes
+                    .retain(|change| !reported_locations(change));
             }
             let changes = definition.changes.iter().map(|change| change.compatibility);
             definition.compatibility = changes.fold(definition.compatibility, Compatibility::and);
@@ -298,7 +314,7 @@ impl<'i> Walk<'i> {
         Diff {
             from: a.revision.clone(),
             to: b.revision.clone(),
-            methods: methods::differences(a, b, renamed, &self.definitions),
+            methods: methods::method_differences(a, b, renamed, &self.definitions),
             definitions: self.definitions,
             notes,
             descriptions: self.rewordings.len(),
@@ -307,7 +323,7 @@ impl<'i> Walk<'i> {
     }
 }
 
-fn join(prefix: &str, path: &str) -> String {
+fn join_paths(prefix: &str, path: &str) -> String {
     let separator = if prefix.is_empty() || path.is_empty() || path.starts_with(['[', '{']) {
         ""
     } else {
@@ -316,6 +332,6 @@ fn join(prefix: &str, path: &str) -> String {
     format!("{prefix}{separator}{path}")
 }
 
-fn place(definition: &str, path: &str) -> String {
-    join(definition, path)
+fn format_location(definition: &str, path: &str) -> String {
+    join_paths(definition, path)
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use crate::diff::{Diff, diff};
 use crate::ir::Ir;
-use crate::render::words::{note_words, totals};
+use crate::render::words::{change_counts, note_words};
 use options::{CONSEQUENCES, Consequence};
 
 pub use options::{PageOptions, SchemaSource};
@@ -53,7 +53,7 @@ pub fn html(revisions: &[Ir], options: &PageOptions) -> Result<String, minijinja
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_trim_blocks(true);
     environment.set_lstrip_blocks(true);
-    environment.add_filter("breakable", breakable);
+    environment.add_filter("breakable", with_line_breaks);
     environment.add_template("page.html", PAGE)?;
     environment.add_template("matrix.html", MATRIX)?;
     let ids: Vec<&str> = revisions.iter().map(|ir| ir.revision.as_str()).collect();
@@ -65,7 +65,7 @@ pub fn html(revisions: &[Ir], options: &PageOptions) -> Result<String, minijinja
     let steps = diffs.iter().map(|diff| Step {
         from: &diff.from,
         to: &diff.to,
-        totals: totals(diff),
+        totals: change_counts(diff),
         notes: diff.notes.iter().map(note_words).collect(),
     });
     let title = match ids.as_slice() {
@@ -93,17 +93,17 @@ pub fn html(revisions: &[Ir], options: &PageOptions) -> Result<String, minijinja
         revisions => listed.collect::<Vec<_>>(),
         consequences,
         kinds,
-        advice => advice::pairs(revisions),
+        advice => advice::advice_pairs(revisions),
         matrices => [
-            context! { id => "methods", title => "Methods", kind => "method", rows => rows::methods(revisions, &diffs, options) },
-            context! { id => "types", title => "Types", kind => "type", rows => rows::types(revisions, &diffs, options) },
+            context! { id => "methods", title => "Methods", kind => "method", rows => rows::method_rows(revisions, &diffs, options) },
+            context! { id => "types", title => "Types", kind => "type", rows => rows::type_rows(revisions, &diffs, options) },
         ],
         steps => steps.collect::<Vec<_>>(),
     })
 }
 
 /// Returns a name as HTML with optional line breaks before capitals and after slashes.
-fn breakable(name: &str) -> minijinja::Value {
+fn with_line_breaks(name: &str) -> minijinja::Value {
     let mut text = String::new();
     let mut before = ' ';
     for letter in name.chars() {

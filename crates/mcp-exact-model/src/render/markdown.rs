@@ -4,71 +4,76 @@ use std::fmt::Write;
 
 use crate::diff::{DefinitionDiff, Diff, MethodDiff, Rewording, Status};
 use crate::render::words::{
-    Line, ORDER, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
-    status_heading, totals,
+    Line, ORDER, change_counts, definitions_with_status, message_kind, method_words, note_words,
+    repeated_changes, status_heading, unrepeated_lines,
 };
 
 /// Returns differences as Markdown: one second-level heading, and lists under third-level headings.
 pub fn markdown(diff: &Diff) -> String {
     let mut text = format!("## {} → {}\n\n", diff.from, diff.to);
-    for (label, count) in totals(diff) {
-        push(&mut text, 0, &format!("{label}: {count}"));
+    for (label, count) in change_counts(diff) {
+        push_item(&mut text, 0, &format!("{label}: {count}"));
     }
     if !diff.notes.is_empty() {
-        heading(&mut text, "Notes");
+        push_heading(&mut text, "Notes");
         for note in &diff.notes {
-            push(&mut text, 0, &note_words(note));
+            push_item(&mut text, 0, &note_words(note));
         }
     }
     if !diff.methods.is_empty() {
-        heading(&mut text, "Methods");
+        push_heading(&mut text, "Methods");
         for method in &diff.methods {
-            push(&mut text, 0, &method_line(method));
+            push_item(&mut text, 0, &method_line(method));
         }
     }
-    let repeated = repeated(diff);
+    let repeated = repeated_changes(diff);
     if !repeated.is_empty() {
-        heading(&mut text, "In many types");
+        push_heading(&mut text, "In many types");
         for (line, names) in &repeated {
             let names: Vec<String> = names.iter().map(|name| code(name)).collect();
-            push(&mut text, 0, &change(line));
-            push(&mut text, 1, &format!("in {}", names.join(", ")));
+            push_item(&mut text, 0, &add_change(line));
+            push_item(&mut text, 1, &format!("in {}", names.join(", ")));
         }
     }
     for status in ORDER {
-        definitions(&mut text, diff, status, &repeated);
+        push_definitions(&mut text, diff, status, &repeated);
     }
     if !diff.rewordings.is_empty() {
-        heading(&mut text, "Reworded descriptions");
+        push_heading(&mut text, "Reworded descriptions");
         for rewording in &diff.rewordings {
-            reworded(&mut text, rewording);
+            add_rewording(&mut text, rewording);
         }
     }
     text
 }
 
-fn definitions(text: &mut String, diff: &Diff, status: Status, repeated: &[(Line, Vec<&str>)]) {
+fn push_definitions(
+    text: &mut String,
+    diff: &Diff,
+    status: Status,
+    repeated: &[(Line, Vec<&str>)],
+) {
     let mut first = true;
-    for definition in of_status(diff, status) {
-        let lines = own_lines(definition, repeated);
+    for definition in definitions_with_status(diff, status) {
+        let lines = unrepeated_lines(definition, repeated);
         if status == Status::Changed && lines.is_empty() {
             continue;
         }
         if std::mem::take(&mut first) {
-            heading(text, status_heading(status));
+            push_heading(text, status_heading(status));
         }
-        push(text, 0, &definition_line(definition));
+        push_item(text, 0, &definition_line(definition));
         for line in lines {
-            push(text, 1, &change(&line));
+            push_item(text, 1, &add_change(&line));
         }
     }
 }
 
-fn heading(text: &mut String, heading: &str) {
+fn push_heading(text: &mut String, heading: &str) {
     _ = write!(text, "\n### {heading}\n\n");
 }
 
-fn push(text: &mut String, indent: usize, line: &str) {
+fn push_item(text: &mut String, indent: usize, line: &str) {
     _ = writeln!(text, "{}- {line}", "  ".repeat(indent));
 }
 
@@ -89,7 +94,7 @@ fn method_line(method: &MethodDiff) -> String {
         } else {
             "removed"
         };
-        let kind = kind_of_message(method);
+        let kind = message_kind(method);
         let (way, compatibility) = (method.directions.words(), method.compatibility.words());
         return format!("{name} {word}: {kind}, {way} *({compatibility})*");
     }
@@ -129,24 +134,24 @@ fn definition_line(definition: &DefinitionDiff) -> String {
     }
 }
 
-fn change(line: &Line) -> String {
-    let elsewhere = line.elsewhere();
+fn add_change(line: &Line) -> String {
+    let elsewhere = line.other_locations();
     let elsewhere = elsewhere.map_or(String::new(), |places| format!(", {places}"));
     let words = code(&format!("{} {}", line.sign.letter(), line.words()));
     format!("{words}{elsewhere} *({})*", line.compatibility.words())
 }
 
-fn reworded(text: &mut String, rewording: &Rewording) {
+fn add_rewording(text: &mut String, rewording: &Rewording) {
     let name = if rewording.path.is_empty() {
         code(&rewording.definition)
     } else {
         format!("{}: {}", code(&rewording.definition), code(&rewording.path))
     };
-    push(text, 0, &name);
+    push_item(text, 0, &name);
     for (word, description) in [("before", &rewording.before), ("now", &rewording.after)] {
         if let Some(description) = description {
             let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
-            push(text, 1, &format!("{word}: {}", code(&description)));
+            push_item(text, 1, &format!("{word}: {}", code(&description)));
         }
     }
 }

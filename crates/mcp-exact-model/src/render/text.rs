@@ -2,8 +2,8 @@
 
 use crate::diff::{Compatibility, DefinitionDiff, Diff, MethodDiff, Status};
 use crate::render::words::{
-    Line, ORDER, Sign, kind_of_message, method_words, note_words, of_status, own_lines, repeated,
-    status_heading, totals,
+    Line, ORDER, Sign, change_counts, definitions_with_status, message_kind, method_words,
+    note_words, repeated_changes, status_heading, unrepeated_lines,
 };
 
 /// Returns differences as grouped text with one line per change; `colour` adds terminal escape sequences.
@@ -12,44 +12,45 @@ pub fn text(diff: &Diff, colour: bool) -> String {
         text: String::new(),
         colour,
     };
-    page.line(0, &page.strong(&format!("{} → {}", diff.from, diff.to)));
-    for (label, count) in totals(diff) {
-        page.line(1, &format!("{label:<12}  {count}"));
+    page.add_line(0, &page.bold(&format!("{} → {}", diff.from, diff.to)));
+    for (label, count) in change_counts(diff) {
+        page.add_line(1, &format!("{label:<12}  {count}"));
     }
     if !diff.notes.is_empty() {
-        page.heading("Notes");
+        page.add_heading("Notes");
         for note in &diff.notes {
-            page.line(1, &note_words(note));
+            page.add_line(1, &note_words(note));
         }
     }
     if !diff.methods.is_empty() {
-        page.heading("Methods");
-        page.methods(&diff.methods);
+        page.add_heading("Methods");
+        page.add_methods(&diff.methods);
     }
-    let repeated = repeated(diff);
+    let repeated = repeated_changes(diff);
     if !repeated.is_empty() {
-        page.heading("In many types");
+        page.add_heading("In many types");
         for (line, names) in &repeated {
-            page.change(1, line);
-            page.line(3, &format!("in {}", names.join(", ")));
+            page.add_change(1, line);
+            page.add_line(3, &format!("in {}", names.join(", ")));
         }
     }
     for status in ORDER {
-        let definitions = of_status(diff, status);
-        let shown =
-            |d: &&DefinitionDiff| status != Status::Changed || !own_lines(d, &repeated).is_empty();
+        let definitions = definitions_with_status(diff, status);
+        let shown = |d: &&DefinitionDiff| {
+            status != Status::Changed || !unrepeated_lines(d, &repeated).is_empty()
+        };
         let definitions: Vec<_> = definitions.into_iter().filter(shown).collect();
         if !definitions.is_empty() {
-            page.heading(status_heading(status));
+            page.add_heading(status_heading(status));
         }
         for definition in definitions {
-            page.definition(definition);
-            for line in own_lines(definition, &repeated) {
-                page.change(3, &line);
+            page.add_definition(definition);
+            for line in unrepeated_lines(definition, &repeated) {
+                page.add_change(3, &line);
             }
         }
     }
-    page.rewordings(diff);
+    page.add_rewordings(diff);
     page.text
 }
 
@@ -59,16 +60,16 @@ struct Page {
 }
 
 impl Page {
-    fn line(&mut self, indent: usize, text: &str) {
+    fn add_line(&mut self, indent: usize, text: &str) {
         self.text.push_str(&"  ".repeat(indent));
         self.text.push_str(text);
         self.text.push('\n');
     }
 
-    fn heading(&mut self, text: &str) {
+    fn add_heading(&mut self, text: &str) {
         self.text.push('\n');
-        let text = self.strong(text);
-        self.line(0, &text);
+        let text = self.bold(text);
+        self.add_line(0, &text);
     }
 
     fn paint(&self, code: &str, text: &str) -> String {
@@ -79,53 +80,53 @@ impl Page {
         }
     }
 
-    fn strong(&self, text: &str) -> String {
+    fn bold(&self, text: &str) -> String {
         self.paint("1", text)
     }
 
-    fn signed(&self, sign: Sign, text: &str) -> String {
+    fn paint_by_sign(&self, sign: Sign, text: &str) -> String {
         let code = match sign {
             Sign::Plus => "32",
             Sign::Minus => "31",
-            Sign::Other => "33",
+            Sign::Changed => "33",
         };
         format!("{} {text}", self.paint(code, &sign.letter().to_string()))
     }
 
-    fn compatibility(&self, compatibility: Compatibility) -> String {
+    fn compatibility_suffix(&self, compatibility: Compatibility) -> String {
         let breaking = compatibility.breaks_reading() || compatibility.breaks_writing();
         let code = if breaking { "31" } else { "2" };
         self.paint(code, &format!("[{}]", compatibility.words()))
     }
 
-    fn methods(&mut self, methods: &[MethodDiff]) {
+    fn add_methods(&mut self, methods: &[MethodDiff]) {
         let width = methods.iter().map(|m| m.method.len()).max().unwrap_or(0);
         for method in methods {
             let mut words: Vec<String> = Vec::new();
             if method.status == Status::Changed {
                 for change in &method.changes {
-                    let compatibility = self.compatibility(change.compatibility);
+                    let compatibility = self.compatibility_suffix(change.compatibility);
                     words.push(format!("{} {compatibility}", method_words(change)));
                 }
                 if !method.through.is_empty() {
                     words.push(format!("see {}", method.through.join(", ")));
                 }
             } else {
-                let kind = kind_of_message(method);
-                let compatibility = self.compatibility(method.compatibility);
+                let kind = message_kind(method);
+                let compatibility = self.compatibility_suffix(method.compatibility);
                 words.push(format!(
                     "{kind}, {} {compatibility}",
                     method.directions.words()
                 ));
             }
             let line = format!("{:<width$}  {}", method.method, words.join("; "));
-            let line = self.signed(Sign::of(method.status), &line);
-            self.line(1, &line);
+            let line = self.paint_by_sign(Sign::of(method.status), &line);
+            self.add_line(1, &line);
         }
     }
 
-    fn definition(&mut self, definition: &DefinitionDiff) {
-        let name = self.strong(&definition.name);
+    fn add_definition(&mut self, definition: &DefinitionDiff) {
+        let name = self.bold(&definition.name);
         let line = match (&definition.before, &definition.outline) {
             (Some(before), _) if definition.status == Status::Renamed => {
                 format!("{name}  was {before}")
@@ -135,45 +136,45 @@ impl Page {
             }
             (Some(before), _) => format!("{name}  stands at {before}"),
             (None, Some(outline)) => {
-                let compatibility = self.compatibility(definition.compatibility);
+                let compatibility = self.compatibility_suffix(definition.compatibility);
                 format!("{name}  {outline} {compatibility}")
             }
             _ => name,
         };
-        let line = self.signed(Sign::of(definition.status), &line);
-        self.line(1, &line);
+        let line = self.paint_by_sign(Sign::of(definition.status), &line);
+        self.add_line(1, &line);
     }
 
-    fn change(&mut self, indent: usize, line: &Line) {
-        let compatibility = self.compatibility(line.compatibility);
+    fn add_change(&mut self, indent: usize, line: &Line) {
+        let compatibility = self.compatibility_suffix(line.compatibility);
         let elsewhere = line
-            .elsewhere()
+            .other_locations()
             .map_or(String::new(), |at| format!(" ({at})"));
         let text = format!("{}{elsewhere} {compatibility}", line.words());
-        let text = self.signed(line.sign, &text);
-        self.line(indent, &text);
+        let text = self.paint_by_sign(line.sign, &text);
+        self.add_line(indent, &text);
     }
 
-    fn rewordings(&mut self, diff: &Diff) {
+    fn add_rewordings(&mut self, diff: &Diff) {
         if diff.rewordings.is_empty() {
             return;
         }
-        self.heading("Reworded descriptions");
+        self.add_heading("Reworded descriptions");
         for rewording in &diff.rewordings {
             let name = if rewording.path.is_empty() {
                 rewording.definition.clone()
             } else {
                 format!("{}: {}", rewording.definition, rewording.path)
             };
-            let name = self.strong(&name);
-            self.line(1, &name);
+            let name = self.bold(&name);
+            self.add_line(1, &name);
             for (sign, text) in [
                 (Sign::Minus, &rewording.before),
                 (Sign::Plus, &rewording.after),
             ] {
                 for text in text.iter().flat_map(|text| text.lines()) {
-                    let text = self.signed(sign, text);
-                    self.line(2, &text);
+                    let text = self.paint_by_sign(sign, text);
+                    self.add_line(2, &text);
                 }
             }
         }

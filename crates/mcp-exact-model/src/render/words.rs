@@ -8,14 +8,14 @@ use crate::diff::{
 use crate::diff::{MethodChange, MethodChangeKind};
 
 /// Minimum number of types with an equal change for which the change is reported once.
-const MANY: usize = 4;
+const MIN_REPETITIONS: usize = 4;
 
 /// First character of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
     Plus,
     Minus,
-    Other,
+    Changed,
 }
 
 impl Sign {
@@ -23,7 +23,7 @@ impl Sign {
         match self {
             Self::Plus => '+',
             Self::Minus => '-',
-            Self::Other => '~',
+            Self::Changed => '~',
         }
     }
 
@@ -31,7 +31,7 @@ impl Sign {
         match status {
             Status::Added => Self::Plus,
             Status::Removed => Self::Minus,
-            _ => Self::Other,
+            _ => Self::Changed,
         }
     }
 }
@@ -58,17 +58,17 @@ impl Line {
             ChangeKind::MemberRemoved { value, required } => {
                 (Sign::Minus, format!("{}: {value}", optional(required)))
             }
-            ChangeKind::MemberRequired => (Sign::Other, ": required now".into()),
-            ChangeKind::MemberOptional => (Sign::Other, ": optional now".into()),
+            ChangeKind::MemberRequired => (Sign::Changed, ": required now".into()),
+            ChangeKind::MemberOptional => (Sign::Changed, ": optional now".into()),
             ChangeKind::Retyped { before, after }
             | ChangeKind::Constant { before, after }
             | ChangeKind::Bounds { before, after } => {
-                (Sign::Other, format!(": {before} → {after}"))
+                (Sign::Changed, format!(": {before} → {after}"))
             }
             ChangeKind::Format { before, after } => {
                 let word = |format: &Option<String>| format.clone().unwrap_or("none".into());
                 (
-                    Sign::Other,
+                    Sign::Changed,
                     format!(": format {} → {}", word(before), word(after)),
                 )
             }
@@ -96,7 +96,7 @@ impl Line {
     }
 
     /// Returns a phrase with the other locations; `None` if there are none.
-    pub(super) fn elsewhere(&self) -> Option<String> {
+    pub(super) fn other_locations(&self) -> Option<String> {
         match self.also.as_slice() {
             [] => None,
             [one] => Some(format!("also {one}")),
@@ -107,7 +107,7 @@ impl Line {
 
 /// Returns the changes as lines: additions to one union or enum with the same consequence are combined, and so are
 /// removals.
-pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Line> {
+pub(super) fn combine_lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for line in changes.into_iter().map(Line::new) {
         if let Some(last) = lines.last_mut()
@@ -126,7 +126,7 @@ pub(super) fn lines<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Vec<Li
 }
 
 /// Returns changes that are equal in many types, each with the names of the types.
-pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
+pub(super) fn repeated_changes(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
     let mut found: BTreeMap<Line, Vec<&str>> = BTreeMap::new();
     for definition in &diff.definitions {
         for change in definition.changes.iter().filter(|c| !c.path.is_empty()) {
@@ -136,27 +136,30 @@ pub(super) fn repeated(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
             }
         }
     }
-    found.retain(|_, names| names.len() >= MANY);
+    found.retain(|_, names| names.len() >= MIN_REPETITIONS);
     found.into_iter().collect()
 }
 
 /// Returns the lines of a definition, except those that are reported once for many types.
-pub(super) fn own_lines(definition: &DefinitionDiff, repeated: &[(Line, Vec<&str>)]) -> Vec<Line> {
+pub(super) fn unrepeated_lines(
+    definition: &DefinitionDiff,
+    repeated: &[(Line, Vec<&str>)],
+) -> Vec<Line> {
     let told = |change: &&Change| {
         let line = Line::new(change);
         !repeated.iter().any(|(found, _)| *found == line)
     };
-    lines(definition.changes.iter().filter(told))
+    combine_lines(definition.changes.iter().filter(told))
 }
 
 /// Returns the definitions with a status, in order.
-pub(super) fn of_status(diff: &Diff, status: Status) -> Vec<&DefinitionDiff> {
+pub(super) fn definitions_with_status(diff: &Diff, status: Status) -> Vec<&DefinitionDiff> {
     let definitions = diff.definitions.iter();
     definitions.filter(|d| d.status == status).collect()
 }
 
 /// Returns the counts of a difference as pairs of label and number.
-pub(super) fn totals(diff: &Diff) -> Vec<(&'static str, String)> {
+pub(super) fn change_counts(diff: &Diff) -> Vec<(&'static str, String)> {
     let summary = diff.summary();
     let statuses = |counts: &BTreeMap<Status, usize>| {
         let words = counts.iter();
@@ -218,7 +221,7 @@ pub(super) const ORDER: [Status; 6] = [
     Status::Unnamed,
 ];
 
-pub(super) fn kind_of_message(method: &MethodDiff) -> &'static str {
+pub(super) fn message_kind(method: &MethodDiff) -> &'static str {
     if method.request {
         "request"
     } else {

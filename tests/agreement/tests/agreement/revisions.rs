@@ -219,7 +219,7 @@ fn read() -> Vec<Revision> {
         let base = codegen::lower(&base, base_schema.as_bytes(), tables);
         let base = base.expect("the generator knows the schema");
         let extension = codegen::Extension {
-            listed: &extension,
+            list_entry: &extension,
             schema: schema.as_bytes(),
         };
         let lowered = codegen::lower_extension(extension, &base, tables);

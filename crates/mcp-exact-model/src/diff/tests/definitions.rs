@@ -3,19 +3,25 @@
 use super::*;
 
 #[test]
-fn a_similar_name_with_the_same_discriminant_is_a_rename() {
-    let reference = |format: &str| {
+fn equal_discriminants_indicate_renames() {
+    let resource_reference = |format: &str| {
         let uri = Type::String(Text::of_format(format));
-        Shape::Struct(vec![constant("type", "ref/resource"), has("uri", uri)])
+        Shape::Struct(vec![
+            constant("type", "ref/resource"),
+            required_member("uri", uri),
+        ])
     };
     let diff = compare(
         vec![
-            define("Ref", one_of(&[of("ResourceReference")])),
-            define("ResourceReference", reference("uri")),
+            definition("Ref", union(&[reference("ResourceReference")])),
+            definition("ResourceReference", resource_reference("uri")),
         ],
         vec![
-            define("Ref", one_of(&[of("ResourceTemplateReference")])),
-            define("ResourceTemplateReference", reference("uri-template")),
+            definition("Ref", union(&[reference("ResourceTemplateReference")])),
+            definition(
+                "ResourceTemplateReference",
+                resource_reference("uri-template"),
+            ),
         ],
     );
     let [renamed] = diff.definitions.as_slice() else {
@@ -32,9 +38,12 @@ fn a_similar_name_with_the_same_discriminant_is_a_rename() {
 #[test]
 fn changed_discriminants_are_not_renames() {
     let block = |name: &str, kind: &str| {
-        define(
+        definition(
             name,
-            Shape::Struct(vec![constant("type", kind), has("data", string())]),
+            Shape::Struct(vec![
+                constant("type", kind),
+                required_member("data", string()),
+            ]),
         )
     };
     for (old, new) in [
@@ -52,13 +61,18 @@ fn changed_discriminants_are_not_renames() {
 
 #[test]
 fn names_can_be_reused() {
-    let response = || Shape::Struct(vec![constant("jsonrpc", "2.0"), has("result", string())]);
-    let message = |name: &str| define("Message", one_of(&[of(name)]));
-    let either = define("Response", one_of(&[of("ResultResponse"), string()]));
+    let response = || {
+        Shape::Struct(vec![
+            constant("jsonrpc", "2.0"),
+            required_member("result", string()),
+        ])
+    };
+    let message = |name: &str| definition("Message", union(&[reference(name)]));
+    let either = definition("Response", union(&[reference("ResultResponse"), string()]));
     let diff = compare(
-        vec![define("Response", response()), message("Response")],
+        vec![definition("Response", response()), message("Response")],
         vec![
-            define("ResultResponse", response()),
+            definition("ResultResponse", response()),
             either,
             message("ResultResponse"),
         ],
@@ -83,16 +97,21 @@ fn names_can_be_reused() {
 }
 
 #[test]
-fn what_stood_without_a_name_is_named_not_added() {
-    let call = || define("Call", Shape::Struct(vec![has("params", of("CallParams"))]));
-    let old = Shape::Struct(vec![has("name", string())]);
+fn anonymous_types_become_named() {
+    let call = || {
+        definition(
+            "Call",
+            Shape::Struct(vec![required_member("params", reference("CallParams"))]),
+        )
+    };
+    let old = Shape::Struct(vec![required_member("name", string())]);
     let new = Shape::Struct(vec![
-        has("name", string()),
+        required_member("name", string()),
         optional_member("task", string()),
     ]);
     let diff = compare(
-        vec![call(), lifted("CallParams", old)],
-        vec![call(), define("CallParams", new)],
+        vec![call(), anonymous_definition("CallParams", old)],
+        vec![call(), definition("CallParams", new)],
     );
     let [named] = diff.definitions.as_slice() else {
         panic!("{:#?}", diff.definitions)
@@ -106,12 +125,17 @@ fn what_stood_without_a_name_is_named_not_added() {
 }
 
 #[test]
-fn what_loses_its_name_is_not_removed() {
-    let call = || define("Call", Shape::Struct(vec![has("params", of("CallParams"))]));
-    let params = || Shape::Struct(vec![has("name", string())]);
+fn unnamed_types_are_not_removed() {
+    let call = || {
+        definition(
+            "Call",
+            Shape::Struct(vec![required_member("params", reference("CallParams"))]),
+        )
+    };
+    let params = || Shape::Struct(vec![required_member("name", string())]);
     let diff = compare(
-        vec![call(), define("CallParams", params())],
-        vec![call(), lifted("CallParams", params())],
+        vec![call(), definition("CallParams", params())],
+        vec![call(), anonymous_definition("CallParams", params())],
     );
     assert_eq!(diff.definitions[0].status, Status::Unnamed);
     assert_eq!(diff.definitions.len(), 1);
@@ -120,9 +144,9 @@ fn what_loses_its_name_is_not_removed() {
 #[test]
 fn anonymous_types_are_listed_once() {
     let capabilities = |name: &str, inner: &str| {
-        define(
+        definition(
             name,
-            Shape::Struct(vec![optional_member("tools", of(inner))]),
+            Shape::Struct(vec![optional_member("tools", reference(inner))]),
         )
     };
     let old = Shape::Struct(vec![optional_member("listChanged", Type::Boolean)]);
@@ -131,12 +155,12 @@ fn anonymous_types_are_listed_once() {
         vec![
             capabilities("A", "ATools"),
             capabilities("B", "ATools"),
-            lifted("ATools", old),
+            anonymous_definition("ATools", old),
         ],
         vec![
             capabilities("A", "BTools"),
             capabilities("B", "BTools"),
-            lifted("BTools", new),
+            anonymous_definition("BTools", new),
         ],
     );
     let [only] = diff.definitions.as_slice() else {
@@ -150,18 +174,18 @@ fn anonymous_types_are_listed_once() {
 }
 
 #[test]
-fn an_open_object_that_is_described_gains_members() {
+fn described_untyped_objects_gain_members() {
     let lines = changes_between(
-        vec![define(
+        vec![definition(
             "T",
             Shape::Struct(vec![optional_member("sampling", Type::JsonObject)]),
         )],
         vec![
-            define(
+            definition(
                 "T",
-                Shape::Struct(vec![optional_member("sampling", of("TSampling"))]),
+                Shape::Struct(vec![optional_member("sampling", reference("TSampling"))]),
             ),
-            lifted(
+            anonymous_definition(
                 "TSampling",
                 Shape::Struct(vec![optional_member("tools", Type::JsonObject)]),
             ),
@@ -172,23 +196,24 @@ fn an_open_object_that_is_described_gains_members() {
 
 #[test]
 fn renamed_anonymous_types_are_unchanged() {
-    let cursor = || define("Cursor", Shape::Alias(string()));
-    let page = |value: Type| define("Page", Shape::Struct(vec![optional_member("next", value)]));
+    let cursor = || definition("Cursor", Shape::Alias(string()));
+    let page =
+        |value: Type| definition("Page", Shape::Struct(vec![optional_member("next", value)]));
     let diff = compare(
         vec![cursor(), page(string())],
-        vec![cursor(), page(of("Cursor"))],
+        vec![cursor(), page(reference("Cursor"))],
     );
     assert!(diff.is_empty(), "{diff:#?}");
 }
 
 #[test]
-fn the_envelope_is_one_note() {
-    let ping = |members: Vec<Member>| define("PingRequest", Shape::Struct(members));
+fn envelope_changes_are_one_note() {
+    let ping = |members: Vec<Member>| definition("PingRequest", Shape::Struct(members));
     let bare = || constant("method", "ping");
     let diff = compare(
         vec![ping(vec![bare()])],
         vec![ping(vec![
-            has("id", string()),
+            required_member("id", string()),
             constant("jsonrpc", "2.0"),
             bare(),
         ])],
@@ -210,18 +235,18 @@ fn the_envelope_is_one_note() {
 
 #[test]
 fn removing_unused_definitions_is_neutral() {
-    let base = define("Base", Shape::Struct(vec![optional_member("a", string())]));
+    let base = definition("Base", Shape::Struct(vec![optional_member("a", string())]));
     let diff = compare(vec![base], Vec::new());
     assert_eq!(diff.definitions[0].status, Status::Removed);
     assert_eq!(diff.definitions[0].compatibility, Compatibility::Neutral);
 }
 
 #[test]
-fn methods_are_added_removed_and_reversed() {
+fn method_changes_are_listed() {
     let carried = |method: Method| {
         let name = method.definition.clone();
         (
-            define(
+            definition(
                 &name,
                 Shape::Struct(vec![constant("method", &method.method)]),
             ),
@@ -269,10 +294,13 @@ fn methods_are_added_removed_and_reversed() {
 }
 
 #[test]
-fn reworded_descriptions_are_counted_and_listed_when_asked_for() {
+fn rewordings_are_counted_and_listed() {
     let tool = |text: &str| Definition {
         description: Some(text.into()),
-        ..define("Tool", Shape::Struct(vec![has("name", string())]))
+        ..definition(
+            "Tool",
+            Shape::Struct(vec![required_member("name", string())]),
+        )
     };
     let old = ir("1", vec![tool("a tool")], Vec::new());
     let new = ir("2", vec![tool("a better tool")], Vec::new());
@@ -284,15 +312,23 @@ fn reworded_descriptions_are_counted_and_listed_when_asked_for() {
 }
 
 #[test]
-fn recursion_ends() {
+fn recursive_types_are_compared() {
     let node = |name: &str| {
-        let next = Type::Nullable(Box::new(of(name)));
-        define(
+        let next = Type::Nullable(Box::new(reference(name)));
+        definition(
             name,
-            Shape::Struct(vec![has("next", next), has("value", string())]),
+            Shape::Struct(vec![
+                required_member("next", next),
+                required_member("value", string()),
+            ]),
         )
     };
-    let user = |name: &str| define("User", Shape::Struct(vec![has("node", of(name))]));
+    let user = |name: &str| {
+        definition(
+            "User",
+            Shape::Struct(vec![required_member("node", reference(name))]),
+        )
+    };
     let diff = compare(
         vec![node("Node"), user("Node")],
         vec![node("Link"), user("Link")],
@@ -301,13 +337,13 @@ fn recursion_ends() {
 }
 
 #[test]
-fn json_comes_back() {
+fn json_round_trips() {
     let old = ir(
         "1",
-        vec![define("L", values(&["a"]))],
+        vec![definition("L", values(&["a"]))],
         vec![request("x", "X")],
     );
-    let new = ir("2", vec![define("L", values(&["b"]))], Vec::new());
+    let new = ir("2", vec![definition("L", values(&["b"]))], Vec::new());
     let diff = diff(&old, &new);
     let json = crate::render::json(&diff).expect("plain data");
     assert_eq!(serde_json::from_str::<Diff>(&json).expect("the same"), diff);

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::options::Consequence;
 use super::reach::{params, reachable, results};
-use crate::diff::{Compatibility, Diff, Directions, Status, diff, merged};
+use crate::diff::{Compatibility, Diff, Directions, Status, diff, merge_methods};
 use crate::ir::Ir;
-use crate::render::words::{lines, method_words};
+use crate::render::words::{combine_lines, method_words};
 
 /// Union of all messages of one frame, which no method refers to.
-const MESSAGE: &str = "JSONRPCMessage";
+const MESSAGE_UNION: &str = "JSONRPCMessage";
 
 /// Advice for one pair of revisions.
 #[derive(Debug, Serialize)]
@@ -51,7 +51,7 @@ struct Item {
 }
 
 /// Returns the advice for every pair of an older and a newer revision, the newest step first.
-pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
+pub fn advice_pairs(revisions: &[Ir]) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for (index, to) in revisions.iter().enumerate().rev() {
         for from in revisions[..index].iter().rev() {
@@ -61,8 +61,8 @@ pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
                 from: from.revision.clone(),
                 to: to.revision.clone(),
                 roles: vec![
-                    role("server", "Server", true, to, &differences),
-                    role("client", "Client", false, to, &differences),
+                    build_role("server", "Server", true, to, &differences),
+                    build_role("client", "Client", false, to, &differences),
                 ],
             });
         }
@@ -70,29 +70,29 @@ pub fn pairs(revisions: &[Ir]) -> Vec<Pair> {
     pairs
 }
 
-fn role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &Diff) -> Role {
-    let sent = Values::of(to, is_server);
-    let received = Values::of(to, !is_server);
+fn build_role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &Diff) -> Role {
+    let sent = SentDefinitions::of(to, is_server);
+    let received = SentDefinitions::of(to, !is_server);
     let parts = vec![
         Part::new(
             "Stop sending, and do not expect any more",
-            methods(diff, is_server, Status::Removed),
+            method_items(diff, is_server, Status::Removed),
         ),
         Part::new(
             "Change what you send",
-            changes(diff, &sent, |compatibility| compatibility.breaks_writing()),
+            items_with_changes(diff, &sent, |compatibility| compatibility.breaks_writing()),
         ),
         Part::new(
             "Be ready to receive",
-            changes(diff, &received, |compatibility| {
+            items_with_changes(diff, &received, |compatibility| {
                 compatibility.breaks_reading()
             }),
         ),
-        Part::new("New methods", methods(diff, is_server, Status::Added)),
-        Part::new("Methods that changed as such", changed(diff)),
+        Part::new("New methods", method_items(diff, is_server, Status::Added)),
+        Part::new("Methods that changed as such", changed_items(diff)),
         Part::new(
             "You can send more",
-            changes(diff, &sent, |compatibility| {
+            items_with_changes(diff, &sent, |compatibility| {
                 matches!(
                     compatibility,
                     Compatibility::Additive | Compatibility::BreaksReading
@@ -121,17 +121,17 @@ impl Part {
 }
 
 /// Definitions that one side sends in the newer revision. Changes to other definitions belong to removed methods.
-struct Values<'i>(BTreeSet<&'i str>);
+struct SentDefinitions<'i>(BTreeSet<&'i str>);
 
-impl<'i> Values<'i> {
+impl<'i> SentDefinitions<'i> {
     fn of(ir: &'i Ir, by_server: bool) -> Self {
         // Both roles send every kind of message, and batches if the revision supports them.
         let mut found: BTreeSet<_> = ir
-            .get(MESSAGE)
+            .get(MESSAGE_UNION)
             .map(|message| &*message.name)
             .into_iter()
             .collect();
-        for (name, method) in merged(ir) {
+        for (name, method) in merge_methods(ir) {
             let (asks, answers) = match method.directions {
                 Directions::BothWays => (true, true),
                 Directions::ClientToServer => (!by_server, by_server),
@@ -153,21 +153,21 @@ impl<'i> Values<'i> {
     }
 }
 
-fn changes(
+fn items_with_changes(
     diff: &Diff,
-    values: &Values<'_>,
+    sent: &SentDefinitions<'_>,
     is_wanted: impl Fn(Compatibility) -> bool,
 ) -> Vec<Item> {
     let mut items = Vec::new();
     for definition in &diff.definitions {
-        if !values.contains(&definition.name) {
+        if !sent.contains(&definition.name) {
             continue;
         }
         let found = definition
             .changes
             .iter()
             .filter(|change| is_wanted(change.compatibility));
-        let found = lines(found).into_iter().map(|line| {
+        let found = combine_lines(found).into_iter().map(|line| {
             let words = format!("{} {}", line.sign.letter(), line.words());
             (words, Consequence::of(line.compatibility))
         });
@@ -185,7 +185,7 @@ fn changes(
 }
 
 /// Lists added or removed methods for one role.
-fn methods(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
+fn method_items(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
     let found = diff.methods.iter().filter(|method| method.status == status);
     found
         .map(|method| {
@@ -211,7 +211,7 @@ fn methods(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
         .collect()
 }
 
-fn changed(diff: &Diff) -> Vec<Item> {
+fn changed_items(diff: &Diff) -> Vec<Item> {
     let found = diff
         .methods
         .iter()

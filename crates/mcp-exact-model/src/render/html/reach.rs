@@ -22,7 +22,7 @@ pub fn reachable<'i>(ir: &'i Ir, from: impl IntoIterator<Item = &'i str>) -> BTr
 }
 
 /// Returns the definitions of a method, including all that they refer to.
-pub fn carried<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
+pub fn definitions_of_method<'i>(ir: &'i Ir, method: &str) -> BTreeSet<&'i str> {
     reachable(
         ir,
         params(ir, method).into_iter().chain(results(ir, method)),

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::options::{CONSEQUENCES, Consequence, PageOptions};
-use super::reach::{carried, reachable};
-use crate::diff::{Compatibility, DefinitionDiff, Diff, Directions, Status, merged};
+use super::reach::{definitions_of_method, reachable};
+use crate::diff::{Compatibility, DefinitionDiff, Diff, Directions, Status, merge_methods};
 use crate::ir::{Ir, MemberValue, Shape};
-use crate::render::words::{kind_of_message, lines, method_words, status_word};
+use crate::render::words::{combine_lines, message_kind, method_words, status_word};
 use crate::wording::{member_text, outline, type_text};
 
 /// Row of the matrix.
@@ -100,7 +100,7 @@ impl Step {
 }
 
 impl Row {
-    fn finish(mut self) -> Self {
+    fn with_search_text(mut self) -> Self {
         let mut classes = BTreeSet::new();
         for line in self
             .steps
@@ -119,7 +119,7 @@ impl Row {
     }
 }
 
-fn line(sign: char, words: String, compatibility: Compatibility) -> Line {
+fn build_line(sign: char, words: String, compatibility: Compatibility) -> Line {
     Line {
         sign,
         words,
@@ -129,17 +129,21 @@ fn line(sign: char, words: String, compatibility: Compatibility) -> Line {
 
 fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
     let mut found: Vec<Line> = status_lines(definition);
-    found.extend(lines(&definition.changes).into_iter().map(|change| {
-        let also = change
-            .elsewhere()
-            .map(|also| format!(" ({also})"))
-            .unwrap_or_default();
-        line(
-            change.sign.letter(),
-            format!("{}{also}", change.words()),
-            change.compatibility,
-        )
-    }));
+    found.extend(
+        combine_lines(&definition.changes)
+            .into_iter()
+            .map(|change| {
+                let also = change
+                    .other_locations()
+                    .map(|also| format!(" ({also})"))
+                    .unwrap_or_default();
+                build_line(
+                    change.sign.letter(),
+                    format!("{}{also}", change.words()),
+                    change.compatibility,
+                )
+            }),
+    );
     found
 }
 
@@ -147,7 +151,7 @@ fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
     let before = definition.before.clone().unwrap_or_default();
     let (sign, words, compatibility) = match definition.status {
         Status::Added => ('+', "new".to_owned(), Compatibility::Additive),
-        Status::Removed => ('-', "removed".to_owned(), removal(definition)),
+        Status::Removed => ('-', "removed".to_owned(), removal_compatibility(definition)),
         Status::Renamed => ('»', format!("was called {before}"), Compatibility::Neutral),
         Status::Named => (
             '»',
@@ -161,11 +165,11 @@ fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
         ),
         Status::Changed => return Vec::new(),
     };
-    vec![line(sign, words, compatibility)]
+    vec![build_line(sign, words, compatibility)]
 }
 
 /// Returns the consequence of a removal: that of the entry, which has no other changes.
-fn removal(definition: &DefinitionDiff) -> Compatibility {
+fn removal_compatibility(definition: &DefinitionDiff) -> Compatibility {
     definition.compatibility
 }
 
@@ -195,8 +199,8 @@ fn arrow(directions: Directions) -> &'static str {
 }
 
 /// Returns the rows of methods: requests first, then notifications.
-pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
-    let tables: Vec<_> = revisions.iter().map(merged).collect();
+pub fn method_rows(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
+    let tables: Vec<_> = revisions.iter().map(merge_methods).collect();
     let mut names = BTreeSet::new();
     for methods in &tables {
         names.extend(
@@ -214,7 +218,7 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
         let last = revisions
             .iter()
             .rev()
-            .find_map(|ir| Some((ir, now_of_method(ir, name)?)));
+            .find_map(|ir| Some((ir, current_method(ir, name)?)));
         let mut row = Row {
             id: format!("method-{name}"),
             name: name.to_owned(),
@@ -228,7 +232,7 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
             consequences: Vec::new(),
         };
         if let Some((ir, now)) = last {
-            row.text = text_of(ir, carried(ir, name), name);
+            row.text = search_text(ir, definitions_of_method(ir, name), name);
             row.now = Some(now);
         }
         for (index, methods) in tables.iter().enumerate() {
@@ -237,8 +241,9 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
             if present.is_some() {
                 let definition = ir.methods.iter().find(|method| method.method == name);
                 let definition = definition.map(|method| method.definition.as_str());
-                row.links
-                    .extend(definition.and_then(|definition| link(ir, definition, options)));
+                row.links.extend(
+                    definition.and_then(|definition| specification_link(ir, definition, options)),
+                );
             }
             let step = index
                 .checked_sub(1)
@@ -247,7 +252,7 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
                 .checked_sub(1)
                 .and_then(|before| diffs[before].methods.iter().find(|m| m.method == name));
             let status = found.map(|found| found.status);
-            let mut cell = cell(status, present.is_some(), index == 0, step.as_ref());
+            let mut cell = build_cell(status, present.is_some(), index == 0, step.as_ref());
             if let Some(method) = present {
                 cell.arrow = arrow(method.directions);
                 cell.direction = method.directions.words();
@@ -255,7 +260,7 @@ pub fn methods(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<R
             row.cells.push(cell);
             row.steps.extend(step);
         }
-        row.finish()
+        row.with_search_text()
     };
     names.into_iter().map(row).collect()
 }
@@ -268,15 +273,15 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
     let found = diff.methods.iter().find(|method| method.method == name);
     let mut own = Group::default();
     if let Some(found) = found {
-        let kind = kind_of_message(found);
+        let kind = message_kind(found);
         let way = found.directions.words();
         match found.status {
-            Status::Added => own.lines.push(line(
+            Status::Added => own.lines.push(build_line(
                 '+',
                 format!("new: {kind}, {way}"),
                 found.compatibility,
             )),
-            Status::Removed => own.lines.push(line(
+            Status::Removed => own.lines.push(build_line(
                 '-',
                 format!("removed: {kind}, {way}"),
                 found.compatibility,
@@ -285,7 +290,7 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
                 found
                     .changes
                     .iter()
-                    .map(|change| line('~', method_words(change), change.compatibility)),
+                    .map(|change| build_line('~', method_words(change), change.compatibility)),
             ),
         }
     }
@@ -295,7 +300,10 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
     }
     // For a new method, changes of its types are not listed.
     if !came_or_went {
-        let (old, new) = (carried(older, name), carried(newer, name));
+        let (old, new) = (
+            definitions_of_method(older, name),
+            definitions_of_method(newer, name),
+        );
         for definition in &diff.definitions {
             let was = definition.before.as_deref().unwrap_or(&definition.name);
             let is_carried = new.contains(definition.name.as_str()) || old.contains(was);
@@ -317,7 +325,7 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
     })
 }
 
-fn cell(status: Option<Status>, present: bool, is_first: bool, step: Option<&Step>) -> Cell {
+fn build_cell(status: Option<Status>, present: bool, is_first: bool, step: Option<&Step>) -> Cell {
     let count = step.map_or(0, Step::count);
     let inside = step.map_or(0, |step| step.inside.len());
     let class = step.map_or("", |step| {
@@ -374,7 +382,7 @@ fn merged_class(classes: &[&'static str]) -> &'static str {
 }
 
 /// Returns the rows of types, sorted by name.
-pub fn types(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
+pub fn type_rows(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec<Row> {
     let mut names = BTreeSet::new();
     for ir in revisions {
         let official = ir.definitions.iter().filter(|d| d.official);
@@ -404,16 +412,16 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
         caption: kind.replace("other", ""),
         cells: Vec::new(),
         steps: Vec::new(),
-        now: last.and_then(|ir| now_of_type(ir, name)),
+        now: last.and_then(|ir| current_type(ir, name)),
         links: Vec::new(),
         text: last
-            .map(|ir| text_of(ir, BTreeSet::from([name]), name))
+            .map(|ir| search_text(ir, BTreeSet::from([name]), name))
             .unwrap_or_default(),
         consequences: Vec::new(),
     };
     for (index, ir) in revisions.iter().enumerate() {
         if official(&ir) {
-            row.links.extend(link(ir, name, options));
+            row.links.extend(specification_link(ir, name, options));
         }
         let step = index
             .checked_sub(1)
@@ -428,7 +436,7 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
             })
         });
         let status = found.map(|found| found.status);
-        row.cells.push(cell(
+        row.cells.push(build_cell(
             status,
             ir.get(name).is_some(),
             index == 0,
@@ -436,7 +444,7 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
         ));
         row.steps.extend(step);
     }
-    row.finish()
+    row.with_search_text()
 }
 
 fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Option<Step> {
@@ -449,7 +457,7 @@ fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Opt
         if is_moved {
             groups.push(Group {
                 name: definition.name.clone(),
-                lines: vec![line(
+                lines: vec![build_line(
                     '»',
                     format!("what it meant is called {} now", definition.name),
                     Compatibility::Neutral,
@@ -488,7 +496,7 @@ fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Opt
     })
 }
 
-fn link(ir: &Ir, definition: &str, options: &PageOptions) -> Option<Link> {
+fn specification_link(ir: &Ir, definition: &str, options: &PageOptions) -> Option<Link> {
     let found = ir.get(definition).filter(|found| found.official)?;
     let id = &ir.revision;
     let source = options.sources.get(id);
@@ -506,7 +514,7 @@ fn link(ir: &Ir, definition: &str, options: &PageOptions) -> Option<Link> {
     })
 }
 
-fn now_of_method(ir: &Ir, name: &str) -> Option<Now> {
+fn current_method(ir: &Ir, name: &str) -> Option<Now> {
     let method = ir.methods.iter().find(|method| method.method == name)?;
     let params = method.params.as_ref().map(|params| type_text(ir, params));
     let optional = if method.params_required { "" } else { "?" };
@@ -527,7 +535,7 @@ fn now_of_method(ir: &Ir, name: &str) -> Option<Now> {
     })
 }
 
-fn now_of_type(ir: &Ir, name: &str) -> Option<Now> {
+fn current_type(ir: &Ir, name: &str) -> Option<Now> {
     let definition = ir.get(name)?;
     let members = match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => members.as_slice(),
@@ -554,7 +562,7 @@ fn now_of_type(ir: &Ir, name: &str) -> Option<Now> {
 }
 
 /// Returns names, members, values and descriptions of definitions, for the search.
-fn text_of(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
+fn search_text(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
     let mut words = vec![row.to_lowercase()];
     let is_method = row.contains('/') || names.len() > 1;
     for name in names {
@@ -584,7 +592,7 @@ fn text_of(ir: &Ir, names: BTreeSet<&str>, row: &str) -> String {
                     }
                 }
             }
-            Shape::Enum(values) => words.extend(values.iter().map(|value| value.to_lowercase())),
+            Shape::Enum(sent) => words.extend(sent.iter().map(|value| value.to_lowercase())),
             Shape::Constant(value) => words.push(value.to_lowercase()),
             _ => {}
         }
