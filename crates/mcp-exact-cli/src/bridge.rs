@@ -1,7 +1,7 @@
 //! `mcp-exact bridge`: a gateway in front of servers, so that clients of any revision can use them, over stdio or HTTP.
 //!
-//! Losses of conversions are written to standard error. `bridge explain` lists in advance what clients of each revision
-//! receive.
+//! Losses of conversions are written to standard error. `bridge explain` lists in advance the changes and losses for
+//! clients of each revision.
 
 mod audit;
 mod config;
@@ -30,10 +30,10 @@ use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options,
 
 use self::config::{Config, ConfiguredServer};
 use self::operations::Operations;
-use self::reload::Reload;
+use self::reload::ConfigReloader;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on};
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 
 /// The arguments of `mcp-exact bridge`.
 #[derive(Args)]
@@ -112,7 +112,7 @@ pub struct Arguments {
 /// Commands of `mcp-exact bridge` besides serving clients.
 #[derive(Subcommand)]
 enum Command {
-    /// Print what clients receive from a server, or from any server of a revision.
+    /// Explain which losses clients have with a server, or with any server of a revision.
     Explain(Box<explain::Arguments>),
 }
 
@@ -145,17 +145,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         match &arguments.command {
             Some(Command::Explain(arguments)) => explain::run(arguments).await,
-            None => relay(arguments, &mut audit).await,
+            None => run_bridge(arguments, &mut audit).await,
         }
     })
 }
 
-async fn relay(
+async fn run_bridge(
     arguments: &Arguments,
     audit: &mut Option<audit::AuditLog>,
 ) -> anyhow::Result<Outcome> {
-    let setup = Setup::of(arguments)?;
-    let observation = log::Observation::begin(arguments.log.as_deref(), &setup.config)?;
+    let setup = Setup::from_arguments(arguments)?;
+    let observation = log::LogAndTraces::begin(arguments.log.as_deref(), &setup.config)?;
     let served = serve(setup, audit).await;
     observation.end().await;
     served
@@ -168,13 +168,13 @@ async fn serve(
 ) -> anyhow::Result<Outcome> {
     let told = Mutex::new(BTreeSet::new());
     setup.options.on_loss = Some(LossHook::new(move |report| {
-        let loss = ReportedLossKind::of(report);
+        let loss = ReportedLossKind::from_report(report);
         let line = format!(
             "{}, {} to {}: {}{}",
             loss.method,
             report.from,
             report.to,
-            loss.what,
+            loss.member,
             report
                 .loss
                 .subject
@@ -185,7 +185,11 @@ async fn serve(
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() < MAX_REPORTED_LOSSES && told.insert((loss, report.to.to_string())) {
             let words = Painter::stderr().paint(Style::Yellow, "lost");
-            let _ = writeln!(io::stderr(), "{words}: {}", printable(&line));
+            let _ = writeln!(
+                io::stderr(),
+                "{words}: {}",
+                without_control_characters(&line)
+            );
         }
     }));
     if let Some(path) = &setup.config.audit {
@@ -193,9 +197,17 @@ async fn serve(
         setup.options.on_call = Some(observer);
         *audit = Some(log);
     }
-    let clients = setup.config.auth.as_ref().map(authentication).transpose()?;
+    let clients = setup
+        .config
+        .auth
+        .as_ref()
+        .map(create_authenticator)
+        .transpose()?;
     let bridge = setup.connect().await?;
-    let watching = setup.reload(&bridge).map(Reload::watch).map(tokio::spawn);
+    let watching = setup
+        .reload(&bridge)
+        .map(ConfigReloader::watch)
+        .map(tokio::spawn);
     let served = match &setup.listen {
         None => bridge.serve_stdio().await.map_err(Into::into),
         Some(address) => serve_http(&setup, &bridge, address, clients).await,
@@ -241,10 +253,10 @@ async fn serve_http(
     let _ = writeln!(
         io::stderr(),
         "listening at http://{address}/mcp, {}",
-        servers(bridge)
+        format_servers(bridge)
     );
     let shutdown = async move {
-        asked_to_end().await;
+        wait_for_shutdown_signal().await;
         is_ending.store(true, Ordering::Release);
     };
     listener.serve(service, shutdown).await?;
@@ -253,7 +265,7 @@ async fn serve_http(
 
 /// Creates the authenticator for tokens of an authorization server.
 #[cfg(feature = "oauth")]
-fn authentication(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
+fn create_authenticator(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
     use mcp_exact::auth::server::ResourceServer;
     let server = ResourceServer::jwks(&auth.issuer, &auth.resource);
     let server = server.context("[auth] resource: write the public URL of the bridge")?;
@@ -262,12 +274,12 @@ fn authentication(auth: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> 
 
 /// Returns an error, because this build cannot authenticate clients.
 #[cfg(not(feature = "oauth"))]
-fn authentication(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
+fn create_authenticator(_: &config::Auth) -> anyhow::Result<Arc<dyn Authenticate>> {
     bail!("[auth] needs the feature `oauth`: install the program with `--features full`")
 }
 
 /// Returns a list of the servers and their revisions.
-fn servers(bridge: &Bridge) -> String {
+fn format_servers(bridge: &Bridge) -> String {
     let servers = bridge.servers();
     let servers = servers.iter().map(|(name, known)| {
         let speaks = match known {
@@ -287,7 +299,7 @@ fn servers(bridge: &Bridge) -> String {
 struct Setup<'a> {
     arguments: &'a Arguments,
     /// True if the bridge serves clients.
-    serves: bool,
+    is_serving: bool,
     options: Options,
     listen: Option<String>,
     hosts: Vec<String>,
@@ -298,7 +310,7 @@ struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
-    fn of(arguments: &'a Arguments) -> anyhow::Result<Self> {
+    fn from_arguments(arguments: &'a Arguments) -> anyhow::Result<Self> {
         let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
             None => Default::default(),
@@ -308,18 +320,18 @@ impl<'a> Setup<'a> {
             own => own.to_vec(),
         };
         let mut options = Options::default();
-        options.rules = rules(&config, arguments.losses);
+        options.rules = create_rules(&config, arguments.losses);
         options.losses_in_meta = config.losses_in_meta;
         options.losses_in_header = config.losses_in_header;
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
-        options.seal = config.seal()?;
+        options.seal = config.create_seal()?;
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
             options.downstream_offer = Offer::of(ids).context("client-revision")?;
         }
-        if let Some(revision) = arguments.settings.offered()? {
+        if let Some(revision) = arguments.settings.offered_revision()? {
             options.upstream_offer.revisions = vec![revision];
         }
         let listen = arguments.listen.clone().or_else(|| config.listen.clone());
@@ -333,7 +345,7 @@ impl<'a> Setup<'a> {
         }
         Ok(Self {
             arguments,
-            serves: true,
+            is_serving: true,
             options,
             listen,
             hosts,
@@ -347,9 +359,9 @@ impl<'a> Setup<'a> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
             // Standard input belongs to the client, if there is one.
-            let has_input = self.listen.is_some() || !self.serves;
+            let has_input = self.listen.is_some() || !self.is_serving;
             let settings = &self.arguments.settings;
-            match settings.target(&self.arguments.server, has_input)? {
+            match settings.parse_target(&self.arguments.server, has_input)? {
                 Target::Command(command) => Bridge::new(*command, options).await,
                 Target::Http(endpoint) => Bridge::new(*endpoint, options).await,
             }
@@ -362,27 +374,27 @@ impl<'a> Setup<'a> {
             )
             .await
         };
-        bridge.map_err(|error| anyhow!("{}", printable(&error.to_string())))
+        bridge.map_err(|error| anyhow!("{}", without_control_characters(&error.to_string())))
     }
 }
 
 impl Setup<'_> {
     /// Returns the reloader of the configuration file; `None` without a file.
-    fn reload(&self, bridge: &Bridge) -> Option<Reload> {
+    fn reload(&self, bridge: &Bridge) -> Option<ConfigReloader> {
         let path = self.arguments.config.clone()?;
         let losses = self.arguments.losses;
-        Some(Reload {
+        Some(ConfigReloader {
             path,
             bridge: bridge.clone(),
             config: self.config.clone(),
             servers: self.servers.clone(),
-            rules: Box::new(move |config| rules(config, losses)),
+            rules: Box::new(move |config| create_rules(config, losses)),
         })
     }
 }
 
 /// Returns the rules of a configuration; the command line overrides them.
-fn rules(config: &Config, losses: Option<Losses>) -> Rules {
+fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
     let mut rules = Rules::default();
     rules.losses = losses.or(config.losses).unwrap_or(Losses::Report).into();
     rules.loss_rules = config.loss_rules();
@@ -401,11 +413,11 @@ const MAX_REPORTED_LOSSES: usize = 1000;
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ReportedLossKind {
     method: String,
-    what: String,
+    member: String,
 }
 
 impl ReportedLossKind {
-    fn of(report: &LossReport<'_>) -> Self {
+    fn from_report(report: &LossReport<'_>) -> Self {
         let loss = report.loss;
         let pointer = loss
             .pointer
@@ -417,13 +429,13 @@ impl ReportedLossKind {
         let pointer = pointer.collect::<Vec<_>>().join("/");
         Self {
             method: report.method.to_owned(),
-            what: format!("{} {pointer}: {}", loss.kind.name(), loss.reason),
+            member: format!("{} {pointer}: {}", loss.kind.name(), loss.reason),
         }
     }
 }
 
 /// Completes when the process receives a shutdown signal.
-async fn asked_to_end() {
+async fn wait_for_shutdown_signal() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -15,10 +15,10 @@ use mcp_exact_wire::Definition;
 use serde::Serialize;
 
 use crate::message::{self, Direction, MessageContext, Part};
-use crate::output::{Painter, Style, is_standard_stream, printable};
+use crate::output::{Painter, Style, is_standard_stream, without_control_characters};
 use crate::registry::{Entry, Registry};
 use crate::verdict::{Checker, Finding, Verdict};
-use crate::{Outcome, report};
+use crate::{Outcome, print_error};
 
 pub use log::format_verdict as log_words;
 
@@ -62,7 +62,7 @@ pub struct Arguments {
     /// Check recordings of conversations; `-` is standard input.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["definition", "direction", "method", "part", "print", "files"])]
     log: Vec<PathBuf>,
-    /// Write what the type encodes to standard output; verdicts go to standard error then.
+    /// Write the encoded values to standard output, and verdicts to standard error.
     #[arg(long)]
     print: bool,
     /// Print one JSON object for each file; `encoded` is a member of it with --print.
@@ -127,7 +127,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             answered: method,
         }),
     };
-    read_once(&arguments.files)?;
+    check_standard_input_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
     for file in &arguments.files {
         outcome = outcome.max(check_file(arguments, entry, subject, file)?);
@@ -136,7 +136,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Returns an error if a list names standard input twice.
-pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
+pub fn check_standard_input_once(files: &[PathBuf]) -> anyhow::Result<()> {
     if files.iter().filter(|file| is_standard_stream(file)).count() > 1 {
         bail!("standard input can be read only once; give `-` once");
     }
@@ -144,7 +144,7 @@ pub fn read_once(files: &[PathBuf]) -> anyhow::Result<()> {
 }
 
 /// Reads a file or standard input.
-pub fn read(file: &Path) -> io::Result<Vec<u8>> {
+pub fn read_file(file: &Path) -> io::Result<Vec<u8>> {
     if is_standard_stream(file) {
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
@@ -161,7 +161,7 @@ fn check_file(
     file: &Path,
 ) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
-    let bytes = match read(file) {
+    let bytes = match read_file(file) {
         Ok(bytes) => bytes,
         Err(error) => {
             print_unreadable(arguments, &name, &error)?;
@@ -173,7 +173,7 @@ fn check_file(
         wants_unknown: arguments.unknown,
     };
     let verdict = match subject {
-        Subject::Definition(definition) => checker.definition(definition, &bytes),
+        Subject::Definition(definition) => checker.check_definition(definition, &bytes),
         Subject::Message(known) => message::check(checker, known, &bytes),
         Subject::Part(part, method, direction) => {
             message::check_part(checker, part, method, direction, &bytes)
@@ -185,7 +185,7 @@ fn check_file(
         print_verdict(arguments, &name, &verdict, &bytes)?;
     }
     let is_spotless = !arguments.unknown || verdict.unknown.is_empty();
-    Ok(if verdict.accepted() && is_spotless {
+    Ok(if verdict.is_accepted() && is_spotless {
         Outcome::Valid
     } else {
         Outcome::Invalid
@@ -198,7 +198,7 @@ fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io:
         let error = &words;
         print_line(&ErrorLine { file: name, error })
     } else {
-        report(&words);
+        print_error(&words);
         Ok(())
     }
 }
@@ -206,7 +206,7 @@ fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io:
 fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Result<()> {
     print_line(&Line {
         file: name,
-        accepted: verdict.accepted(),
+        accepted: verdict.is_accepted(),
         checked: verdict.scope.name(),
         note: verdict.scope.note(),
         count: verdict.count,
@@ -258,7 +258,7 @@ fn format_verdict(
     bytes: &[u8],
     painter: Painter,
 ) -> String {
-    let accepted = match (verdict.accepted(), unknown) {
+    let accepted = match (verdict.is_accepted(), unknown) {
         (true, []) => painter.paint(Style::Green, "valid"),
         (true, _) => painter.paint(Style::Yellow, "valid, with unknown members"),
         (false, _) => painter.paint(Style::Red, "invalid"),
@@ -274,10 +274,10 @@ fn format_verdict(
             "" => "(whole document)",
             pointer => pointer,
         };
-        let place = finding.offset.map(|offset| place(bytes, offset));
+        let place = finding.offset.map(|offset| format_location(bytes, offset));
         text.push_str(&format!(
             "  {pointer}: {} ({}{})\n",
-            printable(&finding.message),
+            without_control_characters(&finding.message),
             finding.kind,
             place.unwrap_or_default()
         ));
@@ -290,7 +290,7 @@ fn format_verdict(
 }
 
 /// Converts a byte offset to line and column.
-pub fn place(bytes: &[u8], offset: usize) -> String {
+pub fn format_location(bytes: &[u8], offset: usize) -> String {
     let before = &bytes[..offset.min(bytes.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
     let start = before.iter().rposition(|&byte| byte == b'\n');
@@ -306,9 +306,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_counts_lines_and_characters_from_one() {
-        assert_eq!(place(b"{}", 0), ", line 1 column 1");
-        assert_eq!(place("{\n \"é\": x".as_bytes(), 8), ", line 2 column 6");
-        assert_eq!(place(b"{", 9), ", line 1 column 2");
+    fn locations_count_from_one() {
+        assert_eq!(format_location(b"{}", 0), ", line 1 column 1");
+        assert_eq!(
+            format_location("{\n \"é\": x".as_bytes(), 8),
+            ", line 2 column 6"
+        );
+        assert_eq!(format_location(b"{", 9), ", line 1 column 2");
     }
 }

@@ -45,17 +45,17 @@ pub struct Conversation {
     has_initialized: bool,
     client_capabilities: Value,
     server_capabilities: Value,
-    pending: HashMap<Key, Pending>,
-    answered: HashSet<Key>,
-    tokens: HashMap<(Direction, String), Token>,
+    pending: HashMap<RequestKey, PendingRequest>,
+    answered: HashSet<RequestKey>,
+    tokens: HashMap<(Direction, String), ProgressToken>,
     acknowledged: HashSet<String>,
 }
 
 /// Sender of a request, and its id as JSON.
-type Key = (Direction, String);
+type RequestKey = (Direction, String);
 
 #[derive(Debug)]
-struct Pending {
+struct PendingRequest {
     method: String,
     revision: Option<&'static str>,
     capabilities: Value,
@@ -64,8 +64,8 @@ struct Pending {
 }
 
 #[derive(Debug, Default)]
-struct Token {
-    last: Option<f64>,
+struct ProgressToken {
+    last_progress: Option<f64>,
     has_ended: bool,
 }
 
@@ -104,7 +104,7 @@ impl Breach {
     }
 
     /// Returns the violation as one line.
-    pub fn words(&self) -> String {
+    pub fn to_line(&self) -> String {
         match self.pointer.as_str() {
             "" => self.message.clone(),
             pointer => format!("{pointer}: {}", self.message),
@@ -162,7 +162,7 @@ impl Conversation {
     }
 
     /// Returns the number of requests of a side without a response.
-    pub fn waiting(&self, from: Direction) -> usize {
+    pub fn pending_count(&self, from: Direction) -> usize {
         self.pending
             .keys()
             .filter(|(sender, _)| *sender == from)
@@ -174,12 +174,12 @@ impl Conversation {
     pub fn observe(&mut self, from: Option<Direction>, text: &str) -> CheckedMessage {
         let value: Value = match serde_json::from_str(text) {
             Ok(value) => value,
-            Err(error) => return self.not_json(from, text, &error),
+            Err(error) => return self.check_invalid_json(from, text, &error),
         };
-        let from = from.unwrap_or_else(|| self.sender(&value));
+        let from = from.unwrap_or_else(|| self.find_sender(&value));
         match value {
-            Value::Array(items) => self.batch(from, text, &items),
-            Value::Object(object) => self.single(from, text, &object),
+            Value::Array(items) => self.check_batch(from, text, &items),
+            Value::Object(object) => self.check_single(from, text, &object),
             _ => {
                 let message = "it is no object";
                 self.checked_message(
@@ -206,7 +206,7 @@ impl Conversation {
     }
 
     /// Numbers that serde_json cannot represent are valid JSON nevertheless: the decoder of the types decides.
-    fn not_json(
+    fn check_invalid_json(
         &self,
         from: Option<Direction>,
         text: &str,
@@ -226,7 +226,7 @@ impl Conversation {
         self.checked_message(from, "not a message", breaches)
     }
 
-    fn batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
+    fn check_batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
         let mut breaches = Vec::new();
         let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
         if !has_batches {
@@ -248,7 +248,7 @@ impl Conversation {
                 ));
                 continue;
             };
-            let part = self.single(from, text.get(), object);
+            let part = self.check_single(from, text.get(), object);
             labels.push(part.label);
             breaches.extend(part.breaches.into_iter().map(|breach| Breach {
                 pointer: format!("/{index}{}", breach.pointer),
@@ -258,7 +258,7 @@ impl Conversation {
         self.checked_message(from, &format!("batch of {}", labels.join(", ")), breaches)
     }
 
-    fn single(
+    fn check_single(
         &mut self,
         from: Direction,
         text: &str,
@@ -266,14 +266,14 @@ impl Conversation {
     ) -> CheckedMessage {
         let method = object.get("method").and_then(Value::as_str);
         match (method, object.get("id")) {
-            (Some(method), Some(id)) => self.request(from, text, object, method, id),
-            (Some(method), None) => self.notification(from, text, object, method),
-            (None, _) => self.response(from, text, object),
+            (Some(method), Some(id)) => self.check_request(from, text, object, method, id),
+            (Some(method), None) => self.check_notification(from, text, object, method),
+            (None, _) => self.check_response(from, text, object),
         }
     }
 
-    /// Returns the revision of an open request, because a server's messages do not name theirs.
-    fn revision_of_open_request(&self) -> Option<&'static str> {
+    /// Returns the revision of a pending request, because messages of a server do not name a revision.
+    fn pending_request_revision(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
 
@@ -292,13 +292,15 @@ impl Conversation {
         let is_discover = |spec: &&RevisionSpec| spec.lifecycle() == Lifecycle::Discover;
         match method {
             // A server responds also to an unknown revision.
-            "initialize" => named.or_else(newest_handshake).map(RevisionSpec::id),
+            "initialize" => named
+                .or_else(newest_initialize_revision)
+                .map(RevisionSpec::id),
             _ => named.filter(is_discover).map(RevisionSpec::id),
         }
     }
 
     fn entry(&self, revision: Option<&str>) -> Option<&Entry> {
-        let newest = || newest_handshake().map(RevisionSpec::id);
+        let newest = || newest_initialize_revision().map(RevisionSpec::id);
         self.registry.revision(revision.or_else(newest)?).ok()
     }
 
@@ -312,11 +314,11 @@ impl Conversation {
         self.pinned
             .or(named)
             .or(self.negotiated)
-            .or_else(|| self.revision_of_open_request())
+            .or_else(|| self.pending_request_revision())
     }
 
     /// Returns the violations of the schema by a request or notification.
-    fn call_schema(
+    fn check_call_schema(
         &self,
         from: Direction,
         revision: Option<&'static str>,
@@ -326,10 +328,10 @@ impl Conversation {
             direction: Some(from),
             answered: None,
         };
-        self.schema(revision, known, text)
+        self.check_schema(revision, known, text)
     }
 
-    fn schema(
+    fn check_schema(
         &self,
         revision: Option<&'static str>,
         known: MessageContext<'_>,
@@ -366,7 +368,7 @@ impl Conversation {
         found.map(breach).collect()
     }
 
-    fn request(
+    fn check_request(
         &mut self,
         from: Direction,
         text: &str,
@@ -376,10 +378,10 @@ impl Conversation {
     ) -> CheckedMessage {
         let params = object.get("params").unwrap_or(&Value::Null);
         let revision = self.revision_of(from, method, params);
-        let mut breaches = self.call_schema(from, revision, text);
+        let mut breaches = self.check_call_schema(from, revision, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         if from == Direction::Server {
-            breaches.extend(self.server_request(spec, method));
+            breaches.extend(self.check_server_request(spec, method));
         }
         let meta = &params["_meta"];
         if method == "initialize" {
@@ -387,7 +389,8 @@ impl Conversation {
         }
         let token = meta.get("progressToken").map(Value::to_string);
         if let Some(token) = &token {
-            self.tokens.insert((from, token.clone()), Token::default());
+            self.tokens
+                .insert((from, token.clone()), ProgressToken::default());
         }
         let key = (from, id.to_string());
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
@@ -406,7 +409,7 @@ impl Conversation {
         self.answered.remove(&key);
         self.pending.insert(
             key,
-            Pending {
+            PendingRequest {
                 method: method.to_owned(),
                 revision,
                 capabilities: meta[CAPABILITIES_KEY].clone(),
@@ -423,7 +426,7 @@ impl Conversation {
     }
 
     /// Checks that a server may send a request, and may send it in the current state.
-    fn server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
+    fn check_server_request(&self, spec: Option<&RevisionSpec>, method: &str) -> Option<Breach> {
         let spec = spec?;
         if spec.lifecycle() == Lifecycle::Discover {
             let message = format!("the server sent the request {method}");
@@ -447,7 +450,7 @@ impl Conversation {
         None
     }
 
-    fn notification(
+    fn check_notification(
         &mut self,
         from: Direction,
         text: &str,
@@ -456,22 +459,22 @@ impl Conversation {
     ) -> CheckedMessage {
         let params = object.get("params").unwrap_or(&Value::Null);
         let revision = self.revision_of(from, method, params);
-        let mut breaches = self.call_schema(from, revision, text);
+        let mut breaches = self.check_call_schema(from, revision, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         let is_stateless = spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
         match method {
             "notifications/initialized" => self.has_initialized = true,
-            "notifications/progress" => breaches.extend(self.progress(from, params)),
+            "notifications/progress" => breaches.extend(self.check_progress(from, params)),
             "notifications/message" if from == Direction::Server => {
-                breaches.extend(self.log_message(is_stateless));
+                breaches.extend(self.check_log_message(is_stateless));
             }
             "notifications/cancelled" => {
-                breaches.extend(self.cancelled(from, is_stateless, params));
+                breaches.extend(self.check_cancellation(from, is_stateless, params));
             }
             _ => {}
         }
         if is_stateless && from == Direction::Server {
-            breaches.extend(self.subscription(method, params));
+            breaches.extend(self.check_subscription(method, params));
         }
         CheckedMessage {
             from,
@@ -481,7 +484,7 @@ impl Conversation {
         }
     }
 
-    fn progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
+    fn check_progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
         let token = params.get("progressToken")?.to_string();
         let key = (from.peer(), token.clone());
         let Some(known) = self.tokens.get_mut(&key) else {
@@ -493,14 +496,14 @@ impl Conversation {
             return Some(Breach::new(&rules::PROGRESS_STOPS, message));
         }
         let value = params.get("progress")?.as_f64()?;
-        let before = known.last.replace(value);
+        let before = known.last_progress.replace(value);
         before.filter(|before| value <= *before).map(|before| {
             let message = format!("the progress is {value} after {before}");
             Breach::new(&rules::PROGRESS_INCREASES, message)
         })
     }
 
-    fn log_message(&self, is_stateless: bool) -> Option<Breach> {
+    fn check_log_message(&self, is_stateless: bool) -> Option<Breach> {
         if is_stateless {
             let is_wanted = self.pending.values().any(|pending| pending.wants_logs);
             let message = "no request that waits asks for log messages";
@@ -514,7 +517,12 @@ impl Conversation {
         })
     }
 
-    fn cancelled(&self, from: Direction, is_stateless: bool, params: &Value) -> Option<Breach> {
+    fn check_cancellation(
+        &self,
+        from: Direction,
+        is_stateless: bool,
+        params: &Value,
+    ) -> Option<Breach> {
         let id = params.get("requestId")?.to_string();
         if is_stateless && from == Direction::Server {
             let listen = self.pending.get(&(Direction::Client, id.clone()));
@@ -528,7 +536,7 @@ impl Conversation {
         (!is_own).then(|| Breach::new(&rules::CANCEL_OWN, message))
     }
 
-    fn subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
+    fn check_subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
         let id = params["_meta"].get(SUBSCRIPTION_KEY)?.to_string();
         if method == "notifications/subscriptions/acknowledged" {
             self.acknowledged.insert(id);
@@ -541,7 +549,7 @@ impl Conversation {
     }
 }
 
-fn newest_handshake() -> Option<&'static RevisionSpec> {
+fn newest_initialize_revision() -> Option<&'static RevisionSpec> {
     let mut specs = mcp_exact_revisions::all().iter();
     specs.rfind(|spec| spec.lifecycle() == Lifecycle::Initialize)
 }

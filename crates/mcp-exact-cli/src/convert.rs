@@ -17,11 +17,11 @@ use mcp_exact_convert::Loss;
 use mcp_exact_wire::{Decode, JsonObject, RequestId, from_str};
 use serde::Serialize;
 
-use crate::check::{print_line, read, read_once};
-use crate::jsonl::utf8;
+use crate::check::{check_standard_input_once, print_line, read_file};
+use crate::jsonl::decode_utf8;
 use crate::message::Direction;
-use crate::{Outcome, report};
-use job::{Answer, Job, JobOptions, Kind, Unfit};
+use crate::{Outcome, print_error};
+use job::{Answer, InvalidOptions, Job, JobOptions, Kind};
 
 /// The arguments of `mcp-exact convert`.
 #[derive(Args)]
@@ -56,22 +56,22 @@ pub struct Arguments {
     /// Which part of a message the documents are.
     #[arg(long, value_enum, value_name = "K")]
     kind: Option<Kind>,
-    /// Refuse what cannot be converted without loss.
+    /// Refuse documents that cannot be converted without loss.
     #[arg(long)]
     strict: bool,
-    /// Keep members that only the newer revision defines; the older one allows members that it does not know.
+    /// Keep members that only the newer revision defines; the older revision allows unknown members.
     #[arg(long)]
     keep_newer: bool,
-    /// The id of the request, as JSON, for types that hold it from 2025-11-25 on.
+    /// The id of the request, as JSON, for types that include it from 2025-11-25 on.
     #[arg(long, value_name = "JSON", value_parser = decode_document::<RequestId>)]
     id: Option<RequestId>,
     /// Members of `_meta` that requests of 2026-07-28 need, as a JSON object.
     #[arg(long, value_name = "JSON", value_parser = decode_document::<JsonObject>)]
     meta: Option<JsonObject>,
-    /// The URI that was asked for, for answers to resources/read.
+    /// The URI of the resources/read request, for its responses.
     #[arg(long)]
     uri: Option<String>,
-    /// Print one JSON object for each file, with what it becomes, the losses and the error.
+    /// Print one JSON object for each file, with the converted document, the losses and the error.
     #[arg(long)]
     json: bool,
     /// Convert lines from standard input, each with its revisions, a type and a document.
@@ -95,11 +95,14 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     if arguments.jsonl {
         return jsonl::run();
     }
-    let job = arguments.wishes().job().map_err(|unfit| match unfit {
-        Unfit::Name(unknown) => unknown.into(),
-        Unfit::Together(problem) => anyhow!(problem),
-    })?;
-    read_once(&arguments.files)?;
+    let job = arguments
+        .job_options()
+        .validate()
+        .map_err(|unfit| match unfit {
+            InvalidOptions::Name(unknown) => unknown.into(),
+            InvalidOptions::Contradiction(problem) => anyhow!(problem),
+        })?;
+    check_standard_input_once(&arguments.files)?;
     let mut outcome = Outcome::Valid;
     for file in &arguments.files {
         outcome = outcome.max(convert_file(arguments, &job, file)?);
@@ -112,7 +115,7 @@ fn decode_document<T: Decode>(text: &str) -> Result<T, String> {
 }
 
 impl Arguments {
-    fn wishes(&self) -> JobOptions<'_> {
+    fn job_options(&self) -> JobOptions<'_> {
         JobOptions {
             from: self.from.as_deref().unwrap_or_default(),
             to: self.to.as_deref().unwrap_or_default(),
@@ -131,11 +134,11 @@ impl Arguments {
 
 fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
-    let (answer, outcome) = match read(file) {
+    let (answer, outcome) = match read_file(file) {
         Ok(bytes) => {
-            let answer = match utf8(&bytes) {
+            let answer = match decode_utf8(&bytes) {
                 // White space around a document is not part of its text.
-                Ok(text) => job.answer(text.trim_matches([' ', '\t', '\r', '\n'])),
+                Ok(text) => job.convert_text(text.trim_matches([' ', '\t', '\r', '\n'])),
                 Err(problem) => Answer::failed(problem),
             };
             let outcome = match answer.error {
@@ -147,7 +150,7 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
         Err(error) => {
             let words = format!("cannot read {name}: {error}");
             if !arguments.json {
-                report(&words);
+                print_error(&words);
                 return Ok(Outcome::Unreadable);
             }
             (Answer::failed(words), Outcome::Unreadable)

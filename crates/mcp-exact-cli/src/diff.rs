@@ -52,7 +52,7 @@ pub struct Arguments {
 /// Prints the differences, or writes the page.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let ends = match (&arguments.from, &arguments.to) {
-        (Some(from), Some(to)) => Some((position(from)?, position(to)?)),
+        (Some(from), Some(to)) => Some((revision_index(from)?, revision_index(to)?)),
         _ => None,
     };
     match (&arguments.html, ends) {
@@ -60,7 +60,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             let date = arguments.date.clone().unwrap_or_else(today);
             write_page(file, &date, ends)?;
         }
-        (None, Some((from, to))) => print(arguments, &model(from)?, &model(to)?)?,
+        (None, Some((from, to))) => {
+            print_differences(arguments, &load_model(from)?, &load_model(to)?)?
+        }
         // Without `--html`, the arguments require two revisions.
         (None, None) => {}
     }
@@ -68,7 +70,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Returns the index of a revision among the compiled ones.
-fn position(id: &str) -> anyhow::Result<usize> {
+fn revision_index(id: &str) -> anyhow::Result<usize> {
     let known = Registry::new().revision(id)?.revision.spec;
     COMPILED
         .iter()
@@ -76,7 +78,7 @@ fn position(id: &str) -> anyhow::Result<usize> {
         .with_context(|| format!("revision {known} is not in the table; build the program again"))
 }
 
-fn model(at: usize) -> anyhow::Result<Ir> {
+fn load_model(at: usize) -> anyhow::Result<Ir> {
     COMPILED[at].ir()
 }
 
@@ -85,7 +87,9 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
         Some((from, to)) => (from.min(to), from.max(to) + 1),
         None => (0, COMPILED.len()),
     };
-    let revisions: Vec<Ir> = (first..last).map(model).collect::<anyhow::Result<_>>()?;
+    let revisions: Vec<Ir> = (first..last)
+        .map(load_model)
+        .collect::<anyhow::Result<_>>()?;
     let sources = COMPILED[first..last]
         .iter()
         .map(|revision| Ok((revision.id().to_owned(), revision.source()?)));
@@ -104,7 +108,7 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
     Ok(())
 }
 
-fn print(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
+fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     let differences = if arguments.descriptions {
         diff_with_descriptions(from, to)
     } else {
@@ -131,11 +135,11 @@ fn today() -> String {
         Some(seconds) => SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds)),
         None => Some(SystemTime::now()),
     };
-    now.map_or_else(String::new, day)
+    now.map_or_else(String::new, format_date)
 }
 
 /// Formats a date as `2026-11-22`; empty after the year 9999.
-fn day(time: SystemTime) -> String {
+fn format_date(time: SystemTime) -> String {
     let mut text = String::new();
     let written = write!(text, "{}", humantime::format_rfc3339_seconds(time));
     text.truncate(if written.is_ok() {
@@ -151,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn dates_follow_the_calendar() {
         for (number, expected) in [
             (0, "1970-01-01"),
             (11_016, "2000-02-29"),
@@ -160,7 +164,7 @@ mod tests {
             (4_000_000, ""),
         ] {
             let time = SystemTime::UNIX_EPOCH + Duration::from_secs(number * 86_400);
-            assert_eq!(day(time), expected);
+            assert_eq!(format_date(time), expected);
         }
     }
 }

@@ -58,11 +58,11 @@ pub struct UnknownMember {
     /// Name of the definition whose object has the member.
     pub definition: String,
     /// Defined members that the object lacks, one of which may have been intended.
-    pub absent: Vec<String>,
+    pub missing_members: Vec<String>,
 }
 
 impl Model {
-    /// Inspects a value as a definition; returns `None` if the revision does not define `definition`.
+    /// Inspects a value as a definition; returns `None` if the revision does not define `inspect_definition`.
     pub fn inspect(
         &self,
         definition: &str,
@@ -74,10 +74,10 @@ impl Model {
             model: self,
             format,
             pointer: String::new(),
-            found: Inspection::default(),
+            inspection: Inspection::default(),
         };
-        inspector.definition(definition, value);
-        Some(inspector.found)
+        inspector.inspect_definition(definition, value);
+        Some(inspector.inspection)
     }
 }
 
@@ -85,12 +85,12 @@ struct Inspector<'i> {
     model: &'i Model,
     format: FormatCheck,
     pointer: String,
-    found: Inspection,
+    inspection: Inspection,
 }
 
 impl<'i> Inspector<'i> {
     fn report(&mut self, kind: &'static str, message: String) {
-        self.found.deviations.push(Deviation {
+        self.inspection.deviations.push(Deviation {
             pointer: self.pointer.clone(),
             kind,
             message,
@@ -101,7 +101,7 @@ impl<'i> Inspector<'i> {
         self.report("type", format!("expected {what}"));
     }
 
-    fn at<R>(&mut self, token: &str, f: impl FnOnce(&mut Self) -> R) -> R {
+    fn at_token<R>(&mut self, token: &str, f: impl FnOnce(&mut Self) -> R) -> R {
         let length = self.pointer.len();
         self.pointer.push('/');
         self.pointer
@@ -111,12 +111,12 @@ impl<'i> Inspector<'i> {
         result
     }
 
-    fn definition(&mut self, definition: &'i Definition, value: &Value) {
+    fn inspect_definition(&mut self, definition: &'i Definition, value: &Value) {
         match &definition.shape {
             Shape::Struct(members) | Shape::Document(members) => match value {
                 Value::Object(object) => {
                     let open = matches!(definition.shape, Shape::Document(_));
-                    self.members(definition, members, object, open);
+                    self.inspect_members(definition, members, object, open);
                 }
                 _ => self.report_wrong_type("an object"),
             },
@@ -127,9 +127,11 @@ impl<'i> Inspector<'i> {
                 Value::String(_) => {}
                 _ => self.report_wrong_type("a string"),
             },
-            Shape::Constant(constant) => self.constant(&Value::from(constant.as_str()), value),
-            Shape::Union(variants) => self.union(definition, variants, value),
-            Shape::Alias(alias) => self.value(alias, value),
+            Shape::Constant(constant) => {
+                self.inspect_constant(&Value::from(constant.as_str()), value)
+            }
+            Shape::Union(variants) => self.inspect_union(definition, variants, value),
+            Shape::Alias(alias) => self.inspect_value(alias, value),
             // Request ids and progress tokens are the only types of the runtime crate.
             Shape::StringOrInteger => {
                 let is_whole = value.as_number().is_some_and(is_whole);
@@ -140,7 +142,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    fn members(
+    fn inspect_members(
         &mut self,
         definition: &'i Definition,
         members: &'i [Member],
@@ -154,26 +156,28 @@ impl<'i> Inspector<'i> {
         }
         for (name, value) in object {
             match members.iter().find(|member| member.name == *name) {
-                Some(member) => self.at(name, |this| match &member.value {
+                Some(member) => self.at_token(name, |this| match &member.value {
                     MemberValue::ConstString(constant) => {
-                        this.constant(&Value::from(constant.as_str()), value);
+                        this.inspect_constant(&Value::from(constant.as_str()), value);
                     }
                     MemberValue::ConstInteger(constant) => {
-                        this.constant(&Value::from(*constant), value);
+                        this.inspect_constant(&Value::from(*constant), value);
                     }
-                    MemberValue::Type(wanted) => this.value(wanted, value),
+                    MemberValue::Type(wanted) => this.inspect_value(wanted, value),
                 }),
                 // JSON Schema keywords are not members of the protocol, and `_meta` may have any members.
                 None if open || self.pointer.ends_with("/_meta") => {}
                 None => {
-                    let absent = members.iter().map(|member| &member.name);
-                    let absent = absent.filter(|name| !object.contains_key(*name)).cloned();
-                    let absent = absent.collect();
-                    self.at(name, |this| {
-                        this.found.unknown.push(UnknownMember {
+                    let missing_members = members.iter().map(|member| &member.name);
+                    let missing_members = missing_members
+                        .filter(|name| !object.contains_key(*name))
+                        .cloned();
+                    let missing_members = missing_members.collect();
+                    self.at_token(name, |this| {
+                        this.inspection.unknown.push(UnknownMember {
                             pointer: this.pointer.clone(),
                             definition: definition.name.clone(),
-                            absent,
+                            missing_members,
                         });
                     });
                 }
@@ -181,7 +185,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    fn constant(&mut self, constant: &Value, value: &Value) {
+    fn inspect_constant(&mut self, constant: &Value, value: &Value) {
         let is_equal = match (constant.as_f64(), value.as_f64()) {
             (Some(a), Some(b)) => a == b,
             _ => constant == value,
@@ -194,7 +198,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    fn value(&mut self, wanted: &'i Type, value: &Value) {
+    fn inspect_value(&mut self, wanted: &'i Type, value: &Value) {
         match wanted {
             Type::Json => {}
             Type::JsonObject => {
@@ -216,16 +220,16 @@ impl<'i> Inspector<'i> {
                 }
             }
             Type::Integer(bounds) => match value.as_number() {
-                Some(number) if is_whole(number) => self.bounds(*bounds, value),
+                Some(number) if is_whole(number) => self.inspect_bounds(*bounds, value),
                 _ => self.report_wrong_type("an integer"),
             },
             Type::Number(bounds) => match value {
-                Value::Number(_) => self.bounds(*bounds, value),
+                Value::Number(_) => self.inspect_bounds(*bounds, value),
                 _ => self.report_wrong_type("a number"),
             },
             Type::Ref { name, .. } => {
                 if let Some(definition) = self.model.ir.get(name) {
-                    self.definition(definition, value);
+                    self.inspect_definition(definition, value);
                 }
             }
             Type::Array {
@@ -234,9 +238,9 @@ impl<'i> Inspector<'i> {
                 max_items,
             } => match value {
                 Value::Array(list) => {
-                    self.length(list.len(), *min_items, *max_items);
+                    self.inspect_length(list.len(), *min_items, *max_items);
                     for (index, item) in list.iter().enumerate() {
-                        self.at(&index.to_string(), |this| this.value(items, item));
+                        self.at_token(&index.to_string(), |this| this.inspect_value(items, item));
                     }
                 }
                 _ => self.report_wrong_type("an array"),
@@ -244,20 +248,20 @@ impl<'i> Inspector<'i> {
             Type::Map(values) => match value {
                 Value::Object(object) => {
                     for (name, value) in object {
-                        self.at(name, |this| this.value(values, value));
+                        self.at_token(name, |this| this.inspect_value(values, value));
                     }
                 }
                 _ => self.report_wrong_type("an object"),
             },
             Type::Nullable(inner) => {
                 if !value.is_null() {
-                    self.value(inner, value);
+                    self.inspect_value(inner, value);
                 }
             }
         }
     }
 
-    fn length(&mut self, length: usize, minimum: Option<u64>, maximum: Option<u64>) {
+    fn inspect_length(&mut self, length: usize, minimum: Option<u64>, maximum: Option<u64>) {
         let length = length as u64;
         if let Some(minimum) = minimum.filter(|minimum| length < *minimum) {
             self.report(
@@ -277,7 +281,7 @@ impl<'i> Inspector<'i> {
         clippy::cast_precision_loss,
         reason = "bounds of the protocol are small"
     )]
-    fn bounds(&mut self, bounds: Bounds, value: &Value) {
+    fn inspect_bounds(&mut self, bounds: Bounds, value: &Value) {
         let Some(number) = value.as_f64() else {
             return;
         };
@@ -289,12 +293,12 @@ impl<'i> Inspector<'i> {
         }
     }
 
-    fn union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
+    fn inspect_union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
         let dispatch = self.model.dispatch.get(&definition.name);
         match dispatch.map_or(SelectedVariant::None, |dispatch| dispatch.select(value)) {
-            SelectedVariant::Variant(index) => self.value(&variants[index], value),
-            SelectedVariant::InItem(inner) => {
-                self.at("0", |this| this.report_no_variant(definition, *inner))
+            SelectedVariant::Variant(index) => self.inspect_value(&variants[index], value),
+            SelectedVariant::FirstItem(inner) => {
+                self.at_token("0", |this| this.report_no_variant(definition, *inner))
             }
             other => self.report_no_variant(definition, other),
         }
@@ -306,9 +310,9 @@ impl<'i> Inspector<'i> {
             SelectedVariant::Unrecognized(tag) => {
                 self.report("tag", format!("{tag:?} is not known to this revision"));
             }
-            SelectedVariant::Wrong(kind, message) => self.report(kind, message),
-            SelectedVariant::WrongTag(name) => {
-                self.at(name, |this| this.report_wrong_type("a string"))
+            SelectedVariant::Mismatch(kind, message) => self.report(kind, message),
+            SelectedVariant::NonStringTag(name) => {
+                self.at_token(name, |this| this.report_wrong_type("a string"))
             }
             _ => {
                 let message = format!("no variant of `{}` fits", definition.name);

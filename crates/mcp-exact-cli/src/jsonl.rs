@@ -20,7 +20,7 @@ const EXPECTED_OBJECT: &str = r#"{"revision", "type", "json"}"#;
 /// Input line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question<'a> {
+struct InputLine<'a> {
     #[serde(borrow)]
     revision: Cow<'a, str>,
     #[serde(borrow, rename = "type", default)]
@@ -36,7 +36,7 @@ struct Question<'a> {
 
 /// Output line.
 #[derive(Serialize)]
-struct Answer<'a> {
+struct OutputLine<'a> {
     accepted: bool,
     violations: &'a [Finding],
     encoded: Option<&'a str>,
@@ -48,7 +48,7 @@ struct Answer<'a> {
 
 /// Output line for an invalid input line.
 #[derive(Serialize)]
-struct Refusal<'a> {
+struct ErrorLine<'a> {
     error: &'a str,
     line: usize,
 }
@@ -56,7 +56,7 @@ struct Refusal<'a> {
 /// Checks the lines of standard input.
 pub fn run() -> anyhow::Result<Outcome> {
     let registry = Registry::new();
-    answer_lines(|number, line, out| answer(&registry, number, line, out))
+    answer_lines(|number, line, out| answer_line(&registry, number, line, out))
 }
 
 /// Processes the lines of standard input; `answer` writes the result for a line number and its text.
@@ -97,7 +97,7 @@ fn answer_all<R: io::Read>(
     Ok(())
 }
 
-fn answer(
+fn answer_line(
     registry: &Registry,
     number: usize,
     line: &[u8],
@@ -106,8 +106,8 @@ fn answer(
     match check_line(registry, line) {
         Ok(verdict) => serde_json::to_writer(
             out,
-            &Answer {
-                accepted: verdict.accepted(),
+            &OutputLine {
+                accepted: verdict.is_accepted(),
                 violations: &verdict.findings,
                 encoded: verdict.encoded.as_deref(),
                 count: verdict.count,
@@ -116,7 +116,7 @@ fn answer(
         ),
         Err(problem) => serde_json::to_writer(
             out,
-            &Refusal {
+            &ErrorLine {
                 error: &format!("line {number}: {problem}"),
                 line: number,
             },
@@ -125,7 +125,7 @@ fn answer(
 }
 
 fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
-    let question: Question = question(line, EXPECTED_OBJECT)?;
+    let question: InputLine = parse_input(line, EXPECTED_OBJECT)?;
     let entry = registry
         .revision(&question.revision)
         .map_err(|unknown| unknown.problem)?;
@@ -134,7 +134,7 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
         (Some(_), Some(_)) => Err("`direction` is for messages; leave it or `type` out".to_owned()),
         (Some(name), None) => {
             let definition = entry.definition(name).map_err(|unknown| unknown.problem)?;
-            Ok(Checker::new(entry).definition(definition, bytes))
+            Ok(Checker::new(entry).check_definition(definition, bytes))
         }
         (None, direction) => {
             let known = MessageContext {
@@ -147,24 +147,24 @@ fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
 }
 
 /// Parses a line as the expected object; `shape` describes the object in errors.
-pub fn question<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
-    let line = utf8(line)?;
+pub fn parse_input<'a, T: Deserialize<'a>>(line: &'a [u8], shape: &str) -> Result<T, String> {
+    let line = decode_utf8(line)?;
     let wrong = |what: &str| format!("not an object {shape}: {what}");
     // Serde accepts an array for a struct, too.
     if line.starts_with('[') {
         return Err(wrong("it is an array"));
     }
-    serde_json::from_str(line).map_err(|error| wrong(&in_line(&error)))
+    serde_json::from_str(line).map_err(|error| wrong(&format_json_error(&error)))
 }
 
 /// Decodes bytes as UTF-8.
-pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+pub fn decode_utf8(bytes: &[u8]) -> Result<&str, String> {
     std::str::from_utf8(bytes)
         .map_err(|error| format!("not UTF-8 after byte {}", error.valid_up_to()))
 }
 
 /// Formats an error of serde_json with the column only, because the text is always one line.
-fn in_line(error: &serde_json::Error) -> String {
+fn format_json_error(error: &serde_json::Error) -> String {
     error
         .to_string()
         .replace(" at line 1 column ", " at column ")

@@ -39,13 +39,13 @@ impl From<&CompiledRevision> for Row {
                 Status::Draft => "draft",
             },
             definitions: compiled.definitions.len(),
-            requests: distinct(client.requests(), server.requests()),
-            notifications: distinct(client.notifications(), server.notifications()),
+            requests: count_distinct(client.requests(), server.requests()),
+            notifications: count_distinct(client.notifications(), server.notifications()),
         }
     }
 }
 
-fn distinct(of_client: &[&str], of_server: &[&str]) -> usize {
+fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
     of_client
         .iter()
         .chain(of_server)

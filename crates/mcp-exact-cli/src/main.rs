@@ -156,7 +156,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Unreadable) => ExitCode::from(2),
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&format!("{error:#}"));
+            print_error(&format!("{error:#}"));
             ExitCode::from(2)
         }
     }
@@ -170,6 +170,6 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 }
 
 /// Prints an error. Failures to write to standard error are ignored.
-fn report(words: &str) {
+fn print_error(words: &str) {
     let _ = writeln!(io::stderr(), "error: {words}");
 }

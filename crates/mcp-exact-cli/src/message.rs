@@ -10,8 +10,8 @@ use mcp_exact_wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::names::{shortened, suggest, suggest_similar};
-use crate::registry::{Entry, Unknown};
+use crate::names::{suggest, suggest_similar, truncate_name};
+use crate::registry::{Entry, UnknownName};
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
 /// Direction of a message.
@@ -35,7 +35,7 @@ impl From<Direction> for Side {
 
 /// Kind of a message that is not a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum CallKind {
     Request,
     Notification,
 }
@@ -54,28 +54,28 @@ pub fn check(checker: Checker<'_>, known: MessageContext<'_>, bytes: &[u8]) -> V
     let Some(envelope) = checker.entry.find("JSONRPCMessage") else {
         return unsupported_verdict(checker.entry);
     };
-    let envelope = checker.definition(envelope, bytes);
+    let envelope = checker.check_definition(envelope, bytes);
     if envelope.encoded.is_none() {
-        return envelope.with(Scope::Envelope);
+        return envelope.with_scope(Scope::Envelope);
     }
     let is_batch = bytes.trim_ascii_start().starts_with(b"[");
     let verdict = if is_batch {
-        batch(checker, known, bytes)
+        check_batch(checker, known, bytes)
     } else {
-        single(checker, known, bytes, envelope)
+        check_single(checker, known, bytes, envelope)
     };
     // Text that decoded as an envelope is an object or an array; other values are handled without a panic.
-    verdict.unwrap_or_else(|error| Verdict::rejected(Scope::Envelope, &error))
+    verdict.unwrap_or_else(|error| Verdict::from_error(Scope::Envelope, &error))
 }
 
 /// Checks each message of a batch (only in 2025-03-26).
-fn batch(
+fn check_batch(
     checker: Checker<'_>,
     known: MessageContext<'_>,
     bytes: &[u8],
 ) -> Result<Verdict, DecodeError> {
     let items: Vec<Json> = from_slice(bytes)?;
-    let mut verdict = Verdict::nothing(Scope::Message);
+    let mut verdict = Verdict::without_findings(Scope::Message);
     let mut encoded = Some(Vec::with_capacity(items.len()));
     for (index, item) in items.iter().enumerate() {
         let mut part = check(checker, known, item.text().as_bytes());
@@ -92,7 +92,7 @@ fn batch(
     Ok(verdict)
 }
 
-fn single(
+fn check_single(
     checker: Checker<'_>,
     known: MessageContext<'_>,
     bytes: &[u8],
@@ -100,19 +100,19 @@ fn single(
 ) -> Result<Verdict, DecodeError> {
     let object: JsonObject = from_slice(bytes)?;
     let Some(method) = object.get("method") else {
-        return Ok(response(checker, known.answered, &object, envelope));
+        return Ok(check_response(checker, known.answered, &object, envelope));
     };
     let Some(direction) = known.direction else {
-        return Ok(envelope.with(Scope::NoDirection));
+        return Ok(envelope.with_scope(Scope::NoDirection));
     };
-    let form = match object.get("id") {
-        Some(_) => Form::Request,
-        None => Form::Notification,
+    let kind = match object.get("id") {
+        Some(_) => CallKind::Request,
+        None => CallKind::Notification,
     };
     let method: String = from_str(method.text())?;
-    Ok(match checker.entry.find(union_of(direction, form)) {
+    Ok(match checker.entry.find(union_name(direction, kind)) {
         Some(union) => {
-            let mut verdict = check_as_union(checker, direction, form, bytes, &method, union);
+            let mut verdict = check_as_union(checker, direction, kind, bytes, &method, union);
             // Older revisions omit the envelope in their request types.
             let is_envelope = |finding: &Finding| matches!(&*finding.pointer, "/jsonrpc" | "/id");
             verdict.unknown.retain(|finding| !is_envelope(finding));
@@ -120,7 +120,12 @@ fn single(
         }
         None => Verdict {
             scope: Scope::Message,
-            findings: vec![unknown_method(checker.entry, direction, form, &method)],
+            findings: vec![unknown_method_finding(
+                checker.entry,
+                direction,
+                kind,
+                &method,
+            )],
             count: 1,
             ..envelope
         },
@@ -128,7 +133,7 @@ fn single(
 }
 
 /// Checks a response, with the result type of its request.
-fn response(
+fn check_response(
     checker: Checker<'_>,
     answered: Option<&str>,
     object: &JsonObject,
@@ -136,16 +141,16 @@ fn response(
 ) -> Verdict {
     let Some(result) = object.get("result") else {
         // An error identifies itself by its members.
-        return envelope.with(match object.get("error") {
+        return envelope.with_scope(match object.get("error") {
             Some(_) => Scope::Message,
             None => Scope::Response,
         });
     };
-    let Some(name) = answered.and_then(|method| result_of(checker.entry, method)) else {
-        return envelope.with(Scope::Response);
+    let Some(name) = answered.and_then(|method| result_definition(checker.entry, method)) else {
+        return envelope.with_scope(Scope::Response);
     };
-    let part = checker.name(&name, result.text().as_bytes());
-    let mut verdict = envelope.with(Scope::Message);
+    let part = checker.check_named(&name, result.text().as_bytes());
+    let mut verdict = envelope.with_scope(Scope::Message);
     // The envelope accepts any object as the result.
     verdict
         .unknown
@@ -155,7 +160,7 @@ fn response(
 }
 
 /// Returns the definition of the result for this method.
-pub fn result_of(entry: &Entry, method: &str) -> Option<String> {
+pub fn result_definition(entry: &Entry, method: &str) -> Option<String> {
     let methods = &entry.model().ok()?.ir.methods;
     let found = methods
         .iter()
@@ -187,7 +192,7 @@ pub fn check_part(
     // Text that is not exactly one JSON value must not become valid by the text around it.
     let text = match from_slice::<Json>(bytes) {
         Ok(json) => json,
-        Err(error) => return Verdict::rejected(Scope::Envelope, &error),
+        Err(error) => return Verdict::from_error(Scope::Envelope, &error),
     };
     let (text, quoted) = (text.text(), Json::string(method));
     let quoted = quoted.text();
@@ -209,11 +214,11 @@ pub fn check_part(
             "/error",
         ),
     };
-    let form = match part {
-        Part::Notification => Form::Notification,
-        _ => Form::Request,
+    let kind = match part {
+        Part::Notification => CallKind::Notification,
+        _ => CallKind::Request,
     };
-    let direction = direction.or_else(|| sender_of(checker.entry, form, method));
+    let direction = direction.or_else(|| sender_of(checker.entry, kind, method));
     let known = MessageContext {
         direction,
         answered: Some(method),
@@ -231,8 +236,8 @@ pub fn check_part(
 }
 
 /// Returns the sender of a method, if only one side sends it.
-fn sender_of(entry: &Entry, form: Form, method: &str) -> Option<Direction> {
-    let sends = |direction| methods(entry, direction, form).contains(&method);
+fn sender_of(entry: &Entry, kind: CallKind, method: &str) -> Option<Direction> {
+    let sends = |direction| methods_of_kind(entry, direction, kind).contains(&method);
     match (sends(Direction::Client), sends(Direction::Server)) {
         (true, false) => Some(Direction::Client),
         (false, true) => Some(Direction::Server),
@@ -243,29 +248,32 @@ fn sender_of(entry: &Entry, form: Form, method: &str) -> Option<Direction> {
 }
 
 /// Returns an error if the revision does not have the method.
-pub fn known_method(entry: &Entry, method: &str) -> Result<(), Unknown> {
-    let all = ALL_FORMS.iter();
+pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
+    let all = ALL_CALL_KINDS.iter();
     let all: Vec<&str> = all
-        .flat_map(|&(direction, form)| methods(entry, direction, form))
+        .flat_map(|&(direction, kind)| methods_of_kind(entry, direction, kind))
         .copied()
         .collect();
     if all.contains(&method) {
         return Ok(());
     }
     let id = entry.revision.id();
-    let mut problem = format!("unknown method `{}` in revision {id}", shortened(method));
+    let mut problem = format!(
+        "unknown method `{}` in revision {id}",
+        truncate_name(method)
+    );
     suggest(&mut problem, method, all.into_iter());
-    Err(Unknown {
+    Err(UnknownName {
         problem,
         known: format!("`mcp-exact show --revision {id}` lists all of them"),
     })
 }
 
-const ALL_FORMS: [(Direction, Form); 4] = [
-    (Direction::Client, Form::Request),
-    (Direction::Client, Form::Notification),
-    (Direction::Server, Form::Request),
-    (Direction::Server, Form::Notification),
+const ALL_CALL_KINDS: [(Direction, CallKind); 4] = [
+    (Direction::Client, CallKind::Request),
+    (Direction::Client, CallKind::Notification),
+    (Direction::Server, CallKind::Request),
+    (Direction::Server, CallKind::Notification),
 ];
 
 /// Checks the message as the union of all messages of this direction. The envelope members do not conflict with any
@@ -273,27 +281,34 @@ const ALL_FORMS: [(Direction, Form); 4] = [
 fn check_as_union(
     checker: Checker<'_>,
     direction: Direction,
-    form: Form,
+    kind: CallKind,
     bytes: &[u8],
     method: &str,
     union: &Definition,
 ) -> Verdict {
-    let verdict = checker.definition(union, bytes).with(Scope::Message);
+    let verdict = checker
+        .check_definition(union, bytes)
+        .with_scope(Scope::Message);
     if !is_unrecognized(&verdict) {
         return verdict;
     }
     Verdict {
-        findings: vec![unknown_method(checker.entry, direction, form, method)],
+        findings: vec![unknown_method_finding(
+            checker.entry,
+            direction,
+            kind,
+            method,
+        )],
         ..verdict
     }
 }
 
-fn union_of(direction: Direction, form: Form) -> &'static str {
-    match (direction, form) {
-        (Direction::Client, Form::Request) => "ClientRequest",
-        (Direction::Client, Form::Notification) => "ClientNotification",
-        (Direction::Server, Form::Request) => "ServerRequest",
-        (Direction::Server, Form::Notification) => "ServerNotification",
+fn union_name(direction: Direction, kind: CallKind) -> &'static str {
+    match (direction, kind) {
+        (Direction::Client, CallKind::Request) => "ClientRequest",
+        (Direction::Client, CallKind::Notification) => "ClientNotification",
+        (Direction::Server, CallKind::Request) => "ServerRequest",
+        (Direction::Server, CallKind::Notification) => "ServerNotification",
     }
 }
 
@@ -306,24 +321,29 @@ fn is_unrecognized(verdict: &Verdict) -> bool {
             .any(|finding| finding.kind == ViolationKind::Tag.name() && finding.pointer.is_empty())
 }
 
-fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str) -> Finding {
+fn unknown_method_finding(
+    entry: &Entry,
+    direction: Direction,
+    kind: CallKind,
+    method: &str,
+) -> Finding {
     let mut message = format!(
         "unknown method `{}`: {} cannot have it",
-        shortened(method),
-        describe_form(direction, form)
+        truncate_name(method),
+        describe_kind(direction, kind)
     );
-    let elsewhere = ALL_FORMS
+    let elsewhere = ALL_CALL_KINDS
         .into_iter()
-        .find(|&(direction, form)| methods(entry, direction, form).contains(&method));
+        .find(|&(direction, kind)| methods_of_kind(entry, direction, kind).contains(&method));
     match elsewhere {
-        Some((direction, form)) => {
+        Some((direction, kind)) => {
             message.push_str("; it belongs to ");
-            message.push_str(describe_form(direction, form));
+            message.push_str(describe_kind(direction, kind));
         }
         None => suggest_similar(
             &mut message,
             method,
-            methods(entry, direction, form).iter().copied(),
+            methods_of_kind(entry, direction, kind).iter().copied(),
         ),
     }
     Finding {
@@ -334,20 +354,20 @@ fn unknown_method(entry: &Entry, direction: Direction, form: Form, method: &str)
     }
 }
 
-fn methods(entry: &Entry, direction: Direction, form: Form) -> &'static [&'static str] {
+fn methods_of_kind(entry: &Entry, direction: Direction, kind: CallKind) -> &'static [&'static str] {
     let methods = entry.revision.spec.methods(direction.into());
-    match form {
-        Form::Request => methods.requests(),
-        Form::Notification => methods.notifications(),
+    match kind {
+        CallKind::Request => methods.requests(),
+        CallKind::Notification => methods.notifications(),
     }
 }
 
-fn describe_form(direction: Direction, form: Form) -> &'static str {
-    match (direction, form) {
-        (Direction::Client, Form::Request) => "a request that a client sends",
-        (Direction::Client, Form::Notification) => "a notification that a client sends",
-        (Direction::Server, Form::Request) => "a request that a server sends",
-        (Direction::Server, Form::Notification) => "a notification that a server sends",
+fn describe_kind(direction: Direction, kind: CallKind) -> &'static str {
+    match (direction, kind) {
+        (Direction::Client, CallKind::Request) => "a request that a client sends",
+        (Direction::Client, CallKind::Notification) => "a notification that a client sends",
+        (Direction::Server, CallKind::Request) => "a request that a server sends",
+        (Direction::Server, CallKind::Notification) => "a notification that a server sends",
     }
 }
 
@@ -361,6 +381,6 @@ fn unsupported_verdict(entry: &Entry) -> Verdict {
             offset: None,
         }],
         count: 1,
-        ..Verdict::nothing(Scope::Message)
+        ..Verdict::without_findings(Scope::Message)
     }
 }

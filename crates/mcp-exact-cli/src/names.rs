@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 /// Maximum length of a name in messages and comparisons; longer names are truncated.
-const MAX_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 /// Maximum number of suggested names.
 const MAX_SUGGESTIONS: usize = 3;
 
 /// Returns an external name, truncated for a message.
-pub fn shortened(name: &str) -> String {
-    match name.char_indices().nth(MAX_NAME) {
+pub fn truncate_name(name: &str) -> String {
+    match name.char_indices().nth(MAX_NAME_LENGTH) {
         Some((end, _)) => format!("{}…", &name[..end]),
         None => name.to_owned(),
     }
@@ -17,7 +17,7 @@ pub fn shortened(name: &str) -> String {
 
 /// Appends a question with the most similar names.
 pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
-    let near = nearest(name, known);
+    let near = most_similar(name, known);
     let near: Vec<String> = near.iter().map(|name| format!("`{name}`")).collect();
     // Writing to a `String` does not fail.
     let _ = match near.split_last() {
@@ -29,16 +29,16 @@ pub fn suggest<'a>(problem: &mut String, name: &str, known: impl Iterator<Item =
 
 /// Appends a question with the names that differ in at most a third of their characters.
 pub fn suggest_similar<'a>(problem: &mut String, name: &str, known: impl Iterator<Item = &'a str>) {
-    let limit = (name.chars().take(MAX_NAME).count() / 3).max(1);
-    let is_similar = |known: &&str| strsim::osa_distance(known, &shortened(name)) <= limit;
+    let limit = (name.chars().take(MAX_NAME_LENGTH).count() / 3).max(1);
+    let is_similar = |known: &&str| strsim::osa_distance(known, &truncate_name(name)) <= limit;
     suggest(problem, name, known.filter(is_similar));
 }
 
 /// Returns the three names most similar to `name`, even if they differ completely.
-pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let wanted: String = name
         .chars()
-        .take(MAX_NAME)
+        .take(MAX_NAME_LENGTH)
         .collect::<String>()
         .to_lowercase();
     let mut near: Vec<(usize, &str)> = known
@@ -64,25 +64,25 @@ mod tests {
     const KNOWN: [&str; 5] = ["Tool", "ToolAnnotations", "CallToolResult", "Task", "Role"];
 
     fn check(name: &str, first: &str) {
-        assert_eq!(nearest(name, KNOWN.into_iter())[0], first);
+        assert_eq!(most_similar(name, KNOWN.into_iter())[0], first);
     }
 
     #[test]
-    fn slips_of_the_finger_are_recognised() {
+    fn misspelt_names_get_suggestions() {
         check("Tol", "Tool");
         check("CallToolResults", "CallToolResult");
         check("calltoolresult", "CallToolResult");
     }
 
     #[test]
-    fn three_names_are_always_near() {
-        let near = nearest("ToolResult", KNOWN.into_iter());
+    fn three_names_are_always_returned() {
+        let near = most_similar("ToolResult", KNOWN.into_iter());
         assert_eq!(near, ["CallToolResult", "Tool", "Role"]);
-        assert_eq!(nearest("", KNOWN.into_iter()).len(), 3);
+        assert_eq!(most_similar("", KNOWN.into_iter()).len(), 3);
     }
 
     #[test]
-    fn suggestions_read_as_a_question() {
+    fn suggestions_form_a_question() {
         let mut problem = "unknown `Tolo`".to_owned();
         suggest(&mut problem, "Tolo", KNOWN[..2].iter().copied());
         let words = "unknown `Tolo`; did you mean `Tool` or `ToolAnnotations`?";
@@ -91,8 +91,8 @@ mod tests {
 
     #[test]
     fn long_names_are_shortened_between_characters() {
-        assert_eq!(shortened("Tool"), "Tool");
-        let long = shortened(&"é".repeat(100));
-        assert_eq!(long, format!("{}…", "é".repeat(MAX_NAME)));
+        assert_eq!(truncate_name("Tool"), "Tool");
+        let long = truncate_name(&"é".repeat(100));
+        assert_eq!(long, format!("{}…", "é".repeat(MAX_NAME_LENGTH)));
     }
 }

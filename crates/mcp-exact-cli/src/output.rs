@@ -62,7 +62,7 @@ impl Painter {
 }
 
 /// Removes control characters, which could affect the terminal, from text of a peer.
-pub fn printable(text: &str) -> String {
+pub fn without_control_characters(text: &str) -> String {
     let shown = |letter: char| match letter {
         '\n' | '\t' => letter,
         letter if letter.is_control() => '\u{fffd}',
@@ -97,7 +97,7 @@ pub fn create(file: &Path) -> anyhow::Result<Box<dyn Write + Send>> {
 }
 
 /// Formats rows as a table with aligned columns; the last column is truncated to the width of a terminal.
-pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String {
+pub fn format_table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String {
     let count = heading.len();
     let width = |text: &str| text.chars().count();
     let mut widths: Vec<usize> = heading.iter().map(|text| width(text)).collect();
@@ -117,7 +117,7 @@ pub fn table(heading: &[&str], rows: &[Vec<String>], painter: Painter) -> String
             } else {
                 MAX_COLUMN_WIDTH
             };
-            let text = shorten(cell, room);
+            let text = truncate_text(cell, room);
             line.push_str(&text);
             if !is_last {
                 let gap = (widths[index] + 2).saturating_sub(width(&text)).max(2);
@@ -141,8 +141,8 @@ const MAX_COLUMN_WIDTH: usize = 44;
 /// Maximum width of a line, in characters.
 const MAX_LINE_WIDTH: usize = 118;
 
-fn shorten(text: &str, room: usize) -> String {
-    let text = printable(text.lines().next().unwrap_or_default());
+fn truncate_text(text: &str, room: usize) -> String {
+    let text = without_control_characters(text.lines().next().unwrap_or_default());
     match text.char_indices().nth(room) {
         Some(_) => {
             let kept: String = text.chars().take(room.saturating_sub(1)).collect();
@@ -160,7 +160,7 @@ mod tests {
     fn tables_align_their_columns() {
         let rows = [["a", "one\ntwo"], ["long name", "\u{1b}[31m"]];
         let rows = rows.map(|row| row.map(str::to_owned).to_vec());
-        let text = table(&["name", "words"], &rows, Painter(false));
+        let text = format_table(&["name", "words"], &rows, Painter(false));
         assert_eq!(
             text,
             "name       words\na          one\nlong name  \u{fffd}[31m\n"
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_painted_without_colour() {
+    fn text_is_unchanged_without_colour() {
         assert_eq!(Painter(false).paint(Style::Red, "x"), "x");
         assert_eq!(Painter(true).paint(Style::Red, "x"), "\u{1b}[31mx\u{1b}[0m");
     }

@@ -4,48 +4,48 @@
 
 /// Returns the byte offset of the value that a JSON pointer (RFC 6901) refers to.
 pub fn offset_of(bytes: &[u8], pointer: &str) -> Option<usize> {
-    let mut at = space(bytes, 0);
+    let mut at = skip_space(bytes, 0);
     for token in pointer.split('/').skip(1) {
         let token = token.replace("~1", "/").replace("~0", "~");
         at = match bytes.get(at)? {
-            b'{' => member(bytes, at + 1, &token)?,
-            b'[' => item(bytes, at + 1, token.parse().ok()?)?,
+            b'{' => find_member(bytes, at + 1, &token)?,
+            b'[' => find_item(bytes, at + 1, token.parse().ok()?)?,
             _ => return None,
         };
     }
     Some(at)
 }
 
-fn member(bytes: &[u8], start: usize, name: &str) -> Option<usize> {
-    let mut at = space(bytes, start);
+fn find_member(bytes: &[u8], start: usize, name: &str) -> Option<usize> {
+    let mut at = skip_space(bytes, start);
     while *bytes.get(at)? == b'"' {
-        let end = skip(bytes, at)?;
+        let end = skip_value(bytes, at)?;
         let found: String = serde_json::from_slice(&bytes[at..end]).ok()?;
-        at = space(bytes, space(bytes, end) + 1);
+        at = skip_space(bytes, skip_space(bytes, end) + 1);
         if found == name {
             return Some(at);
         }
-        at = space(bytes, skip(bytes, at)?);
+        at = skip_space(bytes, skip_value(bytes, at)?);
         if *bytes.get(at)? == b',' {
-            at = space(bytes, at + 1);
+            at = skip_space(bytes, at + 1);
         }
     }
     None
 }
 
-fn item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
-    let mut at = space(bytes, start);
+fn find_item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
+    let mut at = skip_space(bytes, start);
     for _ in 0..index {
-        at = space(bytes, skip(bytes, at)?);
+        at = skip_space(bytes, skip_value(bytes, at)?);
         if *bytes.get(at)? != b',' {
             return None;
         }
-        at = space(bytes, at + 1);
+        at = skip_space(bytes, at + 1);
     }
     (*bytes.get(at)? != b']').then_some(at)
 }
 
-fn space(bytes: &[u8], mut at: usize) -> usize {
+fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;
     }
@@ -53,7 +53,7 @@ fn space(bytes: &[u8], mut at: usize) -> usize {
 }
 
 /// Returns the end offset of the value that begins at `start`.
-fn skip(bytes: &[u8], start: usize) -> Option<usize> {
+fn skip_value(bytes: &[u8], start: usize) -> Option<usize> {
     let (mut at, mut depth) = (start, 0_usize);
     loop {
         match bytes.get(at)? {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pointers_lead_to_their_values() {
+    fn pointers_locate_their_values() {
         let text = br#" {"a": [1, {"b\u0020c": "x\"]"}, [], -1.5e3], "~/": null}"#;
         for (pointer, value) in [
             ("", "{\"a\""),

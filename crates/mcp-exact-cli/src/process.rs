@@ -27,7 +27,7 @@ pub enum ServerOutput {
     /// A line, without the line break.
     Line(Vec<u8>),
     /// No line within the time limit.
-    Silence,
+    Timeout,
     /// The server has closed its standard output.
     End,
 }
@@ -87,7 +87,7 @@ impl Process {
                     let end = line.strip_suffix(b"\n").unwrap_or(&line);
                     return ServerOutput::Line(end.strip_suffix(b"\r").unwrap_or(end).to_vec());
                 }
-                Err(RecvTimeoutError::Timeout) => return ServerOutput::Silence,
+                Err(RecvTimeoutError::Timeout) => return ServerOutput::Timeout,
                 Err(RecvTimeoutError::Disconnected) => return ServerOutput::End,
             }
         }

@@ -16,7 +16,7 @@ use clap::Args;
 use crate::check::log_words;
 use crate::conversation::{CheckedMessage, Conversation, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style, create, printable};
+use crate::output::{Painter, Style, create, without_control_characters};
 use crate::registry::Registry;
 use crate::{Outcome, recording};
 
@@ -77,10 +77,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     };
     let mut watcher = Watcher {
         conversation: Conversation::new(revision, options),
-        record: file(arguments.record.as_ref())?,
-        report: file(arguments.report.as_ref())?,
-        traces: arguments.trace,
-        wrong: 0,
+        record: create_file(arguments.record.as_ref())?,
+        report: create_file(arguments.report.as_ref())?,
+        is_tracing: arguments.trace,
+        violating_messages: 0,
     };
     let (program, rest) = arguments
         .command
@@ -97,8 +97,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let (sender, passed) = mpsc::channel();
     let of_client = sender.clone();
     // This thread is not joined, because it may block in a read after the server has ended.
-    thread::spawn(move || pass(Direction::Client, io::stdin(), input, &of_client));
-    let of_server = thread::spawn(move || pass(Direction::Server, output, io::stdout(), &sender));
+    thread::spawn(move || forward_bytes(Direction::Client, io::stdin(), input, &of_client));
+    let of_server =
+        thread::spawn(move || forward_bytes(Direction::Server, output, io::stdout(), &sender));
     let watching: JoinHandle<Watcher> = thread::spawn(move || {
         watcher.watch(&passed);
         watcher
@@ -106,22 +107,26 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let status = child.wait().context("the server cannot be waited for")?;
     let _ = of_server.join();
     // The server has ended: further messages of the client are not awaited.
-    let wrong = if watching.is_finished() {
-        watching.join().map_or(0, |watcher| watcher.wrong)
+    let violating_messages = if watching.is_finished() {
+        watching
+            .join()
+            .map_or(0, |watcher| watcher.violating_messages)
     } else {
         IS_FINISHED.store(true, std::sync::atomic::Ordering::Release);
-        watching.join().map_or(0, |watcher| watcher.wrong)
+        watching
+            .join()
+            .map_or(0, |watcher| watcher.violating_messages)
     };
-    if arguments.fail && wrong > 0 {
+    if arguments.fail && violating_messages > 0 {
         return Ok(Outcome::Invalid);
     }
-    std::process::exit(code(status));
+    std::process::exit(exit_code(status));
 }
 
 /// True when no more messages are expected.
 static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
-fn file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
+fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
     match path {
         Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
         Some(path) => create(path).map(Some),
@@ -129,7 +134,7 @@ fn file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>>
     }
 }
 
-fn code(status: ExitStatus) -> i32 {
+fn exit_code(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
         return 128 + signal;
@@ -139,7 +144,7 @@ fn code(status: ExitStatus) -> i32 {
 
 /// Forwards bytes, and passes each message to the watcher before its last byte is forwarded, so that the watcher sees a
 /// request before its response.
-fn pass(
+fn forward_bytes(
     from: Direction,
     mut input: impl Read,
     mut output: impl Write,
@@ -159,17 +164,17 @@ fn pass(
             }
             if piece.ends_with(b"\n") {
                 is_too_long = false;
-                hand_over(from, &mut line, to);
+                send_to_watcher(from, &mut line, to);
             }
         }
         if output.write_all(bytes).is_err() || output.flush().is_err() {
             break;
         }
     }
-    hand_over(from, &mut line, to);
+    send_to_watcher(from, &mut line, to);
 }
 
-fn hand_over(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
+fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
     let message = line.trim_ascii().to_vec();
     line.clear();
     if !message.is_empty() {
@@ -181,8 +186,8 @@ struct Watcher {
     conversation: Conversation,
     record: Option<Box<dyn Write + Send>>,
     report: Option<Box<dyn Write + Send>>,
-    traces: bool,
-    wrong: usize,
+    is_tracing: bool,
+    violating_messages: usize,
 }
 
 impl Watcher {
@@ -190,7 +195,7 @@ impl Watcher {
         let pause = std::time::Duration::from_millis(20);
         loop {
             match passed.recv_timeout(pause) {
-                Ok(ForwardedMessage(from, message)) => self.take(from, &message),
+                Ok(ForwardedMessage(from, message)) => self.check_message(from, &message),
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     if IS_FINISHED.load(std::sync::atomic::Ordering::Acquire) {
                         return;
@@ -202,16 +207,16 @@ impl Watcher {
     }
 
     /// Checks and records a message. Failures to write files do not affect the conversation.
-    fn take(&mut self, from: Direction, message: &[u8]) {
+    fn check_message(&mut self, from: Direction, message: &[u8]) {
         if let Some(record) = &mut self.record {
             let _ = recording::write(record.as_mut(), from, message);
         }
         let text = String::from_utf8_lossy(message);
         let observed = self.conversation.observe(Some(from), &text);
-        self.wrong += usize::from(!observed.breaches.is_empty());
+        self.violating_messages += usize::from(!observed.breaches.is_empty());
         let painter = Painter::stderr();
-        if self.traces {
-            let _ = io::stderr().write_all(trace(&observed, &text, painter).as_bytes());
+        if self.is_tracing {
+            let _ = io::stderr().write_all(format_trace(&observed, &text, painter).as_bytes());
         }
         if observed.breaches.is_empty() {
             return;
@@ -221,7 +226,7 @@ impl Watcher {
                 let words = log_words(&observed, Painter(false));
                 let _ = writeln!(report, "{words}").and_then(|()| report.flush());
             }
-            None if self.traces => {}
+            None if self.is_tracing => {}
             None => {
                 let words = log_words(&observed, painter);
                 let _ = writeln!(io::stderr(), "mcp-exact: {words}");
@@ -231,17 +236,17 @@ impl Watcher {
 }
 
 /// Returns a message in the format of `--trace`: direction, revision, kind, text, and violations.
-pub fn trace(observed: &CheckedMessage, text: &str, painter: Painter) -> String {
+pub fn format_trace(observed: &CheckedMessage, text: &str, painter: Painter) -> String {
     let revision = observed.revision.unwrap_or("-");
     let mut lines = format!(
         "{} {} {}  {}\n",
         painter.paint(Style::Bold, observed.from.arrow()),
         painter.paint(Style::Faint, revision),
-        painter.paint(Style::Bold, &printable(&observed.label)),
-        printable(text.trim()),
+        painter.paint(Style::Bold, &without_control_characters(&observed.label)),
+        without_control_characters(text.trim()),
     );
     for breach in &observed.breaches {
-        let words = painter.paint(Style::Red, &printable(&breach.words()));
+        let words = painter.paint(Style::Red, &without_control_characters(&breach.to_line()));
         let rule = painter.paint(Style::Faint, breach.rule.id);
         lines.push_str(&format!("    {words} ({rule})\n"));
     }

@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_they_were_written() {
+    fn recorded_lines_round_trip() {
         for text in ["{\"id\": 1e400}", "not JSON", "{\n}", "\"\\u0000\""] {
             let mut line = Vec::new();
             write(&mut line, Direction::Server, text.as_bytes()).expect("memory takes it");

@@ -12,7 +12,7 @@ use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::Definition;
 
 use crate::inspection::Model;
-use crate::names::{shortened, suggest};
+use crate::names::{suggest, truncate_name};
 use crate::revisions::COMPILED;
 
 /// A revision that is compiled in.
@@ -43,7 +43,7 @@ pub struct Registry {
 
 /// Error: a name is unknown.
 #[derive(Debug, Clone)]
-pub struct Unknown {
+pub struct UnknownName {
     /// Description of the problem, with the most similar names.
     pub problem: String,
     /// All known names, or how to list them.
@@ -89,8 +89,8 @@ impl CompiledRevision {
     }
 }
 
-impl From<Unknown> for anyhow::Error {
-    fn from(unknown: Unknown) -> Self {
+impl From<UnknownName> for anyhow::Error {
+    fn from(unknown: UnknownName) -> Self {
         anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known)
     }
 }
@@ -109,15 +109,15 @@ impl Registry {
     }
 
     /// Returns the revision `id`.
-    pub fn revision(&self, id: &str) -> Result<&Entry, Unknown> {
-        self.by_id.get(id).ok_or_else(|| Unknown {
-            problem: format!("unknown revision `{}`", shortened(id)),
+    pub fn revision(&self, id: &str) -> Result<&Entry, UnknownName> {
+        self.by_id.get(id).ok_or_else(|| UnknownName {
+            problem: format!("unknown revision `{}`", truncate_name(id)),
             known: match COMPILED {
                 [] => "this program was built without any; build it with its default features"
                     .to_owned(),
                 _ => format!(
                     "this program has {}",
-                    listed(COMPILED.iter().map(CompiledRevision::id))
+                    format_names(COMPILED.iter().map(CompiledRevision::id))
                 ),
             },
         })
@@ -140,13 +140,13 @@ impl Entry {
     }
 
     /// Returns the definition `name`.
-    pub fn definition(&self, name: &str) -> Result<&'static Definition, Unknown> {
+    pub fn definition(&self, name: &str) -> Result<&'static Definition, UnknownName> {
         self.find(name).ok_or_else(|| {
             let id = self.revision.id();
             let names = || self.revision.definitions.iter().map(|d| d.name);
-            let mut problem = format!("unknown type `{}` in revision {id}", shortened(name));
+            let mut problem = format!("unknown type `{}` in revision {id}", truncate_name(name));
             suggest(&mut problem, name, names());
-            Unknown {
+            UnknownName {
                 problem,
                 known: format!("`mcp-exact show --revision {id}` lists all of them"),
             }
@@ -155,7 +155,7 @@ impl Entry {
 }
 
 /// Formats names in lines of about a hundred characters.
-pub fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+pub fn format_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::new();
     let mut width = 0;
     for name in names {

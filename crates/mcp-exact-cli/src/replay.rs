@@ -11,7 +11,7 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::check::{log_words, read};
+use crate::check::{log_words, read_file};
 use crate::conversation::{Conversation, Options};
 use crate::message::Direction;
 use crate::output::{Painter, Style};
@@ -43,7 +43,7 @@ pub struct Arguments {
 
 /// Plays a recording.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let bytes = read(&arguments.file)
+    let bytes = read_file(&arguments.file)
         .with_context(|| format!("cannot read {}", arguments.file.display()))?;
     let options = Options {
         wants_unknown: false,
@@ -58,21 +58,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ignored: &arguments.ignore,
         responses: HashMap::new(),
         requests: Vec::new(),
-        ids: HashMap::new(),
+        current_ids: HashMap::new(),
         compared: 0,
-        different: 0,
-        wrong: 0,
+        differing_responses: 0,
+        violating_messages: 0,
     };
     let lines = bytes.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     for line in lines.filter(|line| !line.is_empty()) {
         let entry = Entry::read(line);
         let from = senders.observe(entry.from, &entry.text).from;
-        player.play(from, &entry.text)?;
+        player.replay_message(from, &entry.text)?;
     }
     let Player {
         compared,
-        different,
-        wrong,
+        differing_responses,
+        violating_messages,
         server,
         ..
     } = player;
@@ -80,9 +80,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "{compared} responses compared, {different} different, {wrong} messages with findings"
+        "{compared} responses compared, {differing_responses} different, {violating_messages} messages with findings"
     )?;
-    Ok(match different + wrong {
+    Ok(match differing_responses + violating_messages {
         0 => Outcome::Valid,
         _ => Outcome::Invalid,
     })
@@ -98,20 +98,20 @@ struct Player<'a> {
     /// Received requests of the server without a response: method and id.
     requests: Vec<(String, Value)>,
     /// Current ids of the server's requests, by their ids in the recording.
-    ids: HashMap<String, Value>,
+    current_ids: HashMap<String, Value>,
     compared: usize,
-    different: usize,
-    wrong: usize,
+    differing_responses: usize,
+    violating_messages: usize,
 }
 
 impl Player<'_> {
-    fn play(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
+    fn replay_message(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
         let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
         let (method, id) = (message.get("method"), message.get("id"));
         match (from, method, id) {
             (Direction::Client, None, Some(id)) => {
                 let mut answer = message.clone();
-                if let Some(now) = self.ids.get(&id.to_string()) {
+                if let Some(now) = self.current_ids.get(&id.to_string()) {
                     answer["id"] = now.clone();
                 }
                 self.send(&answer.to_string())
@@ -120,7 +120,7 @@ impl Player<'_> {
             (Direction::Server, None, Some(id)) if !id.is_null() => self.compare(&message, id),
             (Direction::Server, Some(method), Some(id)) => {
                 let method = method.as_str().unwrap_or_default();
-                let now = self.wait(|player| {
+                let now = self.receive_until(|player| {
                     let asked = player
                         .requests
                         .iter()
@@ -128,7 +128,7 @@ impl Player<'_> {
                     Some(player.requests.remove(asked).1)
                 });
                 let now = now.with_context(|| format!("the server did not send {method}"))?;
-                self.ids.insert(id.to_string(), now);
+                self.current_ids.insert(id.to_string(), now);
                 Ok(())
             }
             _ => Ok(()),
@@ -144,7 +144,7 @@ impl Player<'_> {
 
     fn compare(&mut self, recorded: &Value, id: &Value) -> anyhow::Result<()> {
         let key = id.to_string();
-        let now = self.wait(|player| player.responses.remove(&key));
+        let now = self.receive_until(|player| player.responses.remove(&key));
         let now = now.with_context(|| format!("the server did not answer the request {id}"))?;
         self.compared += 1;
         let (mut before, mut after) = (recorded.clone(), now);
@@ -156,7 +156,7 @@ impl Player<'_> {
             }
         }
         if before != after {
-            self.different += 1;
+            self.differing_responses += 1;
             let painter = Painter::stdout();
             let mut out = io::stdout().lock();
             writeln!(out, "response {id}")?;
@@ -171,7 +171,7 @@ impl Player<'_> {
     }
 
     /// Receives messages until `found` returns a value.
-    fn wait<T>(&mut self, found: impl Fn(&mut Self) -> Option<T>) -> anyhow::Result<T> {
+    fn receive_until<T>(&mut self, found: impl Fn(&mut Self) -> Option<T>) -> anyhow::Result<T> {
         let until = Instant::now() + self.limit;
         loop {
             if let Some(found) = found(self) {
@@ -179,18 +179,18 @@ impl Player<'_> {
             }
             let left = until.saturating_duration_since(Instant::now());
             match self.server.receive(left) {
-                ServerOutput::Line(line) => self.take(&line)?,
-                ServerOutput::Silence => bail!("no answer within {} s", self.limit.as_secs()),
+                ServerOutput::Line(line) => self.receive_message(&line)?,
+                ServerOutput::Timeout => bail!("no answer within {} s", self.limit.as_secs()),
                 ServerOutput::End => bail!("the server has ended"),
             }
         }
     }
 
-    fn take(&mut self, line: &[u8]) -> io::Result<()> {
+    fn receive_message(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let observed = self.conversation.observe(Some(Direction::Server), &text);
         if !observed.breaches.is_empty() {
-            self.wrong += 1;
+            self.violating_messages += 1;
             writeln!(io::stdout(), "{}", log_words(&observed, Painter::stdout()))?;
         }
         let message: Value = serde_json::from_str(&text).unwrap_or(Value::Null);

@@ -187,7 +187,7 @@ mod tests {
     const RULES_OF_JSON_RPC: [&str; 1] = ["RPC.method-not-found"];
 
     #[test]
-    fn rules_are_rows_of_the_ledger() {
+    fn rules_are_listed_requirements() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/requirements.toml");
         // `docs/requirements.toml` is part of the repository and not of the package.
         let Ok(text) = std::fs::read_to_string(path) else {

@@ -8,7 +8,7 @@ use anyhow::bail;
 ///
 /// # Errors
 /// Returns an error if something follows the URL: an option there would be an argument of a server's command.
-pub fn url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
+pub fn parse_url(server: &[OsString]) -> anyhow::Result<Option<&str>> {
     let Some((first, further)) = server.split_first() else {
         bail!("there is no server; name its URL, or the command that starts it");
     };
@@ -30,20 +30,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_belong_before_a_url() {
+    fn options_after_a_url_are_refused() {
         let server = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
         let command = server(&["node", "server.js", "--json"]);
-        assert_eq!(url(&command).expect("a command has arguments"), None);
+        assert_eq!(parse_url(&command).expect("a command has arguments"), None);
         let address = server(&["http://127.0.0.1/mcp"]);
         assert_eq!(
-            url(&address).expect("a URL stands alone"),
+            parse_url(&address).expect("a URL stands alone"),
             Some("http://127.0.0.1/mcp")
         );
-        let error = url(&server(&["http://127.0.0.1/mcp", "--json"])).expect_err("it is misplaced");
+        let error =
+            parse_url(&server(&["http://127.0.0.1/mcp", "--json"])).expect_err("it is misplaced");
         assert_eq!(
             error.to_string(),
             "`--json` follows the URL of the server; put options before the URL"
         );
-        assert!(url(&[]).is_err());
+        assert!(parse_url(&[]).is_err());
     }
 }

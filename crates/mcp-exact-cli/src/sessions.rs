@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::Outcome;
 use crate::client::block_on;
-use crate::output::printable;
+use crate::output::without_control_characters;
 
 /// Environment variable with the URL of Redis, because other users can see command-line arguments.
 const URL_VARIABLE: &str = "MCP_EXACT_REDIS";
@@ -42,7 +42,7 @@ enum Command {
 
 /// Options for the connection to the Redis that the servers share.
 #[derive(Args)]
-struct Place {
+struct ConnectionArguments {
     /// URL of Redis, or of a Sentinel; without it, the variable MCP_EXACT_REDIS has the URL.
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
@@ -63,7 +63,7 @@ struct Place {
 #[derive(Args)]
 struct List {
     #[command(flatten)]
-    place: Place,
+    connection: ConnectionArguments,
     /// List the sessions of one principal only.
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
@@ -75,7 +75,7 @@ struct List {
 #[derive(Args)]
 struct End {
     #[command(flatten)]
-    place: Place,
+    connection: ConnectionArguments,
     /// End all sessions of a principal.
     #[arg(long, value_name = "NAME")]
     principal: Option<String>,
@@ -90,7 +90,7 @@ struct End {
 #[derive(Args)]
 struct Stats {
     #[command(flatten)]
-    place: Place,
+    connection: ConnectionArguments,
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
@@ -107,7 +107,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-impl Place {
+impl ConnectionArguments {
     fn open(&self) -> anyhow::Result<RedisSessions> {
         let url = self
             .redis
@@ -132,7 +132,7 @@ impl Place {
 }
 
 async fn list(arguments: &List) -> anyhow::Result<Outcome> {
-    let sessions = arguments.place.open()?;
+    let sessions = arguments.connection.open()?;
     let mut out = io::stdout().lock();
     let mut written = Ok(());
     let visit = |entry: SessionEntry| {
@@ -165,12 +165,12 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
     write!(
         out,
         "{}  {}  {}",
-        printable(&entry.id),
+        without_control_characters(&entry.id),
         entry.revision,
-        printable(&entry.client)
+        without_control_characters(&entry.client)
     )?;
     if let Some(principal) = &entry.principal {
-        write!(out, "  principal {}", printable(principal))?;
+        write!(out, "  principal {}", without_control_characters(principal))?;
     }
     if entry.subscriptions > 0 {
         write!(out, "  {} subscribed", entry.subscriptions)?;
@@ -179,7 +179,7 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
 }
 
 async fn end(arguments: &End) -> anyhow::Result<Outcome> {
-    let sessions = arguments.place.open()?;
+    let sessions = arguments.connection.open()?;
     let mut ids = arguments.ids.clone();
     if arguments.principal.is_some() {
         let visit = |entry: SessionEntry| {
@@ -203,7 +203,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     } else {
         writeln!(out, "{ended} ended")?;
         for id in &unknown {
-            writeln!(out, "unknown: {}", printable(id))?;
+            writeln!(out, "unknown: {}", without_control_characters(id))?;
         }
     }
     out.flush()?;
@@ -215,7 +215,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
 }
 
 async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
-    let stats = arguments.place.open()?.stats().await?;
+    let stats = arguments.connection.open()?.stats().await?;
     let mut out = io::stdout().lock();
     if arguments.json {
         let line = json!({

@@ -9,7 +9,7 @@ use mcp_exact_model::{Definition, Ir, Method, Shape, diff, render};
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::names::{shortened, suggest};
+use crate::names::{suggest, truncate_name};
 use crate::output::{Painter, Style};
 use crate::registry::{CompiledRevision, Registry};
 use crate::revisions::COMPILED;
@@ -33,7 +33,7 @@ pub struct Arguments {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct ShownItem<'a> {
     revision: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a Method>,
@@ -54,53 +54,53 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         None => COMPILED.iter().rev().collect(),
     };
     let Some(name) = &arguments.name else {
-        return list(arguments, wanted.first().copied());
+        return print_names(arguments, wanted.first().copied());
     };
     let models: Vec<Ir> = wanted
         .iter()
         .map(|revision| revision.ir())
         .collect::<Result<_, _>>()?;
-    let Some(ir) = models.iter().find(|ir| has(ir, name)) else {
-        return Err(unknown(name, &models));
+    let Some(ir) = models.iter().find(|ir| is_defined(ir, name)) else {
+        return Err(unknown_name_error(name, &models));
     };
     let method = ir.methods.iter().find(|method| method.method == *name);
     let definitions = match method {
-        Some(method) => parts(ir, method),
+        Some(method) => method_definitions(ir, method),
         None => ir.get(name).into_iter().collect(),
     };
     if arguments.json {
         let revision = &ir.revision;
-        let shown = Shown {
+        let shown = ShownItem {
             revision,
             method,
             definitions,
         };
-        return print(&(serde_json::to_string_pretty(&shown)? + "\n"));
+        return print_text(&(serde_json::to_string_pretty(&shown)? + "\n"));
     }
     let painter = Painter::stdout();
     let mut text = String::new();
     if let Some(method) = method {
-        method_text(&mut text, ir, method, painter);
+        add_method(&mut text, ir, method, painter);
     }
     for definition in definitions {
-        definition_text(&mut text, ir, definition, painter);
+        add_definition(&mut text, ir, definition, painter);
     }
-    changes(&mut text, ir, name, painter)?;
-    print(&text)
+    add_changes(&mut text, ir, name, painter)?;
+    print_text(&text)
 }
 
-fn print(text: &str) -> anyhow::Result<Outcome> {
+fn print_text(text: &str) -> anyhow::Result<Outcome> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
     out.flush()?;
     Ok(Outcome::Valid)
 }
 
-fn has(ir: &Ir, name: &str) -> bool {
+fn is_defined(ir: &Ir, name: &str) -> bool {
     ir.get(name).is_some() || ir.methods.iter().any(|method| method.method == name)
 }
 
-fn unknown(name: &str, models: &[Ir]) -> anyhow::Error {
+fn unknown_name_error(name: &str, models: &[Ir]) -> anyhow::Error {
     let mut names: Vec<&str> = models
         .iter()
         .flat_map(|ir| {
@@ -118,12 +118,15 @@ fn unknown(name: &str, models: &[Ir]) -> anyhow::Error {
         [only] => format!("revision {}", only.revision),
         _ => "any revision".to_owned(),
     };
-    let mut problem = format!("no type or method `{}` in {place}", shortened(name));
+    let mut problem = format!("no type or method `{}` in {place}", truncate_name(name));
     suggest(&mut problem, name, names.into_iter());
     anyhow!(problem)
 }
 
-fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::Result<Outcome> {
+fn print_names(
+    arguments: &Arguments,
+    revision: Option<&CompiledRevision>,
+) -> anyhow::Result<Outcome> {
     let revision = revision.ok_or_else(|| anyhow!("this program was built without revisions"))?;
     let ir = &revision.model()?.ir;
     let official = ir
@@ -142,7 +145,7 @@ fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::R
             .collect(),
     };
     if arguments.json {
-        return print(&(serde_json::to_string_pretty(&names)? + "\n"));
+        return print_text(&(serde_json::to_string_pretty(&names)? + "\n"));
     }
     let painter = Painter::stdout();
     let mut text = format!(
@@ -150,7 +153,12 @@ fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::R
         painter.paint(Style::Bold, &format!("Methods of {}", ir.revision))
     );
     for method in &ir.methods {
-        _ = writeln!(text, "  {:<44}{}", method.method, direction(method));
+        _ = writeln!(
+            text,
+            "  {:<44}{}",
+            method.method,
+            describe_direction(method)
+        );
     }
     _ = writeln!(
         text,
@@ -160,10 +168,10 @@ fn list(arguments: &Arguments, revision: Option<&CompiledRevision>) -> anyhow::R
     for name in names.types {
         _ = writeln!(text, "  {name}");
     }
-    print(&text)
+    print_text(&text)
 }
 
-fn direction(method: &Method) -> &'static str {
+fn describe_direction(method: &Method) -> &'static str {
     match (method.from_client, method.from_server) {
         (true, true) => "both ways",
         (true, false) => "client → server",
@@ -173,7 +181,7 @@ fn direction(method: &Method) -> &'static str {
 }
 
 /// Returns the definitions of a method: message, params, results.
-fn parts<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
+fn method_definitions<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
     let mut names = vec![method.definition.as_str()];
     if let Some(mcp_exact_model::Type::Ref { name, .. }) = &method.params {
         names.push(name);
@@ -184,7 +192,7 @@ fn parts<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
     names.into_iter().filter_map(|name| ir.get(name)).collect()
 }
 
-fn method_text(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
+fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     let kind = if method.request {
         "request"
     } else {
@@ -194,7 +202,7 @@ fn method_text(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     _ = writeln!(
         text,
         "{name} ({kind}, {}, revision {})",
-        direction(method),
+        describe_direction(method),
         ir.revision
     );
     if let Some(params) = &method.params {
@@ -215,10 +223,10 @@ fn method_text(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     text.push('\n');
 }
 
-fn definition_text(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
+fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
     let name = painter.paint(Style::Bold, &definition.name);
     _ = writeln!(text, "{name} (revision {})", ir.revision);
-    description(text, definition.description.as_deref(), "  ");
+    add_description(text, definition.description.as_deref(), "  ");
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => {
             for member in members {
@@ -226,7 +234,7 @@ fn definition_text(text: &mut String, ir: &Ir, definition: &Definition, painter:
                 let value = render::member_words(ir, &member.value);
                 let name = painter.paint(Style::Green, &member.name);
                 _ = writeln!(text, "  {name}{optional}: {value}");
-                description(text, member.description.as_deref(), "      ");
+                add_description(text, member.description.as_deref(), "      ");
             }
         }
         _ => _ = writeln!(text, "  {}", render::outline_words(ir, definition)),
@@ -234,14 +242,14 @@ fn definition_text(text: &mut String, ir: &Ir, definition: &Definition, painter:
     text.push('\n');
 }
 
-fn description(text: &mut String, words: Option<&str>, indent: &str) {
-    for line in words.unwrap_or_default().lines() {
+fn add_description(text: &mut String, description: Option<&str>, indent: &str) {
+    for line in description.unwrap_or_default().lines() {
         _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
     }
 }
 
 /// Adds the changes of an item in each later revision.
-fn changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
+fn add_changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
     let newer = COMPILED
         .iter()
         .skip_while(|revision| revision.id() != ir.revision);

@@ -74,19 +74,19 @@ impl<'a> Checker<'a> {
     }
 
     /// Checks a document as `definition`.
-    pub fn definition(self, definition: &Definition, bytes: &[u8]) -> Verdict {
+    pub fn check_definition(self, definition: &Definition, bytes: &[u8]) -> Verdict {
         let mut verdict = match (definition.inspect)(bytes) {
             Ok(inspected) => {
                 let encoded = Some(inspected.encoded);
-                Verdict::decoded(Scope::Definition, &inspected.violations, encoded)
+                Verdict::from_violations(Scope::Definition, &inspected.violations, encoded)
             }
-            Err(error) => Verdict::rejected(Scope::Definition, &error),
+            Err(error) => Verdict::from_error(Scope::Definition, &error),
         };
         let is_rejected = verdict.encoded.is_none();
         if (is_rejected || self.wants_unknown)
             && let Some(inspection) = inspect(self.entry, definition.name, bytes)
         {
-            verdict.unknown = unknown(&inspection);
+            verdict.unknown = unknown_member_findings(&inspection);
             if is_rejected {
                 verdict.add_deviations(&inspection, bytes);
             }
@@ -96,17 +96,17 @@ impl<'a> Checker<'a> {
 
     /// Checks a document as the named definition, which need not have a Rust type, such as a union of results that is
     /// defined inside another definition.
-    pub fn name(self, name: &str, bytes: &[u8]) -> Verdict {
+    pub fn check_named(self, name: &str, bytes: &[u8]) -> Verdict {
         if let Some(definition) = self.entry.find(name) {
-            return self.definition(definition, bytes);
+            return self.check_definition(definition, bytes);
         }
-        let mut verdict = Verdict::nothing(Scope::Definition);
+        let mut verdict = Verdict::without_findings(Scope::Definition);
         match mcp_exact_wire::from_slice::<Json>(bytes) {
             Ok(json) => verdict.encoded = Some(json.text().to_owned()),
-            Err(error) => return Verdict::rejected(Scope::Definition, &error),
+            Err(error) => return Verdict::from_error(Scope::Definition, &error),
         }
         if let Some(inspection) = inspect(self.entry, name, bytes) {
-            verdict.unknown = unknown(&inspection);
+            verdict.unknown = unknown_member_findings(&inspection);
             verdict.add_deviations(&inspection, bytes);
         }
         verdict
@@ -115,7 +115,7 @@ impl<'a> Checker<'a> {
 
 impl Verdict {
     /// Returns a verdict without findings.
-    pub fn nothing(scope: Scope) -> Self {
+    pub fn without_findings(scope: Scope) -> Self {
         Self {
             scope,
             findings: Vec::new(),
@@ -126,31 +126,31 @@ impl Verdict {
     }
 
     /// Returns the verdict on a document that decoded.
-    pub fn decoded(scope: Scope, violations: &Violations, encoded: Option<String>) -> Self {
+    pub fn from_violations(scope: Scope, violations: &Violations, encoded: Option<String>) -> Self {
         Self {
             findings: violations.listed().iter().map(Finding::from).collect(),
             count: violations.count(),
             encoded,
-            ..Self::nothing(scope)
+            ..Self::without_findings(scope)
         }
     }
 
     /// Returns the verdict on a document that did not decode.
-    pub fn rejected(scope: Scope, error: &DecodeError) -> Self {
+    pub fn from_error(scope: Scope, error: &DecodeError) -> Self {
         Self {
             findings: vec![Finding::from(error)],
             count: 1,
-            ..Self::nothing(scope)
+            ..Self::without_findings(scope)
         }
     }
 
     /// Returns the verdict with another scope.
-    pub fn with(self, scope: Scope) -> Self {
+    pub fn with_scope(self, scope: Scope) -> Self {
         Self { scope, ..self }
     }
 
     /// Returns true if the document decoded and has no findings.
-    pub fn accepted(&self) -> bool {
+    pub fn is_accepted(&self) -> bool {
         self.count == 0
     }
 
@@ -212,12 +212,12 @@ fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
 
-fn unknown(inspection: &Inspection) -> Vec<Finding> {
+fn unknown_member_findings(inspection: &Inspection) -> Vec<Finding> {
     let finding = |found: &UnknownMember| {
         let name = found.pointer.rsplit('/').next().unwrap_or_default();
         let mut message = format!("{} does not define it", found.definition);
-        let near = found.absent.iter().map(String::as_str);
-        let near = near.filter(|absent| strsim::osa_distance(absent, name) <= 2);
+        let near = found.missing_members.iter().map(String::as_str);
+        let near = near.filter(|missing_members| strsim::osa_distance(missing_members, name) <= 2);
         suggest(&mut message, name, near);
         Finding {
             pointer: found.pointer.clone(),

@@ -99,7 +99,7 @@ const HTTP_FAULTS: &[(&str, &str, &str)] = &[
 
 /// Deviations of servers over HTTP that violate no rule, because the revision has another transport or the rule is
 /// ambiguous.
-const HTTP_ALLOWED: &[(&str, &str)] = &[
+const ALLOWED_HTTP_FAULTS: &[(&str, &str)] = &[
     ("immortal-session", "2024-11-05"),
     ("notification-200", "2024-11-05"),
     ("get-404", "2024-11-05"),
@@ -115,7 +115,7 @@ fn main() {
     }
     let mut trials = vec![Trial::test(
         "stdio::nothing_is_found_without_a_fault",
-        || clean("stdio"),
+        || check_faultless_server("stdio"),
     )];
     trials.extend(FAULTS.iter().map(|(fault, rule, revision)| {
         Trial::test(format!("stdio::{fault}"), move || {
@@ -125,14 +125,14 @@ fn main() {
     if cfg!(feature = "http") {
         trials.push(Trial::test(
             "http::nothing_is_found_without_a_fault",
-            || clean("http"),
+            || check_faultless_server("http"),
         ));
         trials.extend(HTTP_FAULTS.iter().map(|(fault, rule, revision)| {
             Trial::test(format!("http::{fault}"), move || {
                 check_planted_fault("http", fault, rule, revision)
             })
         }));
-        trials.extend(HTTP_ALLOWED.iter().map(|(fault, revision)| {
+        trials.extend(ALLOWED_HTTP_FAULTS.iter().map(|(fault, revision)| {
             Trial::test(format!("http::{fault} in {revision}"), move || {
                 check_allowed_fault("http", fault, revision)
             })
@@ -141,8 +141,8 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
-fn clean(transport: &str) -> Result<(), Failed> {
-    let (code, found) = examine(transport, "none", &[]);
+fn check_faultless_server(transport: &str) -> Result<(), Failed> {
+    let (code, found) = run_doctor(transport, "none", &[]);
     let findings = &found["findings"];
     if code != 0 || findings != &serde_json::json!([]) {
         return Err(format!("exit code {code}, {findings:#}").into());
@@ -157,7 +157,7 @@ fn clean(transport: &str) -> Result<(), Failed> {
 }
 
 fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
-    let (code, found) = examine(transport, fault, &["--revision", revision]);
+    let (code, found) = run_doctor(transport, fault, &["--revision", revision]);
     if code == 0 && found["findings"] == serde_json::json!([]) {
         Ok(())
     } else {
@@ -171,7 +171,7 @@ fn check_planted_fault(
     rule: &str,
     revision: &str,
 ) -> Result<(), Failed> {
-    let (code, found) = examine(transport, fault, &["--revision", revision]);
+    let (code, found) = run_doctor(transport, fault, &["--revision", revision]);
     let findings = found["findings"].as_array().cloned().unwrap_or_default();
     let hit = findings.iter().find(|finding| finding["rule"] == rule);
     match hit {
@@ -181,7 +181,7 @@ fn check_planted_fault(
 }
 
 /// Runs the doctor against the faulty server; returns its exit code and its output.
-fn examine(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
+fn run_doctor(transport: &str, fault: &str, further: &[&str]) -> (i32, serde_json::Value) {
     let this = std::env::current_exe().expect("this program has a path");
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
     doctor.args(["doctor", "--json", "--timeout", "5", "--call", "measure={}"]);

@@ -31,7 +31,7 @@ async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
         while stderr.read_line(&mut words).await.expect("text") > 0 {
             let line = words.lines().last().unwrap_or_default();
             if line.starts_with("http://") {
-                let redirect = redirect_of(line).await;
+                let redirect = follow_redirects(line).await;
                 input.write_all(redirect.as_bytes()).await.expect("read");
                 input.write_all(b"\n").await.expect("read");
             }
@@ -45,7 +45,7 @@ async fn sign_in(data: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Opens a URL of the authorization server and returns the final redirect URL.
-async fn redirect_of(url: &str) -> String {
+async fn follow_redirects(url: &str) -> String {
     let rest = url.strip_prefix("http://").expect("it is on loopback");
     let (address, path) = rest.split_once('/').expect("it has a path");
     let stream = tokio::net::TcpStream::connect(address).await;
@@ -60,7 +60,7 @@ async fn redirect_of(url: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_person_signs_in_once() {
+async fn sign_in_is_needed_once() {
     let issuer = Issuer::start().await;
     let endpoint = start(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
@@ -88,7 +88,7 @@ async fn a_person_signs_in_once() {
 
 /// Runs the program to its end, with tokens in a folder.
 #[cfg(feature = "bridge")]
-async fn program(data: &Path, arguments: &[&str]) -> Output {
+async fn run_program(data: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mcp-exact"));
     command
         .args(arguments)
@@ -120,13 +120,13 @@ async fn old_client_uses_a_protected_server() {
     let call = [&["call", "-r", "2024-11-05", "who", "--"], &bridge[..]].concat();
 
     // Nobody can sign in at the standard input of the client.
-    let output = program(data.path(), &call).await;
+    let output = run_program(data.path(), &call).await;
     assert!(!output.status.success());
     assert_eq!(issuer.site.count("/authorize"), 0);
 
     let output = inspect(&endpoint, data.path(), &[]).await;
     assert!(output.status.success());
-    let output = program(data.path(), &call).await;
+    let output = run_program(data.path(), &call).await;
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
@@ -138,7 +138,7 @@ async fn old_client_uses_a_protected_server() {
 
 /// Returns the fenced code blocks of a language in a section of a page, with the URL replaced.
 #[cfg(feature = "bridge")]
-fn blocks(section: &str, language: &str, url: &str) -> Vec<String> {
+fn code_blocks(section: &str, language: &str, url: &str) -> Vec<String> {
     let fences = section.split("```").skip(1).step_by(2);
     let blocks = fences.filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
     let blocks = blocks.map(|block| block.replace("https://example.com/mcp", url));
@@ -160,7 +160,7 @@ async fn documented_commands_serve_an_old_client() {
         .split_once("To serve many servers")
         .expect("its end");
 
-    let blocks_of_text = blocks(section, "text", &endpoint);
+    let blocks_of_text = code_blocks(section, "text", &endpoint);
     let commands = blocks_of_text.iter().flat_map(|block| block.lines());
     // This program is installed already.
     let commands = commands.filter_map(|line| line.strip_prefix("mcp-exact "));
@@ -182,7 +182,7 @@ async fn documented_commands_serve_an_old_client() {
     assert!(inspected.contains("protected"), "{inspected}");
     assert!(explained.contains("2024-11-05"), "{explained}");
 
-    let blocks_of_json = blocks(section, "json", &endpoint);
+    let blocks_of_json = code_blocks(section, "json", &endpoint);
     let configuration: serde_json::Value = serde_json::from_str(&blocks_of_json[0]).expect("JSON");
     let server = &configuration["mcpServers"]["example"];
     assert_eq!(server["command"], "mcp-exact");
@@ -193,7 +193,7 @@ async fn documented_commands_serve_an_old_client() {
     let client = ["call", "-r", "2024-11-05", "who", "--"];
     let gateway = [env!("CARGO_BIN_EXE_mcp-exact")];
     let call: Vec<&str> = client.into_iter().chain(gateway).chain(arguments).collect();
-    let output = program(data.path(), &call).await;
+    let output = run_program(data.path(), &call).await;
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
@@ -210,7 +210,7 @@ async fn documented_commands_serve_an_old_client() {
 /// The gateway sends its own credentials to the server, and never those of its client.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gateway_brings_its_own_credentials() {
+async fn gateway_sends_its_own_credentials() {
     let issuer = Issuer::start().await;
     let endpoint = start(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
@@ -238,7 +238,7 @@ async fn gateway_brings_its_own_credentials() {
     let (_, url) = words.split_once("listening at ").expect("a URL");
     let url = url.split(',').next().expect("a URL").trim();
     let header = "Authorization: Bearer of-the-client";
-    let output = program(data.path(), &["call", "--header", header, "who", "--", url]).await;
+    let output = run_program(data.path(), &["call", "--header", header, "who", "--", url]).await;
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),

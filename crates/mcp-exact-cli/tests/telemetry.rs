@@ -18,7 +18,7 @@ use tokio::process::{Child, Command};
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "00f067aa0ba902b7";
 
-/// Collector that keeps what it receives.
+/// Collector that stores all requests.
 #[derive(Clone, Default)]
 struct Collector(Arc<Mutex<Vec<ExportTraceServiceRequest>>>);
 
@@ -30,13 +30,13 @@ impl Collector {
         let collector = self.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(collector.clone().serve(stream));
+                tokio::spawn(collector.clone().serve_stream(stream));
             }
         });
         format!("http://{address}")
     }
 
-    async fn serve(self, stream: TcpStream) {
+    async fn serve_stream(self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         loop {
             let (mut head, mut length) = (String::new(), 0);
@@ -61,7 +61,7 @@ impl Collector {
     }
 
     /// Returns all spans and the names of the services.
-    fn received(&self) -> (Vec<Span>, Vec<String>) {
+    fn received_spans(&self) -> (Vec<Span>, Vec<String>) {
         let requests = self.0.lock().expect("a lock");
         let resources = requests.iter().flat_map(|request| &request.resource_spans);
         let (mut spans, mut services) = (Vec::new(), Vec::new());
@@ -77,7 +77,7 @@ impl Collector {
 }
 
 /// Starts a server of 2026-07-28 whose tool returns the `traceparent` of its request.
-async fn serve() -> String {
+async fn serve_stream() -> String {
     let server = Server::builder("behind", "1.0.0")
         .tool("trace", |cx: Cx| async move {
             let trace = cx.trace_context();
@@ -94,7 +94,7 @@ async fn serve() -> String {
 }
 
 /// Starts the bridge; returns it with its URL.
-async fn bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child, String) {
+async fn start_bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child, String) {
     let mut bridge = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .arg("bridge")
         .args(arguments)
@@ -118,7 +118,7 @@ async fn bridge(arguments: &[&str], variables: &[(&str, &str)]) -> (Child, Strin
 }
 
 /// Asks the bridge to end, and waits for it.
-async fn end(mut bridge: Child) {
+async fn stop_bridge(mut bridge: Child) {
     let process = bridge.id().expect("it runs").to_string();
     let told = Command::new("kill").args(["-TERM", &process]).status();
     assert!(told.await.expect("kill runs").success());
@@ -126,8 +126,8 @@ async fn end(mut bridge: Child) {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// Calls the tool as a part of the caller's trace; returns what the server got.
-async fn call(url: &str, tool: &str) -> String {
+/// Calls the tool as a part of the caller's trace; returns the `traceparent` that the server received.
+async fn call_with_meta(url: &str, tool: &str) -> String {
     let client = Client::connect(url).await.expect("a client");
     let parent = TraceContext::new(format!("00-{TRACE_ID}-{CALLER}-01")).expect("a context");
     let trace: String = client
@@ -140,7 +140,7 @@ async fn call(url: &str, tool: &str) -> String {
 }
 
 /// Calls the tool as a client of 2025-11-25, whose HTTP request names the trace.
-async fn call_by_header(url: &str, tool: &str) -> String {
+async fn call_with_header(url: &str, tool: &str) -> String {
     let revision = mcp_exact::revisions().find(|revision| revision.as_str() == "2025-11-25");
     let value = format!("00-{TRACE_ID}-{CALLER}-01");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
@@ -154,16 +154,16 @@ async fn call_by_header(url: &str, tool: &str) -> String {
     trace
 }
 
-fn hex(bytes: &[u8]) -> String {
+fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Checks that a span of the caller's trace begins at the caller, and that the server got the id of a span below it.
-fn check(spans: &[Span], traceparent: &str) {
-    let of_trace = |span: &&Span| hex(&span.trace_id) == TRACE_ID;
+fn check_span(spans: &[Span], traceparent: &str) {
+    let of_trace = |span: &&Span| to_hex(&span.trace_id) == TRACE_ID;
     let find = |id: &str| {
         let found = spans.iter().filter(of_trace);
-        let mut found = found.filter(|span| hex(&span.span_id) == id);
+        let mut found = found.filter(|span| to_hex(&span.span_id) == id);
         found
             .next()
             .unwrap_or_else(|| panic!("no span {id} in {spans:#?}"))
@@ -176,8 +176,8 @@ fn check(spans: &[Span], traceparent: &str) {
     let method = span.attributes.iter().find(|one| one.key == "method");
     let method = format!("{:?}", method.expect("a method").value);
     assert!(method.contains("tools/call"), "{method}");
-    while hex(&span.parent_span_id) != CALLER {
-        span = find(&hex(&span.parent_span_id));
+    while to_hex(&span.parent_span_id) != CALLER {
+        span = find(&to_hex(&span.parent_span_id));
     }
 }
 
@@ -185,7 +185,7 @@ fn check(spans: &[Span], traceparent: &str) {
 /// `basic`, "_meta").
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn traces_pass_through_the_gateway() {
-    let (collector, server) = (Collector::default(), serve().await);
+    let (collector, server) = (Collector::default(), serve_stream().await);
     let url = collector.start().await;
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("bridge.toml");
@@ -195,14 +195,14 @@ async fn traces_pass_through_the_gateway() {
     );
     std::fs::write(&file, config).expect("a file");
     let file = file.to_str().expect("text");
-    let (process, bridge) = bridge(&["--config", file], &[]).await;
+    let (process, bridge) = start_bridge(&["--config", file], &[]).await;
     let traces = [
-        call(&bridge, "one__trace").await,
-        call_by_header(&bridge, "one__trace").await,
+        call_with_meta(&bridge, "one__trace").await,
+        call_with_header(&bridge, "one__trace").await,
     ];
-    end(process).await;
-    let (spans, services) = collector.received();
-    traces.iter().for_each(|trace| check(&spans, trace));
+    stop_bridge(process).await;
+    let (spans, services) = collector.received_spans();
+    traces.iter().for_each(|trace| check_span(&spans, trace));
     assert!(
         services.iter().all(|name| name.contains("gate")),
         "{services:?}"
@@ -212,18 +212,18 @@ async fn traces_pass_through_the_gateway() {
 /// The standard variables name the collector and the service, for a gateway without a file.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn environment_names_the_collector() {
-    let (collector, server) = (Collector::default(), serve().await);
+    let (collector, server) = (Collector::default(), serve_stream().await);
     let url = collector.start().await;
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
         ("OTEL_SERVICE_NAME", "named-outside"),
     ];
     let arguments = ["--listen", "127.0.0.1:0", &server];
-    let (process, bridge) = bridge(&arguments, &variables).await;
-    let trace = call(&bridge, "trace").await;
-    end(process).await;
-    let (spans, services) = collector.received();
-    check(&spans, &trace);
+    let (process, bridge) = start_bridge(&arguments, &variables).await;
+    let trace = call_with_meta(&bridge, "trace").await;
+    stop_bridge(process).await;
+    let (spans, services) = collector.received_spans();
+    check_span(&spans, &trace);
     assert!(
         !services.is_empty() && services.iter().all(|name| name.contains("named-outside")),
         "{services:?}"
@@ -233,9 +233,9 @@ async fn environment_names_the_collector() {
 /// Without a collector, the trace of the caller passes as it is.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_without_a_collector() {
-    let server = serve().await;
-    let (process, bridge) = bridge(&["--listen", "127.0.0.1:0", &server], &[]).await;
-    let trace = call(&bridge, "trace").await;
-    end(process).await;
+    let server = serve_stream().await;
+    let (process, bridge) = start_bridge(&["--listen", "127.0.0.1:0", &server], &[]).await;
+    let trace = call_with_meta(&bridge, "trace").await;
+    stop_bridge(process).await;
     assert_eq!(trace, format!("00-{TRACE_ID}-{CALLER}-01"));
 }

@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arguments {
-    /// SHA-256 hash of the arguments as received, which proves which arguments were sent to anyone who knows them.
+    /// SHA-256 hash of the arguments as received, by which a reader can verify known arguments.
     #[default]
     Sha256,
     /// The complete arguments.
@@ -32,19 +32,19 @@ const MAX_WAITING_LINES: usize = 10_000;
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
 /// Time that the last lines have at the end of the program.
-const END_WITHIN: Duration = Duration::from_secs(5);
+const END_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Writer of the log. Dropping it waits until all lines of completed requests are written, for [`END_WITHIN`] at most.
+/// Writer of the log. Dropping it waits until all lines of completed requests are written, for [`END_TIMEOUT`] at most.
 pub struct AuditLog {
     name: String,
-    waiting: Arc<Waiting>,
+    queue: Arc<LineQueue>,
 }
 
 /// Lines that wait to be written. Adding a line never blocks: requests do not wait for the disk.
 #[derive(Default)]
-struct Waiting {
+struct LineQueue {
     state: Mutex<State>,
-    changed: Condvar,
+    state_changed: Condvar,
 }
 
 #[derive(Default)]
@@ -52,58 +52,60 @@ struct State {
     lines: VecDeque<String>,
     bytes: usize,
     /// Number of lines that were left out after the waiting ones, because there was no room.
-    left_out: u64,
+    dropped: u64,
     /// True once no line follows.
     is_ending: bool,
     /// True once the writer has written everything.
     is_written: bool,
 }
 
-impl Waiting {
+impl LineQueue {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&self, line: String) {
+    fn add_line(&self, line: String) {
         let mut state = self.lock();
         let bytes = state.bytes + line.len();
         // Once a line was left out, all are until the writer has noted that: the log has its gap in one place.
-        if state.left_out > 0 || state.lines.len() >= MAX_WAITING_LINES || bytes > MAX_WAITING_BYTES
+        if state.dropped > 0 || state.lines.len() >= MAX_WAITING_LINES || bytes > MAX_WAITING_BYTES
         {
-            state.left_out += 1;
+            state.dropped += 1;
             return;
         }
         state.bytes = bytes;
         state.lines.push_back(line);
-        self.changed.notify_all();
+        self.state_changed.notify_all();
     }
 
     /// Waits for lines; removes and returns all of them, with the number of lines that were dropped after them; `None`
     /// at the end.
-    fn take(&self) -> Option<(VecDeque<String>, u64)> {
+    fn take_lines(&self) -> Option<(VecDeque<String>, u64)> {
         let state = self.lock();
         let is_idle =
-            |state: &mut State| state.lines.is_empty() && state.left_out == 0 && !state.is_ending;
-        let state = self.changed.wait_while(state, is_idle);
+            |state: &mut State| state.lines.is_empty() && state.dropped == 0 && !state.is_ending;
+        let state = self.state_changed.wait_while(state, is_idle);
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let lines = std::mem::take(&mut state.lines);
-        let left_out = std::mem::take(&mut state.left_out);
+        let dropped = std::mem::take(&mut state.dropped);
         state.bytes = 0;
-        if lines.is_empty() && left_out == 0 {
+        if lines.is_empty() && dropped == 0 {
             state.is_written = true;
-            self.changed.notify_all();
+            self.state_changed.notify_all();
             return None;
         }
-        Some((lines, left_out))
+        Some((lines, dropped))
     }
 
     /// Waits until the writer has written everything; returns false if it has not within this time.
-    fn end(&self, within: Duration) -> bool {
+    fn finish(&self, within: Duration) -> bool {
         let mut state = self.lock();
         state.is_ending = true;
-        self.changed.notify_all();
+        self.state_changed.notify_all();
         let is_writing = |state: &mut State| !state.is_written;
-        let ended = self.changed.wait_timeout_while(state, within, is_writing);
+        let ended = self
+            .state_changed
+            .wait_timeout_while(state, within, is_writing);
         let (state, _) = ended.unwrap_or_else(PoisonError::into_inner);
         state.is_written
     }
@@ -111,12 +113,12 @@ impl Waiting {
 
 impl Drop for AuditLog {
     fn drop(&mut self) {
-        if !self.waiting.end(END_WITHIN) {
+        if !self.queue.finish(END_TIMEOUT) {
             let _ = writeln!(
                 io::stderr(),
                 "the audit log {} has not taken its last lines in {} seconds",
                 self.name,
-                END_WITHIN.as_secs()
+                END_TIMEOUT.as_secs()
             );
         }
     }
@@ -132,9 +134,9 @@ pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, 
         Box::new(file.with_context(|| format!("cannot open the audit log {}", path.display()))?)
     };
     let log = AuditLog::start(out, path.display().to_string())?;
-    let waiting = Arc::clone(&log.waiting);
+    let waiting = Arc::clone(&log.queue);
     let observer = CallObserver::new(move |report| {
-        waiting.add(line(report, arguments, SystemTime::now()));
+        waiting.add_line(log_line(report, arguments, SystemTime::now()));
     });
     Ok((observer, log))
 }
@@ -142,7 +144,7 @@ pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, 
 impl AuditLog {
     /// Starts the thread that writes the log.
     fn start(mut out: Box<dyn Write + Send>, name: String) -> io::Result<Self> {
-        let waiting = Arc::new(Waiting::default());
+        let waiting = Arc::new(LineQueue::default());
         let (received, of_log) = (Arc::clone(&waiting), name.clone());
         let mut write = move |line: String| {
             if let Err(error) = out.write_all(line.as_bytes()).and_then(|()| out.flush()) {
@@ -153,27 +155,30 @@ impl AuditLog {
             }
         };
         let write = move || {
-            while let Some((lines, left_out)) = received.take() {
+            while let Some((lines, dropped)) = received.take_lines() {
                 lines.into_iter().for_each(&mut write);
-                if left_out > 0 {
-                    write(gap(left_out, SystemTime::now()));
+                if dropped > 0 {
+                    write(dropped_lines_entry(dropped, SystemTime::now()));
                 }
             }
         };
         let writer = thread::Builder::new().name("audit".to_owned());
         writer.spawn(write)?;
-        Ok(Self { name, waiting })
+        Ok(Self {
+            name,
+            queue: waiting,
+        })
     }
 }
 
 /// Returns the log line with the number of dropped lines.
-fn gap(left_out: u64, now: SystemTime) -> String {
+fn dropped_lines_entry(dropped: u64, now: SystemTime) -> String {
     let time = humantime::format_rfc3339_millis(now).to_string();
-    let line = serde_json::json!({ "time": time, "left_out": left_out });
+    let line = serde_json::json!({ "time": time, "left_out": dropped });
     format!("{line}\n")
 }
 
-fn line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
+fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
     let call = report.call;
     let text = |text: &str| Value::String(text.to_owned());
     let mut line = Map::new();
@@ -226,17 +231,17 @@ mod tests {
     use super::*;
 
     /// Writer that reports when a write begins, and completes it when the test allows it.
-    struct Slow {
+    struct SlowWriter {
         written: Arc<Mutex<Vec<u8>>>,
-        asked: Sender<()>,
-        may_write: Receiver<()>,
+        write_requests: Sender<()>,
+        permissions: Receiver<()>,
     }
 
-    impl Write for Slow {
+    impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let _ = self.asked.send(());
+            let _ = self.write_requests.send(());
             // Without its sender, it waits no more.
-            let _ = self.may_write.recv();
+            let _ = self.permissions.recv();
             self.written.lock().expect("a lock").write(bytes)
         }
 
@@ -246,34 +251,35 @@ mod tests {
     }
 
     /// Log on a slow disk.
-    struct OnSlowDisk {
+    struct LogOnSlowDisk {
         log: AuditLog,
         written: Arc<Mutex<Vec<u8>>>,
-        asked: Receiver<()>,
-        may_write: Sender<()>,
+        write_requests: Receiver<()>,
+        permissions: Sender<()>,
     }
 
-    impl OnSlowDisk {
+    impl LogOnSlowDisk {
         fn start() -> Self {
             let written = Arc::default();
-            let ((asked, is_asked), (may, may_write)) = (mpsc::channel(), mpsc::channel());
-            let out = Box::new(Slow {
+            let ((write_requests, is_asked), (may, permissions)) =
+                (mpsc::channel(), mpsc::channel());
+            let out = Box::new(SlowWriter {
                 written: Arc::clone(&written),
-                asked,
-                may_write,
+                write_requests: write_requests,
+                permissions,
             });
             let log = AuditLog::start(out, "log".to_owned()).expect("a thread");
             Self {
                 log,
                 written,
-                asked: is_asked,
-                may_write: may,
+                write_requests: is_asked,
+                permissions: may,
             }
         }
 
         /// Lets the disk write from now on, and returns the lines at the end.
-        fn end(self) -> Vec<String> {
-            drop(self.may_write);
+        fn finish(self) -> Vec<String> {
+            drop(self.permissions);
             drop(self.log);
             let written = self.written.lock().expect("a lock");
             let lines = String::from_utf8_lossy(&written).into_owned();
@@ -283,46 +289,46 @@ mod tests {
 
     #[test]
     fn all_lines_are_written_at_the_end() {
-        let slow = OnSlowDisk::start();
+        let slow = LogOnSlowDisk::start();
         for number in 0..100 {
-            slow.log.waiting.add(format!("{number}\n"));
+            slow.log.queue.add_line(format!("{number}\n"));
         }
         let all: Vec<String> = (0..100).map(|number| number.to_string()).collect();
-        assert_eq!(slow.end(), all);
+        assert_eq!(slow.finish(), all);
     }
 
     /// A disk that hangs stops no request: lines are dropped and counted in the log.
     #[test]
     fn lines_without_room_are_counted() {
-        let slow = OnSlowDisk::start();
-        slow.log.waiting.add("first\n".to_owned());
-        slow.asked.recv().expect("the disk is asked");
+        let slow = LogOnSlowDisk::start();
+        slow.log.queue.add_line("first\n".to_owned());
+        slow.write_requests.recv().expect("the disk is asked");
         for number in 0..MAX_WAITING_LINES + 3 {
-            slow.log.waiting.add(format!("{number}\n"));
+            slow.log.queue.add_line(format!("{number}\n"));
         }
-        let lines = slow.end();
+        let lines = slow.finish();
         assert_eq!(lines.len(), 1 + MAX_WAITING_LINES + 1);
         assert!(lines[MAX_WAITING_LINES + 1].contains(r#""left_out":3"#));
     }
 
     #[test]
     fn bytes_without_room_are_counted() {
-        let slow = OnSlowDisk::start();
-        slow.log.waiting.add("first\n".to_owned());
-        slow.asked.recv().expect("the disk is asked");
-        slow.log.waiting.add("second\n".to_owned());
-        slow.log.waiting.add("x".repeat(MAX_WAITING_BYTES));
-        let lines = slow.end();
+        let slow = LogOnSlowDisk::start();
+        slow.log.queue.add_line("first\n".to_owned());
+        slow.write_requests.recv().expect("the disk is asked");
+        slow.log.queue.add_line("second\n".to_owned());
+        slow.log.queue.add_line("x".repeat(MAX_WAITING_BYTES));
+        let lines = slow.finish();
         assert_eq!(lines.len(), 3);
         assert!(lines[2].contains(r#""left_out":1"#), "{}", lines[2]);
     }
 
     #[test]
-    fn the_end_waits_no_longer_than_allowed() {
-        let slow = OnSlowDisk::start();
-        slow.log.waiting.add("first\n".to_owned());
-        slow.asked.recv().expect("the disk is asked");
-        assert!(!slow.log.waiting.end(Duration::ZERO));
-        assert_eq!(slow.end(), ["first"]);
+    fn shutdown_waits_at_most_the_timeout() {
+        let slow = LogOnSlowDisk::start();
+        slow.log.queue.add_line("first\n".to_owned());
+        slow.write_requests.recv().expect("the disk is asked");
+        assert!(!slow.log.queue.finish(Duration::ZERO));
+        assert_eq!(slow.finish(), ["first"]);
     }
 }

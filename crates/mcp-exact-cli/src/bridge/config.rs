@@ -16,7 +16,7 @@ use serde::Deserialize;
 
 use super::{Losses, audit};
 #[cfg(feature = "oauth")]
-use crate::client::authorization::{ServerOAuth, authorized};
+use crate::client::authorization::{ServerOAuth, with_oauth_client};
 
 /// Settings of a configuration file, which the command line overrides.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -40,7 +40,7 @@ pub struct Config {
     pub telemetry: Option<Telemetry>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
-    prefix: Prefixed,
+    prefix: PrefixPolicy,
     limits: Option<Limits>,
     loss: Vec<Loss>,
     servers: BTreeMap<String, Server>,
@@ -88,7 +88,7 @@ struct Loss {
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Prefixed {
+enum PrefixPolicy {
     #[default]
     Always,
     OnConflict,
@@ -146,33 +146,35 @@ impl Config {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let read = if text.trim_start().starts_with('{') {
-            entries(&text).map(|servers| (Self::default(), servers, BTreeMap::new()))
+            parse_entries(&text).map(|servers| (Self::default(), servers, BTreeMap::new()))
         } else {
-            Self::of_toml(&text)
+            Self::parse_toml(&text)
         };
-        let (config, entries, mut dealings) = read.with_context(|| path.display().to_string())?;
+        let (config, entries, mut options) = read.with_context(|| path.display().to_string())?;
         config.check().with_context(|| path.display().to_string())?;
-        let servers = addresses(entries, &mut dealings);
+        let servers = configured_servers(entries, &mut options);
         let servers = servers.with_context(|| path.display().to_string())?;
         Ok((config, servers))
     }
 
-    fn of_toml(text: &str) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, AllDealings)> {
+    fn parse_toml(
+        text: &str,
+    ) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, ServerOptionsByName)> {
         let mut config: Self = toml::from_str(text)?;
-        let (mut entries, mut dealings) = (BTreeMap::new(), AllDealings::new());
+        let (mut entries, mut options) = (BTreeMap::new(), ServerOptionsByName::new());
         for (name, mut server) in std::mem::take(&mut config.servers) {
-            let dealing = Dealings {
+            let dealing = ServerOptions {
                 oauth: server.oauth.take(),
                 is_shared: server.shared,
             };
-            dealings.insert(name.clone(), dealing);
+            options.insert(name.clone(), dealing);
             entries.insert(name, server.into());
         }
-        Ok((config, entries, dealings))
+        Ok((config, entries, options))
     }
 
     /// Returns the keys that protect `requestState`; `None` if each process creates a random key.
-    pub fn seal(&self) -> anyhow::Result<Option<Arc<dyn Seal>>> {
+    pub fn create_seal(&self) -> anyhow::Result<Option<Arc<dyn Seal>>> {
         let keys = self.seal_keys.iter().map(|key| {
             let remedy = "seal-keys: write 32 random bytes in base64, such as `openssl rand -base64 32` prints";
             let bytes = STANDARD.decode(expand_variables(key)?.trim()).context(remedy)?;
@@ -186,9 +188,9 @@ impl Config {
 
     pub fn prefix(&self) -> Prefix {
         match self.prefix {
-            Prefixed::Always => Prefix::Always,
-            Prefixed::OnConflict => Prefix::OnConflict,
-            Prefixed::Never => Prefix::Never,
+            PrefixPolicy::Always => Prefix::Always,
+            PrefixPolicy::OnConflict => Prefix::OnConflict,
+            PrefixPolicy::Never => Prefix::Never,
         }
     }
 
@@ -282,7 +284,7 @@ impl Config {
 }
 
 /// Parses the entries of a file in `mcp.json` format.
-fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
+fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     let entries = ServerEntry::read_all(text)?.into_iter();
     let entries = entries.map(|(name, entry)| {
         let entry = entry.with_context(|| format!("server {name:?}"))?;
@@ -293,7 +295,7 @@ fn entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
 
 /// How the gateway deals with a server, in addition to its address.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Dealings {
+struct ServerOptions {
     /// Credentials of the gateway.
     oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections.
@@ -301,7 +303,7 @@ struct Dealings {
 }
 
 /// Dealings with servers, by server name.
-type AllDealings = BTreeMap<String, Dealings>;
+type ServerOptionsByName = BTreeMap<String, ServerOptions>;
 
 /// A server that a configuration file defines.
 #[derive(Clone)]
@@ -309,14 +311,14 @@ pub struct ConfiguredServer {
     pub name: String,
     /// Entry of the server in the file.
     pub entry: ServerEntry,
-    dealings: Dealings,
+    options: ServerOptions,
     pub upstream: Arc<dyn Upstream>,
 }
 
 impl ConfiguredServer {
-    /// Returns true if both entries describe the same server in the same way.
+    /// Returns true if both entries describe the same server with the same options.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.entry == other.entry && self.dealings == other.dealings
+        self.entry == other.entry && self.options == other.options
     }
 }
 
@@ -334,7 +336,7 @@ fn with_credentials(
     if headers.any(|name| name.eq_ignore_ascii_case("authorization")) {
         bail!("`oauth` and the header Authorization exclude each other: remove one");
     }
-    authorized(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
+    with_oauth_client(endpoint, oauth.oauth(|text| Ok(expand_variables(text)?))?)
 }
 
 /// Returns an error, because this build has no OAuth.
@@ -350,7 +352,7 @@ fn with_credentials(
     Ok(endpoint)
 }
 
-fn upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
+fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
     if is_shared {
         Arc::new(SharedUpstream(server))
     } else {
@@ -358,35 +360,35 @@ fn upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
     }
 }
 
-fn addresses(
+fn configured_servers(
     entries: BTreeMap<String, ServerEntry>,
-    dealings: &mut AllDealings,
+    options: &mut ServerOptionsByName,
 ) -> anyhow::Result<Vec<ConfiguredServer>> {
     let mut servers = Vec::new();
     for (name, entry) in entries {
         if entry.disabled {
             continue;
         }
-        let dealings = dealings.remove(&name).unwrap_or_default();
-        let is_shared = dealings.is_shared;
+        let options = options.remove(&name).unwrap_or_default();
+        let is_shared = options.is_shared;
         let address = entry.address();
         let upstream: Arc<dyn Upstream> =
             match address.with_context(|| format!("server {name:?}"))? {
-                ServerAddress::Command(_) if dealings.oauth.is_some() => {
+                ServerAddress::Command(_) if options.oauth.is_some() => {
                     bail!("server {name:?}: `oauth` is for servers with a `url`")
                 }
-                ServerAddress::Command(command) => upstream(command, is_shared),
+                ServerAddress::Command(command) => create_upstream(command, is_shared),
                 ServerAddress::Http(endpoint) => {
-                    let endpoint = with_credentials(endpoint, &entry, dealings.oauth.as_ref());
+                    let endpoint = with_credentials(endpoint, &entry, options.oauth.as_ref());
                     let endpoint = endpoint.with_context(|| format!("server {name:?}"))?;
-                    upstream(endpoint, is_shared)
+                    create_upstream(endpoint, is_shared)
                 }
                 _ => bail!("server {name:?}: its transport is not known here"),
             };
         servers.push(ConfiguredServer {
             name,
             entry,
-            dealings,
+            options,
             upstream,
         });
     }

@@ -1,7 +1,6 @@
-//! `mcp-exact bridge explain`: what clients of each revision receive through the gateway: what works, what changes, what
-//! is lost.
+//! `mcp-exact bridge explain`: features that work, change or are lost for clients of each revision through the gateway.
 //!
-//! With a server, it lists what the server offers, as a client of each revision; it calls no tool.
+//! With a server, the command lists its tools, prompts and resources as a client of each revision; it calls no tool.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -17,10 +16,10 @@ use mcp_exact_bridge::{Bridge, LossHook};
 use mcp_exact_revisions::RevisionSpec;
 
 use super::matrix::Matrix;
-use super::{Losses, ReportedLossKind, Setup, servers};
+use super::{Losses, ReportedLossKind, Setup, format_servers};
 use crate::Outcome;
-use crate::client::{Settings, explained};
-use crate::output::printable;
+use crate::client::{Settings, add_hint};
+use crate::output::without_control_characters;
 
 /// The arguments of `mcp-exact bridge explain`.
 #[derive(Debug, Args)]
@@ -56,7 +55,7 @@ pub struct Arguments {
 
 impl Arguments {
     /// Returns the arguments of a gateway in front of the same servers.
-    fn of_gateway(&self) -> super::Arguments {
+    fn gateway_arguments(&self) -> super::Arguments {
         let server = match &self.server {
             Some(url) => vec![OsString::from(url)],
             None => self.command.clone(),
@@ -79,7 +78,7 @@ impl Arguments {
 
 /// Prints the explanation.
 pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let gateway = arguments.of_gateway();
+    let gateway = arguments.gateway_arguments();
     match &arguments.server {
         Some(server) if !server.contains("://") => explain_revision(arguments, server, &gateway),
         _ => explain_server(&gateway).await,
@@ -87,28 +86,30 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Losses of one revision, with the names of the affected tools, prompts and resources.
-type AllLost = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
+type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 
 /// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.
 async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
-    let lost = AllLost::default();
-    let mut setup = Setup::of(gateway)?;
-    setup.serves = false;
+    let lost = LossesByKind::default();
+    let mut setup = Setup::from_arguments(gateway)?;
+    setup.is_serving = false;
     // Every loss is reported here, whatever becomes of it in the gateway.
     setup.options.rules.loss_rules.clear();
     let seen = Arc::clone(&lost);
     setup.options.on_loss = Some(LossHook::new(move |report| {
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let subjects = seen.entry(ReportedLossKind::of(report)).or_default();
+        let subjects = seen
+            .entry(ReportedLossKind::from_report(report))
+            .or_default();
         subjects.extend(report.loss.subject.clone());
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect().await?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{}", servers(&bridge))?;
+    writeln!(out, "{}", format_servers(&bridge))?;
     let mut outcome = Outcome::Valid;
     for revision in offered.into_iter().rev() {
-        let offers = offers(&bridge, revision).await?;
+        let offers = format_offers(&bridge, revision).await?;
         let lost = std::mem::take(&mut *lost.lock().unwrap_or_else(PoisonError::into_inner));
         writeln!(out, "\nclient of {revision}: {offers}")?;
         if let Some(client) = mcp_exact_revisions::find(revision.as_str()) {
@@ -119,19 +120,23 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
             continue;
         }
         outcome = Outcome::Invalid;
-        for (ReportedLossKind { method, what }, subjects) in lost {
+        for (ReportedLossKind { method, member }, subjects) in lost {
             let of = match subjects.iter().next() {
                 None => String::new(),
                 Some(only) if subjects.len() == 1 => format!(" ({only})"),
                 Some(first) => format!(" ({first} and {} more)", subjects.len() - 1),
             };
-            writeln!(out, "  lost: {method}{of}: {}", printable(&what))?;
+            writeln!(
+                out,
+                "  lost: {method}{of}: {}",
+                without_control_characters(&member)
+            )?;
         }
     }
     Ok(outcome)
 }
 
-/// Writes, for each server, what works, what changes, and what calls can lose.
+/// Writes the features of each server that work, change, or can be lost in calls.
 fn write_changes(
     out: &mut impl Write,
     bridge: &Bridge,
@@ -142,24 +147,27 @@ fn write_changes(
             continue;
         };
         if let Some(server) = mcp_exact_revisions::find(info.revision.as_str()) {
-            let matrix = Matrix::of_server(&name, client, server, &info.capabilities);
+            let matrix = Matrix::for_server(&name, client, server, &info.capabilities);
             write!(out, "{matrix}")?;
         }
     }
     Ok(())
 }
 
-/// Prints what clients of each revision receive from any server of one revision.
+/// Prints the features that clients of each revision have with any server of one revision.
 fn explain_revision(
     arguments: &Arguments,
     server: &str,
     gateway: &super::Arguments,
 ) -> anyhow::Result<Outcome> {
-    if arguments.settings.offered()?.is_some() {
+    if arguments.settings.offered_revision()?.is_some() {
         bail!("--revision is for a server that is connected to; --server has the revision already");
     }
     let server = Settings::revision(server).context("--server is a revision, or a URL")?;
-    let offered = Setup::of(gateway)?.options.downstream_offer.revisions;
+    let offered = Setup::from_arguments(gateway)?
+        .options
+        .downstream_offer
+        .revisions;
     let spec = |revision: Revision| mcp_exact_revisions::find(revision.as_str());
     let server = spec(server).context("the revision of the server is not known")?;
     let mut out = io::stdout().lock();
@@ -176,7 +184,7 @@ fn explain_revision(
 }
 
 /// Lists the tools, prompts and resources for a client of a revision.
-async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
+async fn format_offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     let (local, remote) = memory_pair(256 << 10, 4 << 20);
     let (settings, handler) = bridge.endpoint();
     tokio::spawn(async move {
@@ -187,7 +195,7 @@ async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     let client = client
         .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
         .await
-        .map_err(explained)?;
+        .map_err(add_hint)?;
     let capabilities = client.capabilities();
     let has = |name: &str| capabilities.get(name).is_some();
     let mut offers = Vec::new();
@@ -203,7 +211,7 @@ async fn offers(bridge: &Bridge, revision: Revision) -> anyhow::Result<String> {
     ];
     for (capability, what, list) in lists {
         if has(capability) {
-            let entries = list.all().await.map_err(explained)?;
+            let entries = list.all().await.map_err(add_hint)?;
             let plural = if entries.len() == 1 { "" } else { "s" };
             offers.push(format!("{} {what}{plural}", entries.len()));
         }

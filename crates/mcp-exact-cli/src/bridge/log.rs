@@ -1,7 +1,7 @@
-//! Log of `mcp-exact bridge` on standard error, and the exporter of traces beside it.
+//! Log of `mcp-exact bridge` on standard error, and the export of traces.
 //!
-//! The log has warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces leave the process only if the
-//! configuration or the environment names a collector.
+//! The log contains warnings unless `--log`, or the variable `RUST_LOG`, names other levels. Traces leave the process
+//! only if the configuration or the environment names a collector.
 
 use std::io;
 
@@ -14,17 +14,17 @@ use super::config::Config;
 #[cfg(feature = "telemetry")]
 use super::telemetry;
 
-/// Filter of a program that nobody has told anything else.
+/// Default filter of the log.
 const DEFAULT_FILTER: &str = "warn";
 
-/// Log and traces of the process; [`Observation::end`] sends the last traces.
-pub struct Observation {
+/// Log and traces of the process; [`LogAndTraces::end`] sends the last traces.
+pub struct LogAndTraces {
     #[cfg(feature = "telemetry")]
-    traces: Option<telemetry::Traces>,
+    traces: Option<telemetry::TraceExporter>,
 }
 
-impl Observation {
-    /// Begins to log. Returns an error if the filter or the address of the collector cannot be used.
+impl LogAndTraces {
+    /// Starts the log. Returns an error if the filter or the address of the collector cannot be used.
     pub fn begin(filter: Option<&str>, config: &Config) -> anyhow::Result<Self> {
         let of_environment = std::env::var("RUST_LOG").ok();
         let filter = match (filter, of_environment.as_deref()) {
@@ -44,8 +44,8 @@ impl Observation {
         let registry = tracing_subscriber::registry();
         #[cfg(feature = "telemetry")]
         {
-            let traces = telemetry::Traces::begin(config.telemetry.as_ref())?;
-            let layer = traces.as_ref().map(telemetry::Traces::layer);
+            let traces = telemetry::TraceExporter::begin(config.telemetry.as_ref())?;
+            let layer = traces.as_ref().map(telemetry::TraceExporter::layer);
             // A second gateway in one process is a test; it uses the log of the first one.
             let _ = registry.with(layer).with(log).try_init();
             Ok(Self { traces })
@@ -62,7 +62,7 @@ impl Observation {
         }
     }
 
-    /// Sends the traces that wait.
+    /// Sends the queued traces.
     pub async fn end(self) {
         #[cfg(feature = "telemetry")]
         if let Some(traces) = self.traces {

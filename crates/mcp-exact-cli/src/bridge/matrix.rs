@@ -1,11 +1,11 @@
-//! Feature matrix for `bridge explain`: what clients of one revision receive from servers of another one.
+//! Feature matrix for `bridge explain`: features that clients of one revision have with servers of another revision.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
 
 /// A feature that a revision may lack, and the side that sends it.
 struct Feature {
-    has: fn(&RevisionSpec) -> bool,
+    is_supported: fn(&RevisionSpec) -> bool,
     sender: Side,
     /// True if lists show the feature.
     is_listed: bool,
@@ -14,75 +14,75 @@ struct Feature {
 }
 
 const FEATURES: [Feature; 15] = [
-    listed(RevisionSpec::has_titles, "titles: names are shown instead"),
-    listed(RevisionSpec::has_icons, "icons"),
-    listed(RevisionSpec::has_tool_annotations, "annotations of tools"),
-    server(
+    listed_feature(RevisionSpec::has_titles, "titles: names are shown instead"),
+    listed_feature(RevisionSpec::has_icons, "icons"),
+    listed_feature(RevisionSpec::has_tool_annotations, "annotations of tools"),
+    server_feature(
         RevisionSpec::has_structured_output,
         "structured results: the text of a result carries their JSON",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_any_structured_content,
         "structured results that are no objects: the text of a result carries their JSON",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_resource_links,
         "links to resources: text has their name and URI",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_audio,
         "audio: an embedded resource carries it",
     ),
-    listed(
+    listed_feature(
         RevisionSpec::has_last_modified,
         "times of last modification",
     ),
-    server(RevisionSpec::has_progress_message, "messages of progress"),
-    listed(
+    server_feature(RevisionSpec::has_progress_message, "messages of progress"),
+    listed_feature(
         RevisionSpec::has_cache_hints,
         "how long results may be kept",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_elicitation,
         "elicitation: the server is told that the client cannot ask its user",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_elicitation_modes,
         "elicitation by URL: the server is told that the client has forms alone",
     ),
-    server(
+    server_feature(
         RevisionSpec::has_sampling_tools,
         "tools in sampling: the server is told that the client has none",
     ),
-    client(
+    client_feature(
         RevisionSpec::has_completion_context,
         "the other arguments of a completion",
     ),
-    client(
+    client_feature(
         RevisionSpec::has_implementation_details,
         "description, icons and web page of the client",
     ),
 ];
 
-const fn server(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
-        has,
+        is_supported: is_supported,
         sender: Side::Server,
         is_listed: false,
         loss,
     }
 }
 
-const fn listed(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_listed: true,
-        ..server(has, loss)
+        ..server_feature(is_supported, loss)
     }
 }
 
-const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
+const fn client_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
-        has,
+        is_supported: is_supported,
         sender: Side::Client,
         is_listed: false,
         loss,
@@ -93,10 +93,10 @@ const fn client(has: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
 #[derive(Debug, Default)]
 pub struct Matrix {
     /// Name of the server that the lines are about; empty for the only one.
-    about: String,
+    server_name: String,
     /// True if the matrix covers calls only, because losses of tools, prompts and resources are read from the lists of the server.
-    is_of_calls: bool,
-    works: Vec<String>,
+    has_calls_only: bool,
+    working: Vec<String>,
     changes: Vec<&'static str>,
     pub lost: Vec<String>,
 }
@@ -104,40 +104,40 @@ pub struct Matrix {
 impl Matrix {
     /// Creates the matrix of a server that was connected to: methods of capabilities that the server lacks are left out, and
     /// losses that its lists show.
-    pub fn of_server(
+    pub fn for_server(
         name: &str,
         client: &RevisionSpec,
         server: &RevisionSpec,
         capabilities: &JsonObject,
     ) -> Self {
         let mut matrix = Self::new(client, server);
-        matrix.about = match name {
+        matrix.server_name = match name {
             "" => String::new(),
             name => format!("{name}: "),
         };
-        let has = |name: &str| capabilities.view().find(name).is_some();
+        let is_supported = |name: &str| capabilities.view().find(name).is_some();
         matrix
-            .works
-            .retain(|method| capability(method).is_none_or(has));
+            .working
+            .retain(|method| capability(method).is_none_or(is_supported));
         let is_listed = |lost: &String| {
             let mut listed = FEATURES.iter().filter(|feature| feature.is_listed);
             listed.any(|feature| feature.loss == lost)
         };
         matrix.lost.retain(|lost| !is_listed(lost));
-        matrix.is_of_calls = true;
+        matrix.has_calls_only = true;
         matrix
     }
 
     /// Creates the matrix of all servers of a revision.
     pub fn new(client: &RevisionSpec, server: &RevisionSpec) -> Self {
         let mut matrix = Self {
-            changes: changes(client, server),
+            changes: lifecycle_changes(client, server),
             ..Self::default()
         };
         let of = |spec: &'static [&'static str]| spec.iter().copied();
         for method in of(client.methods(Side::Client).requests()) {
             if server.sends_request(Side::Client, method) && !method.starts_with("tasks/") {
-                matrix.works.push(method.to_owned());
+                matrix.working.push(method.to_owned());
             }
         }
         if client.has_tasks() {
@@ -150,7 +150,7 @@ impl Matrix {
                 Side::Server => (server, client),
                 Side::Client => (client, server),
             };
-            if (feature.has)(from) && !(feature.has)(to) {
+            if (feature.is_supported)(from) && !(feature.is_supported)(to) {
                 matrix.lost.push(feature.loss.to_owned());
             }
         }
@@ -165,7 +165,7 @@ fn capability(method: &str) -> Option<&str> {
 }
 
 /// Returns the changes that the bridge makes between the lifecycles or transports.
-fn changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
+fn lifecycle_changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
     let mut changes = match (client.lifecycle(), server.lifecycle()) {
         (Lifecycle::Initialize, Lifecycle::Discover) => vec![
             "initialize and ping are answered by the bridge; the server is asked by server/discover",
@@ -194,20 +194,20 @@ fn changes(client: &RevisionSpec, server: &RevisionSpec) -> Vec<&'static str> {
 
 impl std::fmt::Display for Matrix {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { about, .. } = self;
-        writeln!(f, "  {about}works: {}", self.works.join(", "))?;
+        let Self { server_name, .. } = self;
+        writeln!(f, "  {server_name}works: {}", self.working.join(", "))?;
         for change in &self.changes {
-            writeln!(f, "  {about}changes: {change}")?;
+            writeln!(f, "  {server_name}changes: {change}")?;
         }
-        let lost = if self.is_of_calls {
+        let lost = if self.has_calls_only {
             "calls can lose"
         } else {
             "lost"
         };
         for loss in &self.lost {
-            writeln!(f, "  {about}{lost}: {loss}")?;
+            writeln!(f, "  {server_name}{lost}: {loss}")?;
         }
-        if self.changes.is_empty() && self.lost.is_empty() && !self.is_of_calls {
+        if self.changes.is_empty() && self.lost.is_empty() && !self.has_calls_only {
             writeln!(f, "  messages pass as they came")?;
         }
         Ok(())

@@ -7,13 +7,13 @@ use std::time::Duration;
 use mcp_exact_bridge::{Bridge, ServerUpdate, Update};
 
 use super::config::{Config, ConfiguredServer};
-use crate::output::printable;
+use crate::output::without_control_characters;
 
 /// Interval at which the file is checked.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Watches a configuration file and updates the bridge. An invalid file changes nothing.
-pub struct Reload {
+pub struct ConfigReloader {
     pub path: PathBuf,
     pub bridge: Bridge,
     /// Configuration in use.
@@ -23,16 +23,16 @@ pub struct Reload {
     pub rules: Box<dyn Fn(&Config) -> mcp_exact_bridge::Rules + Send>,
 }
 
-impl Reload {
+impl ConfigReloader {
     /// Watches the file until the task is cancelled.
     pub async fn watch(mut self) {
-        let mut hangup = Hangup::new();
-        let mut known = text(&self.path);
+        let mut hangup = HangupSignal::new();
+        let mut known = read_text(&self.path);
         let mut before = known.clone();
         loop {
             tokio::select! {
                 () = tokio::time::sleep(CHECK_INTERVAL) => {
-                    let now = text(&self.path);
+                    let now = read_text(&self.path);
                     // A file that is being replaced may be missing or incomplete for a moment: two reads have to agree.
                     let is_written = now == before;
                     before.clone_from(&now);
@@ -41,7 +41,7 @@ impl Reload {
                     }
                     known = now;
                 }
-                () = hangup.received() => known = text(&self.path),
+                () = hangup.received() => known = read_text(&self.path),
             }
             let words = match self.reload().await {
                 Ok(words) => words,
@@ -49,14 +49,14 @@ impl Reload {
                     format!("the configuration was not reloaded, nothing has changed: {error:#}")
                 }
             };
-            let _ = writeln!(io::stderr(), "{}", printable(&words));
+            let _ = writeln!(io::stderr(), "{}", without_control_characters(&words));
         }
     }
 
     async fn reload(&mut self) -> anyhow::Result<String> {
-        let (config, servers) = Config::read(&self.path)?;
+        let (config, format_servers) = Config::read(&self.path)?;
         let restart = config.needs_restart(&self.config);
-        let changes = servers.iter().map(|server| {
+        let changes = format_servers.iter().map(|server| {
             let known = self.servers.iter().find(|known| known.name == server.name);
             let change = match known {
                 Some(known) if known.is_same(server) => ServerUpdate::Keep,
@@ -68,10 +68,10 @@ impl Reload {
         update.servers = Some(changes.collect());
         update.rules = Some((self.rules)(&config));
         self.bridge.update(update).await?;
-        self.servers = servers;
+        self.servers = format_servers;
         let mut words = format!(
             "the configuration was reloaded, {}",
-            super::servers(&self.bridge)
+            super::format_servers(&self.bridge)
         );
         if !restart.is_empty() {
             words.push_str("; these settings change with the next start: ");
@@ -81,17 +81,17 @@ impl Reload {
     }
 }
 
-fn text(path: &Path) -> Option<String> {
+fn read_text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
 /// Receiver of SIGHUP, on systems that have this signal.
-struct Hangup {
+struct HangupSignal {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
-impl Hangup {
+impl HangupSignal {
     fn new() -> Self {
         Self {
             #[cfg(unix)]

@@ -32,15 +32,15 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum length of a response of the collector.
-const MAX_RESPONSE: usize = 1 << 20;
+const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
 /// Exporter of the traces of this process.
-pub struct Traces {
+pub struct TraceExporter {
     provider: SdkTracerProvider,
 }
 
-impl Traces {
-    /// Begins to export; returns `None` if there is no collector. Runs within the runtime.
+impl TraceExporter {
+    /// Starts the export; returns `None` if there is no collector. Runs within the runtime.
     pub fn begin(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
         let Some(collector) = Collector::find(config) else {
             return Ok(None);
@@ -52,7 +52,7 @@ impl Traces {
         let exporter = SpanExporter::builder().with_http().with_http_client(client);
         let exporter = match collector {
             Collector::Configured(url) => exporter.with_endpoint(url),
-            Collector::OfEnvironment => exporter,
+            Collector::Environment => exporter,
         };
         let exporter = exporter.build();
         let exporter = exporter
@@ -61,7 +61,7 @@ impl Traces {
         let mut resource = Resource::builder();
         match config.and_then(|config| config.service_name.clone()) {
             Some(name) => resource = resource.with_service_name(name),
-            None if !names_service() => resource = resource.with_service_name(SERVICE_NAME),
+            None if !has_service_name() => resource = resource.with_service_name(SERVICE_NAME),
             None => {}
         }
         let provider = SdkTracerProvider::builder()
@@ -83,7 +83,7 @@ impl Traces {
             .with_filter(spans)
     }
 
-    /// Sends what was not sent yet, and ends.
+    /// Sends the remaining spans, and ends the export.
     pub async fn end(self) {
         // The exporter waits for requests that this runtime sends.
         let ending = move || self.provider.shutdown_with_timeout(END_TIMEOUT);
@@ -99,7 +99,7 @@ impl Traces {
 enum Collector {
     /// URL for traces, from the configuration.
     Configured(String),
-    OfEnvironment,
+    Environment,
 }
 
 impl Collector {
@@ -122,17 +122,18 @@ impl Collector {
         variables
             .into_iter()
             .any(is_set)
-            .then_some(Self::OfEnvironment)
+            .then_some(Self::Environment)
     }
 }
 
 /// Returns true if the environment names the service.
-fn names_service() -> bool {
+fn has_service_name() -> bool {
     env::var_os("OTEL_SERVICE_NAME").is_some_and(|name| !name.is_empty())
         || env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|all| all.contains("service.name="))
 }
 
-/// Sender of HTTP requests to the collector. The exporter has a thread of its own, and the requests run on the runtime.
+/// Sender of HTTP requests to the collector. The exporter runs on a separate thread, and the requests run on the
+/// runtime.
 #[derive(Debug)]
 struct CollectorClient {
     runtime: Handle,
@@ -178,7 +179,7 @@ async fn send(client: HyperClient, request: Request<Bytes>) -> Result<Response<B
         if let Ok(data) = frame.into_data() {
             bytes.extend_from_slice(&data);
         }
-        if bytes.len() > MAX_RESPONSE {
+        if bytes.len() > MAX_RESPONSE_BYTES {
             return Err("the response of the collector is too long".into());
         }
     }

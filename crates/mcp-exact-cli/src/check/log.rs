@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::{Arguments, print_line, read, read_once};
+use super::{Arguments, check_standard_input_once, print_line, read_file};
 use crate::conversation::{Breach, CheckedMessage, Conversation, Options};
 use crate::message::Direction;
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 use crate::recording::Entry;
 use crate::registry::Registry;
-use crate::{Outcome, report};
+use crate::{Outcome, print_error};
 
 /// Output line of `--json` for a message with a violation.
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ impl<'a> BreachLine<'a> {
 
 /// Checks the recordings.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    read_once(&arguments.log)?;
+    check_standard_input_once(&arguments.log)?;
     let revision = match &arguments.revision {
         Some(id) => Some(Registry::new().revision(id)?.revision.id()),
         None => None,
@@ -63,10 +63,10 @@ fn check_file(
     file: &Path,
 ) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
-    let bytes = match read(file) {
+    let bytes = match read_file(file) {
         Ok(bytes) => bytes,
         Err(error) => {
-            report(&format!("cannot read {name}: {error}"));
+            print_error(&format!("cannot read {name}: {error}"));
             return Ok(Outcome::Unreadable);
         }
     };
@@ -108,7 +108,8 @@ fn check_file(
         }
     }
     if !arguments.json {
-        let waiting = [Direction::Client, Direction::Server].map(|side| conversation.waiting(side));
+        let waiting =
+            [Direction::Client, Direction::Server].map(|side| conversation.pending_count(side));
         let revision = conversation.negotiated().unwrap_or("no handshake");
         let mut summary = format!("{name}: {messages} messages, {wrong} with findings, {revision}");
         let waiting: usize = waiting.iter().sum();
@@ -128,12 +129,12 @@ pub fn format_verdict(observed: &CheckedMessage, painter: Painter) -> String {
     let label = format!(
         "{} {}",
         observed.from.name(),
-        painter.paint(Style::Bold, &printable(&observed.label))
+        painter.paint(Style::Bold, &without_control_characters(&observed.label))
     );
     let mut text = label;
     for breach in &observed.breaches {
         let rule = painter.paint(Style::Faint, breach.rule.id);
-        let words = painter.paint(Style::Red, &printable(&breach.words()));
+        let words = painter.paint(Style::Red, &without_control_characters(&breach.to_line()));
         text.push_str(&format!("\n  {words} ({rule})"));
     }
     text

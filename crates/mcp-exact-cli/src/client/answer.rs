@@ -13,14 +13,14 @@ use mcp_exact::{
 use serde_json::{Map, Value};
 use tokio::sync::Mutex;
 
-use super::assignment;
-use crate::output::{Painter, Style, printable};
+use super::parse_assignment;
+use crate::output::{Painter, Style, without_control_characters};
 
 /// Values from the command line, and the terminal for all others.
 pub struct Answers {
     /// Name of the requesting server, as on the command line.
     server: String,
-    given: HashMap<String, String>,
+    assigned_values: HashMap<String, String>,
     /// Lock that admits one prompt on the terminal at a time.
     terminal: Mutex<()>,
 }
@@ -28,28 +28,28 @@ pub struct Answers {
 /// Value for a field of a form.
 enum Field {
     Value(Value),
-    Skipped,
-    Declined,
+    Skip,
+    Decline,
 }
 
 impl Answers {
     /// Parses values of the form `NAME=VALUE`, for the requests of a server.
-    pub fn new(server: &str, given: &[String]) -> anyhow::Result<Self> {
-        let given = given.iter().map(|text| {
-            let (name, value) = assignment(text)?;
+    pub fn new(server: &str, assigned_values: &[String]) -> anyhow::Result<Self> {
+        let assigned_values = assigned_values.iter().map(|text| {
+            let (name, value) = parse_assignment(text)?;
             Ok((name.to_owned(), value.to_owned()))
         });
         Ok(Self {
-            server: printable(server),
-            given: given.collect::<anyhow::Result<_>>()?,
+            server: without_control_characters(server),
+            assigned_values: assigned_values.collect::<anyhow::Result<_>>()?,
             terminal: Mutex::new(()),
         })
     }
 
     /// Responds to a form.
-    pub async fn form(&self, form: Form) -> FormAnswer {
+    pub async fn answer_form(&self, form: Form) -> FormAnswer {
         let _turn = self.terminal.lock().await;
-        self.tell_question(&form.message());
+        self.print_question(&form.message());
         let schema = form
             .schema()
             .and_then(|schema| schema.parse::<Value>().ok());
@@ -63,10 +63,10 @@ impl Answers {
             .collect();
         for (name, field) in schema["properties"].as_object().into_iter().flatten() {
             let is_required = required.contains(&name.as_str());
-            match self.field(name, field, is_required).await {
+            match self.read_field(name, field, is_required).await {
                 Field::Value(value) => drop(values.insert(name.clone(), value)),
-                Field::Skipped => {}
-                Field::Declined => {
+                Field::Skip => {}
+                Field::Decline => {
                     print_line_to_terminal("  declined");
                     return form.decline();
                 }
@@ -77,9 +77,9 @@ impl Answers {
 
     /// Displays the complete URL that the server wants the user to visit, and asks for consent. The URL is not opened
     /// automatically.
-    pub async fn visit(&self, visit: Visit) -> VisitAnswer {
+    pub async fn answer_visit(&self, visit: Visit) -> VisitAnswer {
         let _turn = self.terminal.lock().await;
-        self.tell_question(visit.message());
+        self.print_question(visit.message());
         let painter = Painter::stderr();
         let host = painter.paint(Style::Bold, visit.host());
         print_line_to_terminal(&format!(
@@ -91,34 +91,37 @@ impl Answers {
         }
         let question =
             "  Agree only if you know why, and open the page in your browser then. Agree? [y/N] ";
-        match ask(question).await.as_deref() {
+        match prompt_user(question).await.as_deref() {
             Some("y" | "Y" | "yes") => VisitAnswer::Accept,
             Some(_) => VisitAnswer::Decline,
             None => VisitAnswer::Cancel,
         }
     }
 
-    fn tell_question(&self, message: &str) {
+    fn print_question(&self, message: &str) {
         let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
-        print_line_to_terminal(&format!("{heading}: {}", printable(message)));
+        print_line_to_terminal(&format!(
+            "{heading}: {}",
+            without_control_characters(message)
+        ));
     }
 
-    async fn field(&self, name: &str, field: &Value, is_required: bool) -> Field {
-        if let Some(given) = self.given.get(name) {
-            return match value_of(field, given) {
+    async fn read_field(&self, name: &str, field: &Value, is_required: bool) -> Field {
+        if let Some(assigned_values) = self.assigned_values.get(name) {
+            return match parse_value(field, assigned_values) {
                 Ok(value) => Field::Value(value),
                 Err(error) => {
                     print_line_to_terminal(&format!("  {name}: {error}"));
-                    Field::Declined
+                    Field::Decline
                 }
             };
         }
         let title = field["title"].as_str().unwrap_or(name);
-        let mut question = format!("  {}", printable(title));
+        let mut question = format!("  {}", without_control_characters(title));
         if let Some(description) = field["description"].as_str() {
-            question.push_str(&format!(" ({})", printable(description)));
+            question.push_str(&format!(" ({})", without_control_characters(description)));
         }
-        let choices = choices(field);
+        let choices = allowed_values(field);
         if !choices.is_empty() {
             question.push_str(&format!(" [{}]", choices.join(" | ")));
         } else if let Some(kind) = field["type"].as_str() {
@@ -130,29 +133,29 @@ impl Answers {
         }
         question.push_str(": ");
         loop {
-            let Some(text) = ask(&question).await else {
+            let Some(text) = prompt_user(&question).await else {
                 return match (default, is_required) {
                     (Some(default), _) => Field::Value(default.clone()),
-                    (None, false) => Field::Skipped,
+                    (None, false) => Field::Skip,
                     (None, true) => {
                         print_line_to_terminal(&format!(
                             "  {name} is required; --answer {name}=VALUE answers it"
                         ));
-                        Field::Declined
+                        Field::Decline
                     }
                 };
             };
             if text.is_empty() {
                 match (default, is_required) {
                     (Some(default), _) => return Field::Value(default.clone()),
-                    (None, false) => return Field::Skipped,
+                    (None, false) => return Field::Skip,
                     (None, true) => {
                         print_line_to_terminal("    it is required; end of input declines");
                         continue;
                     }
                 }
             }
-            match value_of(field, &text) {
+            match parse_value(field, &text) {
                 Ok(value) => return Field::Value(value),
                 Err(error) => print_line_to_terminal(&format!("    {error}")),
             }
@@ -160,14 +163,17 @@ impl Answers {
     }
 
     /// Responds to a sampling request with text from the person at the terminal.
-    pub async fn sample(&self, request: SampleRequest) -> SampleReply {
+    pub async fn answer_sampling(&self, request: SampleRequest) -> SampleReply {
         let _turn = self.terminal.lock().await;
         let heading = format!("{} asks a model", self.server);
         let heading = Painter::stderr().paint(Style::Bold, &heading);
-        print_line_to_terminal(&format!("{heading}: {}", printable(&request.text())));
-        match self.given.get("sampling").cloned() {
+        print_line_to_terminal(&format!(
+            "{heading}: {}",
+            without_control_characters(&request.text())
+        ));
+        match self.assigned_values.get("sampling").cloned() {
             Some(text) => SampleReply::message("person", Content::text(text)),
-            None => match ask("  Answer as the model (end of input refuses): ").await {
+            None => match prompt_user("  Answer as the model (end of input refuses): ").await {
                 Some(text) => SampleReply::message("person", Content::text(text)),
                 None => {
                     print_line_to_terminal("  refused; --answer sampling=TEXT answers it");
@@ -183,7 +189,7 @@ pub(super) fn print_line_to_terminal(line: &str) {
 }
 
 /// Prompts on the terminal; returns `None` at the end of input, or without a terminal.
-async fn ask(question: &str) -> Option<String> {
+async fn prompt_user(question: &str) -> Option<String> {
     if !io::stdin().is_terminal() {
         return None;
     }
@@ -201,7 +207,7 @@ async fn ask(question: &str) -> Option<String> {
 }
 
 /// Lists the allowed values of a field, if its schema has any.
-fn choices(field: &Value) -> Vec<String> {
+fn allowed_values(field: &Value) -> Vec<String> {
     let field = match field.get("items") {
         Some(items) => items,
         None => field,
@@ -212,12 +218,12 @@ fn choices(field: &Value) -> Vec<String> {
     plain_values
         .chain(titled)
         .filter_map(Value::as_str)
-        .map(printable)
+        .map(without_control_characters)
         .collect()
 }
 
 /// Parses text as the value of a field or of an argument, according to its schema.
-pub fn value_of(field: &Value, text: &str) -> anyhow::Result<Value> {
+pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     let kind = match &field["type"] {
         Value::String(kind) => kind.as_str(),
         // The variants of a nullable type include null.
@@ -261,12 +267,12 @@ pub fn value_of(field: &Value, text: &str) -> anyhow::Result<Value> {
 }
 
 /// Parses assignments to an object, according to the schema of each name.
-pub fn object_of(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
+pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
     let mut object = Map::new();
     for text in assignments {
-        let (name, value) = assignment(text)?;
+        let (name, value) = parse_assignment(text)?;
         let field = &schema["properties"][name];
-        let value = value_of(field, value).map_err(|error| anyhow!("{name}: {error}"))?;
+        let value = parse_value(field, value).map_err(|error| anyhow!("{name}: {error}"))?;
         object.insert(name.to_owned(), value);
     }
     JsonObject::try_from(Value::Object(object)).map_err(|_| anyhow!("this is no object"))
@@ -278,8 +284,8 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn text_is_read_by_the_schema() {
-        let check = |field: Value, text: &str| value_of(&field, text).ok();
+    fn text_is_parsed_by_schema() {
+        let check = |field: Value, text: &str| parse_value(&field, text).ok();
         assert_eq!(check(json!({"type": "string"}), "5"), Some(json!("5")));
         assert_eq!(check(json!({"type": "integer"}), "5"), Some(json!(5)));
         assert_eq!(check(json!({"type": "integer"}), "5.5"), None);
@@ -301,13 +307,13 @@ mod tests {
     }
 
     #[test]
-    fn choices_come_from_every_form_of_enum() {
+    fn every_enum_form_lists_values() {
         for field in [
             json!({"enum": ["a", "b"]}),
             json!({"oneOf": [{"const": "a"}, {"const": "b"}]}),
             json!({"items": {"anyOf": [{"const": "a"}, {"const": "b"}]}}),
         ] {
-            assert_eq!(choices(&field), ["a", "b"]);
+            assert_eq!(allowed_values(&field), ["a", "b"]);
         }
     }
 }

@@ -55,7 +55,7 @@ impl Authorization {
         let oauth = if self.headless {
             oauth.user_agent(Headless::terminal())
         } else {
-            oauth.user_agent(browser())
+            oauth.user_agent(create_browser())
         };
         self.with_scopes(oauth)
     }
@@ -71,7 +71,7 @@ impl Authorization {
             headless: false,
             ..self.clone()
         };
-        Ok(unattended.oauth()?.user_agent(unattended_agent()))
+        Ok(unattended.oauth()?.user_agent(non_interactive_agent()))
     }
 
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
@@ -84,7 +84,7 @@ impl Authorization {
     }
 }
 
-fn browser() -> Browser {
+fn create_browser() -> Browser {
     Browser::default().open_with(|url| {
         print_line_to_terminal(&format!("Sign in at {url}"));
         open_browser(url).map_err(|error| format!("{error}; or add --headless"))
@@ -93,7 +93,7 @@ fn browser() -> Browser {
 
 /// Returns a user agent that fails with a request to sign in beforehand.
 #[cfg(feature = "bridge")]
-fn unattended_agent() -> Headless {
+fn non_interactive_agent() -> Headless {
     Headless::new(|_| async {
         Err("nobody can sign in here: run `mcp-exact inspect --headless URL` once, which keeps the token".to_owned())
     })
@@ -101,7 +101,7 @@ fn unattended_agent() -> Headless {
 
 /// Puts an OAuth client in front of the requests to an endpoint.
 #[cfg(feature = "bridge")]
-pub fn authorized(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
+pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
     let url = endpoint.target().to_string();
     let mut refused = None;
     let endpoint = endpoint.map_client(|inner| match oauth.client(&url, inner.clone()) {
@@ -183,7 +183,7 @@ impl ServerOAuth {
                 (None, _) => self.with_issuer(OAuth::new("mcp-exact")),
             },
         };
-        with_store(oauth.scopes(&self.scopes).user_agent(browser()))
+        with_store(oauth.scopes(&self.scopes).user_agent(create_browser()))
     }
 
     fn with_issuer(&self, oauth: OAuth) -> OAuth {
@@ -196,7 +196,7 @@ impl ServerOAuth {
 
 #[cfg(unix)]
 fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
-    Ok(oauth.store(FileStore::new(tokens()?)))
+    Ok(oauth.store(FileStore::new(token_folder()?)))
 }
 
 #[cfg(not(unix))]
@@ -206,7 +206,7 @@ fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
 
 /// Returns the folder for tokens (XDG Base Directory Specification).
 #[cfg(unix)]
-fn tokens() -> anyhow::Result<PathBuf> {
+fn token_folder() -> anyhow::Result<PathBuf> {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let data = set("XDG_DATA_HOME").map(PathBuf::from);
     let data = data.or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".local/share")));

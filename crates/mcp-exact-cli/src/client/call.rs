@@ -8,10 +8,10 @@ use clap::Args;
 use mcp_exact::{JsonObject, Progress, RawJson};
 use serde_json::Value;
 
-use super::{Settings, answer, block_on, explained, say};
+use super::{Settings, add_hint, answer, block_on, print_line};
 use crate::Outcome;
 use crate::names::suggest;
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 
 /// The arguments of `mcp-exact call`.
 #[derive(Args)]
@@ -46,15 +46,17 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
-        let client = connect.await.map_err(explained)?;
+        let client = connect.await.map_err(add_hint)?;
         let values = match &arguments.arguments {
-            Some(text) => object(text)?,
+            Some(text) => parse_object(text)?,
             None => {
-                let tools = client.tools().all().await.map_err(explained)?;
+                let tools = client.tools().all().await.map_err(add_hint)?;
                 let Some(tool) = tools.iter().find(|tool| tool.name() == arguments.tool) else {
                     let mut problem = format!("the server has no tool `{}`", arguments.tool);
-                    let names: Vec<String> =
-                        tools.iter().map(|tool| printable(&tool.name())).collect();
+                    let names: Vec<String> = tools
+                        .iter()
+                        .map(|tool| without_control_characters(&tool.name()))
+                        .collect();
                     suggest(
                         &mut problem,
                         &arguments.tool,
@@ -64,7 +66,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 };
                 let schema = tool.input_schema().map(|schema| schema.parse::<Value>());
                 let schema = schema.transpose()?.unwrap_or_default();
-                answer::object_of(&schema, &arguments.values)?
+                answer::parse_assignments(&schema, &arguments.values)?
             }
         };
         let params = JsonObject::from_iter([
@@ -73,16 +75,16 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         ]);
         let request = client.request("tools/call", Some(params));
         let request = request
-            .idle_timeout(arguments.settings.limit())
-            .on_progress(bar);
-        let result = request.await.map_err(explained);
-        clear_bar();
+            .idle_timeout(arguments.settings.request_timeout())
+            .on_progress(draw_progress_bar);
+        let result = request.await.map_err(add_hint);
+        clear_progress_bar();
         let result: Value = result?.parse()?;
         client.close();
         if arguments.json {
-            say(&serde_json::to_string_pretty(&result)?)?
+            print_line(&serde_json::to_string_pretty(&result)?)?
         } else {
-            print(&result)?
+            print_result(&result)?
         }
         Ok(if result["isError"] == true {
             Outcome::Invalid
@@ -92,7 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-fn object(text: &str) -> anyhow::Result<JsonObject> {
+fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
     let text = match text {
         "-" => {
             let mut text = String::new();
@@ -108,7 +110,7 @@ fn object(text: &str) -> anyhow::Result<JsonObject> {
 }
 
 /// Prints the content blocks of a result, or the structured content if there is no text.
-fn print(result: &Value) -> anyhow::Result<()> {
+fn print_result(result: &Value) -> anyhow::Result<()> {
     let painter = Painter::stdout();
     if result["isError"] == true {
         let _ = writeln!(
@@ -119,18 +121,20 @@ fn print(result: &Value) -> anyhow::Result<()> {
     }
     let blocks = result["content"].as_array().cloned().unwrap_or_default();
     for block in &blocks {
-        say(&block_words(block, painter))?;
+        print_line(&format_block(block, painter))?;
     }
     match result.get("structuredContent") {
-        Some(structured) if blocks.is_empty() => say(&serde_json::to_string_pretty(structured)?)?,
+        Some(structured) if blocks.is_empty() => {
+            print_line(&serde_json::to_string_pretty(structured)?)?
+        }
         _ => {}
     }
     Ok(())
 }
 
 /// Returns a content block as text: its text, or its type.
-pub fn block_words(block: &Value, painter: Painter) -> String {
-    let word = |name: &str| printable(block[name].as_str().unwrap_or_default());
+pub fn format_block(block: &Value, painter: Painter) -> String {
+    let word = |name: &str| without_control_characters(block[name].as_str().unwrap_or_default());
     let faint = |words: String| painter.paint(Style::Faint, &words);
     let size = |name: &str| block[name].as_str().map_or(0, |data| data.len() / 4 * 3);
     match block["type"].as_str() {
@@ -142,10 +146,10 @@ pub fn block_words(block: &Value, painter: Painter) -> String {
         )),
         Some("resource_link") => faint(format!("[resource {} {}]", word("uri"), word("name"))),
         Some("resource") => match block["resource"]["text"].as_str() {
-            Some(text) => printable(text),
+            Some(text) => without_control_characters(text),
             None => faint(format!(
                 "[resource {}]",
-                printable(block["resource"]["uri"].as_str().unwrap_or_default())
+                without_control_characters(block["resource"]["uri"].as_str().unwrap_or_default())
             )),
         },
         _ => block.to_string(),
@@ -153,14 +157,14 @@ pub fn block_words(block: &Value, painter: Painter) -> String {
 }
 
 /// Displays progress on a terminal.
-pub fn bar(progress: Progress) {
+pub fn draw_progress_bar(progress: Progress) {
     const WIDTH: usize = 24;
     if !io::stderr().is_terminal() {
         return;
     }
     let message = progress
         .message
-        .map(|message| printable(&message))
+        .map(|message| without_control_characters(&message))
         .unwrap_or_default();
     let words = match progress.total.filter(|total| *total > 0.0) {
         Some(total) => {
@@ -187,7 +191,7 @@ pub fn bar(progress: Progress) {
 }
 
 /// Removes the progress bar from the terminal.
-pub fn clear_bar() {
+pub fn clear_progress_bar() {
     if io::stderr().is_terminal() {
         let _ = write!(io::stderr(), "\r\u{1b}[2K");
     }

@@ -8,9 +8,9 @@ use mcp_exact::{Client, ClientError, Definition, JsonObject, List};
 use mcp_exact_revisions::Lifecycle;
 use serde_json::{Value, json};
 
-use super::{Settings, block_on, explained};
+use super::{Settings, add_hint, block_on};
 use crate::Outcome;
-use crate::output::{Painter, Style, printable, table};
+use crate::output::{Painter, Style, format_table, without_control_characters};
 
 /// The arguments of `mcp-exact inspect`.
 #[derive(Args)]
@@ -36,12 +36,12 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
-        let client = connect.await.map_err(explained)?;
-        let offer = Offer::of(&client).await?;
+        let client = connect.await.map_err(add_hint)?;
+        let description = ServerDescription::request_from(&client).await?;
         let text = if arguments.json {
-            serde_json::to_string_pretty(&offer.json()?)? + "\n"
+            serde_json::to_string_pretty(&description.to_json()?)? + "\n"
         } else {
-            offer.text()
+            description.to_text()
         };
         client.close();
         io::stdout().lock().write_all(text.as_bytes())?;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 /// Identity, capabilities and lists of a server.
-struct Offer {
+struct ServerDescription {
     revision: String,
     lifecycle: Option<Lifecycle>,
     info: Option<JsonObject>,
@@ -62,8 +62,8 @@ struct Offer {
     prompts: Vec<Definition>,
 }
 
-impl Offer {
-    async fn of(client: &Client) -> anyhow::Result<Self> {
+impl ServerDescription {
+    async fn request_from(client: &Client) -> anyhow::Result<Self> {
         let capabilities = client.capabilities();
         let has = |name: &str| capabilities.get(name).is_some();
         let revision = client.revision().to_string();
@@ -72,15 +72,15 @@ impl Offer {
             revision,
             info: client.server_info(),
             instructions: client.instructions(),
-            tools: all(has("tools"), client.tools()).await?,
-            resources: all(has("resources"), client.resources()).await?,
-            templates: all(has("resources"), client.resource_templates()).await?,
-            prompts: all(has("prompts"), client.prompts()).await?,
+            tools: list_all(has("tools"), client.tools()).await?,
+            resources: list_all(has("resources"), client.resources()).await?,
+            templates: list_all(has("resources"), client.resource_templates()).await?,
+            prompts: list_all(has("prompts"), client.prompts()).await?,
             capabilities,
         })
     }
 
-    fn json(&self) -> anyhow::Result<Value> {
+    fn to_json(&self) -> anyhow::Result<Value> {
         let objects = |list: &[Definition]| -> anyhow::Result<Vec<Value>> {
             let parsed = list
                 .iter()
@@ -100,14 +100,14 @@ impl Offer {
         }))
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         let painter = Painter::stdout();
         let info: Value = self
             .info
             .as_ref()
             .and_then(|info| info.parse().ok())
             .unwrap_or_default();
-        let word = |name: &str| printable(info[name].as_str().unwrap_or("?"));
+        let word = |name: &str| without_control_characters(info[name].as_str().unwrap_or("?"));
         let mut text = format!(
             "{} {}\nrevision {}, {}\n",
             painter.paint(Style::Bold, &word("name")),
@@ -118,17 +118,20 @@ impl Offer {
         let capabilities: Value = self.capabilities.parse().unwrap_or_default();
         text.push_str(&format!(
             "capabilities: {}\n",
-            capability_words(&capabilities)
+            format_capabilities(&capabilities)
         ));
         if let Some(instructions) = &self.instructions {
-            text.push_str(&format!("instructions: {}\n", printable(instructions)));
+            text.push_str(&format!(
+                "instructions: {}\n",
+                without_control_characters(instructions)
+            ));
         }
         let mut part = |title: &str, heading: &[&str], rows: Vec<Vec<String>>| {
             if !rows.is_empty() {
                 let title = painter.paint(Style::Bold, &format!("{title} ({})", rows.len()));
                 text.push_str(&format!(
                     "\n{title}\n{}",
-                    table(heading, &rows, Painter(false))
+                    format_table(heading, &rows, Painter(false))
                 ));
             }
         };
@@ -139,7 +142,7 @@ impl Offer {
         let rows = self
             .tools
             .iter()
-            .map(|tool| vec![tool.name(), parameters(tool), words(tool)]);
+            .map(|tool| vec![tool.name(), format_parameters(tool), words(tool)]);
         part(
             "Tools",
             &["name", "arguments", "description"],
@@ -162,7 +165,13 @@ impl Offer {
             rows(&self.templates),
         );
         let rows = self.prompts.iter();
-        let rows = rows.map(|prompt| vec![prompt.name(), prompt_arguments(prompt), words(prompt)]);
+        let rows = rows.map(|prompt| {
+            vec![
+                prompt.name(),
+                format_prompt_arguments(prompt),
+                words(prompt),
+            ]
+        });
         part(
             "Prompts",
             &["name", "arguments", "description"],
@@ -173,14 +182,14 @@ impl Offer {
 }
 
 /// Fetches a list that the server has declared. A declared list without a method is treated as empty.
-async fn all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
+async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
     const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {
         return Ok(Vec::new());
     }
     match list.all().await {
         Err(ClientError::Server(error)) if error.code() == Some(METHOD_NOT_FOUND) => Ok(Vec::new()),
-        result => result.map_err(explained),
+        result => result.map_err(add_hint),
     }
 }
 
@@ -191,7 +200,7 @@ fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
     }
 }
 
-fn capability_words(capabilities: &Value) -> String {
+fn format_capabilities(capabilities: &Value) -> String {
     let words = |(name, value): (&String, &Value)| {
         let inner: Vec<&str> = value
             .as_object()
@@ -201,8 +210,12 @@ fn capability_words(capabilities: &Value) -> String {
             .map(|(name, _)| name.as_str())
             .collect();
         match inner.as_slice() {
-            [] => printable(name),
-            inner => format!("{} ({})", printable(name), printable(&inner.join(", "))),
+            [] => without_control_characters(name),
+            inner => format!(
+                "{} ({})",
+                without_control_characters(name),
+                without_control_characters(&inner.join(", "))
+            ),
         }
     };
     let all: Vec<String> = capabilities
@@ -218,7 +231,7 @@ fn capability_words(capabilities: &Value) -> String {
 }
 
 /// Lists the parameters of a tool; optional ones have a question mark.
-fn parameters(tool: &Definition) -> String {
+fn format_parameters(tool: &Definition) -> String {
     let schema = tool
         .input_schema()
         .and_then(|schema| schema.parse::<Value>().ok());
@@ -232,7 +245,7 @@ fn parameters(tool: &Definition) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn prompt_arguments(prompt: &Definition) -> String {
+fn format_prompt_arguments(prompt: &Definition) -> String {
     let prompt: Value = prompt.object().parse().unwrap_or_default();
     let arguments = prompt["arguments"].as_array().into_iter().flatten();
     let names = arguments.map(|argument| {

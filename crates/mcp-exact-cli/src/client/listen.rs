@@ -8,9 +8,9 @@ use clap::{Args, ValueEnum};
 use mcp_exact::{ClientChange, JsonObject, RawJson};
 use tokio::sync::mpsc;
 
-use super::{Settings, block_on, explained, say};
+use super::{Settings, add_hint, block_on, print_line};
 use crate::Outcome;
-use crate::output::printable;
+use crate::output::without_control_characters;
 
 /// The arguments of `mcp-exact listen`.
 #[derive(Args)]
@@ -62,20 +62,20 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         let (sender, mut announced) = mpsc::unbounded_channel();
         let connect = arguments.settings.connect(&arguments.server)?;
         let connect = connect.on_change(move |change| drop(sender.send(change)));
-        let client = connect.await.map_err(explained)?;
+        let client = connect.await.map_err(add_hint)?;
         if let Some(level) = arguments.level {
             let name = format!("{level:?}").to_lowercase();
             let params = JsonObject::from_iter([("level", RawJson::string(&name))]);
             let set = client.request("logging/setLevel", Some(params));
-            set.await.map_err(explained)?;
+            set.await.map_err(add_hint)?;
         }
         let resources = arguments.resource.iter().map(String::as_str);
         let _subscription = if arguments.resource.is_empty() {
             None
         } else {
-            Some(client.subscribe(resources).await.map_err(explained)?)
+            Some(client.subscribe(resources).await.map_err(add_hint)?)
         };
-        say(&format!("listening, revision {}", client.revision()))?;
+        print_line(&format!("listening, revision {}", client.revision()))?;
         let end = async {
             match arguments.duration {
                 Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
@@ -91,7 +91,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
                 change = announced.recv() => match change {
                     Some(change) => {
                         left -= 1;
-                        say(&words(&change))?;
+                        print_line(&describe_change(&change))?;
                     }
                     None => break,
                 },
@@ -102,12 +102,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-fn words(change: &ClientChange) -> String {
+fn describe_change(change: &ClientChange) -> String {
     match change {
         ClientChange::Tools => "the list of tools has changed".to_owned(),
         ClientChange::Prompts => "the list of prompts has changed".to_owned(),
         ClientChange::Resources => "the list of resources has changed".to_owned(),
-        ClientChange::Resource(uri) => format!("the resource {} has changed", printable(uri)),
+        ClientChange::Resource(uri) => format!(
+            "the resource {} has changed",
+            without_control_characters(uri)
+        ),
         _ => "something else has changed".to_owned(),
     }
 }

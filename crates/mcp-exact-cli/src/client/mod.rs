@@ -26,7 +26,7 @@ use mcp_exact::transport::ServerCommand;
 use mcp_exact::transport::http::client::{HttpEndpoint, HyperClient};
 use mcp_exact::{Client, ClientError, Connect, LogMessage, Revision};
 
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::server_address;
 
@@ -39,7 +39,7 @@ pub struct Settings {
     /// Seconds to wait for a response; each progress notification restarts the time.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     timeout: u64,
-    /// Print each message to standard error, with direction, revision and what is wrong in it.
+    /// Print each message to standard error, with direction, revision and violations.
     #[arg(long)]
     trace: bool,
     /// Add a header to each HTTP request, such as `Authorization: Bearer …`.
@@ -54,7 +54,7 @@ pub struct Settings {
     /// Answer a field of the server's forms, instead of asking on the terminal.
     #[arg(long, value_name = "NAME=VALUE")]
     answer: Vec<String>,
-    /// Do not show what the server writes to its standard error.
+    /// Do not show the standard error of the server.
     #[arg(long)]
     quiet: bool,
     #[cfg(feature = "oauth")]
@@ -87,16 +87,16 @@ impl Settings {
     /// Returns the server that the command line specifies. `has_input` is true if a person can paste a URL at standard
     /// input to sign in.
     #[cfg(feature = "bridge")]
-    pub fn target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
+    pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
         Ok(match server_address::url(server)? {
             Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
-            None => Target::Command(Box::new(self.command(server)?)),
+            None => Target::Command(Box::new(self.server_command(server)?)),
         })
     }
 
     /// Returns the only revision that is offered to the server, if one is specified.
     #[cfg(feature = "bridge")]
-    pub fn offered(&self) -> anyhow::Result<Option<Revision>> {
+    pub fn offered_revision(&self) -> anyhow::Result<Option<Revision>> {
         let revision = self.revision.as_deref();
         revision.map(Self::revision).transpose()
     }
@@ -105,11 +105,11 @@ impl Settings {
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
         let connect = match server_address::url(server)? {
             Some(url) => self.connect_http(url)?,
-            None => Client::spawn(self.command(server)?),
+            None => Client::spawn(self.server_command(server)?),
         };
         let connect = connect
             .identity("mcp-exact", env!("CARGO_PKG_VERSION"))
-            .idle_timeout(self.limit());
+            .idle_timeout(self.request_timeout());
         let connect = match &self.revision {
             Some(id) => connect.revision(Self::revision(id)?),
             None => connect,
@@ -127,21 +127,21 @@ impl Settings {
         Ok(connect
             .on_elicit(move |form| {
                 let answers = Arc::clone(&answers);
-                async move { answers.form(form).await }
+                async move { answers.answer_form(form).await }
             })
             .on_visit(move |visit| {
                 let answers = Arc::clone(&visiting);
-                async move { answers.visit(visit).await }
+                async move { answers.answer_visit(visit).await }
             })
             .on_sample(move |request| {
                 let answers = Arc::clone(&sampling);
-                async move { answers.sample(request).await }
+                async move { answers.answer_sampling(request).await }
             })
-            .on_log(|message| log(&message)))
+            .on_log(|message| print_log_message(&message)))
     }
 
     /// Returns the timeout of a request.
-    pub fn limit(&self) -> Duration {
+    pub fn request_timeout(&self) -> Duration {
         Duration::from_secs(self.timeout)
     }
 
@@ -159,7 +159,7 @@ impl Settings {
 
     #[cfg(feature = "http")]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
-        let connect = Client::http(self.endpoint(url)?);
+        let connect = Client::http(self.create_endpoint(url)?);
         #[cfg(feature = "oauth")]
         if !self.has_credentials() {
             return Ok(connect.oauth(self.authorization.oauth()?));
@@ -169,7 +169,7 @@ impl Settings {
 
     #[cfg(all(feature = "bridge", feature = "oauth"))]
     fn authorized_endpoint(&self, url: &str, has_input: bool) -> anyhow::Result<HttpEndpoint> {
-        let endpoint = self.endpoint(url)?;
+        let endpoint = self.create_endpoint(url)?;
         if self.has_credentials() {
             return Ok(endpoint);
         }
@@ -178,12 +178,12 @@ impl Settings {
         } else {
             self.authorization.oauth_without_input()?
         };
-        authorization::authorized(endpoint, oauth)
+        authorization::with_oauth_client(endpoint, oauth)
     }
 
     #[cfg(all(feature = "bridge", not(feature = "oauth")))]
     fn authorized_endpoint(&self, url: &str, _: bool) -> anyhow::Result<HttpEndpoint> {
-        self.endpoint(url)
+        self.create_endpoint(url)
     }
 
     /// Returns true if `--header` sets an `Authorization` header, so that no OAuth flow is started.
@@ -197,7 +197,7 @@ impl Settings {
     }
 
     #[cfg(feature = "http")]
-    fn endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
+    fn create_endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
         if url.starts_with("https:") && !cfg!(feature = "oauth") {
             bail!("this program was built without HTTPS; install it with the feature `full`");
         }
@@ -217,7 +217,7 @@ impl Settings {
         Ok(endpoint)
     }
 
-    fn command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
+    fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = if self.trace {
             // The proxy prints the messages of the connection.
@@ -229,20 +229,20 @@ impl Settings {
             ServerCommand::new(program).args(arguments)
         };
         for variable in &self.env {
-            let (name, value) = assignment(variable)?;
+            let (name, value) = parse_assignment(variable)?;
             command = command.env(name, value);
         }
         let shows = !self.quiet || self.trace;
         Ok(command.stderr(move |line| {
             if shows {
-                let _ = writeln!(io::stderr(), "{}", plain_line(line));
+                let _ = writeln!(io::stderr(), "{}", without_control_characters(line));
             }
         }))
     }
 }
 
 /// Removes control characters from a line; the proxy has added its colours already.
-fn plain_line(line: &str) -> String {
+fn without_control_characters(line: &str) -> String {
     line.chars()
         .map(|letter| match letter {
             '\t' | '\u{1b}' => letter,
@@ -253,7 +253,7 @@ fn plain_line(line: &str) -> String {
 }
 
 /// Splits `NAME=VALUE`.
-fn assignment(text: &str) -> anyhow::Result<(&str, &str)> {
+fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),
         _ => bail!("`{text}` is no assignment; write `name=value`"),
@@ -261,7 +261,7 @@ fn assignment(text: &str) -> anyhow::Result<(&str, &str)> {
 }
 
 /// Adds a hint to an error of the client.
-pub fn explained(error: ClientError) -> anyhow::Error {
+pub fn add_hint(error: ClientError) -> anyhow::Error {
     match &error {
         ClientError::Lost => {
             anyhow!("{error}; look at what the server writes to its standard error, or add --trace")
@@ -273,26 +273,26 @@ pub fn explained(error: ClientError) -> anyhow::Error {
     }
 }
 
-fn log(message: &LogMessage) {
+fn print_log_message(message: &LogMessage) {
     let painter = Painter::stderr();
     let level = format!("{:?}", message.level).to_lowercase();
     let level = painter.paint(Style::Yellow, &level);
     let logger = message
         .logger
         .as_deref()
-        .map(|logger| format!(" {}", printable(logger)));
+        .map(|logger| format!(" {}", without_control_characters(logger)));
     let data: Result<String, _> = message.data.parse();
     let data = data.unwrap_or_else(|_| message.data.text().to_owned());
     let _ = writeln!(
         io::stderr(),
         "{level}{}: {}",
         logger.unwrap_or_default(),
-        printable(&data)
+        without_control_characters(&data)
     );
 }
 
 /// Prints one line to standard output.
-fn say(line: &str) -> io::Result<()> {
+fn print_line(line: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     out.flush()

@@ -5,10 +5,10 @@ use std::ffi::OsString;
 use clap::Args;
 use serde_json::Value;
 
-use super::call::block_words;
-use super::{Settings, assignment, block_on, explained, say};
+use super::call::format_block;
+use super::{Settings, add_hint, block_on, parse_assignment, print_line};
 use crate::Outcome;
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 
 /// The arguments of `mcp-exact prompt`.
 #[derive(Args)]
@@ -33,13 +33,13 @@ pub struct Arguments {
 
 /// Gets the prompt.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let values = arguments.values.iter().map(|text| assignment(text));
+    let values = arguments.values.iter().map(|text| parse_assignment(text));
     let values: Vec<(&str, &str)> = values.collect::<anyhow::Result<_>>()?;
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
-        let client = connect.await.map_err(explained)?;
+        let client = connect.await.map_err(add_hint)?;
         let prompt = client.prompt(&arguments.prompt, values);
-        let prompt = prompt.await.map_err(explained)?;
+        let prompt = prompt.await.map_err(add_hint)?;
         client.close();
         let messages = prompt
             .messages()
@@ -47,19 +47,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             .map(|message| message.parse::<Value>());
         let messages: Vec<Value> = messages.collect::<Result<_, _>>()?;
         if arguments.json {
-            say(&serde_json::to_string_pretty(&messages)?)?;
+            print_line(&serde_json::to_string_pretty(&messages)?)?;
             return Ok(Outcome::Valid);
         }
         let painter = Painter::stdout();
         if let Some(description) = prompt.description() {
-            say(&painter.paint(Style::Faint, &printable(description)))?;
+            print_line(&painter.paint(Style::Faint, &without_control_characters(description)))?;
         }
         for message in &messages {
-            let role = printable(message["role"].as_str().unwrap_or_default());
+            let role = without_control_characters(message["role"].as_str().unwrap_or_default());
             let role = painter.paint(Style::Bold, &role);
-            say(&format!(
+            print_line(&format!(
                 "{role}: {}",
-                block_words(&message["content"], painter)
+                format_block(&message["content"], painter)
             ))?;
         }
         Ok(Outcome::Valid)

@@ -9,9 +9,9 @@ use clap::Args;
 use mcp_exact::{JsonObject, RawJson};
 use serde_json::Value;
 
-use super::{Settings, block_on, explained, say};
+use super::{Settings, add_hint, block_on, print_line};
 use crate::Outcome;
-use crate::output::{printable, write};
+use crate::output::{without_control_characters, write};
 
 /// The arguments of `mcp-exact read`.
 #[derive(Args)]
@@ -40,16 +40,16 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     block_on(async {
         let connect = arguments.settings.connect(&arguments.server)?;
-        let client = connect.await.map_err(explained)?;
+        let client = connect.await.map_err(add_hint)?;
         if arguments.json {
             let params = JsonObject::from_iter([("uri", RawJson::string(&arguments.uri))]);
             let result = client.request("resources/read", Some(params));
-            let result: Value = result.await.map_err(explained)?.parse()?;
+            let result: Value = result.await.map_err(add_hint)?.parse()?;
             client.close();
-            say(&serde_json::to_string_pretty(&result)?)?;
+            print_line(&serde_json::to_string_pretty(&result)?)?;
             return Ok(Outcome::Valid);
         }
-        let contents = client.read(&arguments.uri).await.map_err(explained)?;
+        let contents = client.read(&arguments.uri).await.map_err(add_hint)?;
         client.close();
         let is_terminal = arguments.output.as_os_str() == "-" && io::stdout().is_terminal();
         match contents.blob() {
@@ -59,7 +59,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
             Some(bytes) => write(&arguments.output, &bytes)?,
             None => {
                 let text = contents.text();
-                let text = if is_terminal { printable(&text) } else { text };
+                let text = if is_terminal {
+                    without_control_characters(&text)
+                } else {
+                    text
+                };
                 let end = if is_terminal && !text.ends_with('\n') {
                     "\n"
                 } else {

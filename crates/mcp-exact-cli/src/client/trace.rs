@@ -38,23 +38,23 @@ impl TracingClient {
     }
 }
 
-fn print(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
+fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
     let text = String::from_utf8_lossy(message);
     let mut conversation = printer.lock().unwrap_or_else(PoisonError::into_inner);
     let observed = conversation.observe(Some(from), &text);
-    let words = proxy::trace(&observed, &text, Painter::stderr());
+    let words = proxy::format_trace(&observed, &text, Painter::stderr());
     let _ = io::stderr().write_all(words.as_bytes());
 }
 
 /// Parser of a response body.
-enum Reading {
+enum BodyParser {
     Events(Decoder),
     Document(Vec<u8>),
-    Nothing,
+    Ignored,
 }
 
-impl Reading {
-    fn take(&mut self, bytes: &[u8], printer: &Mutex<Conversation>) {
+impl BodyParser {
+    fn parse_bytes(&mut self, bytes: &[u8], printer: &Mutex<Conversation>) {
         match self {
             Self::Events(decoder) => {
                 decoder.push(bytes);
@@ -63,7 +63,7 @@ impl Reading {
                         && event.event == "message"
                         && !event.data.is_empty()
                     {
-                        print(printer, Direction::Server, &event.data);
+                        print_message(printer, Direction::Server, &event.data);
                     }
                 }
             }
@@ -71,10 +71,10 @@ impl Reading {
                 document.extend_from_slice(bytes);
                 let is_whole = serde_json::from_slice::<serde::de::IgnoredAny>(document).is_ok();
                 if is_whole {
-                    print(printer, Direction::Server, document);
+                    print_message(printer, Direction::Server, document);
                 }
             }
-            Self::Nothing => {}
+            Self::Ignored => {}
         }
     }
 }
@@ -85,7 +85,7 @@ impl HttpClient for TracingClient {
         Box::pin(async move {
             let line = format!("  {} {}", request.method(), request.uri());
             if !request.body().is_empty() {
-                print(&printer, Direction::Client, request.body());
+                print_message(&printer, Direction::Client, request.body());
             }
             let response: Response<_> = self.client.send(request).await?;
             let status = response.status();
@@ -96,15 +96,15 @@ impl HttpClient for TracingClient {
                 .unwrap_or("");
             let mut reading = match content_type {
                 found if found.starts_with("text/event-stream") => {
-                    Reading::Events(Decoder::new(MAX_EVENT_BYTES))
+                    BodyParser::Events(Decoder::new(MAX_EVENT_BYTES))
                 }
-                found if found.starts_with("application/json") => Reading::Document(Vec::new()),
-                _ => Reading::Nothing,
+                found if found.starts_with("application/json") => BodyParser::Document(Vec::new()),
+                _ => BodyParser::Ignored,
             };
             Ok(response.map(|body| {
                 body.map_frame(move |frame| {
                     if let Some(bytes) = frame.data_ref() {
-                        reading.take(bytes, &printer);
+                        reading.parse_bytes(bytes, &printer);
                     }
                     frame
                 })

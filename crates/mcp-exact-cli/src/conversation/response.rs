@@ -3,13 +3,15 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Map, Value};
 
-use super::{Breach, CheckedMessage, Conversation, Key, MAX_STORED_REQUESTS, Pending};
+use super::{
+    Breach, CheckedMessage, Conversation, MAX_STORED_REQUESTS, PendingRequest, RequestKey,
+};
 use crate::message::{Direction, MessageContext};
 use crate::rules;
 
 impl Conversation {
     /// Checks a response against the schema and against the request that it belongs to.
-    pub(super) fn response(
+    pub(super) fn check_response(
         &mut self,
         from: Direction,
         text: &str,
@@ -18,8 +20,9 @@ impl Conversation {
         let id = object.get("id").unwrap_or(&Value::Null);
         let key = (from.peer(), id.to_string());
         let Some(pending) = self.pending.remove(&key) else {
-            let mut breaches = self.schema(self.negotiated(), MessageContext::default(), text);
-            breaches.extend(self.unexpected(from, id, &key));
+            let mut breaches =
+                self.check_schema(self.negotiated(), MessageContext::default(), text);
+            breaches.extend(self.check_unexpected_response(from, id, &key));
             let is_error = object.contains_key("error");
             if is_error && id.is_null() {
                 // JSON-RPC 2.0, section 5.1: the id is null if the id of the request could not be detected. Schemas
@@ -34,7 +37,7 @@ impl Conversation {
         {
             token.has_ended = true;
         }
-        self.remember(key);
+        self.store_completed_request(key);
         let mut revision = self.pinned.or(pending.revision);
         let (result, error) = (object.get("result"), object.get("error"));
         if pending.method == "initialize"
@@ -51,7 +54,7 @@ impl Conversation {
             direction: Some(from),
             answered: Some(&pending.method),
         };
-        let mut breaches = self.schema(revision, known, text);
+        let mut breaches = self.check_schema(revision, known, text);
         let spec = revision.and_then(mcp_exact_revisions::find);
         if spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover) {
             if pending.method == "server/discover"
@@ -59,10 +62,10 @@ impl Conversation {
             {
                 self.server_capabilities = result["capabilities"].clone();
             }
-            breaches.extend(error.and_then(error_code));
+            breaches.extend(error.and_then(check_error_code));
             breaches.extend(
                 result
-                    .map(|result| input_required(&pending, result))
+                    .map(|result| check_input_required(&pending, result))
                     .unwrap_or_default(),
             );
         }
@@ -79,7 +82,7 @@ impl Conversation {
     }
 
     /// Stores a completed request. Old entries are removed, so that long conversations do not use unlimited memory.
-    fn remember(&mut self, key: Key) {
+    fn store_completed_request(&mut self, key: RequestKey) {
         if self.answered.len() >= MAX_STORED_REQUESTS {
             self.answered.clear();
             self.tokens.retain(|_, token| !token.has_ended);
@@ -88,7 +91,12 @@ impl Conversation {
     }
 
     /// Checks a response without a matching request.
-    fn unexpected(&self, from: Direction, id: &Value, key: &Key) -> Option<Breach> {
+    fn check_unexpected_response(
+        &self,
+        from: Direction,
+        id: &Value,
+        key: &RequestKey,
+    ) -> Option<Breach> {
         // An error without an id means that a message could not be parsed.
         if id.is_null() {
             return None;
@@ -97,7 +105,7 @@ impl Conversation {
             let message = format!("the request with the id {id} is answered already");
             return Some(Breach::new(&rules::VERSION, message));
         }
-        let spelt = |(sender, other): &&Key| {
+        let spelt = |(sender, other): &&RequestKey| {
             let bare = |text: &str| text.trim_matches('"').to_owned();
             *sender == from.peer() && bare(other) == bare(&id.to_string())
         };
@@ -117,7 +125,7 @@ impl Conversation {
 /// Codes that the specification defines between -32020 and -32099.
 const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
 
-fn error_code(error: &Value) -> Option<Breach> {
+fn check_error_code(error: &Value) -> Option<Breach> {
     let code = error.get("code")?.as_i64()?;
     let (rule, message) = match code {
         -32002 | -32042 => (&rules::RETIRED_CODES, format!("the code {code} is retired")),
@@ -134,7 +142,7 @@ fn error_code(error: &Value) -> Option<Breach> {
     })
 }
 
-fn input_required(pending: &Pending, result: &Value) -> Vec<Breach> {
+fn check_input_required(pending: &PendingRequest, result: &Value) -> Vec<Breach> {
     if result["resultType"] != "input_required" {
         return Vec::new();
     }

@@ -10,7 +10,7 @@ use crate::message::Direction;
 
 impl Conversation {
     /// Determines the sender of a message.
-    pub(super) fn sender(&self, value: &Value) -> Direction {
+    pub(super) fn find_sender(&self, value: &Value) -> Direction {
         let first = match value {
             Value::Array(items) => items.first().unwrap_or(&Value::Null),
             value => value,
@@ -23,7 +23,7 @@ impl Conversation {
                 .find(|side| self.pending.contains_key(&(*side, id.clone())));
             return asked.unwrap_or(Direction::Client).peer();
         };
-        if let Some(side) = self.sender_of_both(method, &first["params"]) {
+        if let Some(side) = self.find_sender_of_shared_method(method, &first["params"]) {
             return side;
         }
         let sides = mcp_exact_revisions::all().iter().flat_map(|spec| {
@@ -46,7 +46,7 @@ impl Conversation {
     }
 
     /// Determines the sender of a notification that both sides send, from the request that it refers to.
-    fn sender_of_both(&self, method: &str, params: &Value) -> Option<Direction> {
+    fn find_sender_of_shared_method(&self, method: &str, params: &Value) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
         match method {
             "notifications/progress" => {

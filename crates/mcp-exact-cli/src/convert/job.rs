@@ -16,10 +16,10 @@ use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::{message, names};
-use crate::check::place;
+use crate::check::format_location;
 use crate::message::Direction;
-use crate::names::{shortened, suggest_similar};
-use crate::registry::Unknown;
+use crate::names::{suggest_similar, truncate_name};
+use crate::registry::UnknownName;
 
 /// Part of a message that a document is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
@@ -64,11 +64,11 @@ pub struct JobOptions<'a> {
 
 /// Reason why the options are invalid.
 #[derive(Debug, Clone)]
-pub enum Unfit {
+pub enum InvalidOptions {
     /// A name is unknown.
-    Name(Unknown),
+    Name(UnknownName),
     /// The options exclude or require each other.
-    Together(&'static str),
+    Contradiction(&'static str),
 }
 
 /// Validated options of a conversion.
@@ -138,12 +138,14 @@ pub struct Findings {
 
 impl<'a> JobOptions<'a> {
     /// Validates the options.
-    pub fn job(&self) -> Result<Job<'a>, Unfit> {
-        let from = names::revision(self.from).map_err(Unfit::Name)?;
-        let to = names::revision(self.to).map_err(Unfit::Name)?;
-        let subject = self.subject().map_err(Unfit::Together)?;
+    pub fn validate(&self) -> Result<Job<'a>, InvalidOptions> {
+        let from = names::revision(self.from).map_err(InvalidOptions::Name)?;
+        let to = names::revision(self.to).map_err(InvalidOptions::Name)?;
+        let subject = self
+            .parse_subject()
+            .map_err(InvalidOptions::Contradiction)?;
         if let Subject::Definition(name) = subject {
-            names::definition(name, from).map_err(Unfit::Name)?;
+            names::definition(name, from).map_err(InvalidOptions::Name)?;
         }
         let mut context = Context::new();
         if self.keep_newer {
@@ -167,7 +169,7 @@ impl<'a> JobOptions<'a> {
         })
     }
 
-    fn subject(&self) -> Result<Subject<'a>, &'static str> {
+    fn parse_subject(&self) -> Result<Subject<'a>, &'static str> {
         let direction = self.direction;
         match (self.definition, self.kind, self.method) {
             (Some(_), Some(_), _) => Err("`kind` is for messages; leave it or `type` out"),
@@ -194,20 +196,20 @@ impl<'a> JobOptions<'a> {
 
 impl Job<'_> {
     /// Converts a document.
-    pub fn answer(&self, text: &str) -> Answer {
+    pub fn convert_text(&self, text: &str) -> Answer {
         if let Err(error) = MessageHead::parse(text) {
-            let place = place(text.as_bytes(), error.offset());
+            let place = format_location(text.as_bytes(), error.offset());
             return Answer::failed(format!("{}{place}", error.detail()));
         }
-        let mut remarks = Findings::default();
-        match self.converted(text, &mut remarks) {
-            Ok(json) => self.accepted(json, remarks),
+        let mut findings = Findings::default();
+        match self.convert_document(text, &mut findings) {
+            Ok(json) => self.finish_answer(json, findings),
             Err(problem) => Answer::failed(problem.to_string()),
         }
     }
 
-    fn accepted(&self, json: Cow<'_, str>, remarks: Findings) -> Answer {
-        let Findings { losses, note } = remarks;
+    fn finish_answer(&self, json: Cow<'_, str>, findings: Findings) -> Answer {
+        let Findings { losses, note } = findings;
         let lossy = losses.iter().filter(|loss| loss.kind.is_lossy()).count();
         let refused = self.strict && lossy > 0;
         Answer {
@@ -221,36 +223,36 @@ impl Job<'_> {
         }
     }
 
-    fn converted<'t>(
+    fn convert_document<'t>(
         &self,
         text: &'t str,
-        remarks: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Cow<'t, str>, Problem> {
         match self.subject {
             Subject::Definition(name) => {
                 check_type(name, text, self.from)?;
                 let mut cx = self.context.clone();
                 let json = convert_type(name, text, self.from, self.to, &mut cx)?;
-                remarks.losses.extend(cx.into_losses());
+                findings.losses.extend(cx.into_losses());
                 Ok(json)
             }
             Subject::Part(part) => {
-                let json = self.part(part, Some(text), remarks)?;
+                let json = self.convert_part(part, Some(text), findings)?;
                 // Params that are optional and empty are omitted.
                 Ok(json.unwrap_or(Cow::Borrowed("{}")))
             }
             Subject::Message(answered, direction) => {
-                message::convert(self, text, answered, direction, remarks)
+                message::convert(self, text, answered, direction, findings)
             }
         }
     }
 
     /// Converts a part of a message.
-    pub fn part<'t>(
+    pub fn convert_part<'t>(
         &self,
         part: Part<'_>,
         text: Option<&'t str>,
-        remarks: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         let root = Root {
             kind: part.kind.message_kind(),
@@ -260,25 +262,29 @@ impl Job<'_> {
         check(root, text, self.from)?;
         let mut cx = self.context.clone();
         let json = convert(root, text, self.from, self.to, &mut cx)?;
-        remarks.losses.extend(cx.into_losses());
-        if part.kind != Kind::Error && !self.ends().any(|end| defines(end, part)) {
-            remarks.note = Some(self.vendors(part));
+        findings.losses.extend(cx.into_losses());
+        if part.kind != Kind::Error
+            && !self
+                .both_revisions()
+                .any(|end| has_method_of_part(end, part))
+        {
+            findings.note = Some(self.unknown_method_note(part));
         }
         Ok(json)
     }
 
     /// Returns true if both revisions have the method of a part, in that direction.
-    pub fn can_say(&self, part: Part<'_>) -> bool {
+    pub fn has_method(&self, part: Part<'_>) -> bool {
         let is_answer = matches!(part.kind, Kind::Result | Kind::Error);
         let side = match (self.sender(part), is_answer) {
             (Role::Client, false) | (Role::Server, true) => Role::Client,
             (Role::Server, false) | (Role::Client, true) => Role::Server,
         };
-        self.ends().all(|end| sends(end, part, side))
+        self.both_revisions().all(|end| is_sent_by(end, part, side))
     }
 
     /// Returns the source and the target revision.
-    pub fn ends(&self) -> impl Iterator<Item = KnownRevision> {
+    pub fn both_revisions(&self) -> impl Iterator<Item = KnownRevision> {
         [self.from, self.to].into_iter()
     }
 
@@ -286,10 +292,10 @@ impl Job<'_> {
     /// else in the target revision; the client if both sides do.
     fn sender(&self, part: Part<'_>) -> Role {
         if let Some(direction) = part.direction {
-            return role(direction);
+            return to_role(direction);
         }
         let weight = |role: Role| {
-            let sent = |revision| u8::from(sends(revision, part, role));
+            let sent = |revision| u8::from(is_sent_by(revision, part, role));
             2 * sent(self.from) + sent(self.to)
         };
         let is_servers = weight(Role::Server) > weight(Role::Client);
@@ -301,16 +307,19 @@ impl Job<'_> {
         }
     }
 
-    fn vendors(&self, part: Part<'_>) -> String {
+    fn unknown_method_note(&self, part: Part<'_>) -> String {
         let what = match part.kind {
             Kind::Notification => "notification",
             _ => "request",
         };
-        let method = shortened(part.method);
+        let method = truncate_name(part.method);
         let mut note = format!(
             "neither revision defines the {what} `{method}`, so that nothing of it was converted"
         );
-        let methods: Vec<_> = self.ends().flat_map(KnownRevision::methods).collect();
+        let methods: Vec<_> = self
+            .both_revisions()
+            .flat_map(KnownRevision::methods)
+            .collect();
         let names = methods.iter().map(|info| info.method);
         suggest_similar(&mut note, part.method, names);
         note
@@ -318,12 +327,12 @@ impl Job<'_> {
 }
 
 /// Returns true if a revision has the method of a part.
-fn defines(revision: KnownRevision, part: Part<'_>) -> bool {
-    sends(revision, part, Role::Client) || sends(revision, part, Role::Server)
+fn has_method_of_part(revision: KnownRevision, part: Part<'_>) -> bool {
+    is_sent_by(revision, part, Role::Client) || is_sent_by(revision, part, Role::Server)
 }
 
 /// Returns true if the side sends the method of a part, or the method of its request.
-fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
+fn is_sent_by(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     let methods = revision.spec().methods(Side::from(side));
     match part.kind {
         Kind::Notification => methods.has_notification(part.method),
@@ -331,7 +340,7 @@ fn sends(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
     }
 }
 
-fn role(direction: Direction) -> Role {
+fn to_role(direction: Direction) -> Role {
     match direction {
         Direction::Client => Role::Client,
         Direction::Server => Role::Server,

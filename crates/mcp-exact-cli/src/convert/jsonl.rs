@@ -1,7 +1,7 @@
 //! `mcp-exact convert --jsonl`: one conversion per line of standard input, so that one process serves a complete test
 //! run in any language.
 //!
-//! Every output line has the same three members, and a note if neither revision knows the method. An invalid input
+//! Every output line has the same three members, and a note if neither revision defines the method. An invalid input
 //! line yields an error with its line number, and the next line is processed.
 
 use std::borrow::Cow;
@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use mcp_exact_wire::{JsonObject, RequestId};
 use serde::Deserialize;
 
-use super::job::{Answer, JobOptions, Kind, Unfit};
+use super::job::{Answer, InvalidOptions, JobOptions, Kind};
 use crate::Outcome;
-use crate::jsonl::{answer_lines, question};
+use crate::jsonl::{answer_lines, parse_input};
 use crate::message::Direction;
 
 const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
@@ -19,7 +19,7 @@ const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
 /// Input line.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Question<'a> {
+struct InputLine<'a> {
     #[serde(borrow)]
     from: Cow<'a, str>,
     #[serde(borrow)]
@@ -49,14 +49,14 @@ struct Question<'a> {
 /// Converts the lines of standard input.
 pub fn run() -> anyhow::Result<Outcome> {
     answer_lines(|number, line, out| {
-        let answer = answer(line)
+        let answer = convert_text(line)
             .unwrap_or_else(|problem| Answer::failed(format!("line {number}: {problem}")));
         serde_json::to_writer(out, &answer)
     })
 }
 
-fn answer(line: &[u8]) -> Result<Answer, String> {
-    let question: Question = question(line, EXPECTED_OBJECT)?;
+fn convert_text(line: &[u8]) -> Result<Answer, String> {
+    let question: InputLine = parse_input(line, EXPECTED_OBJECT)?;
     let wishes = JobOptions {
         from: &question.from,
         to: &question.to,
@@ -70,9 +70,9 @@ fn answer(line: &[u8]) -> Result<Answer, String> {
         meta: question.meta.as_ref(),
         uri: question.uri.as_deref(),
     };
-    let job = wishes.job().map_err(|unfit| match unfit {
-        Unfit::Name(unknown) => unknown.problem,
-        Unfit::Together(problem) => problem.to_owned(),
+    let job = wishes.validate().map_err(|unfit| match unfit {
+        InvalidOptions::Name(unknown) => unknown.problem,
+        InvalidOptions::Contradiction(problem) => problem.to_owned(),
     })?;
-    Ok(job.answer(&question.json))
+    Ok(job.convert_text(&question.json))
 }

@@ -13,7 +13,7 @@ use crate::message::Direction;
 
 /// Name of the definition of all messages in every revision.
 const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
-/// The only method whose errors are converted in a special way.
+/// The only method whose error codes depend on the revision.
 const READ_METHOD: &str = "resources/read";
 
 /// Converts a message or a batch. `answered` is the method of the request for responses.
@@ -22,7 +22,7 @@ pub fn convert<'t>(
     text: &'t str,
     answered: Option<&str>,
     direction: Option<Direction>,
-    remarks: &mut Findings,
+    findings: &mut Findings,
 ) -> Result<Cow<'t, str>, Problem> {
     let envelope = Envelope {
         job,
@@ -30,9 +30,9 @@ pub fn convert<'t>(
         direction,
     };
     if MessageHead::parse(text).map_err(not_json)?.kind == HeadKind::Batch {
-        envelope.batch(text, remarks)
+        envelope.convert_batch(text, findings)
     } else {
-        envelope.single(text, remarks)
+        envelope.convert_single(text, findings)
     }
 }
 
@@ -45,10 +45,14 @@ struct Envelope<'a> {
 
 impl Envelope<'_> {
     /// Converts each message of a batch (only in 2025-03-26).
-    fn batch<'t>(&self, text: &'t str, remarks: &mut Findings) -> Result<Cow<'t, str>, Problem> {
-        if let Some(end) = self.job.ends().find(|end| !end.has_batches()) {
+    fn convert_batch<'t>(
+        &self,
+        text: &'t str,
+        findings: &mut Findings,
+    ) -> Result<Cow<'t, str>, Problem> {
+        if let Some(end) = self.job.both_revisions().find(|end| !end.has_batches()) {
             let reason = format!("{end} has no batches; convert its messages one by one");
-            return Err(problem("", reason));
+            return Err(new_problem("", reason));
         }
         check_type(MESSAGE_DEFINITION, text, self.job.from)?;
         let messages: Vec<Json> = from_str(text).map_err(not_json)?;
@@ -56,9 +60,9 @@ impl Envelope<'_> {
         for (index, message) in messages.iter().enumerate() {
             let place = format!("/{index}");
             let mut remarks_here = Findings::default();
-            let json = self.single(message.text(), &mut remarks_here);
-            let json = json.map_err(|problem| problem.below(&place))?;
-            remarks.add(remarks_here, &place);
+            let json = self.convert_single(message.text(), &mut remarks_here);
+            let json = json.map_err(|problem| problem.at_location(&place))?;
+            findings.add(remarks_here, &place);
             converted.push(json);
         }
         let same = converted.iter().zip(&messages);
@@ -71,11 +75,15 @@ impl Envelope<'_> {
         Ok(Cow::Owned(format!("[{}]", converted.join(","))))
     }
 
-    fn single<'t>(&self, text: &'t str, remarks: &mut Findings) -> Result<Cow<'t, str>, Problem> {
+    fn convert_single<'t>(
+        &self,
+        text: &'t str,
+        findings: &mut Findings,
+    ) -> Result<Cow<'t, str>, Problem> {
         let head = MessageHead::parse(text).map_err(not_json)?;
         if head.kind == HeadKind::Other {
             let reason = "not a message; say what it is with `type`, or with `kind` and `method`";
-            return Err(problem("", reason.to_owned()));
+            return Err(new_problem("", reason.to_owned()));
         }
         check_type(MESSAGE_DEFINITION, text, self.job.from)?;
         let method = head.method.as_deref();
@@ -86,20 +94,21 @@ impl Envelope<'_> {
             (HeadKind::Response, None) => (Kind::Error, "error", head.error),
             // The check above rejects nested arrays.
             (HeadKind::Batch | HeadKind::Other, _) => {
-                return Err(problem("", "a batch has no batches in it".to_owned()));
+                return Err(new_problem("", "a batch has no batches in it".to_owned()));
             }
         };
         let mut remarks_here = Findings::default();
         let converted = match method.or(self.answered) {
             Some(method) => {
-                let part_of = self.part_of(kind, method);
-                let converted = self.job.part(part_of, part, &mut remarks_here);
-                converted
-                    .map_err(|problem| self.placed(problem, part_of, head.method.is_some(), name))?
+                let part_of = self.message_part(kind, method);
+                let converted = self.job.convert_part(part_of, part, &mut remarks_here);
+                converted.map_err(|problem| {
+                    self.at_part(problem, part_of, head.method.is_some(), name)
+                })?
             }
-            None => self.unanswered(kind, name, part, &mut remarks_here)?,
+            None => self.convert_unanswered(kind, name, part, &mut remarks_here)?,
         };
-        remarks.add(remarks_here, &format!("/{name}"));
+        findings.add(remarks_here, &format!("/{name}"));
         if converted.as_deref() == part {
             // The contents are unchanged, but the envelope may be invalid in the target revision.
             self.check_target(text)?;
@@ -110,16 +119,16 @@ impl Envelope<'_> {
         Ok(Cow::Owned(message))
     }
 
-    /// Valid envelopes differ: up to 2025-06-18 every error has an id.
+    /// Checks the converted envelope, because up to 2025-06-18 every error must have an id.
     fn check_target(&self, message: &str) -> Result<(), Problem> {
         let to = self.job.to;
         check_type(MESSAGE_DEFINITION, message, to).map_err(|refused| {
             let reason = format!("in {to} it is {}", refused.reason());
-            problem(refused.pointer(), reason)
+            new_problem(refused.pointer(), reason)
         })
     }
 
-    fn part_of<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {
+    fn message_part<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {
         Part {
             kind,
             method,
@@ -129,40 +138,42 @@ impl Envelope<'_> {
 
     /// Converts a response to an unknown request, which is possible only for errors with the same meaning for every
     /// method.
-    fn unanswered<'t>(
+    fn convert_unanswered<'t>(
         &self,
         kind: Kind,
         name: &str,
         part: Option<&'t str>,
-        remarks: &mut Findings,
+        findings: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
         if kind == Kind::Error {
             let mut of_read = Findings::default();
-            let read = self
+            let read =
+                self.job
+                    .convert_part(self.message_part(kind, READ_METHOD), part, &mut of_read);
+            let other = self
                 .job
-                .part(self.part_of(kind, READ_METHOD), part, &mut of_read);
-            let other = self.job.part(self.part_of(kind, ""), part, remarks);
-            if read == other && of_read == *remarks {
-                return other.map_err(|problem| problem.below(&format!("/{name}")));
+                .convert_part(self.message_part(kind, ""), part, findings);
+            if read == other && of_read == *findings {
+                return other.map_err(|problem| problem.at_location(&format!("/{name}")));
             }
         }
         let reason = format!(
             "the request that is answered decides what the {name} means; say its method with `method`"
         );
-        Err(problem(&format!("/{name}"), reason))
+        Err(new_problem(&format!("/{name}"), reason))
     }
 
     /// Returns a problem of a part with a pointer into the complete message. A problem of the method has the pointer of
     /// the method.
-    fn placed(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
-        if problem.pointer.is_empty() && !self.job.can_say(part) {
+    fn at_part(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
+        if problem.pointer.is_empty() && !self.job.has_method(part) {
             let pointer = if has_method { "/method" } else { "" };
             return Problem {
                 pointer: pointer.to_owned(),
                 ..problem
             };
         }
-        problem.below(&format!("/{name}"))
+        problem.at_location(&format!("/{name}"))
     }
 }
 
@@ -179,7 +190,7 @@ impl Findings {
 }
 
 impl Problem {
-    fn below(self, place: &str) -> Self {
+    fn at_location(self, place: &str) -> Self {
         Self {
             pointer: format!("{place}{}", self.pointer),
             ..self
@@ -187,13 +198,13 @@ impl Problem {
     }
 }
 
-fn problem(pointer: &str, reason: String) -> Problem {
+fn new_problem(pointer: &str, reason: String) -> Problem {
     let pointer = pointer.to_owned();
     Problem { pointer, reason }
 }
 
 fn not_json(error: DecodeError) -> Problem {
-    problem(error.pointer(), error.detail().to_owned())
+    new_problem(error.pointer(), error.detail().to_owned())
 }
 
 /// Returns the message with another part, or without it. All other members are unchanged and keep their order.

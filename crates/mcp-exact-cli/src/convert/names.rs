@@ -4,29 +4,29 @@
 
 use mcp_exact_convert::{KnownRevision, counterpart};
 
-use crate::names::{shortened, suggest};
-use crate::registry::{Unknown, listed};
+use crate::names::{suggest, truncate_name};
+use crate::registry::{UnknownName, format_names};
 
 /// Returns the revision `id`.
-pub fn revision(id: &str) -> Result<KnownRevision, Unknown> {
+pub fn revision(id: &str) -> Result<KnownRevision, UnknownName> {
     KnownRevision::parse(id).ok_or_else(|| {
         let names: Vec<&str> = KnownRevision::ALL
             .iter()
             .map(|known| known.as_str())
             .collect();
-        let problem = format!("unknown revision `{}`", shortened(id));
-        let known = format!("this program has {}", listed(names.iter().copied()));
-        Unknown { problem, known }
+        let problem = format!("unknown revision `{}`", truncate_name(id));
+        let known = format!("this program has {}", format_names(names.iter().copied()));
+        UnknownName { problem, known }
     })
 }
 
 /// Returns an error if the revision has no type with this name.
-pub fn definition(name: &str, of: KnownRevision) -> Result<(), Unknown> {
+pub fn definition(name: &str, of: KnownRevision) -> Result<(), UnknownName> {
     if counterpart(name, of, of).is_some() {
         return Ok(());
     }
-    let mut problem = format!("unknown type `{}` in revision {of}", shortened(name));
+    let mut problem = format!("unknown type `{}` in revision {of}", truncate_name(name));
     suggest(&mut problem, name, of.types());
     let known = format!("`mcp-exact show --revision {of}` lists all of them");
-    Err(Unknown { problem, known })
+    Err(UnknownName { problem, known })
 }

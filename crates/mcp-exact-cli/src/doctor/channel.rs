@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::{Process, ServerOutput};
 
 #[cfg(feature = "http")]
-pub use super::http::Http;
+pub use super::http::HttpSession;
 
 /// Server and its transport.
 #[derive(Debug, Clone)]
@@ -26,7 +26,7 @@ pub enum Channel {
     Process(Process),
     /// An HTTP session.
     #[cfg(feature = "http")]
-    Http(Box<Http>),
+    HttpSession(Box<HttpSession>),
 }
 
 impl Server {
@@ -35,7 +35,7 @@ impl Server {
         match self {
             Self::Command(command) => Ok(Channel::Process(Process::start(command, shows_stderr)?)),
             #[cfg(feature = "http")]
-            Self::Url(target) => Ok(Channel::Http(Box::new(Http::new(target)))),
+            Self::Url(target) => Ok(Channel::HttpSession(Box::new(HttpSession::new(target)))),
         }
     }
 }
@@ -55,7 +55,7 @@ impl Channel {
         match self {
             Self::Process(process) => process.send(&message.to_string()).is_ok(),
             #[cfg(feature = "http")]
-            Self::Http(http) => http.send(message, revision, limit),
+            Self::HttpSession(http) => http.send(message, revision, limit),
         }
     }
 
@@ -64,7 +64,7 @@ impl Channel {
         match self {
             Self::Process(process) => process.receive(limit),
             #[cfg(feature = "http")]
-            Self::Http(http) => http.receive(),
+            Self::HttpSession(http) => http.receive(),
         }
     }
 }

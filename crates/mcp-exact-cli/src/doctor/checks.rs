@@ -37,36 +37,36 @@ pub fn initialize(session: &mut Session<'_>, offer: &str) -> Answer {
         "capabilities": {},
         "clientInfo": client_info(),
     });
-    session.request_as_is("initialize", params)
+    session.request_unmodified("initialize", params)
 }
 
 /// Checks a session after `initialize`.
-pub fn after_initialize(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+pub fn check_session(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
     session.notify("notifications/initialized", json!({}));
     session.listen(UNSOLICITED_WAIT);
-    ping(session);
-    basics(session);
+    check_ping(session);
+    check_unknown_messages(session);
     let capabilities = result["capabilities"].clone();
-    features(session, &capabilities, calls);
+    check_features(session, &capabilities, calls);
     if capabilities.get("logging").is_some() {
-        log_levels(session);
+        check_log_levels(session);
     }
     let spec = mcp_exact_revisions::find(session.revision);
     if spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_batches) {
-        batch(session);
+        check_batch(session);
     }
 }
 
 /// Checks a server that has responded to `server/discover`.
-pub fn after_discover(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
-    basics(session);
-    unsupported_revision(session);
-    missing_metadata(session);
-    features(session, &result["capabilities"].clone(), calls);
-    subscriptions(session);
+pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &[ToolCall]) {
+    check_unknown_messages(session);
+    check_unsupported_revision(session);
+    check_missing_metadata(session);
+    check_features(session, &result["capabilities"].clone(), calls);
+    check_subscriptions(session);
 }
 
-fn ping(session: &mut Session<'_>) {
+fn check_ping(session: &mut Session<'_>) {
     match session.request("ping", json!({})) {
         Answer::Result(result) => {
             let names = result
@@ -76,54 +76,54 @@ fn ping(session: &mut Session<'_>) {
                 .map(|(name, _)| name);
             let names: Vec<&String> = names.filter(|name| *name != "_meta").collect();
             if !names.is_empty() {
-                session.breach(&rules::PING, format!("the response to ping has {names:?}"));
+                session.report_breach(&rules::PING, format!("the response to ping has {names:?}"));
             }
         }
-        answer => session.breach(
+        answer => session.report_breach(
             &rules::PING,
-            format!("ping was answered with {}", answer.words()),
+            format!("ping was answered with {}", answer.to_line()),
         ),
     }
 }
 
 /// Sends unknown requests, and notifications that the server may ignore.
-fn basics(session: &mut Session<'_>) {
+fn check_unknown_messages(session: &mut Session<'_>) {
     match session.request("mcp-exact/no-such-method", json!({})) {
         Answer::Error(METHOD_NOT_FOUND, _) | Answer::End | Answer::Status(_) => {}
         Answer::Error(code, _) => {
             let message = format!("an unknown method was answered with {code} instead of -32601");
-            session.breach(&rules::METHOD_CODE, message);
+            session.report_breach(&rules::METHOD_CODE, message);
         }
         answer => {
-            let message = format!("an unknown method was answered with {}", answer.words());
-            session.breach(&rules::UNKNOWN_METHOD, message);
+            let message = format!("an unknown method was answered with {}", answer.to_line());
+            session.report_breach(&rules::UNKNOWN_METHOD, message);
         }
     }
     session.notify("notifications/mcp-exact/unknown", json!({}));
-    no_reply(session, "notifications/mcp-exact/unknown");
+    check_no_reply(session, "notifications/mcp-exact/unknown");
     if session.channel.is_ordered() {
         session.notify(
             "notifications/cancelled",
             json!({"requestId": "no-such-request"}),
         );
-        no_reply(session, "notifications/cancelled");
+        check_no_reply(session, "notifications/cancelled");
     }
 }
 
 /// Checks that a notification has no response: only the response to the following request may be received.
-fn no_reply(session: &mut Session<'_>, method: &str) {
+fn check_no_reply(session: &mut Session<'_>, method: &str) {
     if !session.channel.is_ordered() {
         return;
     }
-    let before = session.strays;
+    let before = session.unmatched_responses;
     let next = if session.is_stateless {
         "server/discover"
     } else {
         "ping"
     };
     session.request(next, json!({}));
-    if session.strays > before {
-        session.breach(&rules::NO_REPLY, format!("{method} was answered"));
+    if session.unmatched_responses > before {
+        session.report_breach(&rules::NO_REPLY, format!("{method} was answered"));
     }
 }
 
@@ -150,10 +150,10 @@ const LISTS: [(&str, &str, &str, &Rule); 4] = [
     ),
 ];
 
-fn features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
+fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
     for (capability, method, member, rule) in LISTS {
         let is_declared = capabilities.get(capability).is_some();
-        let Some(items) = list(session, method, member, is_declared) else {
+        let Some(items) = fetch_list(session, method, member, is_declared) else {
             continue;
         };
         if !is_declared {
@@ -162,21 +162,21 @@ fn features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall])
                     "{method} lists {}, and `{capability}` is not declared",
                     items.len()
                 );
-                session.breach(rule, message);
+                session.report_breach(rule, message);
             }
             continue;
         }
         match member {
-            "tools" => tools(session, &items, calls),
-            "resources" => resources(session, &items),
-            "prompts" => prompts(session, &items),
+            "tools" => check_tools(session, &items, calls),
+            "resources" => check_resources(session, &items),
+            "prompts" => check_prompts(session, &items),
             _ => {}
         }
     }
 }
 
 /// Fetches all pages of a list; returns `None` if the server does not have the list.
-fn list(
+fn fetch_list(
     session: &mut Session<'_>,
     method: &str,
     member: &str,
@@ -192,8 +192,8 @@ fn list(
             answer => {
                 let is_main = member != "resourceTemplates";
                 if session.is_stateless && is_declared && page == 0 && is_main {
-                    let message = format!("{method} was answered with {}", answer.words());
-                    session.breach(&rules::LIST_ANSWERED, message);
+                    let message = format!("{method} was answered with {}", answer.to_line());
+                    session.report_breach(&rules::LIST_ANSWERED, message);
                 }
                 return (page > 0).then_some(items);
             }
@@ -201,7 +201,7 @@ fn list(
         items.extend(result[member].as_array().cloned().unwrap_or_default());
         scopes.extend(result["cacheScope"].as_str().map(str::to_owned));
         if scopes.len() > 1 {
-            session.breach(
+            session.report_breach(
                 &rules::CACHE_SCOPE,
                 format!("pages of {method} differ in cacheScope"),
             );
@@ -214,20 +214,23 @@ fn list(
     Some(items)
 }
 
-fn tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
+fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     let mut names = HashSet::new();
     for tool in tools {
         let name = tool["name"].as_str().unwrap_or_default();
         if !names.insert(name) {
-            session.breach(&rules::TOOL_NAMES, format!("two tools are called {name}"));
+            session.report_breach(&rules::TOOL_NAMES, format!("two tools are called {name}"));
         }
     }
     let cursor = json!({"cursor": "mcp-exact-no-such-cursor"});
     match session.request("tools/list", cursor) {
-        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
-            let message = format!("tools/list with an invalid cursor gave {}", answer.words());
-            session.breach(&rules::CURSOR, message);
+            let message = format!(
+                "tools/list with an invalid cursor gave {}",
+                answer.to_line()
+            );
+            session.report_breach(&rules::CURSOR, message);
         }
     }
     let told = calls.iter().cloned();
@@ -267,11 +270,11 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
             "{} has an outputSchema, and its result no structuredContent",
             call.name
         );
-        session.breach(&rules::TOOL_OUTPUT, message);
+        session.report_breach(&rules::TOOL_OUTPUT, message);
     }
 }
 
-fn resources(session: &mut Session<'_>, resources: &[Value]) {
+fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     for resource in resources.iter().take(MAX_SAMPLES) {
         session.request("resources/read", json!({"uri": resource["uri"]}));
     }
@@ -282,22 +285,22 @@ fn resources(session: &mut Session<'_>, resources: &[Value]) {
         -32002,
         mcp_exact_revisions::RevisionSpec::resource_not_found_code,
     );
-    let message = format!("a resource that does not exist gave {}", answer.words());
+    let message = format!("a resource that does not exist gave {}", answer.to_line());
     match (&answer, session.is_stateless) {
-        (Answer::End | Answer::Silence | Answer::Status(_), _) => {}
+        (Answer::End | Answer::Timeout | Answer::Status(_), _) => {}
         (Answer::Error(code, _), _) if *code == wanted => {}
         (Answer::Result(result), true) if result["contents"] == json!([]) => {
-            session.breach(
+            session.report_breach(
                 &rules::RESOURCE_NOT_EMPTY,
                 "a resource that does not exist gave empty contents",
             );
         }
-        (_, true) => session.breach(&rules::RESOURCE_NOT_FOUND, message),
-        (_, false) => session.breach(&rules::RESOURCE_ERROR, message),
+        (_, true) => session.report_breach(&rules::RESOURCE_NOT_FOUND, message),
+        (_, false) => session.report_breach(&rules::RESOURCE_ERROR, message),
     }
 }
 
-fn prompts(session: &mut Session<'_>, prompts: &[Value]) {
+fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     let needs_nothing = |prompt: &&Value| {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         !arguments
@@ -308,26 +311,26 @@ fn prompts(session: &mut Session<'_>, prompts: &[Value]) {
         session.request("prompts/get", json!({"name": prompt["name"]}));
     }
     match session.request("prompts/get", json!({"name": "mcp-exact-no-such-prompt"})) {
-        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
-            let message = format!("an unknown prompt gave {}", answer.words());
-            session.breach(&rules::PROMPT_ERROR, message);
+            let message = format!("an unknown prompt gave {}", answer.to_line());
+            session.report_breach(&rules::PROMPT_ERROR, message);
         }
     }
 }
 
-fn log_levels(session: &mut Session<'_>) {
+fn check_log_levels(session: &mut Session<'_>) {
     session.request("logging/setLevel", json!({"level": "warning"}));
     match session.request("logging/setLevel", json!({"level": "verbose"})) {
-        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Silence | Answer::Status(_) => {}
+        Answer::Error(INVALID_PARAMS, _) | Answer::End | Answer::Timeout | Answer::Status(_) => {}
         answer => {
-            let message = format!("the log level `verbose` gave {}", answer.words());
-            session.breach(&rules::LOG_LEVEL, message);
+            let message = format!("the log level `verbose` gave {}", answer.to_line());
+            session.report_breach(&rules::LOG_LEVEL, message);
         }
     }
 }
 
-fn batch(session: &mut Session<'_>) {
+fn check_batch(session: &mut Session<'_>) {
     session.check();
     let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
     let mut waiting: HashSet<&str> = HashSet::from(["batch-1", "batch-2"]);
@@ -360,11 +363,11 @@ fn batch(session: &mut Session<'_>) {
             "{} of 2 requests in a batch were not answered",
             waiting.len()
         );
-        session.breach(&rules::BATCH, message);
+        session.report_breach(&rules::BATCH, message);
     }
 }
 
-fn unsupported_revision(session: &mut Session<'_>) {
+fn check_unsupported_revision(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
     let answer = session.request("tools/list", params);
     let lists = |error: &Value| {
@@ -376,32 +379,32 @@ fn unsupported_revision(session: &mut Session<'_>) {
         Answer::Error(-32022, error) if lists(error) => {}
         Answer::Error(-32022, _) => {
             let message = "the error -32022 does not list the supported versions";
-            session.breach(&rules::UNSUPPORTED, message);
+            session.report_breach(&rules::UNSUPPORTED, message);
         }
         Answer::End => {}
         answer => {
-            let message = format!("a request of {UNKNOWN_REVISION} gave {}", answer.words());
-            session.breach(&rules::UNSUPPORTED, message);
+            let message = format!("a request of {UNKNOWN_REVISION} gave {}", answer.to_line());
+            session.report_breach(&rules::UNSUPPORTED, message);
         }
     }
 }
 
-fn missing_metadata(session: &mut Session<'_>) {
+fn check_missing_metadata(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
-    match session.request_as_is("tools/list", params) {
+    match session.request_unmodified("tools/list", params) {
         Answer::Error(INVALID_PARAMS, _) | Answer::End => {}
         answer => {
             let message = format!(
                 "a request without clientCapabilities gave {}",
-                answer.words()
+                answer.to_line()
             );
-            session.breach(&rules::META_REQUIRED, message);
+            session.report_breach(&rules::META_REQUIRED, message);
         }
     }
 }
 
 /// Opens a subscription to all changes, and ends it.
-fn subscriptions(session: &mut Session<'_>) {
+fn check_subscriptions(session: &mut Session<'_>) {
     if !session.channel.is_ordered() {
         return;
     }

@@ -50,7 +50,7 @@ struct Exchange {
     /// Messages in the body: its JSON value, or the events of a stream.
     messages: Vec<Vec<u8>>,
     /// Size of a body that is not a stream, in bytes.
-    body: usize,
+    body_bytes: usize,
 }
 
 impl Exchange {
@@ -128,7 +128,7 @@ impl Target {
             let is_stream = exchange
                 .header("content-type")
                 .starts_with("text/event-stream");
-            let reading = read(response.into_body(), is_stream, &mut exchange, &is_last);
+            let reading = read_body(response.into_body(), is_stream, &mut exchange, &is_last);
             // Messages that were received before the time limit are kept.
             let _ = tokio::time::timeout(limit, reading).await;
             Ok(exchange)
@@ -136,7 +136,7 @@ impl Target {
     }
 }
 
-async fn read(
+async fn read_body(
     mut body: mcp_exact::transport::http::client::HttpBody,
     is_stream: bool,
     exchange: &mut Exchange,
@@ -167,30 +167,30 @@ async fn read(
             }
         }
     }
-    exchange.body = document.len();
+    exchange.body_bytes = document.len();
     if !document.trim_ascii().is_empty() {
         exchange.messages.push(document);
     }
 }
 
 /// HTTP session of the doctor.
-pub struct Http {
+pub struct HttpSession {
     target: Arc<Target>,
     session_id: Option<String>,
-    waiting: VecDeque<Vec<u8>>,
+    received: VecDeque<Vec<u8>>,
     status: Option<u16>,
 }
 
 const ACCEPT_HEADER: (&str, &str) = ("accept", "application/json, text/event-stream");
 const CONTENT_TYPE_HEADER: (&str, &str) = ("content-type", "application/json");
 
-impl Http {
+impl HttpSession {
     /// Creates a client without a session.
     pub fn new(target: &Arc<Target>) -> Self {
         Self {
             target: Arc::clone(target),
             session_id: None,
-            waiting: VecDeque::new(),
+            received: VecDeque::new(),
             status: None,
         }
     }
@@ -236,21 +236,21 @@ impl Http {
         let messages = exchange.messages.into_iter().filter(is_json);
         // The response to a notification has no message: errors are HTTP errors.
         if message.is_array() || message.get("id").is_some() {
-            self.waiting.extend(messages);
+            self.received.extend(messages);
         }
         true
     }
 
     /// Returns the next received message.
     pub fn receive(&mut self) -> ServerOutput {
-        match self.waiting.pop_front() {
+        match self.received.pop_front() {
             Some(message) => ServerOutput::Line(message),
             None => ServerOutput::End,
         }
     }
 }
 
-impl Drop for Http {
+impl Drop for HttpSession {
     /// Ends the session, so that the server can delete it.
     fn drop(&mut self) {
         if let Some(id) = self.session_id.take() {
@@ -302,8 +302,8 @@ pub fn check(
         report,
     };
     match spec.lifecycle() {
-        Lifecycle::Initialize => examination.handshake(),
-        Lifecycle::Discover => examination.stateless(),
+        Lifecycle::Initialize => examination.check_handshake(),
+        Lifecycle::Discover => examination.check_stateless(),
     }
 }
 
@@ -315,7 +315,7 @@ struct Examination<'a> {
 }
 
 impl Examination<'_> {
-    fn breach(&mut self, rule: &'static Rule, message: String) {
+    fn report_breach(&mut self, rule: &'static Rule, message: String) {
         self.report.add(self.spec.id(), &Breach::new(rule, message));
     }
 
@@ -338,7 +338,7 @@ impl Examination<'_> {
         }})
     }
 
-    fn origin(&mut self, headers: &[(&str, &str)], message: &Value) {
+    fn check_origin(&mut self, headers: &[(&str, &str)], message: &Value) {
         let mut all = headers.to_vec();
         all.push(("origin", "https://origin.invalid"));
         let exchange = self.post(&all, message);
@@ -347,26 +347,26 @@ impl Examination<'_> {
                 "a request with the Origin https://origin.invalid got status {}",
                 exchange.status
             );
-            self.breach(&rules::HTTP_ORIGIN, message);
+            self.report_breach(&rules::HTTP_ORIGIN, message);
         }
     }
 
-    fn content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
+    fn check_content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
         let found = exchange.header("content-type").to_owned();
         let is_right = ["application/json", "text/event-stream"]
             .iter()
             .any(|right| found.starts_with(right));
         if exchange.is_success() && !is_right {
-            self.breach(
+            self.report_breach(
                 rule,
                 format!("a request was answered with the content type {found:?}"),
             );
         }
     }
 
-    fn handshake(&mut self) {
+    fn check_handshake(&mut self) {
         let initialize = self.initialize();
-        self.origin(&[], &initialize);
+        self.check_origin(&[], &initialize);
         // 2024-11-05 uses HTTP+SSE instead: the rules below do not apply, although many servers negotiate the revision
         // here.
         if !self.spec.has_streamable_http() {
@@ -376,7 +376,7 @@ impl Examination<'_> {
         if !begun.is_success() {
             return;
         }
-        self.content_type(&rules::HTTP_CONTENT_TYPE, &begun);
+        self.check_content_type(&rules::HTTP_CONTENT_TYPE, &begun);
         let id = begun.headers.get(SESSION_ID).cloned();
         if let Some(id) = &id
             && !id
@@ -384,7 +384,7 @@ impl Examination<'_> {
                 .iter()
                 .all(|byte| (0x21..=0x7e).contains(byte))
         {
-            self.breach(&rules::SESSION_CHARS, format!("the session id is {id:?}"));
+            self.report_breach(&rules::SESSION_CHARS, format!("the session id is {id:?}"));
         }
         let id = id.and_then(|id| id.to_str().ok().map(str::to_owned));
         let mut headers: Vec<(&str, &str)> = id
@@ -398,9 +398,9 @@ impl Examination<'_> {
         let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
         let accepted = self.post(&headers, &initialized);
         self.check_accepted(&accepted);
-        self.get(&headers);
+        self.check_get(&headers);
         if self.spec.has_protocol_version_header() {
-            self.version_header(id.as_deref());
+            self.check_version_header(id.as_deref());
         }
         if id.is_some() {
             self.check_ended_session(&headers);
@@ -408,16 +408,16 @@ impl Examination<'_> {
     }
 
     fn check_accepted(&mut self, exchange: &Exchange) {
-        if exchange.is_success() && (exchange.status != 202 || exchange.body > 0) {
+        if exchange.is_success() && (exchange.status != 202 || exchange.body_bytes > 0) {
             let message = format!(
                 "a notification was answered with status {} and {} bytes",
-                exchange.status, exchange.body
+                exchange.status, exchange.body_bytes
             );
-            self.breach(&rules::HTTP_202, message);
+            self.report_breach(&rules::HTTP_202, message);
         }
     }
 
-    fn get(&mut self, headers: &[(&str, &str)]) {
+    fn check_get(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let mut all = vec![("accept", "text/event-stream")];
         all.extend_from_slice(headers);
@@ -438,11 +438,11 @@ impl Examination<'_> {
                 exchange.status,
                 exchange.header("content-type")
             );
-            self.breach(&rules::HTTP_GET, message);
+            self.report_breach(&rules::HTTP_GET, message);
         }
     }
 
-    fn version_header(&mut self, session_id: Option<&str>) {
+    fn check_version_header(&mut self, session_id: Option<&str>) {
         let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
         let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
@@ -452,7 +452,7 @@ impl Examination<'_> {
                 "MCP-Protocol-Version: {UNKNOWN_REVISION} got status {}",
                 exchange.status
             );
-            self.breach(&rules::HTTP_VERSION, message);
+            self.report_breach(&rules::HTTP_VERSION, message);
         }
     }
 
@@ -472,11 +472,11 @@ impl Examination<'_> {
                 "a request in a session that was ended got status {}",
                 exchange.status
             );
-            self.breach(&rules::SESSION_404, message);
+            self.report_breach(&rules::SESSION_404, message);
         }
     }
 
-    fn stateless(&mut self) {
+    fn check_stateless(&mut self) {
         let id = self.spec.id();
         let message = |method: &str, version: &str| {
             json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": {
@@ -487,9 +487,9 @@ impl Examination<'_> {
         };
         let discover = message("server/discover", id);
         let right = [(VERSION_HEADER, id), ("mcp-method", "server/discover")];
-        self.origin(&right, &discover);
+        self.check_origin(&right, &discover);
         let answered = self.post(&right, &discover);
-        self.content_type(&rules::HTTP_RESPONSE, &answered);
+        self.check_content_type(&rules::HTTP_RESPONSE, &answered);
 
         let other = [
             (VERSION_HEADER, "2025-11-25"),
@@ -498,11 +498,11 @@ impl Examination<'_> {
         let exchange = self.post(&other, &discover);
         // A 2025-11-25 server may treat this as a request without a session: any status 400 is accepted.
         if exchange.status != 400 {
-            self.mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
+            self.check_mismatch(&rules::HEADER_MISMATCH, "MCP-Protocol-Version", &exchange);
         }
         let other = [(VERSION_HEADER, id), ("mcp-method", "tools/list")];
         let exchange = self.post(&other, &discover);
-        self.mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
+        self.check_mismatch(&rules::HEADER_METHOD, "Mcp-Method", &exchange);
 
         let unknown = "mcp-exact/no-such-method";
         let headers = [(VERSION_HEADER, id), ("mcp-method", unknown)];
@@ -513,7 +513,7 @@ impl Examination<'_> {
                 exchange.status,
                 exchange.error_code()
             );
-            self.breach(&rules::HTTP_UNKNOWN_METHOD, message);
+            self.report_breach(&rules::HTTP_UNKNOWN_METHOD, message);
         }
         let headers = [
             (VERSION_HEADER, UNKNOWN_REVISION),
@@ -525,11 +525,11 @@ impl Examination<'_> {
                 "a request of {UNKNOWN_REVISION} got status {}",
                 exchange.status
             );
-            self.breach(&rules::HTTP_UNSUPPORTED, message);
+            self.report_breach(&rules::HTTP_UNSUPPORTED, message);
         }
     }
 
-    fn mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
+    fn check_mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
         if exchange.status != 400 || exchange.error_code() != Some(-32020) {
             let code = exchange.error_code();
             let code = code.map_or("no error".to_owned(), |code| format!("the error {code}"));
@@ -537,7 +537,7 @@ impl Examination<'_> {
                 "another {header} than the body says got status {} and {code}",
                 exchange.status
             );
-            self.breach(rule, message);
+            self.report_breach(rule, message);
         }
     }
 }

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::Outcome;
 use crate::conversation::Breach;
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 use crate::registry::Registry;
 use crate::rules::{self, Level};
 use crate::server_address;
@@ -69,32 +69,32 @@ pub struct Arguments {
 
 /// Examines the server.
 pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
-    let mut wanted = Vec::new();
+    let mut selected_revisions = Vec::new();
     for id in &arguments.revision {
-        wanted.push(Registry::new().revision(id)?.revision.spec);
+        selected_revisions.push(Registry::new().revision(id)?.revision.spec);
     }
     let doctor = Doctor {
-        server: server(arguments)?,
+        server: parse_server(arguments)?,
         settings: Settings {
             limit: Duration::from_secs(arguments.timeout),
-            traces: arguments.trace,
+            is_tracing: arguments.trace,
             shows_stderr: arguments.trace,
         },
         calls: arguments
             .call
             .iter()
-            .map(|text| tool_call(text))
+            .map(|text| parse_tool_call(text))
             .collect::<Result<_, _>>()?,
-        wanted,
+        selected_revisions,
     };
     let mut report = Report::default();
-    let found = doctor.examine(&mut report)?;
-    if found.revisions.is_empty() && report.count(Level::Must) == 0 {
+    let examined = doctor.examine(&mut report)?;
+    if examined.revisions.is_empty() && report.count(Level::Must) == 0 {
         bail!(
             "the server answers in no revision that this program knows; --trace shows what it says"
         );
     }
-    print(arguments, &found, &report)?;
+    print_report(arguments, &examined, &report)?;
     let is_well =
         report.count(Level::Must) == 0 && !(arguments.strict && report.count(Level::Should) > 0);
     Ok(if is_well {
@@ -104,7 +104,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
-fn server(arguments: &Arguments) -> anyhow::Result<Server> {
+fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     let Some(url) = server_address::url(&arguments.server)? else {
         return Ok(Server::Command(arguments.server.clone()));
     };
@@ -119,7 +119,7 @@ fn server(arguments: &Arguments) -> anyhow::Result<Server> {
     );
 }
 
-fn tool_call(text: &str) -> anyhow::Result<ToolCall> {
+fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
     let (name, json) = text.split_once('=').unwrap_or((text, "{}"));
     let arguments: Value = serde_json::from_str(json)
         .with_context(|| format!("the arguments of {name} are no JSON"))?;
@@ -140,44 +140,45 @@ struct Doctor {
     server: Server,
     settings: Settings,
     calls: Vec<ToolCall>,
-    wanted: Vec<&'static RevisionSpec>,
+    selected_revisions: Vec<&'static RevisionSpec>,
 }
 
 impl Doctor {
     fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
-        let mut found = ExaminedServer::default();
+        let mut examined = ExaminedServer::default();
         for spec in mcp_exact_revisions::all() {
-            let is_wanted = self.wanted.is_empty() || self.wanted.contains(&spec);
+            let is_wanted =
+                self.selected_revisions.is_empty() || self.selected_revisions.contains(&spec);
             if !is_wanted {
                 continue;
             }
             let answers = match spec.lifecycle() {
-                Lifecycle::Initialize => self.handshake(spec.id(), report, &mut found)?,
-                Lifecycle::Discover => self.discover(spec.id(), report, &mut found)?,
+                Lifecycle::Initialize => self.handshake(spec.id(), report, &mut examined)?,
+                Lifecycle::Discover => self.discover(spec.id(), report, &mut examined)?,
             };
             if answers {
-                found.revisions.push(spec.id());
+                examined.revisions.push(spec.id());
                 #[cfg(feature = "http")]
                 if let Server::Url(target) = &self.server {
                     http::check(target, spec, self.settings.limit, report);
                 }
             }
         }
-        let newest = found.revisions.iter().rev().find(|id| {
+        let newest = examined.revisions.iter().rev().find(|id| {
             let spec = mcp_exact_revisions::find(id);
             spec.is_some_and(|spec| spec.lifecycle() == Lifecycle::Initialize)
         });
         if let Some(newest) = newest {
-            self.unknown_offer(newest, report)?;
+            self.check_unknown_offer(newest, report)?;
         }
-        Ok(found)
+        Ok(examined)
     }
 
     fn handshake(
         &self,
         id: &'static str,
         report: &mut Report,
-        found: &mut ExaminedServer,
+        examined: &mut ExaminedServer,
     ) -> anyhow::Result<bool> {
         let mut session = Session::open(&self.server, id, self.settings, report)?;
         let answer = checks::initialize(&mut session, id);
@@ -191,17 +192,17 @@ impl Doctor {
             .to_owned();
         if named != id {
             session.end();
-            self.alternative(id, &named, report)?;
+            self.check_alternative(id, &named, report)?;
             return Ok(false);
         }
-        found.info = result["serverInfo"].clone();
-        checks::after_initialize(&mut session, &result, &self.calls);
+        examined.info = result["serverInfo"].clone();
+        checks::check_session(&mut session, &result, &self.calls);
         session.end();
         Ok(true)
     }
 
     /// Checks that a server supports the revision that it responds with instead of the offered one.
-    fn alternative(
+    fn check_alternative(
         &self,
         offered: &'static str,
         named: &str,
@@ -217,9 +218,9 @@ impl Doctor {
             if again != named {
                 let message = format!(
                     "the server answered the offer of {offered} with {named}, and the offer of {named} with {}",
-                    printable(again)
+                    without_control_characters(again)
                 );
-                session.breach(&rules::VERSION_ECHO, message);
+                session.report_breach(&rules::VERSION_ECHO, message);
             }
         }
         session.end();
@@ -227,14 +228,14 @@ impl Doctor {
     }
 
     /// Offers a revision that no server supports.
-    fn unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
+    fn check_unknown_offer(&self, newest: &'static str, report: &mut Report) -> anyhow::Result<()> {
         let mut session = Session::open(&self.server, newest, self.settings, report)?;
         // A server may also refuse: the specification shows an error for that.
         if let Answer::Result(result) = checks::initialize(&mut session, UNKNOWN_REVISION)
             && result["protocolVersion"] == UNKNOWN_REVISION
         {
             let message = format!("the server agreed to {UNKNOWN_REVISION}, which does not exist");
-            session.breach(&rules::VERSION_ALTERNATIVE, message);
+            session.report_breach(&rules::VERSION_ALTERNATIVE, message);
         }
         session.end();
         Ok(())
@@ -244,7 +245,7 @@ impl Doctor {
         &self,
         id: &'static str,
         report: &mut Report,
-        found: &mut ExaminedServer,
+        examined: &mut ExaminedServer,
     ) -> anyhow::Result<bool> {
         // It is not known yet whether the server supports the revision: findings are kept only if it does.
         let mut probe = Report::default();
@@ -261,8 +262,8 @@ impl Doctor {
         if has_revision {
             let mut session = Session::open(&self.server, id, self.settings, report)?;
             if let Answer::Result(result) = session.request("server/discover", json!({})) {
-                found.info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
-                checks::after_discover(&mut session, &result, &self.calls);
+                examined.info = result["_meta"]["io.modelcontextprotocol/serverInfo"].clone();
+                checks::check_discover_server(&mut session, &result, &self.calls);
             }
             session.end();
             return Ok(true);
@@ -289,36 +290,40 @@ impl Doctor {
             .result()
             .is_some_and(|result| result.get("resultType").is_some());
         if has_revision {
-            let message = format!("server/discover was answered with {}", answer.words());
+            let message = format!("server/discover was answered with {}", answer.to_line());
             report.add(id, &Breach::new(&rules::DISCOVER, message));
         }
         Ok(has_revision)
     }
 }
 
-fn print(arguments: &Arguments, found: &ExaminedServer, report: &Report) -> anyhow::Result<()> {
+fn print_report(
+    arguments: &Arguments,
+    examined: &ExaminedServer,
+    report: &Report,
+) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     let (must, should) = (report.count(Level::Must), report.count(Level::Should));
     if arguments.json {
         let object = json!({
-            "server": found.info,
-            "revisions": found.revisions,
+            "server": examined.info,
+            "revisions": examined.revisions,
             "checks": report.checks,
-            "findings": report.lines(),
+            "findings": report.to_lines(),
         });
         writeln!(out, "{}", serde_json::to_string_pretty(&object)?)?;
         return Ok(());
     }
     let painter = Painter::stdout();
-    let word = |name: &str| printable(found.info[name].as_str().unwrap_or("?"));
+    let word = |name: &str| without_control_characters(examined.info[name].as_str().unwrap_or("?"));
     let name = painter.paint(Style::Bold, &word("name"));
     writeln!(
         out,
         "{name} {}, revisions: {}",
         word("version"),
-        found.revisions.join(", ")
+        examined.revisions.join(", ")
     )?;
-    out.write_all(report.text(painter).as_bytes())?;
+    out.write_all(report.to_text(painter).as_bytes())?;
     let words = match (must, should) {
         (0, 0) => painter.paint(Style::Green, "nothing found"),
         (0, _) => painter.paint(Style::Yellow, &format!("{should} findings, none of a MUST")),

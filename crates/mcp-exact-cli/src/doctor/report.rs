@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 use crate::conversation::Breach;
-use crate::output::{Painter, Style, printable};
+use crate::output::{Painter, Style, without_control_characters};
 use crate::rules::{Level, Rule};
 
 /// Findings about one server.
@@ -40,7 +40,7 @@ pub struct FindingLine<'a> {
 impl Report {
     /// Adds a violation that was found in a revision.
     pub fn add(&mut self, revision: &'static str, breach: &Breach) {
-        let key = (breach.rule.level, breach.rule.id, breach.words());
+        let key = (breach.rule.level, breach.rule.id, breach.to_line());
         let finding = self.findings.entry(key).or_insert_with(|| Finding {
             rule: breach.rule,
             revisions: Vec::new(),
@@ -61,7 +61,7 @@ impl Report {
     }
 
     /// Returns the findings in their JSON representation.
-    pub fn lines(&self) -> Vec<FindingLine<'_>> {
+    pub fn to_lines(&self) -> Vec<FindingLine<'_>> {
         let lines = self
             .findings
             .iter()
@@ -70,7 +70,7 @@ impl Report {
                 level: level_name(*level),
                 revisions: &finding.revisions,
                 sentence: finding.rule.sentence,
-                page: page(finding),
+                page: page_url(finding),
                 found: words,
                 count: finding.count,
             });
@@ -78,7 +78,7 @@ impl Report {
     }
 
     /// Returns the findings as text, MUST rules first.
-    pub fn text(&self, painter: Painter) -> String {
+    pub fn to_text(&self, painter: Painter) -> String {
         let mut text = String::new();
         let mut before = None;
         for ((level, id, words), finding) in &self.findings {
@@ -90,20 +90,24 @@ impl Report {
                 let level = painter.paint(style, level_name(*level));
                 let sentence = painter.paint(Style::Faint, finding.rule.sentence);
                 _ = writeln!(text, "\n{level} {}", painter.paint(Style::Bold, id));
-                _ = writeln!(text, "  “{sentence}”\n  {}", page(finding));
+                _ = writeln!(text, "  “{sentence}”\n  {}", page_url(finding));
             }
             let times = match finding.count {
                 1 => String::new(),
                 count => format!(", {count} times"),
             };
             let revisions = finding.revisions.join(", ");
-            _ = writeln!(text, "  - {} ({revisions}{times})", printable(words));
+            _ = writeln!(
+                text,
+                "  - {} ({revisions}{times})",
+                without_control_characters(words)
+            );
         }
         text
     }
 }
 
-fn page(finding: &Finding) -> String {
+fn page_url(finding: &Finding) -> String {
     let newest = finding.revisions.iter().max().copied().unwrap_or_default();
     let spec = mcp_exact_revisions::find(newest);
     spec.map(|spec| finding.rule.url(spec)).unwrap_or_default()

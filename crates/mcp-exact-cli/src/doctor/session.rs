@@ -19,7 +19,7 @@ pub enum Answer {
     /// The response is an error with this code.
     Error(i64, Value),
     /// No response was received within the time limit.
-    Silence,
+    Timeout,
     /// The server has closed the connection.
     End,
     /// The response has an HTTP status and no message.
@@ -37,11 +37,11 @@ impl Answer {
     }
 
     /// Returns a short description of the answer.
-    pub fn words(&self) -> String {
+    pub fn to_line(&self) -> String {
         match self {
             Self::Result(_) => "a result".to_owned(),
             Self::Error(code, _) => format!("the error {code}"),
-            Self::Silence => "silence".to_owned(),
+            Self::Timeout => "silence".to_owned(),
             Self::End => "the end of the server".to_owned(),
             Self::Status(status) => format!("status {status}"),
         }
@@ -60,11 +60,11 @@ pub struct Session<'r> {
     limit: Duration,
     next_id: u64,
     /// Lines that are not JSON individually.
-    broken: Vec<u8>,
-    broken_lines: usize,
+    partial_lines: Vec<u8>,
+    partial_line_count: usize,
     /// Number of responses without a matching request.
-    pub strays: usize,
-    traces: bool,
+    pub unmatched_responses: usize,
+    is_tracing: bool,
 }
 
 /// Settings of sessions.
@@ -73,7 +73,7 @@ pub struct Settings {
     /// Timeout of a request.
     pub limit: Duration,
     /// True if messages are printed.
-    pub traces: bool,
+    pub is_tracing: bool,
     /// True if the standard error of the server is displayed.
     pub shows_stderr: bool,
 }
@@ -104,15 +104,15 @@ impl<'r> Session<'r> {
             is_stateless: lifecycle == Some(mcp_exact_revisions::Lifecycle::Discover),
             limit: settings.limit,
             next_id: 0,
-            broken: Vec::new(),
-            broken_lines: 0,
-            strays: 0,
-            traces: settings.traces,
+            partial_lines: Vec::new(),
+            partial_line_count: 0,
+            unmatched_responses: 0,
+            is_tracing: settings.is_tracing,
         })
     }
 
     /// Adds a violation.
-    pub fn breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
+    pub fn report_breach(&mut self, rule: &'static Rule, message: impl Into<String>) {
         self.report.add(self.revision, &Breach::new(rule, message));
     }
 
@@ -146,11 +146,11 @@ impl<'r> Session<'r> {
     /// Sends a request and waits for its response.
     pub fn request(&mut self, method: &str, params: Value) -> Answer {
         let params = self.params(params);
-        self.request_as_is(method, params)
+        self.request_unmodified(method, params)
     }
 
     /// Sends a request with unmodified params.
-    pub fn request_as_is(&mut self, method: &str, params: Value) -> Answer {
+    pub fn request_unmodified(&mut self, method: &str, params: Value) -> Answer {
         self.next_id += 1;
         // Ids alternate between numbers and strings, to detect servers that change their type.
         let id = match self.next_id % 2 {
@@ -169,11 +169,11 @@ impl<'r> Session<'r> {
             1 => self.limit.max(START_TIMEOUT),
             _ => self.limit,
         };
-        self.answer_of(&id, limit)
+        self.wait_for_answer(&id, limit)
     }
 
     /// Waits for the response to a request.
-    fn answer_of(&mut self, id: &Value, limit: Duration) -> Answer {
+    fn wait_for_answer(&mut self, id: &Value, limit: Duration) -> Answer {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -189,7 +189,7 @@ impl<'r> Session<'r> {
             let is_wanted = message
                 .get("id")
                 .is_some_and(|found| bare(found) == bare(id));
-            self.strays += usize::from(!is_wanted);
+            self.unmatched_responses += usize::from(!is_wanted);
             let is_refusal = message["id"].is_null() && message.get("error").is_some();
             if is_wanted || (is_refusal && !self.channel.is_ordered()) {
                 return match message.get("error") {
@@ -237,9 +237,9 @@ impl<'r> Session<'r> {
             let left = until.saturating_duration_since(Instant::now());
             let line = match self.channel.receive(left) {
                 ServerOutput::Line(line) => line,
-                ServerOutput::Silence => return Err(Answer::Silence),
+                ServerOutput::Timeout => return Err(Answer::Timeout),
                 ServerOutput::End => {
-                    self.give_up_broken();
+                    self.report_partial_lines();
                     return Err(self.end_reason());
                 }
             };
@@ -265,7 +265,7 @@ impl<'r> Session<'r> {
         match &self.channel {
             Channel::Process(_) => Answer::End,
             #[cfg(feature = "http")]
-            Channel::Http(http) => http.status().map_or(Answer::Silence, Answer::Status),
+            Channel::Http(http) => http.status().map_or(Answer::Timeout, Answer::Status),
         }
     }
 
@@ -274,44 +274,44 @@ impl<'r> Session<'r> {
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
             // A line that is valid JSON may still be part of a message that began before.
-            let is_piece = !self.broken.is_empty() && !line.starts_with(b"{");
+            let is_piece = !self.partial_lines.is_empty() && !line.starts_with(b"{");
             if !is_piece {
-                self.give_up_broken();
+                self.report_partial_lines();
                 return Some(String::from_utf8_lossy(line).into_owned());
             }
         }
-        self.broken.extend_from_slice(line);
-        self.broken.push(b'\n');
-        self.broken_lines += 1;
-        if !is_json(&self.broken) {
+        self.partial_lines.extend_from_slice(line);
+        self.partial_lines.push(b'\n');
+        self.partial_line_count += 1;
+        if !is_json(&self.partial_lines) {
             return None;
         }
-        let lines = self.broken_lines;
-        self.breach(
+        let lines = self.partial_line_count;
+        self.report_breach(
             &rules::NO_NEWLINE,
             format!("a message was written in {lines} lines"),
         );
-        self.broken_lines = 0;
-        let whole = std::mem::take(&mut self.broken);
+        self.partial_line_count = 0;
+        let whole = std::mem::take(&mut self.partial_lines);
         Some(String::from_utf8_lossy(&whole).into_owned())
     }
 
     /// Reports lines that are not part of a message.
-    pub fn give_up_broken(&mut self) {
-        let broken = std::mem::take(&mut self.broken);
-        self.broken_lines = 0;
-        for line in broken
+    pub fn report_partial_lines(&mut self) {
+        let partial_lines = std::mem::take(&mut self.partial_lines);
+        self.partial_line_count = 0;
+        for line in partial_lines
             .split(|byte| *byte == b'\n')
             .filter(|line| !line.is_empty())
         {
             let text: String = String::from_utf8_lossy(line).chars().take(60).collect();
-            self.breach(&rules::STDOUT_CLEAN, format!("it is not JSON: {text}"));
+            self.report_breach(&rules::STDOUT_CLEAN, format!("it is not JSON: {text}"));
         }
     }
 
     fn observe(&mut self, from: Direction, text: &str) {
         let observed = self.conversation.observe(Some(from), text);
-        if self.traces {
+        if self.is_tracing {
             let painter = crate::output::Painter::stderr();
             let words = crate::proxy::trace(&observed, text, painter);
             let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
@@ -327,7 +327,7 @@ impl<'r> Session<'r> {
     /// Ends the session; dropping it closes an open process.
     pub fn end(mut self) {
         self.listen(Duration::from_millis(50));
-        self.give_up_broken();
+        self.report_partial_lines();
         match self.channel {
             Channel::Process(process) => {
                 process.end(Duration::from_secs(2));

@@ -1,4 +1,4 @@
-//! Selects the union variant of a value in the same way as the decoder of the types.
+//! Selects the union variant of a value like the decoder of the types.
 //!
 //! The dispatch tables are part of the embedded data of each revision. `codegen/src/ir/unions.rs` has the types that
 //! are serialized; the decoder has the same tables as code. This executable does not link the generator.
@@ -49,11 +49,11 @@ pub enum SelectedVariant<'d, 'v> {
     /// The discriminant has a value that the revision does not define.
     Unrecognized(&'v str),
     /// The value matches no variant, for this reason: kind and message of a deviation.
-    Wrong(&'static str, String),
+    Mismatch(&'static str, String),
     /// The discriminant with this name is not a string.
-    WrongTag(&'d str),
+    NonStringTag(&'d str),
     /// The first item of an array, which selects the variant, matches none.
-    InItem(Box<SelectedVariant<'d, 'v>>),
+    FirstItem(Box<SelectedVariant<'d, 'v>>),
     /// The value matches no variant.
     None,
 }
@@ -70,11 +70,11 @@ impl Dispatch {
                 (Some(by_item), _, Some(first)) => {
                     let selected = match first.as_object() {
                         Some(object) => by_item.select(false, object),
-                        None => SelectedVariant::Wrong("type", "expected an object".to_owned()),
+                        None => SelectedVariant::Mismatch("type", "expected an object".to_owned()),
                     };
                     return match selected {
                         SelectedVariant::Variant(_) => selected,
-                        other => SelectedVariant::InItem(Box::new(other)),
+                        other => SelectedVariant::FirstItem(Box::new(other)),
                     };
                 }
                 (_, [first, ..], _) => Some(*first),
@@ -107,7 +107,7 @@ impl ObjectDispatch {
         for &(a, b) in &self.exclusive {
             if has[a] && has[b] {
                 let (a, b) = (&self.probes[a].0, &self.probes[b].0);
-                return SelectedVariant::Wrong(
+                return SelectedVariant::Mismatch(
                     "exclusive",
                     format!("`{a}` and `{b}` exclude each other"),
                 );
@@ -116,7 +116,9 @@ impl ObjectDispatch {
         let tag = match self.tag.as_ref().and_then(|name| object.get(name)) {
             None => None,
             Some(Value::String(tag)) => Some(tag.as_str()),
-            Some(_) => return SelectedVariant::WrongTag(self.tag.as_deref().unwrap_or_default()),
+            Some(_) => {
+                return SelectedVariant::NonStringTag(self.tag.as_deref().unwrap_or_default());
+            }
         };
         let mut is_known = false;
         for case in &self.cases {
@@ -133,7 +135,7 @@ impl ObjectDispatch {
         match (tag, &self.tag) {
             (Some(tag), _) if !is_known && open => SelectedVariant::Unrecognized(tag),
             (None, Some(name)) => {
-                SelectedVariant::Wrong("required", format!("missing member `{name}`"))
+                SelectedVariant::Mismatch("required", format!("missing member `{name}`"))
             }
             _ => SelectedVariant::None,
         }

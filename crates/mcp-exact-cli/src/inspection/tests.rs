@@ -118,7 +118,7 @@ fn unknown_members_are_listed() {
         let slip = unknown.iter().find(|found| found.pointer == "/descripton");
         let slip = slip.expect("it is among them");
         assert_eq!(slip.definition, "Tool");
-        assert!(slip.absent.contains(&"description".to_owned()));
+        assert!(slip.missing_members.contains(&"description".to_owned()));
         if model.ir.get("ToolAnnotations").is_some() {
             assert!(
                 pointers.contains(&"/annotations/readonlyHint"),

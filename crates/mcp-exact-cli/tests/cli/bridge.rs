@@ -25,7 +25,7 @@ done
 "#;
 
 #[test]
-fn client_of_another_revision_uses_the_server() {
+fn clients_of_other_revisions_are_served() {
     let folder = Path::new(".");
     let bridge = env!("CARGO_BIN_EXE_mcp-exact");
     for revision in ["2024-11-05", "2026-07-28"] {
@@ -48,7 +48,7 @@ fn client_of_another_revision_uses_the_server() {
 }
 
 #[test]
-fn explain_lists_losses_of_each_revision() {
+fn explain_lists_losses_by_revision() {
     let ended = run(
         Path::new("."),
         &["bridge", "explain", "sh", "-c", SERVER_SCRIPT],
@@ -128,20 +128,20 @@ fn refused_losses_are_errors() {
 }
 
 /// Bridge process that serves clients over HTTP; killed on drop.
-struct Serving {
+struct BridgeProcess {
     process: Child,
     errors: Lines<BufReader<ChildStderr>>,
     url: String,
 }
 
-impl Drop for Serving {
+impl Drop for BridgeProcess {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-impl Serving {
+impl BridgeProcess {
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut process = program()
             .arg("bridge")
@@ -165,7 +165,7 @@ impl Serving {
     }
 
     /// Waits for a line on standard error that contains the words.
-    fn wait_for(&mut self, words: &str) -> String {
+    fn wait_for_line(&mut self, words: &str) -> String {
         let line = self
             .errors
             .find(|line| matches!(line, Ok(line) if line.contains(words)));
@@ -179,7 +179,7 @@ impl Serving {
     }
 
     /// Returns status and body of the response to a GET request.
-    fn page(&self, path: &str) -> (u16, String) {
+    fn get_page(&self, path: &str) -> (u16, String) {
         let address = self.url.strip_prefix("http://").expect("a URL");
         let address = address.strip_suffix("/mcp").expect("a path");
         let mut stream = TcpStream::connect(address).expect("a connection");
@@ -203,14 +203,14 @@ impl Serving {
 }
 
 #[test]
-fn http_serves_until_it_is_asked_to_end() {
+fn http_serves_until_shutdown() {
     let arguments = ["--listen", "127.0.0.1:0", "sh", "-c", SERVER_SCRIPT];
-    let mut bridge = Serving::start(Path::new("."), &arguments);
+    let mut bridge = BridgeProcess::start(Path::new("."), &arguments);
     let ended = bridge.call(Path::new("."), "echo");
     assert_eq!(ended.code, 0, "{}", ended.err);
     assert!(ended.out.contains("said"), "{}", ended.out);
     assert_eq!(
-        bridge.page("/metrics").0,
+        bridge.get_page("/metrics").0,
         403,
         "nobody has asked for metrics"
     );
@@ -234,11 +234,11 @@ done
 
 /// After SIGTERM, calls in flight are still answered.
 #[test]
-fn calls_in_flight_are_answered_after_sigterm() {
+fn calls_complete_after_sigterm() {
     let folder = folder_with(&[("server.sh", WAITING_SERVER_SCRIPT)]);
     let path = folder.path();
     let arguments = ["--listen", "127.0.0.1:0", "sh", "server.sh"];
-    let mut bridge = Serving::start(path, &arguments);
+    let mut bridge = BridgeProcess::start(path, &arguments);
     let ended = std::thread::scope(|scope| {
         let call = scope.spawn(|| bridge.call(path, "wait"));
         while !path.join("begun").exists() {
@@ -255,7 +255,7 @@ fn calls_in_flight_are_answered_after_sigterm() {
 
 /// A call that ends with the process is in the audit log, too.
 #[test]
-fn calls_that_end_with_the_process_are_logged() {
+fn aborted_calls_are_logged() {
     let config =
         "audit = \"audit.jsonl\"\n\n[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n";
     let folder = folder_with(&[
@@ -293,7 +293,7 @@ fn calls_that_end_with_the_process_are_logged() {
     assert_eq!(call["outcome"], "cancelled", "{call}");
 }
 
-const OPERATED_CONFIG: &str = r#"
+const OPERATIONS_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
 metrics = true
 audit = "audit.jsonl"
@@ -305,17 +305,17 @@ args = ["server.sh"]
 
 /// Operational endpoints report the state of the bridge, and a changed configuration file is reloaded.
 #[test]
-fn operators_watch_and_change_it() {
+fn operational_endpoints_follow_the_configuration() {
     let folder = folder_with(&[
         ("server.sh", SERVER_SCRIPT),
-        ("bridge.toml", OPERATED_CONFIG),
+        ("bridge.toml", OPERATIONS_CONFIG),
     ]);
     let path = folder.path();
-    let mut bridge = Serving::start(path, &["--config", "bridge.toml"]);
-    assert_eq!(bridge.page("/healthz"), (200, "ok\n".to_owned()));
-    assert_eq!(bridge.page("/readyz"), (200, "one up\n".to_owned()));
+    let mut bridge = BridgeProcess::start(path, &["--config", "bridge.toml"]);
+    assert_eq!(bridge.get_page("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(bridge.get_page("/readyz"), (200, "one up\n".to_owned()));
     assert_eq!(bridge.call(path, "one__echo").code, 0);
-    let (status, metrics) = bridge.page("/metrics");
+    let (status, metrics) = bridge.get_page("/metrics");
     assert_eq!(status, 200);
     let line = r#"mcp_bridge_requests_total{server="one",method="tools/call",outcome="result"} 1"#;
     assert!(metrics.lines().any(|known| known == line), "{metrics}");
@@ -345,8 +345,8 @@ fn operators_watch_and_change_it() {
     }
 
     let change = |text: &str| std::fs::write(path.join("bridge.toml"), text).expect("a file");
-    change(&format!("{OPERATED_CONFIG}\n[[access]]\nalow = []\n"));
-    let told = bridge.wait_for("nothing has changed");
+    change(&format!("{OPERATIONS_CONFIG}\n[[access]]\nalow = []\n"));
+    let told = bridge.wait_for_line("nothing has changed");
     assert!(
         told.contains("bridge.toml") && told.contains("line 11"),
         "{told}"
@@ -354,14 +354,14 @@ fn operators_watch_and_change_it() {
     assert_eq!(bridge.call(path, "one__echo").code, 0);
 
     change(&format!(
-        "{OPERATED_CONFIG}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+        "{OPERATIONS_CONFIG}\n[servers.two]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
     ));
     bridge.signal("-HUP");
-    bridge.wait_for("was reloaded");
+    bridge.wait_for_line("was reloaded");
     assert_eq!(bridge.call(path, "two__echo").code, 0);
-    let without = OPERATED_CONFIG.replace("servers.one", "servers.two");
+    let without = OPERATIONS_CONFIG.replace("servers.one", "servers.two");
     change(&without.replace("metrics = true", "metrics = false"));
-    let told = bridge.wait_for("was reloaded");
+    let told = bridge.wait_for_line("was reloaded");
     assert!(told.contains("next start: metrics"), "{told}");
     assert_ne!(bridge.call(path, "one__echo").code, 0);
     assert_eq!(bridge.call(path, "two__echo").code, 0);
@@ -436,7 +436,7 @@ fn explain_needs_no_server() {
 
 /// A server whose command is `explain` is started after `--`.
 #[test]
-fn servers_can_be_called_explain() {
+fn commands_may_be_named_explain() {
     let started = run(Path::new("."), &["bridge", "--", "explain"], b"");
     assert_eq!(started.code, 2);
     let reason = "cannot start `explain`";
@@ -495,7 +495,7 @@ deny = ["*"]
 "#;
 
 #[test]
-fn file_names_many_servers() {
+fn configuration_names_several_servers() {
     let like_clients = r#"{"mcpServers":{"one":{"command":"sh","args":["server.sh"]}}}"#;
     let files = [
         ("server.sh", SERVER_SCRIPT),
@@ -539,7 +539,7 @@ done
 
 /// Sessions of a shared server use the same process, one after the other; other sessions have a process each.
 #[test]
-fn sessions_share_processes_by_configuration() {
+fn shared_servers_reuse_processes() {
     let config = "listen = \"127.0.0.1:0\"\n\
                   [servers.own]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\
                   [servers.same]\ncommand = \"sh\"\nargs = [\"server.sh\"]\nshared = true\n";
@@ -548,7 +548,7 @@ fn sessions_share_processes_by_configuration() {
         ("bridge.toml", config),
     ];
     let folder = folder_with(&files);
-    let bridge = Serving::start(folder.path(), &["--config", "bridge.toml"]);
+    let bridge = BridgeProcess::start(folder.path(), &["--config", "bridge.toml"]);
     let processes = |tool| {
         let ended = [(); 2].map(|()| bridge.call(folder.path(), tool));
         ended.map(|ended| {
@@ -562,7 +562,7 @@ fn sessions_share_processes_by_configuration() {
     assert_eq!(first, second);
 }
 
-/// Warnings are on standard error, unless the levels of the log say something else.
+/// Warnings are written to standard error by default.
 #[test]
 fn warnings_are_logged() {
     let config = "[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n\

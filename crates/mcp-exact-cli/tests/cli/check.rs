@@ -51,7 +51,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-fn files() -> TempDir {
+fn sample_files() -> TempDir {
     let directory = TempDir::new().expect("a directory for the test");
     for (name, text) in FILES {
         fs::write(directory.path().join(name), text).expect("a file for the test");
@@ -65,12 +65,12 @@ fn check(arguments: &str, expected: Expect) {
 
 fn check_with_input(arguments: &str, input: &str, expected: Expect) {
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
-    let ended = run(files().path(), &arguments, input.as_bytes());
+    let ended = run(sample_files().path(), &arguments, input.as_bytes());
     expected.assert_eq(&ended.transcript());
 }
 
 #[test]
-fn a_valid_file_ends_in_0() {
+fn valid_files_exit_with_0() {
     check(
         "check --revision 2025-06-18 --type Tool good.json",
         expect![[r#"
@@ -81,7 +81,7 @@ fn a_valid_file_ends_in_0() {
 }
 
 #[test]
-fn an_invalid_file_ends_in_1_with_pointer_and_place() {
+fn invalid_files_exit_with_1() {
     check(
         "check --revision 2025-06-18 --type Tool good.json bad.json",
         expect![[r#"
@@ -94,7 +94,7 @@ fn an_invalid_file_ends_in_1_with_pointer_and_place() {
 }
 
 #[test]
-fn what_decodes_can_still_violate_the_schema() {
+fn decodable_documents_may_violate_the_schema() {
     check(
         "check --revision 2025-06-18 --type CallToolResult new.json",
         expect![[r#"
@@ -106,7 +106,7 @@ fn what_decodes_can_still_violate_the_schema() {
 }
 
 #[test]
-fn an_unreadable_file_ends_in_2_after_the_others() {
+fn unreadable_files_exit_with_2() {
     check(
         "check --revision 2025-06-18 --type Tool gone.json bad.json",
         expect![[r#"
@@ -119,7 +119,7 @@ fn an_unreadable_file_ends_in_2_after_the_others() {
 }
 
 #[test]
-fn standard_input_is_a_file() {
+fn dash_reads_standard_input() {
     check_with_input(
         "check --revision 2025-06-18 --type Role -",
         "\"user\"",
@@ -131,7 +131,7 @@ fn standard_input_is_a_file() {
 }
 
 #[test]
-fn standard_input_is_there_once() {
+fn standard_input_is_read_once() {
     check(
         "check --revision 2025-06-18 --type Role - -",
         expect![[r#"
@@ -142,7 +142,7 @@ fn standard_input_is_there_once() {
 }
 
 #[test]
-fn print_writes_what_the_type_encodes() {
+fn print_writes_the_encoded_value() {
     check(
         "check --revision 2025-06-18 --type Tool --print bad.json good.json",
         expect![[r#"
@@ -156,7 +156,7 @@ fn print_writes_what_the_type_encodes() {
 }
 
 #[test]
-fn json_gives_one_object_a_file() {
+fn json_prints_one_object_per_file() {
     check(
         "check --revision 2025-06-18 --type Tool --json good.json bad.json gone.json",
         expect![[r#"
@@ -169,7 +169,7 @@ fn json_gives_one_object_a_file() {
 }
 
 #[test]
-fn json_and_print_give_one_object_with_what_the_type_encodes() {
+fn json_with_print_includes_encoded_value() {
     check(
         "check --revision 2025-06-18 --type Tool --json --print good.json bad.json",
         expect![[r#"
@@ -181,7 +181,7 @@ fn json_and_print_give_one_object_with_what_the_type_encodes() {
 }
 
 #[test]
-fn without_direction_only_the_envelope_of_a_message_is_checked() {
+fn envelope_is_checked_without_direction() {
     check(
         "check --revision 2025-06-18 bad-call.json",
         expect![[r#"
@@ -199,7 +199,7 @@ fn without_direction_only_the_envelope_of_a_message_is_checked() {
 }
 
 #[test]
-fn with_direction_the_method_decides() {
+fn direction_selects_the_method_type() {
     check(
         "check --revision 2025-06-18 --direction client call.json bad-call.json",
         expect![[r#"
@@ -212,7 +212,7 @@ fn with_direction_the_method_decides() {
 }
 
 #[test]
-fn an_unknown_method_is_one_violation() {
+fn unknown_method_is_one_violation() {
     check(
         "check --revision 2025-06-18 --direction client --print roots.json vendor.json slip.json",
         expect![[r#"
@@ -238,7 +238,7 @@ fn an_unknown_method_is_one_violation() {
 }
 
 #[test]
-fn a_result_is_not_guessed_at() {
+fn result_types_are_not_guessed() {
     check(
         "check --revision 2025-06-18 --direction server result.json",
         expect![[r#"
@@ -249,7 +249,7 @@ fn a_result_is_not_guessed_at() {
 }
 
 #[test]
-fn a_batch_is_checked_message_by_message_where_there_are_batches() {
+fn batches_are_checked_message_by_message() {
     check(
         "check --revision 2025-03-26 --direction client batch.json",
         expect![[r#"
@@ -269,7 +269,7 @@ fn a_batch_is_checked_message_by_message_where_there_are_batches() {
 }
 
 #[test]
-fn an_unknown_revision_gets_the_list() {
+fn unknown_revision_error_lists_revisions() {
     check(
         "check --revision 2025-06-81 good.json",
         expect![[r#"
@@ -281,7 +281,7 @@ fn an_unknown_revision_gets_the_list() {
 }
 
 #[test]
-fn an_unknown_type_gets_suggestions() {
+fn unknown_type_error_has_suggestions() {
     let arguments = [
         "check",
         "--revision",
@@ -299,7 +299,7 @@ fn an_unknown_type_gets_suggestions() {
 }
 
 #[test]
-fn wrong_usage_ends_in_2() {
+fn invalid_usage_exits_with_2() {
     for arguments in [
         &["check", "good.json"][..],
         &["check", "--revision", "2025-06-18"],
@@ -324,7 +324,7 @@ fn wrong_usage_ends_in_2() {
 }
 
 #[test]
-fn more_than_a_hundred_violations_are_counted() {
+fn excess_violations_are_counted() {
     let text = format!(
         "[{}]",
         vec!["{\"jsonrpc\":\"2.0\",\"method\":\"x\"}"; 150].join(",")

@@ -24,7 +24,7 @@ fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
 }
 
 #[test]
-fn the_readme_shows_a_conversion() {
+fn readme_conversion_is_current() {
     let directory = TempDir::new().expect("a directory for the test");
     fs::write(directory.path().join("tool.json"), TOOL).expect("a file for the test");
     let line = "mcp-exact convert --from 2025-11-25 --to 2025-03-26 --type Tool tool.json";
@@ -37,7 +37,7 @@ fn the_readme_shows_a_conversion() {
 }
 
 #[test]
-fn a_type_is_converted_and_losses_go_to_standard_error() {
+fn losses_are_written_to_stderr() {
     check(
         "--from 2025-11-25 --to 2024-11-05 --type Tool",
         TOOL,
@@ -51,7 +51,7 @@ fn a_type_is_converted_and_losses_go_to_standard_error() {
 }
 
 #[test]
-fn text_that_is_the_same_passes_without_the_space_around_it() {
+fn unchanged_text_loses_surrounding_space() {
     check(
         "--from 2024-11-05 --to 2026-07-28 --type Role",
         " \"user\"\r\n",
@@ -71,7 +71,7 @@ fn text_that_is_the_same_passes_without_the_space_around_it() {
 }
 
 #[test]
-fn text_that_would_pass_has_to_be_of_its_type() {
+fn unchanged_text_is_validated() {
     check(
         "--from 2025-06-18 --to 2025-06-18 --type Tool",
         r#"{"inputSchema":{"type":"object"},"name":5}"#,
@@ -91,7 +91,7 @@ fn text_that_would_pass_has_to_be_of_its_type() {
 }
 
 #[test]
-fn the_params_of_a_request_are_converted() {
+fn request_params_are_converted() {
     check(
         "--from 2026-07-28 --to 2025-11-25 --kind request --method tools/call --direction client",
         r#"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}"#,
@@ -105,7 +105,7 @@ fn the_params_of_a_request_are_converted() {
 }
 
 #[test]
-fn the_params_of_a_notification_are_converted() {
+fn notification_params_are_converted() {
     check(
         "--from 2025-03-26 --to 2024-11-05 --kind notification --method notifications/progress",
         r#"{"progress":1,"progressToken":"t","message":"half"}"#,
@@ -118,7 +118,7 @@ fn the_params_of_a_notification_are_converted() {
 }
 
 #[test]
-fn a_result_is_converted_by_the_method_that_it_answers() {
+fn results_are_converted_by_method() {
     check(
         "--from 2025-11-25 --to 2026-07-28 --kind result --method tools/list",
         r#"{"tools":[]}"#,
@@ -142,7 +142,7 @@ fn a_result_is_converted_by_the_method_that_it_answers() {
 }
 
 #[test]
-fn an_error_is_converted_by_the_method_that_it_answers() {
+fn errors_are_converted_by_method() {
     check(
         "--from 2025-11-25 --to 2026-07-28 --kind error --method resources/read",
         r#"{"code":-32002,"message":"m"}"#,
@@ -164,7 +164,7 @@ fn an_error_is_converted_by_the_method_that_it_answers() {
 }
 
 #[test]
-fn the_uri_that_was_asked_for_tells_a_missing_resource() {
+fn requested_uri_identifies_missing_resources() {
     let error = r#"{"code":-32602,"message":"m","data":{"uri":"file:///a"}}"#;
     let arguments = "--from 2026-07-28 --to 2025-11-25 --kind error --method resources/read";
     check(
@@ -240,7 +240,7 @@ fn session_metadata_is_inserted_into_meta() {
 }
 
 #[test]
-fn strict_accepts_what_is_only_said_in_another_way() {
+fn strict_accepts_rewritten_values() {
     let tool = r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo"}"#;
     check(
         "--from 2025-06-18 --to 2025-03-26 --type Tool --strict",
@@ -287,7 +287,7 @@ fn strict_refuses_losses() {
 }
 
 #[test]
-fn newer_members_stay_when_asked_for() {
+fn keep_newer_keeps_newer_members() {
     check(
         "--from 2025-11-25 --to 2024-11-05 --type Tool --keep-newer",
         TOOL,
@@ -356,7 +356,7 @@ fn invalid_json_is_reported_with_position() {
 }
 
 #[test]
-fn a_file_that_fails_does_not_stop_the_others() {
+fn failed_files_do_not_stop_others() {
     let directory = TempDir::new().expect("a directory for the test");
     fs::write(directory.path().join("good.json"), "\"user\"").expect("a file for the test");
     fs::write(directory.path().join("bad.json"), "5").expect("a file for the test");

@@ -14,36 +14,36 @@ use crate::program::{ProgramOutput, program, run};
 
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo","icons":[]}"#;
 
-fn question(from: &str, to: &str, definition: &str, json: &str) -> Value {
+fn input_line(from: &str, to: &str, definition: &str, json: &str) -> Value {
     json!({"from": from, "to": to, "type": definition, "json": json})
 }
 
-fn answers(input: &[u8]) -> ProgramOutput {
+fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["convert", "--jsonl"], input)
 }
 
 fn check(line: &Value, expected: Expect) {
-    expected.assert_eq(&answers(line.to_string().as_bytes()).transcript());
+    expected.assert_eq(&run_lines(line.to_string().as_bytes()).transcript());
 }
 
 /// Adds members to an input line.
-fn with(mut question: Value, members: Value) -> Value {
+fn with_members(mut question: Value, members: Value) -> Value {
     let more = members.as_object().expect("an object").clone();
     question.as_object_mut().expect("an object").extend(more);
     question
 }
 
 #[test]
-fn a_value_of_a_type_is_converted() {
+fn values_of_types_are_converted() {
     check(
-        &question("2025-11-25", "2025-06-18", "Tool", TOOL),
+        &input_line("2025-11-25", "2025-06-18", "Tool", TOOL),
         expect![[r#"
             exit 0
             out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"}],"error":null}
         "#]],
     );
     check(
-        &question("2025-06-18", "2025-06-18", "Role", " \"user\" "),
+        &input_line("2025-06-18", "2025-06-18", "Role", " \"user\" "),
         expect![[r#"
             exit 0
             out: {"json":" \"user\" ","losses":[],"error":null}
@@ -52,17 +52,17 @@ fn a_value_of_a_type_is_converted() {
 }
 
 #[test]
-fn flags_are_members() {
-    let tool = question("2025-11-25", "2025-06-18", "Tool", TOOL);
+fn flags_are_read_from_members() {
+    let tool = input_line("2025-11-25", "2025-06-18", "Tool", TOOL);
     check(
-        &with(tool.clone(), json!({"strict": true})),
+        &with_members(tool.clone(), json!({"strict": true})),
         expect![[r#"
             exit 0
             out: {"json":null,"losses":[{"pointer":"/icons","subject":"tool `echo`","kind":"dropped","reason":"a member of 2025-11-25 and later; for a peer of 2025-06-18: no icon is shown"}],"error":"refused because of 1 loss; leave `strict` out to allow losses"}
         "#]],
     );
     check(
-        &with(tool.clone(), json!({"strict": true, "keep_newer": true})),
+        &with_members(tool.clone(), json!({"strict": true, "keep_newer": true})),
         expect![[r#"
             exit 0
             out: {"json":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\",\"icons\":[]}","losses":[],"error":null}
@@ -70,13 +70,13 @@ fn flags_are_members() {
     );
     let null = json!({"strict": null, "keep_newer": null, "method": null, "kind": null, "direction": null, "id": null, "meta": null, "uri": null});
     assert_eq!(
-        answers(with(tool.clone(), null).to_string().as_bytes()).out,
-        answers(tool.to_string().as_bytes()).out
+        run_lines(with_members(tool.clone(), null).to_string().as_bytes()).out,
+        run_lines(tool.to_string().as_bytes()).out
     );
     let request = r#"{"method":"ping"}"#;
-    let ping = question("2025-06-18", "2025-11-25", "PingRequest", request);
+    let ping = input_line("2025-06-18", "2025-11-25", "PingRequest", request);
     check(
-        &with(ping, json!({"id": "a"})),
+        &with_members(ping, json!({"id": "a"})),
         expect![[r#"
             exit 0
             out: {"json":"{\"method\":\"ping\",\"id\":\"a\",\"jsonrpc\":\"2.0\"}","losses":[{"pointer":"/id","kind":"rewritten","reason":"part of the envelope of the message"},{"pointer":"/jsonrpc","kind":"rewritten","reason":"part of the envelope of the message"}],"error":null}
@@ -85,7 +85,7 @@ fn flags_are_members() {
     let call = json!({"from": "2025-11-25", "to": "2026-07-28", "kind": "request", "method": "tools/call", "direction": "client", "json": r#"{"name":"a"}"#});
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {}});
     check(
-        &with(call, json!({"meta": meta})),
+        &with_members(call, json!({"meta": meta})),
         expect![[r#"
             exit 0
             out: {"json":"{\"name\":\"a\",\"_meta\":{\"io.modelcontextprotocol/clientCapabilities\":{},\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\"}}","losses":[{"pointer":"/_meta","subject":"tool `a`","kind":"rewritten","reason":"an empty object says what absence says"},{"pointer":"/_meta/io.modelcontextprotocol~1clientCapabilities","subject":"tool `a`","kind":"rewritten","reason":"said by the session"},{"pointer":"/_meta/io.modelcontextprotocol~1protocolVersion","subject":"tool `a`","kind":"rewritten","reason":"said by the session"}],"error":null}
@@ -102,7 +102,7 @@ fn flags_are_members() {
 }
 
 #[test]
-fn without_type_and_kind_it_is_a_message() {
+fn default_document_is_a_message() {
     let message =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","task":{}}}"#;
     check(
@@ -123,15 +123,15 @@ fn without_type_and_kind_it_is_a_message() {
 }
 
 #[test]
-fn pointers_lead_into_the_input_and_are_escaped() {
+fn pointers_refer_to_the_input() {
     let result = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}, {"name": "b", "inputSchema": {"type": "object"}, "title": "B", "icons": []}]});
-    let line = question(
+    let line = input_line(
         "2025-11-25",
         "2024-11-05",
         "ListToolsResult",
         &result.to_string(),
     );
-    let ended = answers(line.to_string().as_bytes());
+    let ended = run_lines(line.to_string().as_bytes());
     let answer: Value = serde_json::from_str(&ended.out).expect("one answer");
     let losses = answer["losses"].as_array().expect("a list");
     let pointers: Vec<_> = losses
@@ -156,31 +156,31 @@ fn pointers_lead_into_the_input_and_are_escaped() {
 }
 
 #[test]
-fn refusals_are_answers() {
+fn refusals_are_output_lines() {
     let audio = r#"{"role":"user","content":{"type":"audio","data":"","mimeType":"a/b"}}"#;
     check(
-        &question("2025-03-26", "2024-11-05", "SamplingMessage", audio),
+        &input_line("2025-03-26", "2024-11-05", "SamplingMessage", audio),
         expect![[r#"
             exit 0
             out: {"json":null,"losses":[],"error":"refused at \"/content\": sampling has no audio in 2024-11-05, and no other content can replace it"}
         "#]],
     );
     check(
-        &question("2025-03-26", "2024-11-05", "ToolAnnotations", "{}"),
+        &input_line("2025-03-26", "2024-11-05", "ToolAnnotations", "{}"),
         expect![[r#"
             exit 0
             out: {"json":null,"losses":[],"error":"refused at \"\": `ToolAnnotations` has no counterpart in 2024-11-05"}
         "#]],
     );
     check(
-        &question("2025-03-26", "2024-11-05", "Tool", "{"),
+        &input_line("2025-03-26", "2024-11-05", "Tool", "{"),
         expect![[r#"
             exit 0
             out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 2"}
         "#]],
     );
     check(
-        &question("2025-03-26", "2024-11-05", "Tool", ""),
+        &input_line("2025-03-26", "2024-11-05", "Tool", ""),
         expect![[r#"
             exit 0
             out: {"json":null,"losses":[],"error":"the text ends too early, line 1 column 1"}
@@ -190,7 +190,7 @@ fn refusals_are_answers() {
 
 #[test]
 fn invalid_lines_do_not_stop_processing() {
-    let good = question("2025-11-25", "2025-06-18", "Role", "\"user\"").to_string();
+    let good = input_line("2025-11-25", "2025-06-18", "Role", "\"user\"").to_string();
     let mut input = Vec::new();
     for line in [
         good.as_bytes(),
@@ -237,14 +237,14 @@ fn invalid_lines_do_not_stop_processing() {
         out: {"json":null,"losses":[],"error":"line 17: not an object {\"from\", \"to\", \"type\", \"json\"}: expected an object at \"\" (byte 0) at column 61"}
         out: {"json":null,"losses":[],"error":"line 18: not an object {\"from\", \"to\", \"type\", \"json\"}: unexpected end of hex escape at column 70"}
         out: {"json":"\"user\"","losses":[],"error":null}
-    "#]].assert_eq(&answers(&input).transcript());
+    "#]].assert_eq(&run_lines(&input).transcript());
 }
 
 #[test]
-fn every_answer_has_the_same_members() {
-    let good = question("2025-11-25", "2025-06-18", "Tool", TOOL).to_string();
-    let refused = question("2025-11-25", "2025-06-18", "Tool", "{}").to_string();
-    let ended = answers(format!("{good}\r\n{refused}\n\nnonsense").as_bytes());
+fn output_lines_have_equal_members() {
+    let good = input_line("2025-11-25", "2025-06-18", "Tool", TOOL).to_string();
+    let refused = input_line("2025-11-25", "2025-06-18", "Tool", "{}").to_string();
+    let ended = run_lines(format!("{good}\r\n{refused}\n\nnonsense").as_bytes());
     assert_eq!(ended.code, 0);
     assert_eq!(ended.out.lines().count(), 4);
     for line in ended.out.lines() {
@@ -261,14 +261,14 @@ fn every_answer_has_the_same_members() {
 }
 
 #[test]
-fn a_line_of_ten_megabytes_is_converted() {
+fn long_lines_are_converted() {
     let text = "é\\n".repeat(3 << 20);
     let result =
         format!(r#"{{"content":[{{"type":"text","text":"{text}"}}],"structuredContent":{{}}}}"#);
-    let line = question("2025-06-18", "2025-03-26", "CallToolResult", &result).to_string();
+    let line = input_line("2025-06-18", "2025-03-26", "CallToolResult", &result).to_string();
     assert!(line.len() > 10 << 20);
-    let good = question("2025-11-25", "2025-06-18", "Role", "\"user\"");
-    let ended = answers(format!("{line}\n{good}\n").as_bytes());
+    let good = input_line("2025-11-25", "2025-06-18", "Role", "\"user\"");
+    let ended = run_lines(format!("{line}\n{good}\n").as_bytes());
     let mut lines = ended.out.lines();
     let answer: Value = serde_json::from_str(lines.next().expect("an answer")).expect("it is JSON");
     let json: Value =
@@ -280,7 +280,7 @@ fn a_line_of_ten_megabytes_is_converted() {
 }
 
 #[test]
-fn an_answer_comes_before_the_next_line_is_sent() {
+fn output_is_flushed_per_line() {
     let mut child = program()
         .args(["convert", "--jsonl"])
         .stdin(Stdio::piped())
@@ -289,7 +289,7 @@ fn an_answer_comes_before_the_next_line_is_sent() {
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
     let stdout = child.stdout.take().expect("standard output is a pipe");
-    let line = question("2025-11-25", "2025-06-18", "Tool", TOOL).to_string() + "\n";
+    let line = input_line("2025-11-25", "2025-06-18", "Tool", TOOL).to_string() + "\n";
     let (done, answered) = mpsc::channel();
     thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);

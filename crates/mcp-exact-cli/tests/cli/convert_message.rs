@@ -9,7 +9,7 @@ use crate::convert::{TOOL, check};
 const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}]"#;
 
 #[test]
-fn a_whole_request_keeps_its_envelope() {
+fn requests_keep_their_envelope() {
     check(
         "--from 2025-11-25 --to 2024-11-05",
         r#"{"x":[ 1 ],"id":7.0,"params":{"name":"a","task":{}},"method":"tools/call","jsonrpc":"2.0"}"#,
@@ -57,7 +57,7 @@ fn params_are_added_and_removed() {
 }
 
 #[test]
-fn a_whole_notification_is_converted() {
+fn notifications_are_converted() {
     check(
         "--from 2025-11-25 --to 2024-11-05",
         r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}"#,
@@ -86,7 +86,7 @@ fn cancellations_of_both_sides_are_converted() {
 }
 
 #[test]
-fn a_whole_result_needs_the_method_that_it_answers() {
+fn results_need_a_method() {
     let result = format!(r#"{{"jsonrpc":"2.0","id":"a","result":{{"tools":[{TOOL}]}}}}"#);
     check(
         "--from 2025-11-25 --to 2025-06-18 --method tools/list",
@@ -108,7 +108,7 @@ fn a_whole_result_needs_the_method_that_it_answers() {
 }
 
 #[test]
-fn a_whole_error_needs_a_method_where_it_counts() {
+fn some_errors_need_a_method() {
     let error = |code: i32| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"error":{{"code":{code},"message":"m"}}}}"#)
     };
@@ -149,7 +149,7 @@ fn a_whole_error_needs_a_method_where_it_counts() {
 }
 
 #[test]
-fn an_envelope_that_the_other_revision_does_not_have_is_refused() {
+fn undefined_envelopes_are_refused() {
     check(
         "--from 2025-11-25 --to 2025-06-18",
         r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"m"}}"#,
@@ -161,7 +161,7 @@ fn an_envelope_that_the_other_revision_does_not_have_is_refused() {
 }
 
 #[test]
-fn a_method_that_the_other_revision_does_not_have_is_refused() {
+fn undefined_methods_are_refused() {
     check(
         "--from 2025-11-25 --to 2026-07-28",
         r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#,
@@ -189,7 +189,7 @@ fn a_method_that_the_other_revision_does_not_have_is_refused() {
 }
 
 #[test]
-fn a_request_of_a_server_needs_no_direction() {
+fn server_requests_need_no_direction() {
     check(
         "--from 2025-11-25 --to 2025-06-18",
         r#"{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{"mode":"url","elicitationId":"1","message":"m","url":"https://example.com"}}"#,
@@ -224,7 +224,7 @@ fn unknown_methods_are_unchanged_with_note() {
 }
 
 #[test]
-fn a_batch_stays_one_where_there_are_batches() {
+fn batches_are_kept_where_supported() {
     check(
         "--from 2025-03-26 --to 2025-03-26",
         BATCH,
@@ -253,7 +253,7 @@ fn batches_are_refused_without_support() {
 }
 
 #[test]
-fn a_bad_message_in_a_batch_is_found() {
+fn invalid_batch_messages_are_refused() {
     check(
         "--from 2025-03-26 --to 2025-03-26",
         r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{}}]"#,

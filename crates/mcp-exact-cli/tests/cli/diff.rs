@@ -22,7 +22,7 @@ fn run_diff(arguments: &[&str]) -> String {
 }
 
 /// Returns the revisions that the executable lists.
-fn revisions() -> Vec<String> {
+fn listed_revisions() -> Vec<String> {
     let ended = run(Path::new("."), &["revisions", "--json"], b"");
     let rows: Vec<Value> = serde_json::from_str(&ended.out).expect("one JSON array");
     let ids = rows.iter().map(|row| row["revision"].as_str());
@@ -45,7 +45,7 @@ fn text_lists_changes_and_compatibility() {
 }
 
 #[test]
-fn markdown_is_that_of_the_model_crate() {
+fn markdown_equals_model_crate_output() {
     let golden = workspace().join("tests/diff/tests/golden/2025-03-26.md");
     let golden = fs::read_to_string(golden).expect("the golden file");
     assert_eq!(
@@ -55,8 +55,8 @@ fn markdown_is_that_of_the_model_crate() {
 }
 
 #[test]
-fn json_is_one_document_for_each_pair_of_revisions() {
-    let ids = revisions();
+fn json_prints_one_document() {
+    let ids = listed_revisions();
     for from in &ids {
         for to in &ids {
             let text = run_diff(&[from, to, "--json"]);
@@ -82,9 +82,9 @@ fn descriptions_are_listed_on_request() {
 }
 
 #[test]
-fn a_page_is_written_over_all_revisions_or_over_a_range() {
+fn html_covers_all_revisions_or_range() {
     let folder = tempfile::tempdir().expect("a folder");
-    let ids = revisions();
+    let ids = listed_revisions();
     let page = |arguments: &[&str]| {
         let all: Vec<&str> = ["diff", "--html", "page.html"]
             .iter()
@@ -108,7 +108,7 @@ fn a_page_is_written_over_all_revisions_or_over_a_range() {
 }
 
 #[test]
-fn a_page_goes_to_standard_output() {
+fn html_can_go_to_stdout() {
     let folder = tempfile::tempdir().expect("a folder");
     let arguments = [
         "diff",
@@ -129,7 +129,7 @@ fn a_page_goes_to_standard_output() {
 }
 
 #[test]
-fn an_unknown_revision_is_answered_with_the_known_ones() {
+fn unknown_revision_error_lists_revisions() {
     let ended = diff(&["2025-06-19", "2025-11-25"]);
     let text = ended.transcript();
     let (first, known) = text.rsplit_once("\nerr: ").expect("two lines of words");
@@ -139,7 +139,7 @@ fn an_unknown_revision_is_answered_with_the_known_ones() {
     .assert_eq(first);
     assert_eq!(
         known.trim(),
-        format!("this program has {}", revisions().join(", "))
+        format!("this program has {}", listed_revisions().join(", "))
     );
     let ended = diff(&["2025-06-18", "newest", "--json"]);
     assert_eq!((ended.code, ended.out.as_str()), (2, ""));
@@ -147,7 +147,7 @@ fn an_unknown_revision_is_answered_with_the_known_ones() {
 }
 
 #[test]
-fn wrong_usage_is_exit_code_2() {
+fn invalid_usage_exits_with_2() {
     for arguments in [
         &[][..],
         &["2025-06-18"],

@@ -13,22 +13,22 @@ use crate::program::{ProgramOutput, program, run};
 
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo"}"#;
 
-fn question(revision: &str, definition: Option<&str>, json: &str) -> String {
+fn input_line(revision: &str, definition: Option<&str>, json: &str) -> String {
     json!({"revision": revision, "type": definition, "json": json}).to_string()
 }
 
-fn answers(input: &[u8]) -> ProgramOutput {
+fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["check", "--jsonl"], input)
 }
 
 fn check(line: &str, expected: Expect) {
-    expected.assert_eq(&answers(line.as_bytes()).transcript());
+    expected.assert_eq(&run_lines(line.as_bytes()).transcript());
 }
 
 #[test]
-fn a_valid_document_is_accepted() {
+fn valid_documents_are_accepted() {
     check(
-        &question("2025-06-18", Some("Tool"), TOOL),
+        &input_line("2025-06-18", Some("Tool"), TOOL),
         expect![[r#"
         exit 0
         out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}
@@ -37,10 +37,10 @@ fn a_valid_document_is_accepted() {
 }
 
 #[test]
-fn a_violation_leaves_what_decoded() {
+fn violations_keep_the_encoded_value() {
     let block = r#"{"type":"hologram"}"#;
     check(
-        &question("2025-06-18", Some("ContentBlock"), block),
+        &input_line("2025-06-18", Some("ContentBlock"), block),
         expect![[r#"
             exit 0
             out: {"accepted":false,"violations":[{"pointer":"","kind":"tag","message":"\"hologram\" is not known to this revision"}],"encoded":"{\"type\":\"hologram\"}","count":1}
@@ -49,9 +49,9 @@ fn a_violation_leaves_what_decoded() {
 }
 
 #[test]
-fn what_does_not_decode_has_one_violation() {
+fn undecodable_documents_have_one_violation() {
     check(
-        &question("2025-06-18", Some("Tool"), "{}"),
+        &input_line("2025-06-18", Some("Tool"), "{}"),
         expect![[r#"
             exit 0
             out: {"accepted":false,"violations":[{"pointer":"","kind":"required","message":"missing member `inputSchema`"},{"pointer":"","kind":"required","message":"missing member `name`"}],"encoded":null,"count":2}
@@ -60,10 +60,10 @@ fn what_does_not_decode_has_one_violation() {
 }
 
 #[test]
-fn without_type_it_is_a_message() {
+fn default_document_is_a_message() {
     let message = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
     check(
-        &question("2025-06-18", None, message),
+        &input_line("2025-06-18", None, message),
         expect![[r#"
         exit 0
         out: {"accepted":true,"violations":[],"encoded":"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}","count":0,"checked":"envelope"}
@@ -88,9 +88,9 @@ fn without_type_it_is_a_message() {
 }
 
 #[test]
-fn a_lone_surrogate_is_a_finding_or_a_bad_line() {
+fn lone_surrogates_are_reported() {
     check(
-        &question("2025-06-18", Some("Cursor"), r#""\ud800""#),
+        &input_line("2025-06-18", Some("Cursor"), r#""\ud800""#),
         expect![[r#"
             exit 0
             out: {"accepted":false,"violations":[{"pointer":"","kind":"surrogate","message":"a string holds a lone surrogate"}],"encoded":null,"count":1}
@@ -106,11 +106,11 @@ fn a_lone_surrogate_is_a_finding_or_a_bad_line() {
 }
 
 #[test]
-fn deep_nesting_comes_back() {
+fn deep_nesting_round_trips() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let tool = TOOL.replace("\"echo\"", &format!("\"echo\",\"x\":{deep}"));
-    let line = question("2025-06-18", Some("Tool"), &tool);
-    let ended = answers(line.as_bytes());
+    let line = input_line("2025-06-18", Some("Tool"), &tool);
+    let ended = run_lines(line.as_bytes());
     let answer: Value = serde_json::from_str(&ended.out).expect("one answer");
     assert_eq!(answer["accepted"], true);
     assert_eq!(answer["encoded"], tool);
@@ -118,7 +118,7 @@ fn deep_nesting_comes_back() {
 
 #[test]
 fn invalid_lines_do_not_stop_processing() {
-    let good = question("2025-06-18", Some("Tool"), TOOL);
+    let good = input_line("2025-06-18", Some("Tool"), TOOL);
     let mut input = Vec::new();
     for line in [
         good.as_bytes(),
@@ -149,27 +149,27 @@ fn invalid_lines_do_not_stop_processing() {
         out: {"error":"line 9: `direction` is for messages; leave it or `type` out","line":9}
         out: {"error":"line 10: not an object {\"revision\", \"type\", \"json\"}: invalid type: map, expected a string at column 46","line":10}
         out: {"accepted":true,"violations":[],"encoded":"{\"inputSchema\":{\"type\":\"object\"},\"name\":\"echo\"}","count":0}
-    "#]].assert_eq(&answers(&input).transcript());
+    "#]].assert_eq(&run_lines(&input).transcript());
 }
 
 #[test]
-fn a_last_line_needs_no_end() {
-    let good = question("2025-06-18", Some("Tool"), TOOL);
-    let ended = answers(format!("{good}\r\n{good}").as_bytes());
+fn last_line_needs_no_line_break() {
+    let good = input_line("2025-06-18", Some("Tool"), TOOL);
+    let ended = run_lines(format!("{good}\r\n{good}").as_bytes());
     assert_eq!(ended.out.lines().count(), 2);
     assert!(!ended.out.contains("error"));
 }
 
 #[test]
-fn a_hundred_thousand_lines_take_seconds() {
+fn many_lines_are_checked() {
     let result = r#"{"content":[{"type":"text","text":"hi"},{"type":"hologram","depth":3}],"isError":false}"#;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo","arguments":{"a":1}}}"#;
     let kinds = [
-        question("2025-06-18", Some("Tool"), TOOL),
-        question("2025-03-26", Some("Tool"), "{}"),
-        question("2025-06-18", Some("CallToolResult"), result),
-        question("2024-11-05", None, call),
-        question("2025-06-18", Some("Toll"), TOOL),
+        input_line("2025-06-18", Some("Tool"), TOOL),
+        input_line("2025-03-26", Some("Tool"), "{}"),
+        input_line("2025-06-18", Some("CallToolResult"), result),
+        input_line("2024-11-05", None, call),
+        input_line("2025-06-18", Some("Toll"), TOOL),
     ];
     let mut input = String::new();
     for kind in kinds.iter().cycle().take(100_000) {
@@ -177,7 +177,7 @@ fn a_hundred_thousand_lines_take_seconds() {
         input.push('\n');
     }
     let start = Instant::now();
-    let ended = answers(input.as_bytes());
+    let ended = run_lines(input.as_bytes());
     println!("100,000 lines: {:?}", start.elapsed());
     assert_eq!(ended.code, 0);
     assert_eq!(ended.out.lines().count(), 100_000);
@@ -197,7 +197,7 @@ fn closed_output_ends_the_program_quietly() {
         .expect("the program starts");
     drop(child.stdout.take());
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
-    let line = question("2025-06-18", Some("Tool"), TOOL) + "\n";
+    let line = input_line("2025-06-18", Some("Tool"), TOOL) + "\n";
     for line in iter::repeat_n(line, 100_000) {
         if stdin.write_all(line.as_bytes()).is_err() {
             break;
@@ -210,7 +210,7 @@ fn closed_output_ends_the_program_quietly() {
 }
 
 #[test]
-fn an_answer_comes_before_the_next_line_is_sent() {
+fn output_is_flushed_per_line() {
     let mut child = program()
         .args(["check", "--jsonl"])
         .stdin(Stdio::piped())
@@ -219,7 +219,7 @@ fn an_answer_comes_before_the_next_line_is_sent() {
         .expect("the program starts");
     let mut stdin = child.stdin.take().expect("standard input is a pipe");
     let stdout = child.stdout.take().expect("standard output is a pipe");
-    let line = question("2025-06-18", Some("Tool"), TOOL) + "\n";
+    let line = input_line("2025-06-18", Some("Tool"), TOOL) + "\n";
     let asking = thread::spawn(move || {
         let mut stdout = BufReader::new(stdout);
         let mut answer = String::new();

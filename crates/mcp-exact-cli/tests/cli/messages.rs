@@ -103,7 +103,7 @@ fn unknown_members_are_listed_on_request() {
 }
 
 #[test]
-fn responses_are_checked_as_what_they_answer() {
+fn responses_are_checked_by_request_method() {
     let response = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}"#;
     check(
         &[("response.json", response)],

@@ -28,7 +28,7 @@ const CLIENT_MESSAGES: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","
 
 #[cfg(unix)]
 #[test]
-fn bytes_and_exit_code_pass_unchanged() {
+fn proxy_keeps_bytes_and_exit_code() {
     let folder = tempfile::tempdir().expect("a folder");
     let server = format!("EXTRA='not JSON  '{SERVER_SCRIPT}");
     let arguments = ["proxy", "--record", "log.jsonl", "--", "sh", "-c", &server];
@@ -69,7 +69,7 @@ fn bytes_and_exit_code_pass_unchanged() {
 
 #[cfg(unix)]
 #[test]
-fn replays_compare_responses() {
+fn replay_compares_responses() {
     let folder = tempfile::tempdir().expect("a folder");
     let record = [
         "proxy",
@@ -113,7 +113,7 @@ fn replays_compare_responses() {
 }
 
 #[test]
-fn a_command_that_does_not_start_is_exit_code_2() {
+fn failed_start_exits_with_2() {
     let ended = run(Path::new("."), &["proxy", "--", "no-such-program"], b"");
     assert_eq!(ended.code, 2);
     assert!(
@@ -124,7 +124,7 @@ fn a_command_that_does_not_start_is_exit_code_2() {
 }
 
 #[test]
-fn pipes_and_no_color_get_no_colours() {
+fn pipes_and_no_color_disable_colours() {
     let output = program()
         .args(["check", "--revision", "2025-06-18", "--type", "Role", "-"])
         .env("NO_COLOR", "1")

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::program::{run, workspace};
 
-fn rows() -> Vec<Value> {
+fn listed_revisions() -> Vec<Value> {
     let ended = run(Path::new("."), &["revisions", "--json"], b"");
     assert_eq!(ended.code, 0);
     serde_json::from_str(&ended.out).expect("one JSON array")
 }
 
 #[test]
-fn the_table_is_aligned() {
+fn table_is_aligned() {
     let ended = run(Path::new("."), &["revisions"], b"");
     assert_eq!(ended.code, 0);
     let head = ended.out.lines().next();
@@ -31,7 +31,7 @@ fn the_table_is_aligned() {
 }
 
 #[test]
-fn the_table_is_that_of_the_schemas() {
+fn table_agrees_with_revisions_toml() {
     let text = fs::read_to_string(workspace().join("schema/revisions.toml"))
         .expect("schema/revisions.toml can be read");
     let list: toml::Table = text.parse().expect("it is TOML");
@@ -41,7 +41,7 @@ fn the_table_is_that_of_the_schemas() {
         .map(|entry| (entry["id"].as_str(), entry["status"].as_str()))
         .filter(|(_, status)| *status != Some("draft"))
         .collect();
-    let rows = rows();
+    let rows = listed_revisions();
     let compiled: Vec<_> = rows
         .iter()
         .map(|row| (row["revision"].as_str(), row["status"].as_str()))
@@ -50,8 +50,8 @@ fn the_table_is_that_of_the_schemas() {
 }
 
 #[test]
-fn the_counts_are_those_of_the_generated_crates() {
-    for row in rows() {
+fn counts_agree_with_generated_crates() {
+    for row in listed_revisions() {
         let id = row["revision"].as_str().expect("a revision has an id");
         let generated = workspace().join(format!("crates/mcp-{id}/src/generated"));
         let count = |file: &str, what: &str| {

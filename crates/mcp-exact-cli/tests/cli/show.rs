@@ -40,7 +40,7 @@ fn types_are_shown_with_documentation_and_changes() {
 }
 
 #[test]
-fn methods_are_shown_with_what_they_carry() {
+fn methods_are_shown_with_their_types() {
     check(
         &["show", "ping", "--revision", "2025-11-25"],
         expect![[r#"
@@ -72,7 +72,7 @@ fn methods_are_shown_with_what_they_carry() {
 }
 
 #[test]
-fn unknown_names_get_the_three_nearest() {
+fn unknown_names_get_three_suggestions() {
     check(
         &["show", "tool/list"],
         expect![[r#"
@@ -90,7 +90,7 @@ fn unknown_names_get_the_three_nearest() {
 }
 
 #[test]
-fn without_a_name_all_are_listed() {
+fn all_names_are_listed_by_default() {
     let ended = run(Path::new("."), &["show", "--json", "-r", "2026-07-28"], b"");
     let names: serde_json::Value = serde_json::from_str(&ended.out).expect("one JSON object");
     assert_eq!(names["types"].as_array().map(Vec::len), Some(155));
@@ -98,7 +98,7 @@ fn without_a_name_all_are_listed() {
 }
 
 #[test]
-fn shells_and_man_know_every_command() {
+fn completions_and_man_cover_all_commands() {
     let commands = [
         "check", "convert", "diff", "doctor", "inspect", "proxy", "replay", "show",
     ];

@@ -35,17 +35,17 @@ struct Server<'f> {
 }
 
 impl Server<'_> {
-    fn is(&self, fault: &str) -> bool {
+    fn has_fault(&self, fault: &str) -> bool {
         self.fault == fault
     }
 
     /// Returns the messages that respond to a message.
-    fn answer(&mut self, message: &Value) -> Vec<Value> {
+    fn respond_to(&mut self, message: &Value) -> Vec<Value> {
         let Some(method) = message["method"].as_str() else {
             return Vec::new();
         };
         let Some(id) = message.get("id") else {
-            return if self.is("answers-notifications") {
+            return if self.has_fault("answers-notifications") {
                 vec![json!({"jsonrpc": "2.0", "id": 0, "result": {}})]
             } else {
                 Vec::new()
@@ -55,22 +55,22 @@ impl Server<'_> {
         let version = params["_meta"][format!("{META_PREFIX}protocolVersion")].as_str();
         let stateless = version.is_some() && method != "initialize";
         let mut answers = match method {
-            _ if stateless => self.before_stateless(params),
-            "tools/list" => self.before_handshake(),
-            "tools/call" => self.progress(params),
+            _ if stateless => self.messages_before_stateless(params),
+            "tools/list" => self.messages_before_initialize(),
+            "tools/call" => self.progress_messages(params),
             _ => Vec::new(),
         };
         let outcome = if stateless {
-            self.stateless(method, params, version.unwrap_or_default())
+            self.respond_stateless(method, params, version.unwrap_or_default())
         } else {
-            self.handshake(method, params)
+            self.respond_to_handshake(method, params)
         };
-        if self.is("silent-on-unknown-method")
+        if self.has_fault("silent-on-unknown-method")
             && outcome.as_ref().is_err_and(|error| error.0 == -32601)
         {
             return answers;
         }
-        let id = if self.is("id-as-string") {
+        let id = if self.has_fault("id-as-string") {
             json!(id.to_string())
         } else {
             id.clone()
@@ -86,9 +86,9 @@ impl Server<'_> {
             }
         }
         if method == "subscriptions/listen" {
-            return self.subscribe(id);
+            return self.respond_to_subscription(id);
         }
-        if self.is("answers-twice") && method == "tools/list" {
+        if self.has_fault("answers-twice") && method == "tools/list" {
             answers.push(response.clone());
         }
         answers.push(response);
@@ -96,9 +96,9 @@ impl Server<'_> {
     }
 
     /// Returns the messages that a faulty server sends before the response to `initialize`.
-    fn before_handshake(&self) -> Vec<Value> {
+    fn messages_before_initialize(&self) -> Vec<Value> {
         match self.fault {
-            "undeclared-logs" => vec![log()],
+            "undeclared-logs" => vec![log_notification()],
             "asks-undeclared" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
             "cancels-others" => {
                 vec![
@@ -109,15 +109,15 @@ impl Server<'_> {
         }
     }
 
-    fn before_stateless(&self, _: &Value) -> Vec<Value> {
+    fn messages_before_stateless(&self, _: &Value) -> Vec<Value> {
         match self.fault {
-            "logs-unasked" => vec![log()],
+            "logs-unasked" => vec![log_notification()],
             "sends-requests" => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "ping"})],
             _ => Vec::new(),
         }
     }
 
-    fn progress(&self, params: &Value) -> Vec<Value> {
+    fn progress_messages(&self, params: &Value) -> Vec<Value> {
         let token = &params["_meta"]["progressToken"];
         let progress = |token: &Value, value: i64| {
             json!({"jsonrpc": "2.0", "method": "notifications/progress",
@@ -133,12 +133,12 @@ impl Server<'_> {
         }
     }
 
-    fn subscribe(&self, id: Value) -> Vec<Value> {
+    fn respond_to_subscription(&self, id: Value) -> Vec<Value> {
         let meta = json!({format!("{META_PREFIX}subscriptionId"): id});
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
             "params": {"_meta": meta, "notifications": {"toolsListChanged": true}}});
         let changed = json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {"_meta": meta}});
-        if self.is("late-acknowledgement") {
+        if self.has_fault("late-acknowledgement") {
             vec![changed, acknowledged]
         } else {
             vec![acknowledged]
@@ -146,58 +146,65 @@ impl Server<'_> {
     }
 
     fn capabilities(&self) -> Value {
-        if self.is("undeclared-tools") {
+        if self.has_fault("undeclared-tools") {
             json!({"resources": {}, "prompts": {}})
         } else {
             json!({"tools": {"listChanged": true}, "resources": {}, "prompts": {}})
         }
     }
 
-    fn handshake(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
+    fn respond_to_handshake(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
         match method {
             "initialize" => {
                 let offer = params["protocolVersion"].as_str().unwrap_or_default();
                 let agreed = match offer {
-                    _ if self.is("accepts-any-revision") => offer,
-                    "2025-11-25" if self.is("forgets-its-revision") => "2025-06-18",
-                    _ if self.is("forgets-its-revision") => "2025-11-25",
+                    _ if self.has_fault("accepts-any-revision") => offer,
+                    "2025-11-25" if self.has_fault("forgets-its-revision") => "2025-06-18",
+                    _ if self.has_fault("forgets-its-revision") => "2025-11-25",
                     _ if HANDSHAKE_REVISIONS.contains(&offer) => offer,
                     _ => "2025-11-25",
                 };
                 self.revision = agreed.to_owned();
                 let mut result = json!({"protocolVersion": agreed, "capabilities": self.capabilities(),
                     "serverInfo": {"name": "faulty", "version": "1.0.0"}});
-                if self.is("no-server-info") {
+                if self.has_fault("no-server-info") {
                     result
                         .as_object_mut()
                         .map(|result| result.remove("serverInfo"));
                 }
                 Ok(result)
             }
-            "ping" if self.is("refuses-ping") => Err(refusal(-32601, "Method not found")),
+            "ping" if self.has_fault("refuses-ping") => {
+                Err(new_refusal(-32601, "Method not found"))
+            }
             "ping" => Ok(json!({})),
-            _ => self.feature(method, params, -32002),
+            _ => self.respond_to_feature(method, params, -32002),
         }
     }
 
-    fn stateless(&mut self, method: &str, params: &Value, version: &str) -> Result<Value, Refusal> {
-        if version != DISCOVER_REVISION && !self.is("any-revision-in-meta") {
+    fn respond_stateless(
+        &mut self,
+        method: &str,
+        params: &Value,
+        version: &str,
+    ) -> Result<Value, Refusal> {
+        if version != DISCOVER_REVISION && !self.has_fault("any-revision-in-meta") {
             let data = json!({"supported": [DISCOVER_REVISION], "requested": version});
             return Err((-32022, "Unsupported protocol version".to_owned(), data));
         }
         let declared = params["_meta"].get(format!("{META_PREFIX}clientCapabilities"));
-        if declared.is_none() && !self.is("metadata-not-needed") {
-            return Err(refusal(-32602, "clientCapabilities are missing"));
+        if declared.is_none() && !self.has_fault("metadata-not-needed") {
+            return Err(new_refusal(-32602, "clientCapabilities are missing"));
         }
         let mut result = match method {
-            "server/discover" if self.is("no-discover") => {
-                return Err(refusal(-32601, "Method not found"));
+            "server/discover" if self.has_fault("no-discover") => {
+                return Err(new_refusal(-32601, "Method not found"));
             }
             "server/discover" => {
                 json!({"supportedVersions": [DISCOVER_REVISION], "capabilities": self.capabilities()})
             }
             "subscriptions/listen" => json!({}),
-            _ => self.feature(method, params, -32602)?,
+            _ => self.respond_to_feature(method, params, -32602)?,
         };
         let lists = [
             "tools/list",
@@ -214,30 +221,35 @@ impl Server<'_> {
         result["_meta"] =
             json!({format!("{META_PREFIX}serverInfo"): {"name": "faulty", "version": "1.0.0"}});
         result["resultType"] = json!("complete");
-        if self.is("no-result-type") && method == "tools/list" {
+        if self.has_fault("no-result-type") && method == "tools/list" {
             result
                 .as_object_mut()
                 .map(|result| result.remove("resultType"));
         }
-        if self.is("asks-in-lists") && method == "prompts/list" {
+        if self.has_fault("asks-in-lists") && method == "prompts/list" {
             return Ok(json!({"resultType": "input_required", "requestState": "s"}));
         }
         Ok(result)
     }
 
     /// Responds to the requests that all revisions define.
-    fn feature(&self, method: &str, params: &Value, not_found: i64) -> Result<Value, Refusal> {
+    fn respond_to_feature(
+        &self,
+        method: &str,
+        params: &Value,
+        not_found: i64,
+    ) -> Result<Value, Refusal> {
         let invalid_cursor = params.get("cursor").is_some();
         match method {
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list"
                 if invalid_cursor =>
             {
-                Err(refusal(-32602, "Invalid cursor"))
+                Err(new_refusal(-32602, "Invalid cursor"))
             }
-            "tools/list" => Ok(json!({"tools": [self.tool()]})),
+            "tools/list" => Ok(json!({"tools": [self.tool_definition()]})),
             "tools/call" if params["name"] == "measure" => {
                 let mut result = json!({"content": [{"type": "text", "text": "{\"size\":1}"}]});
-                if !self.is("no-structured-content") {
+                if !self.has_fault("no-structured-content") {
                     result["structuredContent"] = json!({"size": 1});
                 }
                 Ok(result)
@@ -249,24 +261,24 @@ impl Server<'_> {
             }
             "resources/read" => match self.fault {
                 "empty-contents" => Ok(json!({"contents": []})),
-                "old-error-code" => Err(refusal(-32002, "Resource not found")),
-                "own-error-code" => Err(refusal(-32077, "Resource not found")),
-                _ => Err(refusal(not_found, "Resource not found")),
+                "old-error-code" => Err(new_refusal(-32002, "Resource not found")),
+                "own-error-code" => Err(new_refusal(-32077, "Resource not found")),
+                _ => Err(new_refusal(not_found, "Resource not found")),
             },
             "prompts/list" => Ok(json!({"prompts": [{"name": "greet"}]})),
             "prompts/get" if params["name"] == "greet" => Ok(
                 json!({"messages": [{"role": "user", "content": {"type": "text", "text": "Hello"}}]}),
             ),
-            "prompts/get" => Err(refusal(-32602, "Unknown prompt")),
-            _ if self.is("result-for-unknown-method") => Ok(json!({})),
-            _ => Err(refusal(-32601, "Method not found")),
+            "prompts/get" => Err(new_refusal(-32602, "Unknown prompt")),
+            _ if self.has_fault("result-for-unknown-method") => Ok(json!({})),
+            _ => Err(new_refusal(-32601, "Method not found")),
         }
     }
 
-    fn tool(&self) -> Value {
+    fn tool_definition(&self) -> Value {
         let mut tool = json!({"name": "measure", "inputSchema": {"type": "object"},
             "outputSchema": {"type": "object", "properties": {"size": {"type": "integer"}}}});
-        if self.is("tool-without-schema") {
+        if self.has_fault("tool-without-schema") {
             tool.as_object_mut().map(|tool| tool.remove("inputSchema"));
         }
         tool
@@ -275,11 +287,11 @@ impl Server<'_> {
 
 type Refusal = (i64, String, Value);
 
-fn refusal(code: i64, text: &str) -> Refusal {
+fn new_refusal(code: i64, text: &str) -> Refusal {
     (code, text.to_owned(), Value::Null)
 }
 
-fn log() -> Value {
+fn log_notification() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "here"}})
 }
 
@@ -301,10 +313,13 @@ fn serve_stdio(fault: &str) {
                 ]
             }
             Value::Array(items) => {
-                let all: Vec<Value> = items.iter().flat_map(|item| server.answer(item)).collect();
+                let all: Vec<Value> = items
+                    .iter()
+                    .flat_map(|item| server.respond_to(item))
+                    .collect();
                 vec![Value::Array(all)]
             }
-            one => server.answer(one),
+            one => server.respond_to(one),
         };
         for answer in answers {
             let text = match fault {
@@ -327,14 +342,14 @@ fn serve_http(fault: &str) {
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
             let fault = fault.clone();
-            thread::spawn(move || connection(stream, &fault));
+            thread::spawn(move || serve_connection(stream, &fault));
         }
     });
     // The end of the input ends the program.
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
-fn connection(stream: TcpStream, fault: &str) {
+fn serve_connection(stream: TcpStream, fault: &str) {
     let Ok(reading) = stream.try_clone() else {
         return;
     };
@@ -420,7 +435,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
         revision: String::new(),
     };
     if let Some(version) = version {
-        return stateless_http(&mut server, request, version);
+        return respond_stateless_http(&mut server, request, version);
     }
     if is_initialize {
         SESSION_ENDED.store(false, Ordering::Release);
@@ -434,10 +449,13 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     }
     let answers: Vec<Value> = match message {
         Value::Array(items) => {
-            let all: Vec<Value> = items.iter().flat_map(|item| server.answer(item)).collect();
+            let all: Vec<Value> = items
+                .iter()
+                .flat_map(|item| server.respond_to(item))
+                .collect();
             vec![Value::Array(all)]
         }
-        one => server.answer(one),
+        one => server.respond_to(one),
     };
     let session = if is_initialize {
         format!("mcp-session-id: {SESSION_ID}\r\n")
@@ -475,7 +493,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     }
 }
 
-fn stateless_http(
+fn respond_stateless_http(
     server: &mut Server<'_>,
     request: &HttpRequest,
     version: &str,
@@ -487,12 +505,12 @@ fn stateless_http(
     }
     let is_same = request.header("mcp-protocol-version") == Some(version)
         && request.header("mcp-method") == message["method"].as_str();
-    if !is_same && !server.is("headers-not-compared") {
+    if !is_same && !server.has_fault("headers-not-compared") {
         // A server that has older revisions, too, takes such a request for one of theirs, without its session.
         let is_older = request
             .header("mcp-protocol-version")
             .is_some_and(|header| HANDSHAKE_REVISIONS.contains(&header));
-        let code = if server.is("header-chooses-revision") && is_older {
+        let code = if server.has_fault("header-chooses-revision") && is_older {
             -32600
         } else {
             -32020
@@ -500,10 +518,10 @@ fn stateless_http(
         let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": {"code": code, "message": "Header mismatch"}});
         return (400, json, error.to_string());
     }
-    let answers = server.answer(message);
+    let answers = server.respond_to(message);
     let last = answers.last().cloned().unwrap_or_default();
     let status = match last["error"]["code"].as_i64() {
-        Some(-32601) if !server.is("unknown-method-200") => 404,
+        Some(-32601) if !server.has_fault("unknown-method-200") => 404,
         Some(-32022 | -32602) => 400,
         _ => 200,
     };
