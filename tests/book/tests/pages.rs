@@ -5,20 +5,20 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Pages that `cargo xtask book` writes.
-const GENERATED: &[&str] = &["revisions-page.html"];
+const GENERATED_PAGES: &[&str] = &["revisions-page.html"];
 
-fn source() -> PathBuf {
+fn source_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/book/src")
 }
 
 /// Returns the files of the pages; the scripts of a page are in a folder.
 fn pages() -> Vec<PathBuf> {
-    let files = fs::read_dir(source()).expect("the pages are there");
+    let files = fs::read_dir(source_folder()).expect("the pages are there");
     let files = files.map(|file| file.expect("a page").path());
     files.filter(|path| path.is_file()).collect()
 }
 
-fn read(path: &Path) -> String {
+fn read_page(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -29,8 +29,8 @@ fn links(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn each_page_is_in_the_summary() {
-    let summary = read(&source().join("SUMMARY.md"));
+fn summary_lists_every_page() {
+    let summary = read_page(&source_folder().join("SUMMARY.md"));
     let listed: BTreeSet<String> = links(&summary).into_iter().map(str::to_owned).collect();
     let files = pages().into_iter().filter_map(|path| {
         path.file_name()
@@ -42,10 +42,10 @@ fn each_page_is_in_the_summary() {
 
 #[test]
 fn rust_blocks_of_all_pages_are_compiled() {
-    let tested = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
+    let tested = read_page(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
     for path in pages() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        if read(&path).contains("```rust") {
+        if read_page(&path).contains("```rust") {
             assert!(
                 tested.contains(&format!("/{name}\")")),
                 "{name} is in src/lib.rs"
@@ -55,13 +55,13 @@ fn rust_blocks_of_all_pages_are_compiled() {
 }
 
 #[test]
-fn links_and_includes_lead_somewhere() {
+fn links_and_includes_resolve() {
     for path in pages() {
-        let text = read(&path);
+        let text = read_page(&path);
         let folder = path.parent().expect("it is in a folder");
         for link in links(&text) {
             let target = link.split('#').next().unwrap_or_default();
-            let is_elsewhere = target.contains("://") || GENERATED.contains(&target);
+            let is_elsewhere = target.contains("://") || GENERATED_PAGES.contains(&target);
             if !is_elsewhere && !target.is_empty() {
                 assert!(folder.join(target).exists(), "{}: {link}", path.display());
             }

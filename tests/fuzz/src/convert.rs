@@ -13,8 +13,8 @@ macro_rules! revisions {
 
 mcp_exact_revisions::for_each_revision!(revisions);
 
-/// Conversion that the first line of the input describes: the name of a definition, the indices of two revisions, and a
-/// digit for the options; the rest is the text. Missing values are derived from the bytes of the line.
+/// Runs the conversion that the first line of the input describes: the name of a definition, the indices of two
+/// revisions, and a digit for the options; the rest is the text. Missing values are derived from the bytes of the line.
 pub fn conversion(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
@@ -35,12 +35,12 @@ pub fn conversion(bytes: &[u8]) {
         .find(|definition| definition.name == name);
     let sum: usize = name.bytes().map(usize::from).sum();
     let definition = named.unwrap_or(&definitions[sum % definitions.len()]);
-    agrees(definition, KnownRevision::ALL[from], text);
-    does_no_harm(definition.name, (from, to), wanted, text);
+    check_agreement(definition, KnownRevision::ALL[from], text);
+    check_bounded_conversion(definition.name, (from, to), wanted, text);
 }
 
 /// Checks that the tables agree with the type: the same verdict, error text, pointer and violations.
-pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
+pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
     let typed = (definition.inspect)(text.as_bytes());
     let checked = check_type(name, text, of);
@@ -60,7 +60,7 @@ pub fn agrees(definition: &Definition, of: KnownRevision, text: &str) {
 
 /// Checks that the output is a value of its type, and that the sizes of output and losses are bounded by the size of
 /// the input.
-fn does_no_harm(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
+fn check_bounded_conversion(name: &str, (from, to): (usize, usize), wanted: usize, text: &str) {
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();
     if wanted & 1 != 0 {

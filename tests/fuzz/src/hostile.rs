@@ -95,21 +95,21 @@ pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
         }
         1 => {
             let count = usize::from(choices.next()) % 7;
-            let items: Vec<String> = (0..count).map(|_| message(choices)).collect();
+            let items: Vec<String> = (0..count).map(|_| check_output(choices)).collect();
             format!("[{}]", items.join(",")).into_bytes()
         }
         2 => "[".repeat(usize::from(choices.next())).into_bytes(),
         3 => {
-            let mut bytes = message(choices).into_bytes();
+            let mut bytes = check_output(choices).into_bytes();
             let at = usize::from(choices.next()) % bytes.len();
             bytes[at] = choices.next();
             bytes
         }
-        _ => message(choices).into_bytes(),
+        _ => check_output(choices).into_bytes(),
     }
 }
 
-fn message(choices: &mut Choices<'_>) -> String {
+fn check_output(choices: &mut Choices<'_>) -> String {
     let id = choices.pick(&IDS);
     let method = choices.pick(&METHODS);
     let params = params(choices);

@@ -31,33 +31,33 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(100_000);
 
 /// Sends the requests of an input to a service.
 pub fn http(bytes: &[u8]) {
-    responses(bytes);
+    response_kinds(bytes);
 }
 
 /// Sends the requests of an input to a service, and returns statuses and media types of its responses, such as `200 text/event-stream`.
-pub fn responses(bytes: &[u8]) -> BTreeSet<String> {
+pub fn response_kinds(bytes: &[u8]) -> BTreeSet<String> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
         .build()
         .expect("a runtime");
-    let handler: Arc<dyn ServerHandler> = Arc::new(handle);
-    let seen = runtime.block_on(async {
-        let mut site = Site::new(Arc::clone(&handler));
+    let handler: Arc<dyn ServerHandler> = Arc::new(reply_to);
+    let observed = runtime.block_on(async {
+        let mut site = ServiceUnderTest::new(Arc::clone(&handler));
         for request in split(bytes, b"\n===\n").into_iter().take(MAX_REQUESTS) {
             site.send(request).await;
         }
         site.service.end_sessions();
         assert_eq!(site.service.sessions(), 0);
-        site.seen
+        site.observed
     });
     drop(runtime);
     assert_eq!(Arc::strong_count(&handler), 1, "a session is left");
-    seen
+    observed
 }
 
 /// Replies immediately to every request.
-fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
+fn reply_to(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     let ServerEvent::Request(request) = event else {
         return;
     };
@@ -90,17 +90,17 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
 }
 
 /// HTTP service with the state of its clients.
-struct Site {
+struct ServiceUnderTest {
     service: HttpService,
     sessions: Vec<String>,
     events: Vec<String>,
     /// Responses that were not read to their end yet.
     open: Vec<Response<ResponseBody>>,
     /// Statuses and media types of the responses so far.
-    seen: BTreeSet<String>,
+    observed: BTreeSet<String>,
 }
 
-impl Site {
+impl ServiceUnderTest {
     fn new(handler: Arc<dyn ServerHandler>) -> Self {
         let mut config = ServerConfig::new(Identity::new("fuzz", "1"));
         let capabilities = r#"{"tools":{"listChanged":true},"logging":{}}"#;
@@ -117,12 +117,12 @@ impl Site {
             sessions: Vec::new(),
             events: Vec::new(),
             open: Vec::new(),
-            seen: BTreeSet::new(),
+            observed: BTreeSet::new(),
         }
     }
 
     async fn send(&mut self, text: &[u8]) {
-        let text = self.fill_in(text);
+        let text = self.replace_placeholders(text);
         let Some((request, frames)) = parse(&text) else {
             return;
         };
@@ -133,8 +133,8 @@ impl Site {
         assert!(self.service.sessions() <= MAX_SESSIONS, "{described}");
         let media = response.headers().get("content-type");
         let media = media.map_or("", |media| media.to_str().unwrap_or("?"));
-        let seen = format!("{} {media}", response.status().as_u16());
-        self.seen.insert(seen.trim_end().to_owned());
+        let observed = format!("{} {media}", response.status().as_u16());
+        self.observed.insert(observed.trim_end().to_owned());
         if let Some(id) = response.headers().get("mcp-session-id") {
             let id = id.to_str().expect("visible ASCII").to_owned();
             self.sessions.push(id);
@@ -168,7 +168,7 @@ impl Site {
         }
         match media.as_deref() {
             Some("application/json") => assert!(from_slice::<Json>(&whole).is_ok(), "{of}"),
-            Some("text/event-stream") => self.note_events(&whole, of),
+            Some("text/event-stream") => self.store_event_ids(&whole, of),
             Some(other) => panic!("{other} answers {of}"),
             None => assert!(whole.is_empty(), "{of}"),
         }
@@ -177,7 +177,7 @@ impl Site {
         }
     }
 
-    fn note_events(&mut self, bytes: &[u8], of: &str) {
+    fn store_event_ids(&mut self, bytes: &[u8], of: &str) {
         let mut decoder = Decoder::new(1 << 22);
         decoder.push(bytes);
         while let Some(Decoded::Event(event)) = decoder.next_event() {
@@ -194,7 +194,7 @@ impl Site {
     }
 
     /// Replaces the placeholders in a request by ids of sessions and events.
-    fn fill_in(&self, text: &[u8]) -> Vec<u8> {
+    fn replace_placeholders(&self, text: &[u8]) -> Vec<u8> {
         let mut filled = Vec::with_capacity(text.len());
         let mut bytes = text.iter().copied();
         while let Some(byte) = bytes.next() {

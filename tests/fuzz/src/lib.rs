@@ -1,18 +1,18 @@
-//! Properties that a fuzzer checks, as plain functions of bytes: each panics if a property does not hold.
+//! Properties that a fuzzer checks, as plain functions of bytes: each panics if a property is violated.
 //!
 //! The targets in `fuzz/` and the seeded runs in `tests/` call the same functions, so that both check the same
 //! properties.
 
 mod convert;
+mod event_names;
 mod hostile;
 mod http;
-mod seen;
 mod session;
 mod sides;
 
-pub use convert::{agrees, conversion};
-pub use http::{http, responses};
-pub use session::{explore, session};
+pub use convert::{check_agreement, conversion};
+pub use http::{http, response_kinds};
+pub use session::{run_and_collect_events, session};
 
 use mcp_exact_wire::{
     DecodeErrorKind, Direction, Frame, HeadKind, Json, Message, MessageErrorKind, MessageHead,
@@ -78,8 +78,8 @@ pub fn frame<D: Direction, Peer: Direction>(bytes: &[u8]) {
     assert_eq!(to_string(&again), text);
 }
 
-/// The reader and serde_json accept the same texts, and `MessageHead` accepts the texts that the reader accepts, unless parsers
-/// would disagree on its envelope.
+/// Checks that the reader and serde_json accept the same texts, and that `MessageHead` accepts these texts unless
+/// parsers would disagree on the envelope.
 pub fn reader(bytes: &[u8]) {
     let ours = from_slice::<Json>(bytes);
     let theirs = serde_json::from_slice::<Box<RawValue>>(bytes);

@@ -1,8 +1,8 @@
 //! Client and server in memory, with all inputs chosen by bytes: revisions, binding, actions of both applications,
 //! faults of the network, and hostile frames.
 //!
-//! Panics if a property does not hold: each endpoint stays within its limits, each outgoing frame is one JSON message on one
-//! line, each request of either role ends exactly once, and none is answered twice.
+//! Panics if a property is violated: each endpoint stays within its limits, each outgoing frame is one JSON message on
+//! one line, each request of either role ends exactly once, and none is answered twice.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -10,21 +10,21 @@ use std::time::Duration;
 use mcp_exact_session::*;
 use mcp_exact_wire::{Kind, from_slice};
 
+use crate::event_names::{client_event_name, server_event_name};
 use crate::hostile::{Choices, frame};
-use crate::seen::{client_event_name, server_event_name};
 use crate::sides::{client, limits, object, server};
 
 /// Runs the simulated network that the bytes describe to its end.
 pub fn session(bytes: &[u8]) {
-    explore(bytes);
+    run_and_collect_events(bytes);
 }
 
 /// Runs the simulated network to its end and returns the names of the events, which show the coverage of an input.
-pub fn explore(bytes: &[u8]) -> BTreeSet<&'static str> {
+pub fn run_and_collect_events(bytes: &[u8]) -> BTreeSet<&'static str> {
     let mut choices = Choices::new(bytes);
     let mut world = SimulatedNetwork::new(&mut choices);
     while !choices.is_empty() {
-        world.act(&mut choices);
+        world.act_randomly(&mut choices);
         world.check();
     }
     world.finish()
@@ -58,14 +58,14 @@ struct SimulatedNetwork {
     to_server: VecDeque<FrameInTransit>,
     to_client: VecDeque<(StreamId, Vec<u8>, u16)>,
     /// Streams of the server by those of the client, and vice versa.
-    there: BTreeMap<StreamId, StreamId>,
-    back: BTreeMap<StreamId, StreamId>,
+    server_stream_of: BTreeMap<StreamId, StreamId>,
+    client_stream_of: BTreeMap<StreamId, StreamId>,
     binding: Binding,
-    waiting: Vec<RequestKey>,
-    questions: Vec<ServerRequestKey>,
-    ends: BTreeMap<RequestKey, usize>,
+    pending_requests: Vec<RequestKey>,
+    pending_server_requests: Vec<ServerRequestKey>,
+    request_ends: BTreeMap<RequestKey, usize>,
     server_ends: BTreeMap<RequestKey, usize>,
-    seen: BTreeSet<&'static str>,
+    observed: BTreeSet<&'static str>,
 }
 
 impl SimulatedNetwork {
@@ -93,14 +93,14 @@ impl SimulatedNetwork {
             now: Time::ZERO,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
-            there: BTreeMap::new(),
-            back: BTreeMap::new(),
+            server_stream_of: BTreeMap::new(),
+            client_stream_of: BTreeMap::new(),
             binding,
-            waiting: Vec::new(),
-            questions: Vec::new(),
-            ends: BTreeMap::new(),
+            pending_requests: Vec::new(),
+            pending_server_requests: Vec::new(),
+            request_ends: BTreeMap::new(),
             server_ends: BTreeMap::new(),
-            seen: BTreeSet::new(),
+            observed: BTreeSet::new(),
         };
         match binding {
             Binding::Duplex => world.connect(StreamId::DUPLEX, StreamId::DUPLEX),
@@ -111,8 +111,8 @@ impl SimulatedNetwork {
     }
 
     fn connect(&mut self, client: StreamId, server: StreamId) {
-        self.there.insert(client, server);
-        self.back.insert(server, client);
+        self.server_stream_of.insert(client, server);
+        self.client_stream_of.insert(server, client);
     }
 
     fn open_standalone(&mut self) {
@@ -122,31 +122,31 @@ impl SimulatedNetwork {
         }
     }
 
-    fn act(&mut self, choices: &mut Choices<'_>) {
+    fn act_randomly(&mut self, choices: &mut Choices<'_>) {
         match choices.next() % 22 {
             0 | 1 => self.request(choices),
             2 => self.cancel(choices),
             3 | 4 => self.reply(choices),
             5 => self.answer(choices),
-            6 => self.announce(choices),
+            6 => self.send_list_changed(choices),
             7..=9 => self.deliver(choices, true),
             10..=12 => self.deliver(choices, false),
             13 => self.deliver_hostile_frame(choices, true),
             14 => self.deliver_hostile_frame(choices, false),
             15 => self.wait(choices),
-            16 => self.events(),
+            16 => self.handle_events(),
             17 => self.ask_client(choices),
             18 => self.break_stream(choices),
-            19 => self.say(choices),
+            19 => self.send_log_or_progress(choices),
             _ => {
-                self.transmit();
-                self.events();
+                self.queue_output();
+                self.handle_events();
             }
         }
         // A program that is slow is told so, and has to drain then.
         if !self.client.wants_input() || !self.server.wants_input() || choices.chance(220) {
-            self.transmit();
-            self.events();
+            self.queue_output();
+            self.handle_events();
         }
     }
 
@@ -170,14 +170,18 @@ impl SimulatedNetwork {
             ..CallOptions::default()
         };
         if let Ok(key) = self.client.request(method, params, options, self.now) {
-            assert_eq!(self.ends.insert(key, 0), None, "keys are never used twice");
+            assert_eq!(
+                self.request_ends.insert(key, 0),
+                None,
+                "keys are never used twice"
+            );
         }
     }
 
     fn ask_client(&mut self, choices: &mut Choices<'_>) {
         let method = choices.pick(&METHODS);
         let params = Self::params(choices);
-        let during = self.waiting.last().filter(|_| choices.chance(100));
+        let during = self.pending_requests.last().filter(|_| choices.chance(100));
         let scope = during.map_or(Scope::Peer, |key| Scope::During(*key));
         let options = CallOptions {
             progress: choices.chance(128),
@@ -192,7 +196,7 @@ impl SimulatedNetwork {
     }
 
     fn cancel(&mut self, choices: &mut Choices<'_>) {
-        let keys: Vec<RequestKey> = self.ends.keys().copied().collect();
+        let keys: Vec<RequestKey> = self.request_ends.keys().copied().collect();
         if let Some(key) = choices.pick_of(&keys) {
             self.client.cancel(key, "enough", self.now);
         }
@@ -203,7 +207,7 @@ impl SimulatedNetwork {
     }
 
     fn reply(&mut self, choices: &mut Choices<'_>) {
-        let Some(key) = choices.pick_of(&self.waiting) else {
+        let Some(key) = choices.pick_of(&self.pending_requests) else {
             return;
         };
         let reply = match choices.next() % 6 {
@@ -230,7 +234,8 @@ impl SimulatedNetwork {
         };
         match self.server.reply(key, reply, self.now) {
             Ok(_) | Err(SendError::UnknownRequest) => {
-                self.waiting.retain(|waiting| *waiting != key);
+                self.pending_requests
+                    .retain(|pending_requests| *pending_requests != key);
                 let again = self
                     .server
                     .reply(key, PeerError::internal("again"), self.now);
@@ -249,10 +254,10 @@ impl SimulatedNetwork {
     }
 
     fn answer(&mut self, choices: &mut Choices<'_>) {
-        let Some(ask) = choices.pick_of(&self.questions) else {
+        let Some(ask) = choices.pick_of(&self.pending_server_requests) else {
             return;
         };
-        self.questions.retain(|known| *known != ask);
+        self.pending_server_requests.retain(|known| *known != ask);
         let answer = if choices.chance(180) {
             Ok(RawResult::from(object(r#"{"roots":[]}"#)))
         } else {
@@ -262,7 +267,7 @@ impl SimulatedNetwork {
         let _ = self.client.answer(ask, answer, self.now);
     }
 
-    fn announce(&mut self, choices: &mut Choices<'_>) {
+    fn send_list_changed(&mut self, choices: &mut Choices<'_>) {
         let change = [
             Change::Tools,
             Change::Prompts,
@@ -276,8 +281,8 @@ impl SimulatedNetwork {
         }
     }
 
-    fn say(&mut self, choices: &mut Choices<'_>) {
-        let key = choices.pick_of(&self.waiting);
+    fn send_log_or_progress(&mut self, choices: &mut Choices<'_>) {
+        let key = choices.pick_of(&self.pending_requests);
         let scope = key.map_or(Scope::Peer, Scope::During);
         let _ = self.server.log(scope, Level::Error, Some("l\n"), true);
         if let Some(key) = key {
@@ -315,7 +320,7 @@ impl SimulatedNetwork {
                 20..=29 => return self.to_client.push_back(sent),
                 _ => {}
             }
-            self.arrive(sent.0, &sent.1, sent.2);
+            self.deliver_to_client(sent.0, &sent.1, sent.2);
         }
     }
 
@@ -344,7 +349,7 @@ impl SimulatedNetwork {
         let _ = self.server.receive(to, bytes, with, self.now);
     }
 
-    fn arrive(&mut self, on: StreamId, bytes: &[u8], status: u16) {
+    fn deliver_to_client(&mut self, on: StreamId, bytes: &[u8], status: u16) {
         match status {
             400.. => {
                 let why = TransportFailure::Status {
@@ -368,10 +373,10 @@ impl SimulatedNetwork {
             self.post(on, &bytes, Vec::new());
             self.client.closed(on, Closed::Clean, self.now);
         } else {
-            let streams: Vec<StreamId> = self.there.keys().copied().collect();
+            let streams: Vec<StreamId> = self.server_stream_of.keys().copied().collect();
             if let Some(on) = choices.pick_of(&streams) {
                 let status = if choices.chance(32) { 400 } else { 200 };
-                self.arrive(on, &bytes, status);
+                self.deliver_to_client(on, &bytes, status);
             }
         }
     }
@@ -390,7 +395,11 @@ impl SimulatedNetwork {
         if self.binding != Binding::Duplex && choices.chance(60) {
             return self.open_standalone();
         }
-        let streams: Vec<(StreamId, StreamId)> = self.there.iter().map(|(c, s)| (*c, *s)).collect();
+        let streams: Vec<(StreamId, StreamId)> = self
+            .server_stream_of
+            .iter()
+            .map(|(c, s)| (*c, *s))
+            .collect();
         let how = [Closed::Clean, Closed::Lost, Closed::SessionEnded];
         let how = how[usize::from(choices.next() % 8).min(2)];
         if how == Closed::SessionEnded && !choices.chance(10) {
@@ -405,7 +414,7 @@ impl SimulatedNetwork {
         }
     }
 
-    fn transmit(&mut self) {
+    fn queue_output(&mut self) {
         let mut out = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut out) {
             let bytes = std::mem::take(&mut out);
@@ -413,12 +422,13 @@ impl SimulatedNetwork {
                 Transmit::Frame {
                     stream: on, http, ..
                 } => {
-                    message(&bytes);
+                    check_output(&bytes);
                     self.to_server.push_back((on, bytes, headers(&http)));
                 }
                 Transmit::Close { stream } => {
-                    if let Some(there) = self.there.get(&stream) {
-                        self.server.closed(*there, Closed::Clean, self.now);
+                    if let Some(server_stream_of) = self.server_stream_of.get(&stream) {
+                        self.server
+                            .closed(*server_stream_of, Closed::Clean, self.now);
                     }
                 }
                 _ => {}
@@ -430,48 +440,55 @@ impl SimulatedNetwork {
                 Transmit::Frame {
                     stream: on, http, ..
                 } => {
-                    message(&bytes);
+                    check_output(&bytes);
                     (on, http.status.unwrap_or(200))
                 }
                 Transmit::Status { stream, status } => (stream, status),
                 Transmit::Close { stream } => (stream, 202),
                 _ => continue,
             };
-            if let Some(back) = self.back.get(&on) {
-                self.to_client.push_back((*back, bytes, status));
+            if let Some(client_stream_of) = self.client_stream_of.get(&on) {
+                self.to_client.push_back((*client_stream_of, bytes, status));
             }
         }
     }
 
-    fn events(&mut self) {
+    fn handle_events(&mut self) {
         while let Some(event) = self.client.poll_event() {
-            self.seen.insert(client_event_name(&event));
+            self.observed.insert(client_event_name(&event));
             match event {
                 ClientEvent::Completed(key, _) => {
-                    *self.ends.get_mut(&key).expect("what was sent") += 1;
+                    *self.request_ends.get_mut(&key).expect("what was sent") += 1;
                 }
-                ClientEvent::Request { key, .. } => self.questions.push(key),
-                ClientEvent::RequestCancelled(key) => self.questions.retain(|known| *known != key),
+                ClientEvent::Request { key, .. } => self.pending_server_requests.push(key),
+                ClientEvent::RequestCancelled(key) => {
+                    self.pending_server_requests.retain(|known| *known != key)
+                }
                 ClientEvent::RestartServer => self.client.restarted(self.now),
                 _ => {}
             }
         }
         while let Some(event) = self.server.poll_event() {
-            self.seen.insert(server_event_name(&event));
+            self.observed.insert(server_event_name(&event));
             match event {
                 ServerEvent::Request(request) => {
-                    assert!(!self.waiting.contains(&request.key), "raised twice");
+                    assert!(
+                        !self.pending_requests.contains(&request.key),
+                        "raised twice"
+                    );
                     let _ = request.typed();
-                    self.waiting.push(request.key);
+                    self.pending_requests.push(request.key);
                 }
-                ServerEvent::Cancelled { key, .. } => self.waiting.retain(|known| *known != key),
+                ServerEvent::Cancelled { key, .. } => {
+                    self.pending_requests.retain(|known| *known != key)
+                }
                 ServerEvent::Completed(key, _) => {
                     *self.server_ends.get_mut(&key).expect("what was sent") += 1;
                 }
                 _ => {}
             }
         }
-        let ends = self.ends.values().chain(self.server_ends.values());
+        let ends = self.request_ends.values().chain(self.server_ends.values());
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
     }
 
@@ -513,13 +530,13 @@ impl SimulatedNetwork {
 
     /// Closes both endpoints and checks that every request has ended exactly once.
     fn finish(mut self) -> BTreeSet<&'static str> {
-        self.transmit();
-        self.events();
+        self.queue_output();
+        self.handle_events();
         self.server.shutdown(self.now);
         self.client.shutdown(self.now);
-        self.transmit();
-        self.events();
-        let ends = self.ends.iter().chain(&self.server_ends);
+        self.queue_output();
+        self.handle_events();
+        let ends = self.request_ends.iter().chain(&self.server_ends);
         let open: Vec<_> = ends.filter(|(_, ends)| **ends != 1).collect();
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(self.client.poll_timeout(), None);
@@ -535,7 +552,7 @@ impl SimulatedNetwork {
                 (empty.server_requests, empty.streams)
             );
         }
-        self.seen
+        self.observed
     }
 }
 
@@ -552,7 +569,7 @@ fn headers(http: &HttpHints) -> Vec<(String, String)> {
 }
 
 /// Checks that output is one JSON message, or an array of messages, on one line.
-fn message(bytes: &[u8]) {
+fn check_output(bytes: &[u8]) {
     assert!(!bytes.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
     let json: Json = from_slice(bytes).expect("JSON leaves");
     assert!(matches!(json.kind(), Kind::Object | Kind::Array));

@@ -32,7 +32,7 @@ pub(crate) fn server(choices: &mut Choices<'_>) -> ServerConfig {
     config.limits = limits();
     config.request_timeout.idle = Duration::from_secs(2);
     if choices.chance(200) {
-        config.seal = Some(Arc::new(Sum));
+        config.seal = Some(Arc::new(ChecksumSeal));
     }
     config
 }
@@ -71,9 +71,9 @@ pub(crate) fn object(text: &str) -> JsonObject {
 
 /// Seal that puts a checksum before a state, which suffices to detect changes.
 #[derive(Debug)]
-struct Sum;
+struct ChecksumSeal;
 
-impl Seal for Sum {
+impl Seal for ChecksumSeal {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         let add = |sum: u32, byte: &u8| sum.wrapping_mul(31).wrapping_add(u32::from(*byte));
         let sum = payload.as_bytes().iter().chain(context).fold(7, add);

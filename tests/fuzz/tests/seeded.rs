@@ -69,7 +69,7 @@ fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn corpus(target: &str) -> Vec<Vec<u8>> {
+fn read_corpus(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../fuzz/corpus")
         .join(target);
@@ -84,8 +84,8 @@ fn corpus(target: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn run(target: &str, property: fn(&[u8]), mutations: usize) {
-    let seeds = corpus(target);
+fn check_property(target: &str, property: fn(&[u8]), mutations: usize) {
+    let seeds = read_corpus(target);
     assert!(seeds.len() >= 10, "{target} has a corpus");
     let mut random = Random(0x6d63_7065_7861_6374);
     for seed in &seeds {
@@ -98,24 +98,24 @@ fn run(target: &str, property: fn(&[u8]), mutations: usize) {
 }
 
 #[test]
-fn conversions_do_no_harm() {
-    run("conversion", mcp_exact_tests_fuzz::conversion, 60_000);
+fn conversions_never_panic() {
+    check_property("conversion", mcp_exact_tests_fuzz::conversion, 60_000);
 }
 
 #[test]
-fn messages_survive() {
-    run("messages", mcp_exact_tests_fuzz::messages, 60_000);
+fn messages_round_trip() {
+    check_property("messages", mcp_exact_tests_fuzz::messages, 60_000);
 }
 
 #[test]
-fn sessions_hold_what_they_promise() {
-    run("session", mcp_exact_tests_fuzz::session, 2_500);
+fn sessions_stay_within_limits() {
+    check_property("session", mcp_exact_tests_fuzz::session, 2_500);
 }
 
 /// The corpus covers every kind of outcome, server request, notification and refusal.
 #[test]
-fn the_corpus_of_sessions_reaches_what_can_happen() {
-    let worlds = corpus("session");
+fn session_corpus_covers_all_events() {
+    let worlds = read_corpus("session");
     let seen: BTreeSet<&str> = worlds
         .iter()
         .flat_map(|world| mcp_exact_tests_fuzz::explore(world))
@@ -157,13 +157,13 @@ fn the_corpus_of_sessions_reaches_what_can_happen() {
 
 #[test]
 fn http_requests_are_answered() {
-    run("http", mcp_exact_tests_fuzz::http, 4_000);
+    check_property("http", mcp_exact_tests_fuzz::http, 4_000);
 }
 
 /// The corpus covers requests to sessions and streams, and every kind of rejection.
 #[test]
-fn corpus_of_requests_reaches_every_response() {
-    let requests = corpus("http");
+fn http_corpus_covers_all_responses() {
+    let requests = read_corpus("http");
     let seen: BTreeSet<String> = requests
         .iter()
         .flat_map(|requests| mcp_exact_tests_fuzz::responses(requests))
@@ -189,6 +189,6 @@ fn corpus_of_requests_reaches_every_response() {
 }
 
 #[test]
-fn the_reader_agrees_with_serde_json() {
-    run("reader", mcp_exact_tests_fuzz::reader, 300_000);
+fn reader_agrees_with_serde_json() {
+    check_property("reader", mcp_exact_tests_fuzz::reader, 300_000);
 }

@@ -140,7 +140,7 @@ const OTHER_INTEGERS: [i64; 12] = [
 ];
 
 #[test]
-fn chosen_spellings() {
+fn chosen_spellings_compare_exactly() {
     for text in [
         "0",
         "-0",
@@ -187,7 +187,7 @@ fn chosen_spellings() {
 }
 
 #[test]
-fn exponents_beyond_everything() {
+fn huge_exponents_compare_exactly() {
     for digits in [
         "9",
         "99",
@@ -211,11 +211,11 @@ fn exponents_beyond_everything() {
 }
 
 #[test]
-fn random_spellings() {
+fn random_spellings_compare_exactly() {
     let mut rng = Rng::new(SEED);
     let mut integers = 0;
     for _ in 0..NUMBER_COUNT {
-        let text = spelling(&mut rng);
+        let text = random_spelling(&mut rng);
         let near = rng.next_u64() as i64 >> rng.below(64);
         check(&text, &[near, *rng.pick(&OTHER_INTEGERS)]);
         integers += usize::from(ExpandedNumber::of(&text).is_integer());
@@ -224,7 +224,7 @@ fn random_spellings() {
     assert!(integers > NUMBER_COUNT / 5 && integers < NUMBER_COUNT * 4 / 5);
 }
 
-fn spelling(rng: &mut Rng) -> String {
+fn random_spelling(rng: &mut Rng) -> String {
     let mut text = String::new();
     if rng.chance(40) {
         text.push('-');
@@ -236,7 +236,7 @@ fn spelling(rng: &mut Rng) -> String {
         text.push('.');
         let longest = *rng.pick(&[1, 3, 25, 60]);
         for _ in 0..=rng.below(longest) {
-            text.push(digit(rng));
+            text.push(random_digit(rng));
             exponent += 1;
         }
     }
@@ -263,7 +263,7 @@ fn random_integer(rng: &mut Rng) -> String {
         _ => {
             let mut text = (1 + rng.below(9)).to_string();
             for _ in 0..rng.below(45) {
-                text.push(digit(rng));
+                text.push(random_digit(rng));
             }
             text
         }
@@ -271,7 +271,7 @@ fn random_integer(rng: &mut Rng) -> String {
 }
 
 /// Returns a random digit, with probability one half a zero.
-fn digit(rng: &mut Rng) -> char {
+fn random_digit(rng: &mut Rng) -> char {
     if rng.chance(50) {
         '0'
     } else {

@@ -16,7 +16,7 @@ const SEED: u64 = 0x6901;
 const INSTANCE_COUNT: usize = 60;
 const DEFECTS_PER_INSTANCE: usize = 12;
 
-fn schema() -> Value {
+fn corrected_schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/2025-06-18/schema.json");
     let text = std::fs::read_to_string(path).expect("the schema is there");
     serde_json::from_str(&text).expect("a schema is JSON")
@@ -43,7 +43,7 @@ fn pointer(path: &[Step]) -> String {
 
 /// Returns the paths of all values of a document.
 fn value_paths(doc: &Doc) -> Vec<Vec<Step>> {
-    fn walk(doc: &Doc, path: &mut Vec<Step>, out: &mut Vec<Vec<Step>>) {
+    fn collect_paths(doc: &Doc, path: &mut Vec<Step>, out: &mut Vec<Vec<Step>>) {
         out.push(path.clone());
         let inner: Vec<(Step, &Doc)> = match doc {
             Doc::Array(items) => (0..).map(Step::Item).zip(items).collect(),
@@ -55,12 +55,12 @@ fn value_paths(doc: &Doc) -> Vec<Vec<Step>> {
         };
         for (step, value) in inner {
             path.push(step);
-            walk(value, path, out);
+            collect_paths(value, path, out);
             path.pop();
         }
     }
     let mut out = Vec::new();
-    walk(doc, &mut Vec::new(), &mut out);
+    collect_paths(doc, &mut Vec::new(), &mut out);
     out
 }
 
@@ -78,13 +78,13 @@ fn value_at<'d>(doc: &'d mut Doc, path: &[Step]) -> &'d mut Doc {
 /// Document with one defect, and the allowed errors.
 struct DefectiveDocument {
     doc: Doc,
-    how: &'static str,
+    description: &'static str,
     pointer: String,
     kinds: &'static [&'static str],
 }
 
 /// Replaces a value by one of another JSON type.
-fn other_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
+fn change_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
     let mut doc = doc.clone();
     let places = value_paths(&doc);
     let path = rng.pick(&places);
@@ -101,7 +101,7 @@ fn other_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
     let others: Vec<Doc> = others.into_iter().filter(|doc| !same_type(doc)).collect();
     *place = rng.pick(&others).clone();
     DefectiveDocument {
-        how: "another type",
+        description: "another type",
         pointer: pointer(path),
         kinds: &["type", "anyOf"],
         doc,
@@ -109,7 +109,7 @@ fn other_type(doc: &Doc, rng: &mut Rng) -> DefectiveDocument {
 }
 
 /// Removes a member from an object.
-fn without_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
+fn remove_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let places: Vec<_> = value_paths(&doc)
         .into_iter()
@@ -124,7 +124,7 @@ fn without_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
         members.retain(|(known, _)| known != name);
     }
     Some(DefectiveDocument {
-        how: "a member less",
+        description: "a member less",
         pointer: pointer(parent),
         kinds: &["required", "anyOf"],
         doc,
@@ -132,7 +132,7 @@ fn without_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
 }
 
 /// Replaces a string by another one.
-fn other_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
+fn change_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let mut strings = value_paths(&doc);
     strings.retain(|path| matches!(value_at(&mut doc, path), Doc::String(_)));
@@ -142,7 +142,7 @@ fn other_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let path = rng.pick(&strings);
     *value_at(&mut doc, path) = Doc::String("\u{1}?".to_owned());
     Some(DefectiveDocument {
-        how: "another string",
+        description: "another string",
         pointer: pointer(path),
         kinds: &["const"],
         doc,
@@ -150,7 +150,7 @@ fn other_string(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
 }
 
 /// Duplicates a member of an object.
-fn twice(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
+fn duplicate_member(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
     let mut doc = doc.clone();
     let mut objects = value_paths(&doc);
     objects.retain(|path| matches!(value_at(&mut doc, path), Doc::Object(m) if !m.is_empty()));
@@ -165,7 +165,7 @@ fn twice(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
         members.insert(at, again);
     }
     Some(DefectiveDocument {
-        how: "a member twice",
+        description: "a member twice",
         pointer: pointer(&path),
         kinds: &["duplicate"],
         doc,
@@ -173,8 +173,8 @@ fn twice(doc: &Doc, rng: &mut Rng) -> Option<DefectiveDocument> {
 }
 
 #[test]
-fn errors_point_to_the_broken_place() {
-    let schema = schema();
+fn errors_point_to_the_defect() {
+    let schema = corrected_schema();
     let mut generator = Generator::new(&schema, Rng::new(SEED));
     let mut rng = Rng::new(SEED);
     let mut refused: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -188,10 +188,10 @@ fn errors_point_to_the_broken_place() {
             }
             for round in 0..DEFECTS_PER_INSTANCE {
                 let broken = match round % 4 {
-                    0 => Some(other_type(&doc, &mut rng)),
-                    1 => without_member(&doc, &mut rng),
-                    2 => other_string(&doc, &mut rng),
-                    _ => twice(&doc, &mut rng),
+                    0 => Some(change_type(&doc, &mut rng)),
+                    1 => remove_member(&doc, &mut rng),
+                    2 => change_string(&doc, &mut rng),
+                    _ => duplicate_member(&doc, &mut rng),
                 };
                 let Some(broken) = broken else { continue };
                 let style = Style {
@@ -204,10 +204,13 @@ fn errors_point_to_the_broken_place() {
                     continue;
                 };
                 let kind = error.kind().name();
-                let what = format!("{} with {}: {error}\n{text}", definition.name, broken.how);
+                let what = format!(
+                    "{} with {}: {error}\n{text}",
+                    definition.name, broken.description
+                );
                 assert_eq!(error.pointer(), broken.pointer, "{what}");
                 assert!(broken.kinds.contains(&kind), "{what}");
-                *refused.entry((broken.how, kind)).or_default() += 1;
+                *refused.entry((broken.description, kind)).or_default() += 1;
             }
         }
     }

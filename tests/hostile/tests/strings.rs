@@ -14,7 +14,7 @@ const RANDOM_STRING_COUNT: usize = 200_000;
 const MAX_LENGTH: usize = 140;
 
 /// Returns the characters that need an escape, and neighbouring characters that need none.
-fn specials() -> Vec<char> {
+fn special_characters() -> Vec<char> {
     ('\0'..='#')
         .chain([
             '\\', '/', '[', ']', '\u{7f}', '\u{80}', '\u{85}', '\u{a2}', '\u{dc}', 'é',
@@ -44,9 +44,9 @@ fn check(text: &str) {
 }
 
 #[test]
-fn every_special_character_at_every_offset() {
+fn special_characters_round_trip() {
     let mut strings = 0;
-    for special in specials() {
+    for special in special_characters() {
         for length in (0..40).chain([63, 64, 65, 95, 96, 97, MAX_LENGTH]) {
             for offset in 0..=length {
                 let mut text = "x".repeat(offset);
@@ -61,7 +61,7 @@ fn every_special_character_at_every_offset() {
 }
 
 #[test]
-fn two_special_characters_at_every_distance() {
+fn pairs_of_special_characters_round_trip() {
     let mut strings = 0;
     for first in ['"', '\\', '\u{1f}', 'é', '\u{80}'] {
         for second in ['"', '\\', '\0', '\u{1f}', '😀'] {
@@ -78,9 +78,9 @@ fn two_special_characters_at_every_distance() {
 }
 
 #[test]
-fn random_strings() {
+fn random_strings_round_trip() {
     let mut rng = Rng::new(SEED);
-    let specials = specials();
+    let specials = special_characters();
     let mut bytes = 0;
     for _ in 0..RANDOM_STRING_COUNT {
         let length = *rng.pick(&[0, 1, 3, 7, 8, 9, 16, 31, 33, 64, 70, MAX_LENGTH]);
@@ -101,7 +101,7 @@ fn random_strings() {
 }
 
 #[test]
-fn escapes_at_every_offset_are_read_as_serde_json_reads_them() {
+fn escapes_decode_like_serde_json() {
     let escapes = [
         r#"\""#,
         r"\\",
@@ -155,7 +155,7 @@ const FRAGMENTS: &[&str] = &[
 ];
 
 #[test]
-fn what_is_escaped_at_every_place_of_a_long_string_equals_serde_json() {
+fn long_escaped_strings_decode_like_serde_json() {
     for piece in FRAGMENTS {
         for length in 0..300 {
             let text = format!(
@@ -176,7 +176,7 @@ fn what_is_escaped_at_every_place_of_a_long_string_equals_serde_json() {
 }
 
 #[test]
-fn bad_sequences_at_every_place_of_a_long_string_are_found() {
+fn invalid_escapes_are_refused_anywhere() {
     let bad = [
         "\u{1}",
         "\\x",

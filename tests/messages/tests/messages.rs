@@ -9,7 +9,7 @@ use mcp_exact_wire::{
 };
 
 /// Returns the method of the request with an id from 1 to 3.
-fn answers(id: &RequestId) -> Option<&'static str> {
+fn request_method(id: &RequestId) -> Option<&'static str> {
     match id.to_string().as_str() {
         "1" => Some("tools/list"),
         "2" => Some("ping"),
@@ -19,22 +19,22 @@ fn answers(id: &RequestId) -> Option<&'static str> {
 }
 
 fn from_client(text: &str) -> Result<mcp::ClientMessage, MessageError> {
-    decode_message(text.as_bytes(), &answers)
+    decode_message(text.as_bytes(), &request_method)
 }
 
 fn from_server(text: &str) -> Result<mcp::ServerMessage, MessageError> {
-    decode_message(text.as_bytes(), &answers)
+    decode_message(text.as_bytes(), &request_method)
 }
 
 #[track_caller]
 fn message_error<D: Direction>(text: &str) -> (MessageErrorKind, Option<String>, String) {
-    let error = decode_message::<D>(text.as_bytes(), &answers).expect_err(text);
+    let error = decode_message::<D>(text.as_bytes(), &request_method).expect_err(text);
     let id = error.id().map(RequestId::to_string);
     (error.kind(), id, error.decode_error().pointer().to_owned())
 }
 
 /// Returns the message with its members in every order.
-fn orders(members: &[&str]) -> Vec<String> {
+fn all_member_orders(members: &[&str]) -> Vec<String> {
     fn permute(rest: &[&str], done: &mut Vec<String>, so_far: &str) {
         if rest.is_empty() {
             done.push(format!("{{{so_far}}}"));
@@ -52,7 +52,7 @@ fn orders(members: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn a_request_is_the_same_in_every_member_order() {
+fn requests_decode_in_any_order() {
     let members = [
         r#""jsonrpc":"2.0""#,
         r#""id":7"#,
@@ -60,8 +60,8 @@ fn a_request_is_the_same_in_every_member_order() {
         r#""params":{"name":"echo","arguments":{"id":1,"method":"x"}}"#,
         r#""x-new":[null]"#,
     ];
-    let first = from_client(&orders(&members)[0]).expect("a request");
-    for text in orders(&members) {
+    let first = from_client(&all_member_orders(&members)[0]).expect("a request");
+    for text in all_member_orders(&members) {
         let message = from_client(&text).expect(&text);
         assert_eq!(message, first, "{text}");
         let Message::Request(call) = &message else {
@@ -86,14 +86,14 @@ fn a_request_is_the_same_in_every_member_order() {
 }
 
 #[test]
-fn a_result_is_decoded_by_its_request_in_every_member_order() {
+fn results_decode_in_any_order() {
     let members = [
         r#""jsonrpc":"2.0""#,
         r#""id":1"#,
         r#""result":{"tools":[],"x":1.0}"#,
         r#""x-new":2"#,
     ];
-    for text in orders(&members) {
+    for text in all_member_orders(&members) {
         let message = from_server(&text).expect(&text);
         let Message::Result(message) = message else {
             panic!("{text} is a result");
@@ -110,7 +110,7 @@ fn a_result_is_decoded_by_its_request_in_every_member_order() {
 }
 
 #[test]
-fn a_result_is_never_guessed_from_what_it_holds() {
+fn result_types_follow_the_request() {
     let tools =
         |id: u8| format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"tools":[{{"name":5}}]}}}}"#);
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_result_is_never_guessed_from_what_it_holds() {
 }
 
 #[test]
-fn unknown_methods_are_recognisable_and_come_back() {
+fn unknown_methods_round_trip() {
     let text = r#"{"jsonrpc":"2.0","id":"a","method":"vendor/x","params":{"a":1e400},"b":[ ]}"#;
     let message = from_client(text).expect("a request");
     let Message::Request(call) = &message else {
@@ -159,7 +159,7 @@ fn messages_name_kind_method_and_id() {
     fn describe_message<D: Direction>(
         text: &str,
     ) -> (mcp::MessageKind, Option<String>, Option<String>) {
-        let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
+        let message: Message<D> = decode_message(text.as_bytes(), &request_method).expect(text);
         let id = message.id().map(|id| id.to_string());
         (message.kind(), message.method().map(str::to_owned), id)
     }
@@ -229,9 +229,9 @@ fn messages_name_kind_method_and_id() {
 
 /// Returns the params of typed, unknown and untyped messages, as JSON.
 #[test]
-fn messages_give_their_params() {
+fn messages_return_their_params() {
     fn params<D: Direction>(text: &str) -> Option<String> {
-        let message: Message<D> = decode_message(text.as_bytes(), &answers).expect(text);
+        let message: Message<D> = decode_message(text.as_bytes(), &request_method).expect(text);
         message.params().map(|params| params.text().to_owned())
     }
     for (text, expected) in [
@@ -267,7 +267,7 @@ fn messages_give_their_params() {
 
 /// Requests and notifications decode without context, with and without an envelope in their types.
 #[test]
-fn calls_know_kind_method_and_id() {
+fn calls_return_kind_method_and_id() {
     use mcp_2025_11_25::{Call, ClientRequest, PingRequest};
     let ping = ClientRequest::from(PingRequest::new(5));
     assert_eq!(ping.kind(), mcp::MessageKind::Request);
@@ -278,7 +278,7 @@ fn calls_know_kind_method_and_id() {
 
 /// In every revision, the arguments of constructors that identify a value are first.
 #[test]
-fn constructors_take_members_in_one_order() {
+fn constructors_share_one_parameter_order() {
     let link = mcp::ResourceLink::new("file:///a", "a");
     assert_eq!((link.uri.as_str(), link.name.as_str()), ("file:///a", "a"));
     let resource = mcp_2025_11_25::Resource::new("file:///a", "a");
@@ -302,7 +302,7 @@ fn requests_of_the_other_direction_are_unknown() {
 }
 
 #[test]
-fn errors_keep_their_id_absent_null_or_there() {
+fn errors_keep_absent_and_null_ids() {
     for id in [r#","id":7"#, r#","id":null"#] {
         let text = format!(
             r#"{{"jsonrpc":"2.0"{id},"error":{{"code":-32601,"message":"no","data":[1.0],"x":0}}}}"#
@@ -320,7 +320,7 @@ fn errors_keep_their_id_absent_null_or_there() {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "a table with a row each")]
-fn each_bad_message_gets_the_answer_that_it_deserves() {
+fn invalid_messages_have_error_codes() {
     use MessageErrorKind::{
         InvalidNotification, InvalidParams, InvalidRequest, InvalidResponse, MethodNotFound, Parse,
         UnknownResponse,
@@ -489,7 +489,7 @@ fn each_bad_message_gets_the_answer_that_it_deserves() {
 }
 
 #[test]
-fn codes_are_those_of_json_rpc() {
+fn error_codes_follow_json_rpc() {
     let code = |text: &str| from_client(text).expect_err(text).code();
     assert_eq!(code("{"), Some(-32700));
     assert_eq!(code("[]"), Some(-32600));
@@ -508,10 +508,11 @@ fn codes_are_those_of_json_rpc() {
 }
 
 #[test]
-fn a_bad_message_does_not_spoil_a_batch() {
+fn invalid_messages_do_not_affect_batches() {
     let text = r#" [ {"jsonrpc":"2.0","id":5,"method":"ping"}, 7, {"jsonrpc":"2.0","method":"notifications/initialized"},
         {"jsonrpc":"2.0","id":6,"method":"tools/call"} ] "#;
-    let Ok(Frame::Batch(messages)) = decode_frame::<b::FromClient>(text.as_bytes(), &answers)
+    let Ok(Frame::Batch(messages)) =
+        decode_frame::<b::FromClient>(text.as_bytes(), &request_method)
     else {
         panic!("2025-03-26 has batches");
     };
@@ -536,8 +537,8 @@ fn a_bad_message_does_not_spoil_a_batch() {
 }
 
 #[test]
-fn an_empty_batch_is_an_invalid_request() {
-    let error = decode_frame::<b::FromClient>(b"[]", &answers).expect_err("an empty batch");
+fn empty_batches_are_invalid_requests() {
+    let error = decode_frame::<b::FromClient>(b"[]", &request_method).expect_err("an empty batch");
     assert_eq!(
         (error.kind(), error.code()),
         (MessageErrorKind::InvalidRequest, Some(-32600))
@@ -545,7 +546,7 @@ fn an_empty_batch_is_an_invalid_request() {
 }
 
 #[test]
-fn a_look_borrows_every_part() {
+fn message_head_borrows_every_part() {
     let text = r#"{"params":{"_meta":{"progressToken":"t"},"name":"x"},"id":1.0,"method":"tools\/call","jsonrpc":"2.0"}"#;
     let head = mcp::MessageHead::parse(text).expect("JSON");
     assert_eq!(head.kind, mcp::HeadKind::Request);
@@ -562,13 +563,13 @@ fn a_look_borrows_every_part() {
 }
 
 #[test]
-fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
+fn method_with_result_is_refused() {
     for answer in [
         r#""result":{"tools":[]}"#,
         r#""error":{"code":1,"message":""}"#,
     ] {
         for method in [r#""method":"ping""#, r#""method":"vendor/x""#] {
-            for text in orders(&[r#""jsonrpc":"2.0""#, r#""id":1"#, method, answer]) {
+            for text in all_member_orders(&[r#""jsonrpc":"2.0""#, r#""id":1"#, method, answer]) {
                 let (kind, id, _) = message_error::<mcp::FromClient>(&text);
                 assert_eq!(
                     (kind, id.as_deref()),
@@ -582,7 +583,7 @@ fn a_method_beside_a_result_or_an_error_is_refused_in_every_member_order() {
 
 /// The method and params of a message decode to the same value, or the same error, as the complete message.
 #[test]
-fn parts_of_calls_decode_as_whole_messages() {
+fn calls_decode_like_complete_messages() {
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
         let mut text = String::from(r#"{"jsonrpc":"2.0""#);
         for (name, value) in [

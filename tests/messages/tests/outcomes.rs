@@ -8,13 +8,13 @@ use mcp_exact_wire::{
 };
 
 /// Returns `tools/call` for every id.
-fn answers(_: &RequestId) -> Option<&'static str> {
+fn request_method(_: &RequestId) -> Option<&'static str> {
     Some("tools/call")
 }
 
-fn result<D: Direction>(result: &str) -> Result<D::Result, String> {
+fn decode_result<D: Direction>(result: &str) -> Result<D::Result, String> {
     let text = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
-    match decode_message::<D>(text.as_bytes(), &answers) {
+    match decode_message::<D>(text.as_bytes(), &request_method) {
         Ok(Message::Result(message)) => {
             assert_eq!(to_string(&message.result), result, "nothing is lost");
             Ok(message.result)
@@ -28,8 +28,8 @@ const TASK: &str =
     r#"{"task":{"createdAt":"a","lastUpdatedAt":"b","status":"working","taskId":"t","ttl":null}}"#;
 
 #[test]
-fn a_call_of_a_tool_may_become_a_task() {
-    let of = result::<tasks::FromServer>;
+fn tool_calls_may_return_tasks() {
+    let of = decode_result::<tasks::FromServer>;
     assert!(matches!(of(TASK), Ok(tasks::ServerResult::CreateTask(_))));
     assert!(matches!(
         of(r#"{"content":[]}"#),
@@ -43,8 +43,8 @@ fn a_call_of_a_tool_may_become_a_task() {
 }
 
 #[test]
-fn a_call_of_a_tool_may_need_input() {
-    let of = result::<rounds::FromServer>;
+fn tool_calls_may_require_input() {
+    let of = decode_result::<rounds::FromServer>;
     let input = r#"{"resultType":"input_required","requestState":"s"}"#;
     assert!(matches!(
         of(input),
@@ -66,7 +66,7 @@ fn a_call_of_a_tool_may_need_input() {
 }
 
 #[test]
-fn new_results_are_complete_unless_they_ask_for_input() {
+fn missing_result_type_means_complete() {
     let result = rounds::CallToolResult::new(Vec::new());
     assert_eq!(
         to_string(&result),
@@ -77,9 +77,10 @@ fn new_results_are_complete_unless_they_ask_for_input() {
 }
 
 #[test]
-fn unknown_methods_of_revisions_with_whole_requests_come_back() {
+fn unknown_methods_with_envelope_round_trip() {
     fn check<D: Direction>(request: &str) {
-        let message = decode_message::<D>(request.as_bytes(), &answers).expect("an open union");
+        let message =
+            decode_message::<D>(request.as_bytes(), &request_method).expect("an open union");
         assert_eq!(to_string(&message), request);
         let Message::Request(request) = message else {
             panic!("{message:?} is no request");
@@ -101,7 +102,7 @@ fn unknown_methods_of_revisions_with_whole_requests_come_back() {
         r#"{"jsonrpc":"2.0","id":7,"id":7,"method":"vendor/do"}"#,
         r#"{"jsonrpc":"2.0","id":7,"method":"vendor/do","result":{}}"#,
     ] {
-        let message = decode_message::<tasks::FromClient>(bad.as_bytes(), &answers);
+        let message = decode_message::<tasks::FromClient>(bad.as_bytes(), &request_method);
         assert!(message.is_err(), "{bad} is {message:?}");
     }
 }

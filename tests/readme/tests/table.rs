@@ -4,23 +4,23 @@
 use std::fs;
 use std::path::Path;
 
-fn text(path: &str) -> String {
+fn read_text(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     fs::read_to_string(root.join(path)).expect("a file of the workspace")
 }
 
 /// Returns the entries of a list file with this key.
-fn entries(path: &str, name: &str) -> Vec<toml::Table> {
-    let list: toml::Table = text(path).parse().expect("a list");
+fn list_entries(path: &str, name: &str) -> Vec<toml::Table> {
+    let list: toml::Table = read_text(path).parse().expect("a list");
     let entries = list[name].as_array().expect("entries").iter();
     let entries = entries.map(|entry| entry.as_table().expect("an entry").clone());
     entries.collect()
 }
 
 /// Returns the expected cells after the identifier and the extended revision.
-fn cells(entry: &toml::Table) -> String {
+fn expected_cells(entry: &toml::Table) -> String {
     let id = entry["id"].as_str().expect("a string");
-    let registry = text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
+    let registry = read_text(&format!("crates/mcp-{id}/src/generated/registry.rs"));
     let definitions = registry.matches("Definition::of::<").count();
     let note = match entry["status"].as_str() {
         Some("draft") => " (draft, not published)",
@@ -31,7 +31,7 @@ fn cells(entry: &toml::Table) -> String {
 
 /// Compares the rows of a table, which are recognized by their beginning, with the expected rows.
 fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
-    let readme = text("README.md");
+    let readme = read_text("README.md");
     let rows = readme
         .lines()
         .filter(|line| line.contains("/schema.json) |") && is_row(line));
@@ -39,22 +39,22 @@ fn check(is_row: impl Fn(&str) -> bool, expected: &[String]) {
 }
 
 #[test]
-fn the_readme_lists_every_revision() {
-    let revisions = entries("schema/revisions.toml", "revision");
+fn readme_lists_every_revision() {
+    let revisions = list_entries("schema/revisions.toml", "revision");
     let rows = revisions.iter().map(|revision| {
         let id = revision["id"].as_str().expect("a string");
-        format!("| {id} | {}", cells(revision))
+        format!("| {id} | {}", expected_cells(revision))
     });
     check(|row| !row.starts_with("| ext-"), &rows.collect::<Vec<_>>());
 }
 
 #[test]
-fn the_readme_lists_every_extension() {
-    let extensions = entries("schema/extensions.toml", "extension");
+fn readme_lists_every_extension() {
+    let extensions = list_entries("schema/extensions.toml", "extension");
     let rows = extensions.iter().map(|extension| {
         let id = extension["id"].as_str().expect("a string");
         let base = extension["extends"].as_str().expect("a string");
-        format!("| {id} | {base} | {}", cells(extension))
+        format!("| {id} | {base} | {}", expected_cells(extension))
     });
     check(|row| row.starts_with("| ext-"), &rows.collect::<Vec<_>>());
 }

@@ -1,9 +1,9 @@
-//! Collects the possible changes during a walk over an instance, and applies a change to a copy of the instance.
+//! Collects the possible changes during a traversal of an instance, and applies a change to a copy of the instance.
 //!
 //! The mutator chooses the changes.
 
 use crate::mutate::{Mutant, MutationKind};
-use crate::schema::{Parts, Types, is_integer};
+use crate::schema::{Constraints, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
@@ -22,16 +22,16 @@ pub(crate) enum Change {
     Insert(usize, String, Doc),
 }
 
-/// Position of the walk, and the collected changes.
+/// Position of the traversal, and the collected changes.
 #[derive(Default)]
-pub(crate) struct Walk {
+pub(crate) struct EditCollector {
     path: Vec<usize>,
     pointer: String,
     pub(crate) edits: Vec<Edit>,
 }
 
-impl Walk {
-    pub(crate) fn replace(&mut self, kind: MutationKind, doc: Doc) {
+impl EditCollector {
+    pub(crate) fn add_replacement(&mut self, kind: MutationKind, doc: Doc) {
         self.edits.push(Edit {
             path: self.path.clone(),
             pointer: self.pointer.clone(),
@@ -40,7 +40,7 @@ impl Walk {
         });
     }
 
-    pub(crate) fn edit_member(&mut self, kind: MutationKind, name: &str, change: Change) {
+    pub(crate) fn add_member_edit(&mut self, kind: MutationKind, name: &str, change: Change) {
         self.edits.push(Edit {
             path: self.path.clone(),
             pointer: format!("{}/{}", self.pointer, escape_token(name)),
@@ -49,7 +49,7 @@ impl Walk {
         });
     }
 
-    pub(crate) fn step(&mut self, index: usize, token: &str, visit: impl FnOnce(&mut Self)) {
+    pub(crate) fn at_child(&mut self, index: usize, token: &str, visit: impl FnOnce(&mut Self)) {
         let length = self.pointer.len();
         self.path.push(index);
         self.pointer.push('/');
@@ -61,7 +61,7 @@ impl Walk {
 }
 
 impl Edit {
-    pub(crate) fn applied(self, doc: &Doc) -> Mutant {
+    pub(crate) fn apply(self, doc: &Doc) -> Mutant {
         let mut doc = doc.clone();
         let mut place = &mut doc;
         for index in self.path {
@@ -87,17 +87,17 @@ impl Edit {
     }
 }
 
-pub(crate) fn change_number(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
+pub(crate) fn change_number(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.is_open() {
         return;
     }
     let types = parts.types();
-    if types.meets(Types::INTEGER) && !types.meets(Types::FRACTION) {
-        walk.replace(
+    if types.intersects(Types::INTEGER) && !types.intersects(Types::FRACTION) {
+        collector.add_replacement(
             MutationKind::FractionForInteger,
             Doc::Number("1.5".to_owned()),
         );
-        walk.replace(
+        collector.add_replacement(
             MutationKind::FractionForInteger,
             Doc::Number("25e-1".to_owned()),
         );
@@ -106,17 +106,21 @@ pub(crate) fn change_number(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
         .bytes()
         .all(|byte| byte.is_ascii_digit() || byte == b'-');
     if has_digits_only && is_integer(text) {
-        walk.replace(
+        collector.add_replacement(
             MutationKind::RespelledInteger,
             Doc::Number(format!("{text}.0")),
         );
-        walk.replace(
+        collector.add_replacement(
             MutationKind::RespelledInteger,
             Doc::Number(format!("{text}e0")),
         );
     }
-    let low = parts.lower("minimum").or(parts.lower("exclusiveMinimum"));
-    let high = parts.upper("maximum").or(parts.upper("exclusiveMaximum"));
+    let low = parts
+        .lower_bound("minimum")
+        .or(parts.lower_bound("exclusiveMinimum"));
+    let high = parts
+        .upper_bound("maximum")
+        .or(parts.upper_bound("exclusiveMaximum"));
     let below = low
         .into_iter()
         .flat_map(|low| [low - 1.0, low - 0.5, low.next_down(), low]);
@@ -125,39 +129,39 @@ pub(crate) fn change_number(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
         .flat_map(|high| [high + 1.0, high + 0.5, high.next_up(), high]);
     for value in below.chain(above) {
         let text = format!("{value:?}");
-        if !parts.admits_number(&text) {
-            walk.replace(MutationKind::OutOfBounds, Doc::Number(text));
+        if !parts.allows_number(&text) {
+            collector.add_replacement(MutationKind::OutOfBounds, Doc::Number(text));
         }
     }
     if high.is_some_and(|high| high < 1e300) {
-        walk.replace(MutationKind::OutOfBounds, Doc::Number("1e300".to_owned()));
+        collector.add_replacement(MutationKind::OutOfBounds, Doc::Number("1e300".to_owned()));
     }
 }
 
-pub(crate) fn change_string(walk: &mut Walk, parts: &Parts<'_>, text: &str) {
+pub(crate) fn change_string(collector: &mut EditCollector, parts: &Constraints<'_>, text: &str) {
     if parts.literals().is_some() && !parts.has_const() {
-        for wrong in other_strings(&Doc::String(text.to_owned())) {
-            walk.replace(MutationKind::WrongEnum, wrong);
+        for wrong in similar_strings(&Doc::String(text.to_owned())) {
+            collector.add_replacement(MutationKind::WrongEnum, wrong);
         }
     }
     for format in parts.formats() {
-        for bad in values::misformatted(format) {
-            walk.replace(MutationKind::BadFormat, Doc::String((*bad).to_owned()));
+        for bad in values::strings_violating_format(format) {
+            collector.add_replacement(MutationKind::BadFormat, Doc::String((*bad).to_owned()));
         }
     }
-    if let Some(min) = parts.lower("minLength").filter(|min| *min >= 1.0) {
+    if let Some(min) = parts.lower_bound("minLength").filter(|min| *min >= 1.0) {
         let shorter = text.chars().take(min as usize - 1).collect();
-        walk.replace(MutationKind::OutOfBounds, Doc::String(shorter));
+        collector.add_replacement(MutationKind::OutOfBounds, Doc::String(shorter));
     }
-    if let Some(max) = parts.upper("maxLength") {
+    if let Some(max) = parts.upper_bound("maxLength") {
         let missing = (max as usize + 1).saturating_sub(text.chars().count());
         let longer = format!("{text}{}", "x".repeat(missing));
-        walk.replace(MutationKind::OutOfBounds, Doc::String(longer));
+        collector.add_replacement(MutationKind::OutOfBounds, Doc::String(longer));
     }
 }
 
 /// Returns strings that are similar to the given one, and some that are not.
-pub(crate) fn other_strings(value: &Doc) -> Vec<Doc> {
+pub(crate) fn similar_strings(value: &Doc) -> Vec<Doc> {
     let Doc::String(text) = value else {
         return vec![
             Doc::String("x-unknown".to_owned()),

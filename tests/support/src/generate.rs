@@ -7,22 +7,22 @@
 use serde_json::Value;
 
 use crate::rng::Rng;
-use crate::schema::{Definitions, Parts, Types, is_integer};
+use crate::schema::{Constraints, Definitions, Types, is_integer};
 use crate::text::Doc;
 use crate::values;
 
 /// Number of values after which only required members are added.
 const MAX_VALUES: usize = 250;
 
-/// Maximum depth of the search in [`Generator::floor`].
-const FLOOR_LEVELS: usize = 8;
+/// Maximum depth of the search in [`Generator::minimum_depth`].
+const MAX_FLOOR_LEVELS: usize = 8;
 
 /// Generator of valid instances.
 #[derive(Clone, Debug)]
 pub struct Generator<'s> {
     pub(crate) definitions: Definitions<'s>,
     pub(crate) rng: Rng,
-    exotic: bool,
+    allows_exotic_numbers: bool,
     optional_percent: usize,
     values_left: usize,
 }
@@ -32,12 +32,12 @@ impl<'s> Generator<'s> {
     ///
     /// # Panics
     ///
-    /// If the document uses a keyword that the generator does not know, so that its instances could be invalid.
+    /// If the document uses a keyword that the generator does not support, so that its instances could be invalid.
     pub fn new(document: &'s Value, rng: Rng) -> Self {
         Self {
             definitions: Definitions::new(document),
             rng,
-            exotic: false,
+            allows_exotic_numbers: false,
             optional_percent: 50,
             values_left: MAX_VALUES,
         }
@@ -46,7 +46,7 @@ impl<'s> Generator<'s> {
     /// Enables numbers that `serde_json` rounds or refuses without `arbitrary_precision`, such as `1e400`.
     #[must_use]
     pub fn exotic_numbers(mut self, on: bool) -> Self {
-        self.exotic = on;
+        self.allows_exotic_numbers = on;
         self
     }
 
@@ -58,50 +58,51 @@ impl<'s> Generator<'s> {
     pub fn instance(&mut self, definition: &str) -> Doc {
         let schema = self.definitions.definition(definition);
         let depth = *self.rng.pick(&[0, 1, 2, 3, 5, 8]);
-        self.fresh(&[schema], depth)
+        self.new_value(&[schema], depth)
     }
 
     /// Creates a random JSON value.
     pub fn open_value(&mut self) -> Doc {
-        self.fresh(&[], 3)
+        self.new_value(&[], 3)
     }
 
     /// Creates a value that satisfies all of several schemas.
-    pub(crate) fn fresh(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
+    pub(crate) fn new_value(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
         self.optional_percent = *self.rng.pick(&[10, 35, 60, 90, 100]);
         self.values_left = MAX_VALUES;
-        self.value(schemas, depth)
+        self.value_of(schemas, depth)
     }
 
-    fn value(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
+    fn value_of(&mut self, schemas: &[&'s Value], depth: usize) -> Doc {
         self.values_left = self.values_left.saturating_sub(1);
         let depth = if self.values_left == 0 { 0 } else { depth };
-        let mut parts = self.definitions.gather(schemas);
-        self.choose(&mut parts, depth);
+        let mut parts = self.definitions.resolve(schemas);
+        self.choose_branches(&mut parts, depth);
         if let Some(literals) = parts.literals() {
             return self.rng.pick(&literals).clone();
         }
         if parts.is_open() {
-            return self.any(depth);
+            return self.any_value(depth);
         }
         match self.choose_type(parts.types(), depth) {
             Types::NULL => Doc::Null,
             Types::BOOL => Doc::Bool(self.rng.chance(50)),
-            Types::NUMBER => self.number(&parts),
-            Types::STRING => Doc::String(self.string(&parts)),
-            Types::ARRAY => self.array(&parts, depth),
-            _ => self.object(&parts, depth),
+            Types::NUMBER => self.number_of(&parts),
+            Types::STRING => Doc::String(self.string_of(&parts)),
+            Types::ARRAY => self.array_of(&parts, depth),
+            _ => self.object_of(&parts, depth),
         }
     }
 
     /// Selects a branch of every `anyOf` and `oneOf`: a random one, or the one with the least nesting if the maximum
     /// depth is reached.
-    fn choose(&mut self, parts: &mut Parts<'s>, depth: usize) {
-        while let Some(group) = parts.choices.pop() {
+    fn choose_branches(&mut self, parts: &mut Constraints<'s>, depth: usize) {
+        while let Some(group) = parts.open_choices.pop() {
             let mut branches: Vec<&Value> = group.iter().collect();
             self.rng.shuffle(&mut branches);
             if depth == 0 {
-                branches.sort_by_cached_key(|branch| self.floor(&[branch], FLOOR_LEVELS));
+                branches
+                    .sort_by_cached_key(|branch| self.minimum_depth(&[branch], MAX_FLOOR_LEVELS));
             }
             let chosen = branches.into_iter().find_map(|branch| {
                 let mut with_branch = parts.clone();
@@ -113,27 +114,31 @@ impl<'s> Generator<'s> {
     }
 
     /// Returns the minimum nesting depth of a value that satisfies the schemas.
-    fn floor(&self, schemas: &[&'s Value], levels: usize) -> usize {
+    fn minimum_depth(&self, schemas: &[&'s Value], levels: usize) -> usize {
         if levels == 0 {
             return 1;
         }
-        let parts = self.definitions.gather(schemas);
-        if let Some(group) = parts.choices.first() {
-            let floors = group.iter().map(|branch| self.floor(&[branch], levels - 1));
+        let parts = self.definitions.resolve(schemas);
+        if let Some(group) = parts.open_choices.first() {
+            let floors = group
+                .iter()
+                .map(|branch| self.minimum_depth(&[branch], levels - 1));
             return floors.min().unwrap_or_default();
         }
         let types = parts.types();
-        if types.meets(Types::NULL)
-            || types.meets(Types::BOOL)
-            || types.meets(Types::NUMBER)
-            || types.meets(Types::STRING)
+        if types.intersects(Types::NULL)
+            || types.intersects(Types::BOOL)
+            || types.intersects(Types::NUMBER)
+            || types.intersects(Types::STRING)
         {
             return 0;
         }
-        if types.meets(Types::ARRAY) {
-            let filled = parts.lower("minItems").is_some_and(|bound| bound > 0.0);
+        if types.intersects(Types::ARRAY) {
+            let filled = parts
+                .lower_bound("minItems")
+                .is_some_and(|bound| bound > 0.0);
             return 1 + if filled {
-                self.floor(&parts.items(), levels - 1)
+                self.minimum_depth(&parts.items(), levels - 1)
             } else {
                 0
             };
@@ -141,7 +146,7 @@ impl<'s> Generator<'s> {
         let required = parts.required();
         let members = required
             .iter()
-            .map(|name| self.floor(&parts.member(name), levels - 1));
+            .map(|name| self.minimum_depth(&parts.member(name), levels - 1));
         1 + members.max().unwrap_or_default()
     }
 
@@ -150,16 +155,16 @@ impl<'s> Generator<'s> {
         let nested = [Types::ARRAY, Types::OBJECT];
         let mut allowed: Vec<Types> = scalars
             .into_iter()
-            .filter(|kind| types.meets(*kind))
+            .filter(|kind| types.intersects(*kind))
             .collect();
         if depth > 0 || allowed.is_empty() {
-            allowed.extend(nested.into_iter().filter(|kind| types.meets(*kind)));
+            allowed.extend(nested.into_iter().filter(|kind| types.intersects(*kind)));
         }
         assert!(!allowed.is_empty(), "no type can satisfy the schema");
         *self.rng.pick(&allowed)
     }
 
-    fn any(&mut self, depth: usize) -> Doc {
+    fn any_value(&mut self, depth: usize) -> Doc {
         self.values_left = self.values_left.saturating_sub(1);
         let kinds = if depth == 0 || self.values_left == 0 {
             6
@@ -169,13 +174,13 @@ impl<'s> Generator<'s> {
         match self.rng.below(kinds) {
             0 => Doc::Null,
             1 => Doc::Bool(self.rng.chance(50)),
-            2 => Doc::Number(values::number(self.exotic, &mut self.rng)),
+            2 => Doc::Number(values::number(self.allows_exotic_numbers, &mut self.rng)),
             3 => Doc::String(values::string(&mut self.rng)),
             4 => Doc::Array(Vec::new()),
             5 => Doc::Object(Vec::new()),
             6 => Doc::Array(
                 (0..1 + self.rng.below(3))
-                    .map(|_| self.any(depth - 1))
+                    .map(|_| self.any_value(depth - 1))
                     .collect(),
             ),
             _ => {
@@ -183,7 +188,7 @@ impl<'s> Generator<'s> {
                 for _ in 0..1 + self.rng.below(4) {
                     let name = values::name(self.definitions.member_names(), &mut self.rng);
                     if members.iter().all(|(other, _)| *other != name) {
-                        members.push((name, self.any(depth - 1)));
+                        members.push((name, self.any_value(depth - 1)));
                     }
                 }
                 Doc::Object(members)
@@ -191,11 +196,11 @@ impl<'s> Generator<'s> {
         }
     }
 
-    fn number(&mut self, parts: &Parts<'s>) -> Doc {
-        let fractions = parts.types().meets(Types::FRACTION);
-        let admits = |text: &str| (fractions || is_integer(text)) && parts.admits_number(text);
+    fn number_of(&mut self, parts: &Constraints<'s>) -> Doc {
+        let fractions = parts.types().intersects(Types::FRACTION);
+        let admits = |text: &str| (fractions || is_integer(text)) && parts.allows_number(text);
         for _ in 0..10 {
-            let text = values::number(self.exotic, &mut self.rng);
+            let text = values::number(self.allows_exotic_numbers, &mut self.rng);
             if admits(&text) {
                 return Doc::Number(text);
             }
@@ -207,8 +212,12 @@ impl<'s> Generator<'s> {
         if !listed.is_empty() {
             return Doc::Number((*self.rng.pick(&listed)).to_owned());
         }
-        let low = parts.lower("minimum").or(parts.lower("exclusiveMinimum"));
-        let high = parts.upper("maximum").or(parts.upper("exclusiveMaximum"));
+        let low = parts
+            .lower_bound("minimum")
+            .or(parts.lower_bound("exclusiveMinimum"));
+        let high = parts
+            .upper_bound("maximum")
+            .or(parts.upper_bound("exclusiveMaximum"));
         let low = low.unwrap_or_else(|| high.unwrap_or_default() - 1000.0);
         let high = high.unwrap_or(low + 1000.0);
         for _ in 0..100 {
@@ -222,12 +231,12 @@ impl<'s> Generator<'s> {
         panic!("no number found between {low} and {high}")
     }
 
-    pub(crate) fn string(&mut self, parts: &Parts<'s>) -> String {
+    pub(crate) fn string_of(&mut self, parts: &Constraints<'s>) -> String {
         let formats = parts.formats();
-        let fits = |text: &str| parts.admits_length("minLength", "maxLength", text.chars().count());
+        let fits = |text: &str| parts.allows_length("minLength", "maxLength", text.chars().count());
         for _ in 0..50 {
             let text = match formats.first() {
-                Some(format) => values::formatted(format, &mut self.rng),
+                Some(format) => values::string_of_format(format, &mut self.rng),
                 None => values::string(&mut self.rng),
             };
             if fits(&text) {
@@ -235,17 +244,17 @@ impl<'s> Generator<'s> {
             }
         }
         assert!(formats.is_empty(), "no {formats:?} of that length found");
-        let min = parts.lower("minLength").unwrap_or_default() as usize;
+        let min = parts.lower_bound("minLength").unwrap_or_default() as usize;
         let text = "x".repeat(min);
         assert!(fits(&text), "minLength and maxLength exclude each other");
         text
     }
 
-    fn array(&mut self, parts: &Parts<'s>, depth: usize) -> Doc {
+    fn array_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let schemas = parts.items();
-        let min = parts.lower("minItems").unwrap_or_default() as usize;
+        let min = parts.lower_bound("minItems").unwrap_or_default() as usize;
         let max = parts
-            .upper("maxItems")
+            .upper_bound("maxItems")
             .map_or(usize::MAX, |bound| bound as usize);
         let wanted = if depth == 0 {
             0
@@ -255,12 +264,12 @@ impl<'s> Generator<'s> {
         let length = wanted.min(max).max(min);
         Doc::Array(
             (0..length)
-                .map(|_| self.value(&schemas, depth.saturating_sub(1)))
+                .map(|_| self.value_of(&schemas, depth.saturating_sub(1)))
                 .collect(),
         )
     }
 
-    fn object(&mut self, parts: &Parts<'s>, depth: usize) -> Doc {
+    fn object_of(&mut self, parts: &Constraints<'s>, depth: usize) -> Doc {
         let below = depth.saturating_sub(1);
         let required = parts.required();
         let mut members = Vec::new();
@@ -270,10 +279,10 @@ impl<'s> Generator<'s> {
                 continue;
             }
             let schemas = parts.member(name);
-            if optional && self.definitions.gather(&schemas).is_impossible() {
+            if optional && self.definitions.resolve(&schemas).is_impossible() {
                 continue;
             }
-            members.push((name.to_owned(), self.value(&schemas, below)));
+            members.push((name.to_owned(), self.value_of(&schemas, below)));
         }
         if depth > 0 {
             self.add_undeclared(parts, &mut members, below);
@@ -287,7 +296,7 @@ impl<'s> Generator<'s> {
     /// Adds up to three entries if the schema declares no members (a map), or else, in some cases, one or two undeclared members.
     fn add_undeclared(
         &mut self,
-        parts: &Parts<'s>,
+        parts: &Constraints<'s>,
         members: &mut Vec<(String, Doc)>,
         depth: usize,
     ) {
@@ -304,18 +313,18 @@ impl<'s> Generator<'s> {
             let schemas = parts.member(&name);
             let taken =
                 declared.contains(name.as_str()) || members.iter().any(|(other, _)| *other == name);
-            let refused = self.definitions.gather(&schemas).is_impossible()
-                || !self.definitions.name_fits(parts, &name);
+            let refused = self.definitions.resolve(&schemas).is_impossible()
+                || !self.definitions.is_name_allowed(parts, &name);
             if !taken && !refused {
-                members.push((name, self.value(&schemas, depth)));
+                members.push((name, self.value_of(&schemas, depth)));
             }
         }
     }
 
-    fn undeclared_name(&mut self, parts: &Parts<'s>) -> String {
+    fn undeclared_name(&mut self, parts: &Constraints<'s>) -> String {
         let schemas = parts.property_name_schemas();
         if !schemas.is_empty()
-            && let Doc::String(name) = self.value(&schemas, 0)
+            && let Doc::String(name) = self.value_of(&schemas, 0)
         {
             return name;
         }
@@ -332,7 +341,7 @@ mod tests {
     use crate::rng::Rng;
 
     #[test]
-    fn every_keyword_is_obeyed() {
+    fn instances_obey_every_keyword() {
         let document = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": {
             "Bounds": {"type": "number", "minimum": 0.3, "exclusiveMaximum": 0.4},
             "Integers": {"type": "integer", "minimum": 1_000_001, "maximum": 1_000_003},
@@ -368,7 +377,7 @@ mod tests {
                 let doc = generator.instance(definition);
                 let value = doc.to_value().expect("no exotic number was asked for");
                 assert!(
-                    oracle.valid(definition, &value),
+                    oracle.is_valid(definition, &value),
                     "{definition} {doc} {:?}",
                     oracle.errors(definition, &value)
                 );
@@ -377,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn exotic_numbers_come_when_asked_for() {
+    fn exotic_numbers_are_optional() {
         let document = json!({"$defs": {"N": {"type": "number"}}});
         let exotic = |on| {
             let mut generator = Generator::new(&document, Rng::new(1)).exotic_numbers(on);

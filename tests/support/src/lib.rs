@@ -19,5 +19,5 @@ pub use mutate::{Mutant, MutationKind, Mutator, with_unknown_members};
 pub use oracle::Oracle;
 pub use rng::Rng;
 pub use schema::definition_names;
-pub use text::{Doc, Style, same};
+pub use text::{Doc, Style, is_same_json};
 pub use unchecked::without_unchecked;

@@ -11,7 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use jsonschema::Validator;
 use serde_json::{Map, Value};
 
-use crate::schema::table;
+use crate::schema::definitions_of;
 use crate::text::Doc;
 
 /// JSON Schema validator for every definition of one document.
@@ -27,7 +27,7 @@ impl<'s> Oracle<'s> {
     ///
     /// If the document has neither `definitions` nor `$defs`.
     pub fn new(document: &'s Value) -> Self {
-        let names = table(document).keys();
+        let names = definitions_of(document).keys();
         Self {
             document,
             validators: names.map(|name| (name.as_str(), OnceLock::new())).collect(),
@@ -39,7 +39,7 @@ impl<'s> Oracle<'s> {
     /// # Panics
     ///
     /// If there is no such definition, or it is not a valid schema.
-    pub fn valid(&self, definition: &str, value: &Value) -> bool {
+    pub fn is_valid(&self, definition: &str, value: &Value) -> bool {
         self.validator(definition).is_valid(value)
     }
 
@@ -63,7 +63,7 @@ impl<'s> Oracle<'s> {
     /// If there is no such definition, or it is not a valid schema.
     pub fn verdict(&self, definition: &str, doc: &Doc) -> Option<bool> {
         let value = doc.to_value().ok()?;
-        Some(self.valid(definition, &value))
+        Some(self.is_valid(definition, &value))
     }
 
     fn validator(&self, definition: &str) -> &Validator {
@@ -93,7 +93,7 @@ impl<'s> Oracle<'s> {
     }
 }
 
-/// RFC 4648 section 4: the standard alphabet, padded, with zero bits at the end.
+/// Returns true for base64 in the standard alphabet, with padding and zero bits at the end (RFC 4648, section 4).
 fn is_base64(text: &str) -> bool {
     STANDARD.decode(text).is_ok()
 }
@@ -104,7 +104,7 @@ mod tests {
 
     use super::Oracle;
 
-    fn documents(definitions: Value) -> [Value; 2] {
+    fn both_dialects(definitions: Value) -> [Value; 2] {
         [
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": definitions}),
             json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": definitions}),
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn formats_are_asserted_in_every_dialect() {
-        for document in documents(json!({
+        for document in both_dialects(json!({
             "U": {"type": "string", "format": "uri"},
             "T": {"type": "string", "format": "uri-template"},
             "B": {"type": "string", "format": "byte"},
@@ -126,17 +126,21 @@ mod tests {
                 ("B", "", "YR=="),
             ] {
                 assert!(
-                    oracle.valid(definition, &good.into()),
+                    oracle.is_valid(definition, &good.into()),
                     "{definition} {good}"
                 );
-                assert!(!oracle.valid(definition, &bad.into()), "{definition} {bad}");
+                assert!(
+                    !oracle.is_valid(definition, &bad.into()),
+                    "{definition} {bad}"
+                );
             }
         }
     }
 
     #[test]
-    fn errors_name_the_place() {
-        let [document, _] = documents(json!({"X": {"properties": {"a/b": {"type": "integer"}}}}));
+    fn errors_name_the_pointer() {
+        let [document, _] =
+            both_dialects(json!({"X": {"properties": {"a/b": {"type": "integer"}}}}));
         let oracle = Oracle::new(&document);
         assert_eq!(
             oracle.errors("X", &json!({"a/b": 1.5})),

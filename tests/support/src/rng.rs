@@ -66,7 +66,7 @@ mod tests {
     use super::Rng;
 
     #[test]
-    fn follows_the_published_sequence() {
+    fn sequence_matches_the_reference() {
         let mut rng = Rng::new(1_234_567);
         let drawn: Vec<u64> = (0..3).map(|_| rng.next_u64()).collect();
         assert_eq!(
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn below_reaches_every_number_and_no_other() {
+    fn below_returns_every_smaller_number() {
         let mut rng = Rng::new(7);
         let mut seen = [false; 5];
         for _ in 0..200 {

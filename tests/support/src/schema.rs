@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 
 use crate::rng::Rng;
-use crate::text::{Doc, same};
+use crate::text::{Doc, is_same_json};
 
 /// Keywords without effect on validity.
 const ANNOTATION_KEYWORDS: [&str; 11] = [
@@ -51,7 +51,10 @@ const MAX_STEPS: usize = 64;
 ///
 /// If the document has neither `definitions` nor `$defs`.
 pub fn definition_names(document: &Value) -> Vec<&str> {
-    let mut names: Vec<&str> = table(document).keys().map(String::as_str).collect();
+    let mut names: Vec<&str> = definitions_of(document)
+        .keys()
+        .map(String::as_str)
+        .collect();
     names.sort_unstable();
     names
 }
@@ -61,7 +64,7 @@ pub fn definition_names(document: &Value) -> Vec<&str> {
 /// # Panics
 ///
 /// If the document has neither `definitions` nor `$defs`.
-pub(crate) fn table(document: &Value) -> &Map<String, Value> {
+pub(crate) fn definitions_of(document: &Value) -> &Map<String, Value> {
     ["definitions", "$defs"]
         .iter()
         .find_map(|key| document.get(key)?.as_object())
@@ -72,7 +75,7 @@ pub(crate) fn table(document: &Value) -> &Map<String, Value> {
 #[derive(Clone, Debug)]
 pub(crate) struct Definitions<'s> {
     table: &'s Map<String, Value>,
-    /// Draft-07 ignores the keywords beside a `$ref`, later dialects do not.
+    /// True if keywords next to a `$ref` apply, as in all dialects after draft-07.
     ref_has_siblings: bool,
     member_names: Vec<&'s str>,
 }
@@ -105,11 +108,11 @@ impl Types {
         }
     }
 
-    pub(crate) fn meets(self, other: Self) -> bool {
+    pub(crate) fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    fn named(name: &str) -> Self {
+    fn from_name(name: &str) -> Self {
         match name {
             "null" => Self::NULL,
             "boolean" => Self::BOOL,
@@ -122,14 +125,14 @@ impl Types {
         }
     }
 
-    fn listed(value: &Value) -> Self {
+    fn from_keyword(value: &Value) -> Self {
         match value {
-            Value::String(name) => Self::named(name),
+            Value::String(name) => Self::from_name(name),
             Value::Array(names) => Self(
                 names
                     .iter()
                     .filter_map(Value::as_str)
-                    .fold(0, |set, name| set | Self::named(name).0),
+                    .fold(0, |set, name| set | Self::from_name(name).0),
             ),
             other => panic!("`type` is neither a string nor an array: {other}"),
         }
@@ -149,22 +152,22 @@ pub(crate) fn as_f64(number: &str) -> f64 {
 
 /// Schemas that a value must satisfy, with `$ref` and `allOf` resolved.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Parts<'s> {
-    flat: Vec<&'s Map<String, Value>>,
+pub(crate) struct Constraints<'s> {
+    schemas_without_references: Vec<&'s Map<String, Value>>,
     /// Branches of each `anyOf` and `oneOf` without a selected branch.
-    pub(crate) choices: Vec<&'s [Value]>,
+    pub(crate) open_choices: Vec<&'s [Value]>,
     /// Branches of each `anyOf` and `oneOf` with a selected branch.
-    pub(crate) decided: Vec<&'s [Value]>,
+    pub(crate) selected_choices: Vec<&'s [Value]>,
     /// True if `false` is among the schemas.
-    never: bool,
+    is_never: bool,
 }
 
 impl<'s> Definitions<'s> {
     pub(crate) fn new(document: &'s Value) -> Self {
-        let table = table(document);
+        let table = definitions_of(document);
         let mut names = BTreeSet::new();
         for (name, schema) in table {
-            check(schema, &format!("/{name}"), &mut names);
+            check_keywords(schema, &format!("/{name}"), &mut names);
         }
         let dialect = document.get("$schema").and_then(Value::as_str);
         Self {
@@ -185,8 +188,8 @@ impl<'s> Definitions<'s> {
             .unwrap_or_else(|| panic!("no definition is called {name:?}"))
     }
 
-    pub(crate) fn gather(&self, schemas: &[&'s Value]) -> Parts<'s> {
-        let mut parts = Parts::default();
+    pub(crate) fn resolve(&self, schemas: &[&'s Value]) -> Constraints<'s> {
+        let mut parts = Constraints::default();
         for schema in schemas {
             self.add(schema, &mut parts);
         }
@@ -194,16 +197,16 @@ impl<'s> Definitions<'s> {
     }
 
     /// Adds a schema that the value must satisfy.
-    pub(crate) fn add(&self, schema: &'s Value, parts: &mut Parts<'s>) {
+    pub(crate) fn add(&self, schema: &'s Value, parts: &mut Constraints<'s>) {
         self.add_step(schema, parts, 0);
     }
 
-    fn add_step(&self, schema: &'s Value, parts: &mut Parts<'s>, step: usize) {
+    fn add_step(&self, schema: &'s Value, parts: &mut Constraints<'s>, step: usize) {
         assert!(step < MAX_STEPS, "a definition refers to itself: {schema}");
         let map = match schema {
             Value::Object(map) => map,
             Value::Bool(holds) => {
-                parts.never |= !holds;
+                parts.is_never |= !holds;
                 return;
             }
             other => panic!("neither an object nor a boolean: {other}"),
@@ -220,100 +223,112 @@ impl<'s> Definitions<'s> {
         }
         for keyword in ["anyOf", "oneOf"] {
             if map.contains_key(keyword) {
-                parts.choices.push(branches(map, keyword));
+                parts.open_choices.push(branches(map, keyword));
             }
         }
-        parts.flat.push(map);
+        parts.schemas_without_references.push(map);
     }
 
     /// Returns true if types or required members exclude every value.
-    pub(crate) fn is_impossible(&self, parts: &Parts<'s>) -> bool {
-        let refused = |name: &&str| self.gather(&parts.member(name)).is_impossible();
+    pub(crate) fn is_impossible(&self, parts: &Constraints<'s>) -> bool {
+        let refused = |name: &&str| self.resolve(&parts.member(name)).is_impossible();
         parts.is_impossible() || parts.required().iter().any(refused)
     }
 
     /// Returns true if the document satisfies all schemas, ignoring formats.
-    pub(crate) fn fits(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
-        let parts = self.gather(schemas);
-        parts.admits(doc)
-            && self.children_fit(&parts, doc)
-            && parts
-                .choices
-                .iter()
-                .all(|group| group.iter().any(|branch| self.fits(&[branch], doc)))
+    pub(crate) fn is_satisfied_by(&self, schemas: &[&'s Value], doc: &Doc) -> bool {
+        let parts = self.resolve(schemas);
+        parts.allows_value(doc)
+            && self.are_children_valid(&parts, doc)
+            && parts.open_choices.iter().all(|group| {
+                group
+                    .iter()
+                    .any(|branch| self.is_satisfied_by(&[branch], doc))
+            })
     }
 
-    fn children_fit(&self, parts: &Parts<'s>, doc: &Doc) -> bool {
+    fn are_children_valid(&self, parts: &Constraints<'s>, doc: &Doc) -> bool {
         match doc {
             Doc::Array(items) => {
                 let schemas = parts.items();
-                items.iter().all(|item| self.fits(&schemas, item))
+                items
+                    .iter()
+                    .all(|item| self.is_satisfied_by(&schemas, item))
             }
             Doc::Object(members) => members.iter().all(|(name, value)| {
-                self.name_fits(parts, name) && self.fits(&parts.member(name), value)
+                self.is_name_allowed(parts, name)
+                    && self.is_satisfied_by(&parts.member(name), value)
             }),
             _ => true,
         }
     }
 
     /// Returns true if `propertyNames` allows a member of that name.
-    pub(crate) fn name_fits(&self, parts: &Parts<'s>, name: &str) -> bool {
+    pub(crate) fn is_name_allowed(&self, parts: &Constraints<'s>, name: &str) -> bool {
         let schemas = parts.property_name_schemas();
-        schemas.is_empty() || self.fits(&schemas, &Doc::String(name.to_owned()))
+        schemas.is_empty() || self.is_satisfied_by(&schemas, &Doc::String(name.to_owned()))
     }
 
     /// Selects a branch of every `anyOf` and `oneOf` that the document satisfies, or a random branch if it satisfies
     /// none.
-    pub(crate) fn settle(&self, parts: &mut Parts<'s>, doc: &Doc, rng: &mut Rng) {
-        while let Some(group) = parts.choices.pop() {
+    pub(crate) fn select_branches(&self, parts: &mut Constraints<'s>, doc: &Doc, rng: &mut Rng) {
+        while let Some(group) = parts.open_choices.pop() {
             let fitting: Vec<&Value> = group
                 .iter()
-                .filter(|branch| self.fits(&[branch], doc))
+                .filter(|branch| self.is_satisfied_by(&[branch], doc))
                 .collect();
             let branch = if fitting.is_empty() {
                 rng.pick(group)
             } else {
                 rng.pick(&fitting)
             };
-            parts.decided.push(group);
+            parts.selected_choices.push(group);
             self.add(branch, parts);
         }
     }
 }
 
-impl<'s> Parts<'s> {
+impl<'s> Constraints<'s> {
     /// Returns true if every JSON value is valid.
     pub(crate) fn is_open(&self) -> bool {
         let annotation = |keyword: &String| ANNOTATION_KEYWORDS.contains(&keyword.as_str());
-        !self.never
-            && self.choices.is_empty()
-            && self.flat.iter().all(|map| map.keys().all(annotation))
+        !self.is_never
+            && self.open_choices.is_empty()
+            && self
+                .schemas_without_references
+                .iter()
+                .all(|map| map.keys().all(annotation))
     }
 
     /// Returns true if the types exclude every value.
     pub(crate) fn is_impossible(&self) -> bool {
-        self.never
+        self.is_never
             || self.types() == Types(0)
             || self.literals().is_some_and(|literals| literals.is_empty())
     }
 
     pub(crate) fn types(&self) -> Types {
         Types(
-            self.values("type")
-                .fold(Types::ALL.0, |set, value| set & Types::listed(value).0),
+            self.keyword_values("type")
+                .fold(Types::ALL.0, |set, value| {
+                    set & Types::from_keyword(value).0
+                }),
         )
     }
 
     /// Returns the values that `const` and `enum` allow; `None` if there is neither.
     pub(crate) fn literals(&self) -> Option<Vec<Doc>> {
         let mut left: Option<Vec<Doc>> = None;
-        for map in &self.flat {
+        for map in &self.schemas_without_references {
             let single = map.get("const").map(std::slice::from_ref);
             let listed = map.get("enum").and_then(Value::as_array).map(Vec::as_slice);
             for values in [single, listed].into_iter().flatten() {
                 let values: Vec<Doc> = values.iter().map(Doc::from_value).collect();
                 left = Some(match left {
-                    Some(left) => left.into_iter().filter(|doc| among(&values, doc)).collect(),
+                    Some(left) => left
+                        .into_iter()
+                        .filter(|doc| contains_equal(&values, doc))
+                        .collect(),
                     None => values,
                 });
             }
@@ -323,13 +338,13 @@ impl<'s> Parts<'s> {
 
     /// Returns true if the value is fixed by `const` and not by `enum`.
     pub(crate) fn has_const(&self) -> bool {
-        self.values("const").next().is_some()
+        self.keyword_values("const").next().is_some()
     }
 
     /// Returns the declared and required members, sorted.
     pub(crate) fn properties(&self) -> BTreeSet<&'s str> {
         let declared = self
-            .values("properties")
+            .keyword_values("properties")
             .filter_map(Value::as_object)
             .flat_map(Map::keys);
         declared
@@ -339,7 +354,7 @@ impl<'s> Parts<'s> {
     }
 
     pub(crate) fn required(&self) -> BTreeSet<&'s str> {
-        let lists = self.values("required").filter_map(Value::as_array);
+        let lists = self.keyword_values("required").filter_map(Value::as_array);
         lists.flatten().filter_map(Value::as_str).collect()
     }
 
@@ -351,62 +366,70 @@ impl<'s> Parts<'s> {
                 .and_then(|properties| properties.get(name));
             declared.or_else(|| map.get("additionalProperties"))
         };
-        self.flat.iter().filter_map(schema).collect()
+        self.schemas_without_references
+            .iter()
+            .filter_map(schema)
+            .collect()
     }
 
     pub(crate) fn items(&self) -> Vec<&'s Value> {
-        self.values("items").collect()
+        self.keyword_values("items").collect()
     }
 
     pub(crate) fn property_name_schemas(&self) -> Vec<&'s Value> {
-        self.values("propertyNames").collect()
+        self.keyword_values("propertyNames").collect()
     }
 
     pub(crate) fn formats(&self) -> Vec<&'s str> {
-        self.values("format").filter_map(Value::as_str).collect()
+        self.keyword_values("format")
+            .filter_map(Value::as_str)
+            .collect()
     }
 
     /// Returns the greatest lower bound of the keyword.
-    pub(crate) fn lower(&self, keyword: &str) -> Option<f64> {
-        self.values(keyword)
+    pub(crate) fn lower_bound(&self, keyword: &str) -> Option<f64> {
+        self.keyword_values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::max)
     }
 
     /// Returns the least upper bound of the keyword.
-    pub(crate) fn upper(&self, keyword: &str) -> Option<f64> {
-        self.values(keyword)
+    pub(crate) fn upper_bound(&self, keyword: &str) -> Option<f64> {
+        self.keyword_values(keyword)
             .filter_map(Value::as_f64)
             .reduce(f64::min)
     }
 
     /// Returns true if the length is within the bounds of the two keywords.
-    pub(crate) fn admits_length(&self, min: &str, max: &str, length: usize) -> bool {
+    pub(crate) fn allows_length(&self, min: &str, max: &str, length: usize) -> bool {
         let length = length as f64;
-        self.lower(min).is_none_or(|bound| length >= bound)
-            && self.upper(max).is_none_or(|bound| length <= bound)
+        self.lower_bound(min).is_none_or(|bound| length >= bound)
+            && self.upper_bound(max).is_none_or(|bound| length <= bound)
     }
 
-    pub(crate) fn admits_number(&self, number: &str) -> bool {
+    pub(crate) fn allows_number(&self, number: &str) -> bool {
         let value = as_f64(number);
-        self.lower("minimum").is_none_or(|bound| value >= bound)
-            && self.upper("maximum").is_none_or(|bound| value <= bound)
+        self.lower_bound("minimum")
+            .is_none_or(|bound| value >= bound)
             && self
-                .lower("exclusiveMinimum")
+                .upper_bound("maximum")
+                .is_none_or(|bound| value <= bound)
+            && self
+                .lower_bound("exclusiveMinimum")
                 .is_none_or(|bound| value > bound)
             && self
-                .upper("exclusiveMaximum")
+                .upper_bound("exclusiveMaximum")
                 .is_none_or(|bound| value < bound)
     }
 
     /// Returns true if the document satisfies the keywords that do not concern its children, ignoring formats.
-    pub(crate) fn admits(&self, doc: &Doc) -> bool {
+    pub(crate) fn allows_value(&self, doc: &Doc) -> bool {
         let shape = match doc {
-            Doc::Number(number) => self.admits_number(number),
+            Doc::Number(number) => self.allows_number(number),
             Doc::String(string) => {
-                self.admits_length("minLength", "maxLength", string.chars().count())
+                self.allows_length("minLength", "maxLength", string.chars().count())
             }
-            Doc::Array(items) => self.admits_length("minItems", "maxItems", items.len()),
+            Doc::Array(items) => self.allows_length("minItems", "maxItems", items.len()),
             Doc::Object(_) => self
                 .required()
                 .iter()
@@ -414,21 +437,25 @@ impl<'s> Parts<'s> {
             Doc::Null | Doc::Bool(_) => true,
         };
         shape
-            && !self.never
-            && self.types().meets(Types::of(doc))
-            && self.literals().is_none_or(|literals| among(&literals, doc))
+            && !self.is_never
+            && self.types().intersects(Types::of(doc))
+            && self
+                .literals()
+                .is_none_or(|literals| contains_equal(&literals, doc))
     }
 
-    fn values<'p>(&'p self, keyword: &'p str) -> impl Iterator<Item = &'s Value> + 'p {
-        self.flat.iter().filter_map(move |map| map.get(keyword))
+    fn keyword_values<'p>(&'p self, keyword: &'p str) -> impl Iterator<Item = &'s Value> + 'p {
+        self.schemas_without_references
+            .iter()
+            .filter_map(move |map| map.get(keyword))
     }
 }
 
 /// Returns true if the document is equal to one of the literals in the sense of JSON Schema.
-fn among(literals: &[Doc], doc: &Doc) -> bool {
+fn contains_equal(literals: &[Doc], doc: &Doc) -> bool {
     literals.iter().any(|literal| match (literal, doc) {
         (Doc::Number(left), Doc::Number(right)) => as_f64(left) == as_f64(right),
-        (left, right) => same(left, right),
+        (left, right) => is_same_json(left, right),
     })
 }
 
@@ -440,7 +467,7 @@ fn branches<'s>(map: &'s Map<String, Value>, keyword: &str) -> &'s [Value] {
 }
 
 /// Panics for unknown keywords, and collects member names.
-fn check<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
+fn check_keywords<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
     let Value::Object(map) = schema else {
         assert!(
             schema.is_boolean(),
@@ -454,18 +481,18 @@ fn check<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s str>) {
             ("properties", Value::Object(members)) => {
                 for (name, schema) in members {
                     names.insert(name);
-                    check(schema, &format!("{pointer}/{name}"), names);
+                    check_keywords(schema, &format!("{pointer}/{name}"), names);
                 }
             }
             ("allOf" | "anyOf" | "oneOf", Value::Array(schemas)) => {
                 for schema in schemas {
-                    check(schema, &pointer, names);
+                    check_keywords(schema, &pointer, names);
                 }
             }
             ("items" | "additionalProperties" | "propertyNames", _) => {
-                check(value, &pointer, names)
+                check_keywords(value, &pointer, names)
             }
-            ("type", _) => _ = Types::listed(value),
+            ("type", _) => _ = Types::from_keyword(value),
             (known, _)
                 if ANNOTATION_KEYWORDS.contains(&known) || LEAF_KEYWORDS.contains(&known) => {}
             _ => panic!(
@@ -493,27 +520,27 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "/X/items/pattern: this keyword is unknown")]
-    fn an_unknown_keyword_is_refused() {
+    fn unknown_keywords_are_refused() {
         Definitions::new(&json!({"definitions": {"X": {"items": {"pattern": "a"}}}}));
     }
 
     #[test]
-    fn siblings_of_a_reference_count_from_2019_on() {
+    fn reference_siblings_depend_on_the_dialect() {
         let body =
             json!({"X": {"$ref": "#/d/Y", "type": "string"}, "Y": {"type": ["string", "integer"]}});
         let types = |document: &serde_json::Value| {
             let definitions = Definitions::new(document);
-            definitions.gather(&[definitions.definition("X")]).types()
+            definitions.resolve(&[definitions.definition("X")]).types()
         };
         let old =
             json!({"$schema": "http://json-schema.org/draft-07/schema#", "definitions": body});
-        assert!(types(&old).meets(Types::INTEGER));
+        assert!(types(&old).intersects(Types::INTEGER));
         let new = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "$defs": body});
         assert_eq!(types(&new), Types::STRING);
     }
 
     #[test]
-    fn fitting_looks_through_references_and_branches() {
+    fn references_and_branches_are_followed() {
         let document = json!({"$defs": {
             "U": {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "array", "items": {"$ref": "#/$defs/U"}, "maxItems": 2}]},
             "A": {
@@ -525,7 +552,7 @@ mod tests {
         }});
         let definitions = Definitions::new(&document);
         let fits = |text: &str| {
-            definitions.fits(
+            definitions.is_satisfied_by(
                 &[definitions.definition("U")],
                 &Doc::parse(text).expect("JSON"),
             )

@@ -58,12 +58,12 @@ impl Doc {
     /// Returns the defect with its byte offset: a syntax error, a duplicate member, a lone surrogate, or more than
     /// [`MAX_DEPTH`] levels.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut parser = Parser { text, at: 0 };
+        let mut parser = Parser { text, offset: 0 };
         parser.skip_whitespace();
         let doc = parser.value(0)?;
         parser.skip_whitespace();
-        if parser.at < text.len() {
-            return parser.fail("text after the document");
+        if parser.offset < text.len() {
+            return parser.syntax_error("text after the document");
         }
         Ok(doc)
     }
@@ -103,9 +103,9 @@ impl Doc {
             style,
             rng,
         };
-        writer.space();
+        writer.write_space();
         writer.value(self);
-        writer.space();
+        writer.write_space();
         out
     }
 
@@ -130,10 +130,10 @@ impl fmt::Display for Doc {
 
 /// Returns true if two documents are equal as JSON values: members in any order, numbers compared by their text (`1` is not
 /// `1.0`), everything else exactly. An object with duplicate members equals nothing.
-pub fn same(left: &Doc, right: &Doc) -> bool {
+pub fn is_same_json(left: &Doc, right: &Doc) -> bool {
     match (left, right) {
         (Doc::Array(left), Doc::Array(right)) => {
-            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| same(l, r))
+            left.len() == right.len() && left.iter().zip(right).all(|(l, r)| is_same_json(l, r))
         }
         (Doc::Object(left), Doc::Object(right)) => {
             let by_name: BTreeMap<&str, &Doc> = right
@@ -148,7 +148,7 @@ pub fn same(left: &Doc, right: &Doc) -> bool {
                 && left.iter().all(|(name, value)| {
                     by_name
                         .get(name.as_str())
-                        .is_some_and(|other| same(value, other))
+                        .is_some_and(|other| is_same_json(value, other))
                 })
         }
         (left, right) => left == right,
@@ -162,7 +162,7 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    fn space(&mut self) {
+    fn write_space(&mut self) {
         if self.style.whitespace {
             while self.rng.chance(30) {
                 let space = *self.rng.pick(&[" ", "  ", "\n", "\r\n", "\t", "\r"]);
@@ -185,11 +185,11 @@ impl Writer<'_> {
 
     fn array(&mut self, items: &[Doc]) {
         self.out.push('[');
-        self.space();
+        self.write_space();
         for (index, item) in items.iter().enumerate() {
-            self.separator(index);
+            self.write_separator(index);
             self.value(item);
-            self.space();
+            self.write_space();
         }
         self.out.push(']');
     }
@@ -200,24 +200,24 @@ impl Writer<'_> {
             self.rng.shuffle(&mut order);
         }
         self.out.push('{');
-        self.space();
+        self.write_space();
         for (index, place) in order.into_iter().enumerate() {
             let (name, value) = &members[place];
-            self.separator(index);
+            self.write_separator(index);
             self.string(name);
-            self.space();
+            self.write_space();
             self.out.push(':');
-            self.space();
+            self.write_space();
             self.value(value);
-            self.space();
+            self.write_space();
         }
         self.out.push('}');
     }
 
-    fn separator(&mut self, index: usize) {
+    fn write_separator(&mut self, index: usize) {
         if index > 0 {
             self.out.push(',');
-            self.space();
+            self.write_space();
         }
     }
 
@@ -262,77 +262,77 @@ impl Writer<'_> {
 
 struct Parser<'t> {
     text: &'t str,
-    at: usize,
+    offset: usize,
 }
 
 impl Parser<'_> {
-    fn fail<T>(&self, what: &str) -> Result<T, String> {
-        Err(format!("{what} at byte {}", self.at))
+    fn syntax_error<T>(&self, what: &str) -> Result<T, String> {
+        Err(format!("{what} at byte {}", self.offset))
     }
 
     fn peek(&self) -> Option<u8> {
-        self.text.as_bytes().get(self.at).copied()
+        self.text.as_bytes().get(self.offset).copied()
     }
 
     fn skip_whitespace(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
-    fn eat(&mut self, byte: u8) -> bool {
+    fn skip_byte(&mut self, byte: u8) -> bool {
         let found = self.peek() == Some(byte);
-        self.at += usize::from(found);
+        self.offset += usize::from(found);
         found
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), String> {
-        if self.eat(byte) {
+        if self.skip_byte(byte) {
             return Ok(());
         }
-        self.fail(&format!("expected {:?}", char::from(byte)))
+        self.syntax_error(&format!("expected {:?}", char::from(byte)))
     }
 
     fn value(&mut self, depth: usize) -> Result<Doc, String> {
         if depth > MAX_DEPTH {
-            return self.fail("too many levels");
+            return self.syntax_error("too many levels");
         }
         match self.peek() {
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
             Some(b'"') => self.string().map(Doc::String),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => self.word(),
+            _ => self.parse_literal(),
         }
     }
 
-    fn word(&mut self) -> Result<Doc, String> {
+    fn parse_literal(&mut self) -> Result<Doc, String> {
         let words = [
             ("null", Doc::Null),
             ("true", Doc::Bool(true)),
             ("false", Doc::Bool(false)),
         ];
         for (word, doc) in words {
-            if self.text[self.at..].starts_with(word) {
-                self.at += word.len();
+            if self.text[self.offset..].starts_with(word) {
+                self.offset += word.len();
                 return Ok(doc);
             }
         }
-        self.fail("expected a value")
+        self.syntax_error("expected a value")
     }
 
     fn array(&mut self, depth: usize) -> Result<Doc, String> {
         let mut items = Vec::new();
         self.expect(b'[')?;
         self.skip_whitespace();
-        if self.eat(b']') {
+        if self.skip_byte(b']') {
             return Ok(Doc::Array(items));
         }
         loop {
             self.skip_whitespace();
             items.push(self.value(depth + 1)?);
             self.skip_whitespace();
-            if self.eat(b']') {
+            if self.skip_byte(b']') {
                 return Ok(Doc::Array(items));
             }
             self.expect(b',')?;
@@ -344,21 +344,21 @@ impl Parser<'_> {
         let mut names = BTreeMap::new();
         self.expect(b'{')?;
         self.skip_whitespace();
-        if self.eat(b'}') {
+        if self.skip_byte(b'}') {
             return Ok(Doc::Object(members));
         }
         loop {
             self.skip_whitespace();
             let name = self.string()?;
             if names.insert(name.clone(), ()).is_some() {
-                return self.fail(&format!("duplicate member {name:?}"));
+                return self.syntax_error(&format!("duplicate member {name:?}"));
             }
             self.skip_whitespace();
             self.expect(b':')?;
             self.skip_whitespace();
             members.push((name, self.value(depth + 1)?));
             self.skip_whitespace();
-            if self.eat(b'}') {
+            if self.skip_byte(b'}') {
                 return Ok(Doc::Object(members));
             }
             self.expect(b',')?;
@@ -366,27 +366,27 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<Doc, String> {
-        let start = self.at;
-        self.eat(b'-');
-        if !self.eat(b'0') {
-            self.digits()?;
+        let start = self.offset;
+        self.skip_byte(b'-');
+        if !self.skip_byte(b'0') {
+            self.parse_digits()?;
         }
-        if self.eat(b'.') {
-            self.digits()?;
+        if self.skip_byte(b'.') {
+            self.parse_digits()?;
         }
-        if self.eat(b'e') || self.eat(b'E') {
-            let _ = self.eat(b'+') || self.eat(b'-');
-            self.digits()?;
+        if self.skip_byte(b'e') || self.skip_byte(b'E') {
+            let _ = self.skip_byte(b'+') || self.skip_byte(b'-');
+            self.parse_digits()?;
         }
-        Ok(Doc::Number(self.text[start..self.at].to_owned()))
+        Ok(Doc::Number(self.text[start..self.offset].to_owned()))
     }
 
-    fn digits(&mut self) -> Result<(), String> {
+    fn parse_digits(&mut self) -> Result<(), String> {
         if !self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            return self.fail("expected a digit");
+            return self.syntax_error("expected a digit");
         }
         while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(())
     }
@@ -395,28 +395,28 @@ impl Parser<'_> {
         let mut out = String::new();
         self.expect(b'"')?;
         loop {
-            let start = self.at;
+            let start = self.offset;
             while !matches!(self.peek(), None | Some(b'"' | b'\\' | 0..=0x1f)) {
-                self.at += 1;
+                self.offset += 1;
             }
-            out.push_str(&self.text[start..self.at]);
+            out.push_str(&self.text[start..self.offset]);
             match self.peek() {
                 Some(b'"') => {
-                    self.at += 1;
+                    self.offset += 1;
                     return Ok(out);
                 }
                 Some(b'\\') => {
-                    self.at += 1;
+                    self.offset += 1;
                     out.push(self.escape()?);
                 }
-                _ => return self.fail("string without an end"),
+                _ => return self.syntax_error("string without an end"),
             }
         }
     }
 
     fn escape(&mut self) -> Result<char, String> {
         let letter = self.peek();
-        self.at += 1;
+        self.offset += 1;
         Ok(match letter {
             Some(b'"') => '"',
             Some(b'\\') => '\\',
@@ -427,35 +427,39 @@ impl Parser<'_> {
             Some(b'r') => '\r',
             Some(b't') => '\t',
             Some(b'u') => return self.unicode_escape(),
-            _ => return self.fail("unknown escape"),
+            _ => return self.syntax_error("unknown escape"),
         })
     }
 
     fn unicode_escape(&mut self) -> Result<char, String> {
-        let mut units = vec![self.hex_unit()?];
-        if (0xd800..0xdc00).contains(&units[0]) && self.text[self.at..].starts_with("\\u") {
-            self.at += 2;
-            units.push(self.hex_unit()?);
+        let mut units = vec![self.parse_hex_unit()?];
+        if (0xd800..0xdc00).contains(&units[0]) && self.text[self.offset..].starts_with("\\u") {
+            self.offset += 2;
+            units.push(self.parse_hex_unit()?);
         }
         match char::decode_utf16(units).next() {
             Some(Ok(character)) => Ok(character),
-            _ => self.fail("lone surrogate"),
+            _ => self.syntax_error("lone surrogate"),
         }
     }
 
-    fn hex_unit(&mut self) -> Result<u16, String> {
-        let digits = self.text.get(self.at..self.at + 4).unwrap_or_default();
+    fn parse_hex_unit(&mut self) -> Result<u16, String> {
+        let digits = self
+            .text
+            .get(self.offset..self.offset + 4)
+            .unwrap_or_default();
         if digits.len() < 4 || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return self.fail("expected four hexadecimal digits");
+            return self.syntax_error("expected four hexadecimal digits");
         }
-        self.at += 4;
-        u16::from_str_radix(digits, 16).or_else(|_| self.fail("expected hexadecimal digits"))
+        self.offset += 4;
+        u16::from_str_radix(digits, 16)
+            .or_else(|_| self.syntax_error("expected hexadecimal digits"))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Doc, MAX_DEPTH, Style, same};
+    use super::{Doc, MAX_DEPTH, Style, is_same_json};
     use crate::rng::Rng;
 
     fn parse(text: &str) -> Doc {
@@ -463,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn compact_text_comes_back_byte_for_byte() {
+    fn compact_text_round_trips() {
         for text in [
             "null",
             "-0",
@@ -480,13 +484,13 @@ mod tests {
     }
 
     #[test]
-    fn every_style_spells_the_same_document() {
+    fn every_style_keeps_the_value() {
         let doc = parse(r#"{"b":[1,1.0,-0,2.5e-3],"a":{"x/y":"é😀\n\"","":null,"z":{}}}"#);
         let mut rng = Rng::new(11);
         let mut spellings = std::collections::BTreeSet::new();
         for _ in 0..100 {
             let text = doc.write(Style::ALL_VARIATIONS, &mut rng);
-            assert!(same(&doc, &parse(&text)), "{text}");
+            assert!(is_same_json(&doc, &parse(&text)), "{text}");
             serde_json::from_str::<serde_json::Value>(&text).expect("serde_json reads it too");
             spellings.insert(text);
         }
@@ -494,14 +498,17 @@ mod tests {
     }
 
     #[test]
-    fn equality_looks_at_order_of_items_and_text_of_numbers_only() {
-        assert!(same(&parse(r#"{"a":1,"b":2}"#), &parse(r#"{"b":2,"a":1}"#)));
-        assert!(!same(&parse("[1,2]"), &parse("[2,1]")));
-        assert!(!same(&parse("1"), &parse("1.0")));
-        assert!(!same(&parse("{}"), &parse("[]")));
-        assert!(!same(&parse(r#"{"a":null}"#), &parse("{}")));
+    fn equality_ignores_member_order() {
+        assert!(is_same_json(
+            &parse(r#"{"a":1,"b":2}"#),
+            &parse(r#"{"b":2,"a":1}"#)
+        ));
+        assert!(!is_same_json(&parse("[1,2]"), &parse("[2,1]")));
+        assert!(!is_same_json(&parse("1"), &parse("1.0")));
+        assert!(!is_same_json(&parse("{}"), &parse("[]")));
+        assert!(!is_same_json(&parse(r#"{"a":null}"#), &parse("{}")));
         let twice = Doc::Object(vec![("a".into(), Doc::Null), ("a".into(), Doc::Null)]);
-        assert!(!same(&twice, &twice));
+        assert!(!is_same_json(&twice, &twice));
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod tests {
     use super::without_unchecked;
 
     #[test]
-    fn members_named_as_keywords_stay() {
+    fn members_named_like_keywords_stay() {
         let name = json!({"type": "string", "pattern": "^[a-z]+$"});
         let schema = json!({"$defs": {"pattern": {
             "type": "object",

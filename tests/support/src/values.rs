@@ -279,7 +279,7 @@ pub(crate) fn number(exotic: bool, rng: &mut Rng) -> String {
 /// # Panics
 ///
 /// If the official schemas do not use the format.
-pub(crate) fn formatted(format: &str, rng: &mut Rng) -> String {
+pub(crate) fn string_of_format(format: &str, rng: &mut Rng) -> String {
     match format {
         "uri" => format!("{}:{}", rng.pick(&SCHEMES), rng.pick(&URI_TAILS)),
         "uri-template" => (*rng.pick(&TEMPLATES)).to_owned(),
@@ -308,7 +308,7 @@ fn date(rng: &mut Rng) -> String {
 }
 
 /// Returns strings that violate the format in different ways.
-pub(crate) fn misformatted(format: &str) -> &'static [&'static str] {
+pub(crate) fn strings_violating_format(format: &str) -> &'static [&'static str] {
     match format {
         "uri" => &BAD_URIS,
         "uri-template" => &BAD_TEMPLATES,
@@ -330,27 +330,27 @@ pub(crate) fn misformatted(format: &str) -> &'static [&'static str] {
 mod tests {
     use serde_json::json;
 
-    use super::{formatted, misformatted};
+    use super::{string_of_format, strings_violating_format};
     use crate::oracle::Oracle;
     use crate::rng::Rng;
 
     #[test]
-    fn the_oracle_tells_formatted_from_misformatted() {
+    fn validator_agrees_with_formatted_strings() {
         let mut rng = Rng::new(6);
         for format in ["uri", "uri-template", "byte", "date", "date-time", "email"] {
             let document = json!({"$defs": {"F": {"type": "string", "format": format}}});
             let oracle = Oracle::new(&document);
             for _ in 0..500 {
-                let good = formatted(format, &mut rng);
+                let good = string_of_format(format, &mut rng);
                 assert!(
-                    oracle.valid("F", &good.as_str().into()),
+                    oracle.is_valid("F", &good.as_str().into()),
                     "{format} {good:?}"
                 );
             }
-            let accepted: Vec<&str> = misformatted(format)
+            let accepted: Vec<&str> = strings_violating_format(format)
                 .iter()
                 .copied()
-                .filter(|bad| oracle.valid("F", &(*bad).into()))
+                .filter(|bad| oracle.is_valid("F", &(*bad).into()))
                 .collect();
             assert!(accepted.is_empty(), "{format} {accepted:?}");
         }

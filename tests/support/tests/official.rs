@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use mcp_exact_tests_support::{
-    Doc, Generator, MutationKind, Mutator, Oracle, Rng, Style, definition_names, same,
+    Doc, Generator, MutationKind, Mutator, Oracle, Rng, Style, definition_names, is_same_json,
 };
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const SEED: u64 = 20_241_105;
 const INSTANCE_COUNT: usize = 50;
 
 /// Returns the official schemas by revision.
-fn official() -> BTreeMap<String, Value> {
+fn official_schemas() -> BTreeMap<String, Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema");
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).expect("a file of schema/");
     let list = read("revisions.toml");
@@ -31,8 +31,8 @@ fn official() -> BTreeMap<String, Value> {
 }
 
 #[test]
-fn every_instance_of_every_definition_is_valid() {
-    for (revision, schema) in official() {
+fn generated_instances_are_valid() {
+    for (revision, schema) in official_schemas() {
         let oracle = Oracle::new(&schema);
         let mut generator = Generator::new(&schema, Rng::new(SEED));
         let mut mutator = Mutator::new(&schema, Rng::new(SEED));
@@ -54,8 +54,8 @@ fn every_instance_of_every_definition_is_valid() {
 }
 
 #[test]
-fn most_mutants_of_each_breaking_kind_are_invalid() {
-    for (revision, schema) in official() {
+fn most_mutants_are_invalid() {
+    for (revision, schema) in official_schemas() {
         let oracle = Oracle::new(&schema);
         let mut generator = Generator::new(&schema, Rng::new(SEED));
         let mut mutator = Mutator::new(&schema, Rng::new(SEED));
@@ -82,7 +82,7 @@ fn most_mutants_of_each_breaking_kind_are_invalid() {
             let [invalid, valid] = counts.get(&kind).copied().unwrap_or_default();
             assert!(invalid + valid > 0, "{revision}: no mutant is {kind:?}");
             let harmless = [
-                MutationKind::Emptied,
+                MutationKind::EmptyContainer,
                 MutationKind::MissingOptional,
                 MutationKind::RespelledInteger,
                 MutationKind::UnknownMember,
@@ -97,7 +97,7 @@ fn most_mutants_of_each_breaking_kind_are_invalid() {
 }
 
 #[test]
-fn the_same_seed_makes_the_same_documents() {
+fn equal_seeds_yield_equal_documents() {
     let transcript = |schema: &Value, seed| {
         let mut generator = Generator::new(schema, Rng::new(seed));
         let mut mutator = Mutator::new(schema, Rng::new(seed));
@@ -114,15 +114,15 @@ fn the_same_seed_makes_the_same_documents() {
         }
         lines
     };
-    for (revision, schema) in official() {
+    for (revision, schema) in official_schemas() {
         assert_eq!(transcript(&schema, 1), transcript(&schema, 1), "{revision}");
         assert_ne!(transcript(&schema, 1), transcript(&schema, 2), "{revision}");
     }
 }
 
 #[test]
-fn documents_come_back_from_every_spelling() {
-    for (revision, schema) in official() {
+fn documents_round_trip_in_every_spelling() {
+    for (revision, schema) in official_schemas() {
         let mut rng = Rng::new(SEED);
         let mut generator = Generator::new(&schema, rng.fork()).exotic_numbers(true);
         for definition in definition_names(&schema) {
@@ -132,7 +132,7 @@ fn documents_come_back_from_every_spelling() {
                 assert_eq!(compact, doc, "{revision} {definition}");
                 let wild = doc.write(Style::ALL_VARIATIONS, &mut rng);
                 let read = Doc::parse(&wild).expect("the writer writes JSON");
-                assert!(same(&doc, &read), "{revision} {definition}\n{wild}");
+                assert!(is_same_json(&doc, &read), "{revision} {definition}\n{wild}");
             }
         }
     }

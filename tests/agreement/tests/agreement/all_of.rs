@@ -5,11 +5,11 @@
 use serde_json::{Map, Value};
 
 /// Returns the schema document with every `allOf` merged.
-pub fn merged(document: &Value, key: &str) -> Value {
-    merge(document, &document[key])
+pub fn merge_all_of(document: &Value, key: &str) -> Value {
+    merge_at(document, &document[key])
 }
 
-fn merge(at: &Value, definitions: &Value) -> Value {
+fn merge_at(at: &Value, definitions: &Value) -> Value {
     match at {
         Value::Object(map) => {
             let mut whole = Map::new();
@@ -17,13 +17,13 @@ fn merge(at: &Value, definitions: &Value) -> Value {
                 for member in all {
                     let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
                     let member = name.map_or(member, |name| &definitions[name]);
-                    join(&mut whole, &merge(member, definitions));
+                    add_keywords(&mut whole, &merge_at(member, definitions));
                 }
             }
             let is_all_of = map.get("allOf").is_some_and(Value::is_array);
             let beside = map.iter().filter(|(key, _)| !is_all_of || *key != "allOf");
-            let beside = beside.map(|(key, value)| (key.clone(), merge(value, definitions)));
-            join(&mut whole, &Value::Object(beside.collect()));
+            let beside = beside.map(|(key, value)| (key.clone(), merge_at(value, definitions)));
+            add_keywords(&mut whole, &Value::Object(beside.collect()));
             match whole.remove("anyOf") {
                 Some(Value::Array(members)) if is_all_of => {
                     distribute_members(&members, &whole, definitions)
@@ -35,7 +35,10 @@ fn merge(at: &Value, definitions: &Value) -> Value {
                 None => Value::Object(whole),
             }
         }
-        Value::Array(items) => items.iter().map(|item| merge(item, definitions)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| merge_at(item, definitions))
+            .collect(),
         scalar => scalar.clone(),
     }
 }
@@ -45,10 +48,10 @@ fn distribute_members(members: &[Value], rest: &Map<String, Value>, definitions:
     let whole = |member: &Value| {
         let name = member["$ref"].as_str().and_then(|r| r.rsplit('/').next());
         let member = name.map_or(member.clone(), |name| {
-            merge(&definitions[name], definitions)
+            merge_at(&definitions[name], definitions)
         });
         let mut whole = rest.clone();
-        join(&mut whole, &member);
+        add_keywords(&mut whole, &member);
         Value::Object(whole)
     };
     let members: Vec<Value> = members.iter().map(whole).collect();
@@ -56,10 +59,10 @@ fn distribute_members(members: &[Value], rest: &Map<String, Value>, definitions:
 }
 
 /// Adds the keywords of another schema.
-fn join(to: &mut Map<String, Value>, from: &Value) {
+fn add_keywords(to: &mut Map<String, Value>, from: &Value) {
     for (key, value) in from.as_object().into_iter().flatten() {
         match (to.get_mut(key), value) {
-            (Some(Value::Object(old)), Value::Object(_)) => join(old, value),
+            (Some(Value::Object(old)), Value::Object(_)) => add_keywords(old, value),
             (Some(Value::Array(old)), Value::Array(new)) if key == "required" => {
                 let more: Vec<Value> = new.iter().filter(|n| !old.contains(n)).cloned().collect();
                 old.extend(more);

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use codegen::ir::Shape;
 use mcp_exact_tests_support::definition_names;
 
-use crate::revisions::{DEFINITION_COUNTS, all, identifiers, only, revisions};
+use crate::revisions::{DEFINITION_COUNTS, all_types, identifiers, revisions, selected_revision};
 
 #[test]
-fn every_listed_revision_is_in_the_table() {
+fn table_lists_every_revision() {
     let (listed, table) = identifiers();
     assert_eq!(
         listed, table,
@@ -37,17 +37,20 @@ fn every_definition_has_a_type() {
 }
 
 #[test]
-fn the_counts_are_those_of_the_specification() {
+fn definition_counts_match_the_specification() {
     for (id, count) in DEFINITION_COUNTS {
-        match all().find(|types| types.id == id) {
+        match all_types().find(|types| types.id == id) {
             Some(types) => assert_eq!(types.definitions.len(), count, "{id}"),
-            None => assert!(only().is_some(), "{id}: a released revision stays"),
+            None => assert!(
+                selected_revision().is_some(),
+                "{id}: a released revision stays"
+            ),
         }
     }
 }
 
 #[test]
-fn every_union_is_in_the_table() {
+fn table_lists_every_union() {
     for revision in revisions() {
         let unions = revision.ir.definitions.iter();
         let unions = unions.filter(|definition| matches!(definition.shape, Shape::Union(_)));

@@ -4,22 +4,24 @@
 
 use mcp_exact_tests_support::Doc;
 
-use crate::unions::{required, select_variant};
-use crate::walk::{At, Schema};
+use crate::unions::{required_names, select_variant};
+use crate::walk::{Schema, SchemaAt};
 
 /// Returns the document as the type of the definition encodes it.
-pub fn encoded(schema: &Schema, definition: &str, doc: &Doc) -> Doc {
-    encoded_at(schema, &schema.definition(definition), doc)
+pub fn expected_encoding(schema: &Schema, definition: &str, doc: &Doc) -> Doc {
+    expected_encoding_at(schema, &schema.definition(definition), doc)
 }
 
-fn encoded_at(schema: &Schema, at: &At, doc: &Doc) -> Doc {
-    if schema.is_raw(at) {
+fn expected_encoding_at(schema: &Schema, at: &SchemaAt, doc: &Doc) -> Doc {
+    if schema.is_kept_as_text(at) {
         return doc.clone();
     }
     let at = schema.resolve(at);
-    if let Some(members) = schema.members(&at) {
+    if let Some(members) = schema.variants(&at) {
         return match select_variant(schema, &at, doc) {
-            Some(picked) => encoded_at(schema, &members[picked].1, doc),
+            Some(selected_variant) => {
+                expected_encoding_at(schema, &members[selected_variant].1, doc)
+            }
             None => doc.clone(),
         };
     }
@@ -29,26 +31,31 @@ fn encoded_at(schema: &Schema, at: &At, doc: &Doc) -> Doc {
                 let children = schema.children(&at, doc).into_iter();
                 Doc::Array(
                     children
-                        .map(|(_, at, item)| encoded_at(schema, &at, item))
+                        .map(|(_, at, item)| expected_encoding_at(schema, &at, item))
                         .collect(),
                 )
             }
             None => Doc::Array(items.clone()),
         },
-        Doc::Object(members) => Doc::Object(object(schema, &at, doc, members)),
+        Doc::Object(members) => Doc::Object(expected_members(schema, &at, doc, members)),
         scalar => scalar.clone(),
     }
 }
 
-fn object(schema: &Schema, at: &At, doc: &Doc, members: &[(String, Doc)]) -> Vec<(String, Doc)> {
+fn expected_members(
+    schema: &Schema,
+    at: &SchemaAt,
+    doc: &Doc,
+    members: &[(String, Doc)],
+) -> Vec<(String, Doc)> {
     let mut encoded = members.to_vec();
     for (name, at, value) in schema.children(at, doc) {
         let place = encoded.iter_mut().find(|(other, _)| other == name);
         if let Some((_, to)) = place {
-            *to = encoded_at(schema, &at, value);
+            *to = expected_encoding_at(schema, &at, value);
         }
     }
-    let required = required(at.schema);
+    let required = required_names(at.schema);
     let mut known: Vec<&String> = match at.schema["properties"].as_object() {
         Some(properties) => properties.keys().collect(),
         None => Vec::new(),

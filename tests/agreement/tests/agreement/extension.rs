@@ -6,7 +6,7 @@ use mcp_exact_tests_types::mcp_ext_tasks as tasks;
 use mcp_exact_wire::{Nullable, Request, from_str, to_string};
 
 #[test]
-fn equal_definitions_are_the_revisions_types() {
+fn equal_definitions_share_a_type() {
     // Types, not values: each line compiles only when both names mean one type.
     let roots = core::InputRequest::ListRoots(core::ListRootsRequest::new());
     let mut requests = tasks::InputRequests::new();
@@ -33,7 +33,7 @@ fn created_tasks_have_a_result_type() {
 }
 
 #[test]
-fn the_status_of_a_task_decides_what_it_holds() {
+fn task_status_selects_the_variant() {
     assert_eq!(tasks::GetTaskRequest::METHOD, "tasks/get");
     let text = r#"{"resultType":"complete","createdAt":"a","lastUpdatedAt":"b","result":{"n":1.0},"status":"completed","taskId":"1","ttlMs":60000,"x":[]}"#;
     let result: <tasks::GetTaskRequest as Request>::Result = from_str(text).expect("a result");

@@ -12,7 +12,7 @@ use mcp_exact_wire::{Map, Nullable, ProgressToken};
 use schemars1::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use crate::all_of::merged;
+use crate::all_of::merge_all_of;
 use crate::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_251_125;
@@ -22,11 +22,11 @@ const INSTANCE_COUNT: usize = 6;
 const MUTANT_COUNT: usize = 6;
 
 /// Returns the official schema with an additional definition for every anonymous type.
-fn official(revision: &Revision) -> Value {
+fn official_schema(revision: &Revision) -> Value {
     let mut document = revision.schema.document.clone();
-    let key = key(&document);
+    let key = definitions_key(&document);
     // What an `allOf` puts together stands in one place only once it is merged.
-    let sources = [revision.schema.document, &merged(&document, key)];
+    let sources = [revision.schema.document, &merge_all_of(&document, key)];
     for definition in revision.ir.definitions.iter().filter(|d| !d.official) {
         let places = definition.pointers.iter();
         let mut found = places.flat_map(|pointer| sources.map(|source| source.pointer(pointer)));
@@ -37,7 +37,7 @@ fn official(revision: &Revision) -> Value {
     document
 }
 
-fn key(document: &Value) -> &'static str {
+fn definitions_key(document: &Value) -> &'static str {
     let keys = ["definitions", "$defs"];
     let found = keys.into_iter().find(|key| document.get(key).is_some());
     found.expect("a schema has definitions")
@@ -92,7 +92,7 @@ impl<'r> Names<'r> {
 
     /// Returns a schema without annotations and keywords that have no effect; references to aliases and anonymous types
     /// are replaced by their targets.
-    fn normalised(&self, schema: &Value) -> Value {
+    fn normalise(&self, schema: &Value) -> Value {
         let object = match schema {
             Value::Object(object) => object,
             Value::Bool(true) => return json!({}),
@@ -102,7 +102,7 @@ impl<'r> Names<'r> {
         if let Some(reference) = object.get("$ref").and_then(Value::as_str) {
             let name = reference.rsplit('/').next().unwrap_or_default();
             if self.aliases.contains(name) || self.anonymous.contains(name) {
-                return self.normalised(&self.document[key(self.document)][name]);
+                return self.normalise(&self.document[definitions_key(self.document)][name]);
             }
             return json!({"$ref": name});
         }
@@ -113,19 +113,15 @@ impl<'r> Names<'r> {
                 | "title" => continue,
                 "properties" => {
                     let named = value.as_object().into_iter().flatten();
-                    Value::Object(
-                        named
-                            .map(|(n, s)| (n.clone(), self.normalised(s)))
-                            .collect(),
-                    )
+                    Value::Object(named.map(|(n, s)| (n.clone(), self.normalise(s))).collect())
                 }
-                "items" | "additionalProperties" => match self.normalised(value) {
+                "items" | "additionalProperties" => match self.normalise(value) {
                     open if open == json!({}) => continue,
                     said => said,
                 },
                 "allOf" | "anyOf" | "oneOf" => {
                     let all = value.as_array().into_iter().flatten();
-                    Value::Array(all.map(|s| self.normalised(s)).collect())
+                    Value::Array(all.map(|s| self.normalise(s)).collect())
                 }
                 _ => value.clone(),
             };
@@ -138,7 +134,7 @@ impl<'r> Names<'r> {
 #[test]
 fn schemas_equal_the_official_definitions() {
     for revision in revisions() {
-        let (official, generated) = (official(revision), generated_schemas(revision));
+        let (official, generated) = (official_schema(revision), generated_schemas(revision));
         let (expected, found) = (
             Names::new(&official, &revision.ir),
             Names::new(&generated, &revision.ir),
@@ -146,8 +142,8 @@ fn schemas_equal_the_official_definitions() {
         let names = definition_names(&revision.official);
         for name in &names {
             let [one, other] = [
-                expected.normalised(&official[key(&official)][name]),
-                found.normalised(&generated["$defs"][name]),
+                expected.normalise(&official[definitions_key(&official)][name]),
+                found.normalise(&generated["$defs"][name]),
             ];
             assert_eq!(one, other, "{} {name}", revision.id());
         }
@@ -160,16 +156,19 @@ fn schemas_equal_the_official_definitions() {
 }
 
 #[test]
-fn a_validator_gives_the_same_verdicts() {
+fn validators_agree_on_both_schemas() {
     for revision in revisions() {
-        let (official, generated) = (official(revision), generated_schemas(revision));
+        let (official, generated) = (official_schema(revision), generated_schemas(revision));
         let oracles = [&official, &generated].map(Oracle::new);
         let mut rng = Rng::new(SEED);
         let mut generator = Generator::new(&official, rng.fork());
         let mut mutator = Mutator::new(&official, rng.fork());
         let (mut names, mut verdicts) = (0, [0; 2]);
         for known in revision.types.json_schemas.types() {
-            if official[key(&official)].get(known.name).is_none() {
+            if official[definitions_key(&official)]
+                .get(known.name)
+                .is_none()
+            {
                 panic!("{} {} stands nowhere", revision.id(), known.name);
             }
             names += 1;
@@ -196,11 +195,11 @@ fn a_validator_gives_the_same_verdicts() {
 }
 
 #[test]
-fn references_lead_somewhere_and_descriptions_are_kept() {
+fn references_resolve_and_descriptions_stay() {
     for revision in revisions() {
         let generated = generated_schemas(revision);
         let mut count = 0;
-        references(&generated, &mut |reference| {
+        visit_references(&generated, &mut |reference| {
             let pointer = reference
                 .strip_prefix('#')
                 .expect("a place in the document");
@@ -220,7 +219,7 @@ fn references_lead_somewhere_and_descriptions_are_kept() {
                 .find(is_alias)
                 .is_none()
             {
-                let words = &official[key(official)][name]["description"];
+                let words = &official[definitions_key(official)][name]["description"];
                 let found = &generated["$defs"][name]["description"];
                 // A type that an extension has of its revision may be described there only.
                 assert!(
@@ -232,21 +231,23 @@ fn references_lead_somewhere_and_descriptions_are_kept() {
     }
 }
 
-fn references(value: &Value, see: &mut dyn FnMut(&str)) {
+fn visit_references(value: &Value, see: &mut dyn FnMut(&str)) {
     match value {
         Value::Object(object) => {
             if let Some(Value::String(reference)) = object.get("$ref") {
                 see(reference);
             }
-            object.values().for_each(|value| references(value, see));
+            object
+                .values()
+                .for_each(|value| visit_references(value, see));
         }
-        Value::Array(items) => items.iter().for_each(|value| references(value, see)),
+        Value::Array(items) => items.iter().for_each(|value| visit_references(value, see)),
         _ => {}
     }
 }
 
 #[test]
-fn revisions_stay_apart_in_one_generator() {
+fn revisions_do_not_share_schemas() {
     let mut generator = SchemaGenerator::default();
     let mut ids = BTreeSet::new();
     let mut types = 0;

@@ -5,8 +5,8 @@
 use mcp_exact_tests_support::Doc;
 use mcp_exact_wire::DecodeError;
 
-use crate::expected::encoded;
-use crate::revisions::{Revision, reviewed, revisions};
+use crate::expected::expected_encoding;
+use crate::revisions::{Revision, reviewed_revisions, revisions};
 
 /// Values in unusual spellings.
 const VALUES: [&str; 16] = [
@@ -100,11 +100,11 @@ const TEMPLATES: [(&str, &str); 22] = [
 ];
 
 #[test]
-fn open_values_come_back_byte_for_byte() {
+fn untyped_values_round_trip() {
     let mut cases = 0;
-    for revision in reviewed() {
+    for revision in reviewed_revisions() {
         for (name, template) in TEMPLATES {
-            if !is_kept_as_it_is(
+            if !is_unchanged_by_encoding(
                 revision,
                 name,
                 &template.replace('@', "1").replace('%', "{}"),
@@ -124,18 +124,21 @@ fn open_values_come_back_byte_for_byte() {
         }
     }
     println!("{cases} documents with open values came back byte for byte");
-    assert!(cases >= 100 * reviewed().count(), "enough places are there");
+    assert!(
+        cases >= 100 * reviewed_revisions().count(),
+        "enough places are there"
+    );
 }
 
 /// Returns true if the document is valid and its members have the order of the types.
-fn is_kept_as_it_is(revision: &Revision, name: &str, text: &str) -> bool {
+fn is_unchanged_by_encoding(revision: &Revision, name: &str, text: &str) -> bool {
     let doc = Doc::parse(text).expect("a template is JSON");
     let mut unions = revision.types.unions.iter();
     let is_there = unions.any(|union| union.name == name)
         || revision.types.definitions.iter().any(|d| d.name == name);
     is_there
         && revision.schema.oracle.verdict(name, &doc) == Some(true)
-        && encoded(&revision.schema, name, &doc).to_string() == doc.to_string()
+        && expected_encoding(&revision.schema, name, &doc).to_string() == doc.to_string()
 }
 
 fn encode(revision: &Revision, name: &str, text: &str) -> Result<String, DecodeError> {
@@ -155,7 +158,7 @@ fn encode(revision: &Revision, name: &str, text: &str) -> Result<String, DecodeE
 }
 
 #[test]
-fn absent_null_and_empty_stay_apart() {
+fn absent_null_and_empty_stay_distinct() {
     let cases = [
         r#""params":{"name":"t"}"#,
         r#""params":{"name":"t","arguments":{}}"#,
@@ -174,7 +177,7 @@ fn absent_null_and_empty_stay_apart() {
             let texts = cases.map(|params| format!("{{{head},{params}}}"));
             for text in texts
                 .iter()
-                .filter(|text| is_kept_as_it_is(revision, name, text))
+                .filter(|text| is_unchanged_by_encoding(revision, name, text))
             {
                 assert_eq!(
                     encode(revision, name, text).as_ref(),
@@ -183,7 +186,7 @@ fn absent_null_and_empty_stay_apart() {
                     revision.id()
                 );
             }
-            if !is_kept_as_it_is(revision, name, &texts[0]) {
+            if !is_unchanged_by_encoding(revision, name, &texts[0]) {
                 continue;
             }
             for arguments in ["null", "[]"] {

@@ -9,7 +9,7 @@ macro_rules! revisions {
 
         #[test]
         fn types_agree_with_the_table() {
-            $(check::<mcp_exact_tests_types::$types::$marker>($id);)*
+            $(check_revision::<mcp_exact_tests_types::$types::$marker>($id);)*
         }
     };
 }
@@ -17,7 +17,7 @@ macro_rules! revisions {
 mcp_exact_tests_types::for_each_revision!(revisions);
 
 /// Compares the constants of a revision's types with its row.
-fn check<R: RevisionTypes>(id: &str) {
+fn check_revision<R: RevisionTypes>(id: &str) {
     let spec = find(id).expect("a row");
     assert_eq!(spec.revision(), R::REVISION);
     check_direction::<R::FromClient>(spec, Side::Client);

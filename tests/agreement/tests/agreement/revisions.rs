@@ -78,7 +78,7 @@ impl Union {
 
 fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded, DecodeError> {
     let value: T = from_slice(bytes)?;
-    let mut variant = FirstWord::default();
+    let mut variant = FirstWordWriter::default();
     // The word is there once the output stops.
     let _ = write!(variant, "{value:?}");
     Ok(Decoded {
@@ -90,9 +90,9 @@ fn decode<T: Decode + Encode + Validate + Debug>(bytes: &[u8]) -> Result<Decoded
 
 /// Writer that keeps text up to the first parenthesis and then fails.
 #[derive(Default)]
-struct FirstWord(String);
+struct FirstWordWriter(String);
 
-impl Write for FirstWord {
+impl Write for FirstWordWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let word = text.split('(').next().unwrap_or_default();
         self.0.push_str(word);
@@ -139,13 +139,13 @@ impl Revision {
 const REVISION_VARIABLE: &str = "MCP_EXACT_REVISION";
 
 /// Returns the revision that the tests are limited to, if any.
-pub fn only() -> Option<String> {
+pub fn selected_revision() -> Option<String> {
     std::env::var(REVISION_VARIABLE).ok()
 }
 
 /// Returns all revisions in the order of the list, then all extensions; or only the one that the environment names.
 pub fn revisions() -> &'static [Revision] {
-    static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read);
+    static REVISIONS: LazyLock<Vec<Revision>> = LazyLock::new(read_revisions);
     &REVISIONS
 }
 
@@ -160,12 +160,12 @@ pub const DEFINITION_COUNTS: [(&str, usize); 6] = [
 ];
 
 /// Returns the released revisions that a person has reviewed, for tests that depend on their content.
-pub fn reviewed() -> impl Iterator<Item = &'static Revision> {
+pub fn reviewed_revisions() -> impl Iterator<Item = &'static Revision> {
     revisions().iter().filter(|revision| revision.is_reviewed)
 }
 
 /// Returns the types of all revisions and extensions.
-pub fn all() -> impl Iterator<Item = &'static Types> {
+pub fn all_types() -> impl Iterator<Item = &'static Types> {
     REVISIONS.iter().chain(EXTENSIONS)
 }
 
@@ -181,36 +181,39 @@ pub fn identifiers() -> (Vec<String>, Vec<&'static str>) {
 }
 
 fn listed_revisions() -> Vec<codegen::Revision> {
-    codegen::revisions(&file("revisions.toml")).expect("the list can be read")
+    codegen::revisions(&read_schema_file("revisions.toml")).expect("the list can be read")
 }
 
 fn extensions() -> Vec<codegen::ListedExtension> {
-    codegen::extensions(&file("extensions.toml")).expect("the list can be read")
+    codegen::extensions(&read_schema_file("extensions.toml")).expect("the list can be read")
 }
 
-fn read() -> Vec<Revision> {
-    let (errata, names) = (file("errata.toml"), file("names.toml"));
+fn read_revisions() -> Vec<Revision> {
+    let (errata, names) = (
+        read_schema_file("errata.toml"),
+        read_schema_file("names.toml"),
+    );
     let tables = codegen::Tables {
         errata: &errata,
         names: &names,
     };
-    let wanted = only();
+    let wanted = selected_revision();
     let is_wanted = |id: &str| wanted.as_deref().is_none_or(|wanted| wanted == id);
     let mut revisions = Vec::new();
     for revision in listed_revisions()
         .iter()
         .filter(|revision| is_wanted(&revision.id))
     {
-        let text = file(&format!("{}/schema.json", revision.id));
+        let text = read_schema_file(&format!("{}/schema.json", revision.id));
         let lowered = codegen::lower(revision, text.as_bytes(), tables);
-        revisions.push(joined(REVISIONS, revision, &text, lowered));
+        revisions.push(build_revision(REVISIONS, revision, &text, lowered));
     }
     for extension in extensions() {
         let revision = &extension.revision;
         if !is_wanted(&revision.id) {
             continue;
         }
-        let text = |id: &str| file(&format!("{id}/schema.json"));
+        let text = |id: &str| read_schema_file(&format!("{id}/schema.json"));
         let (schema, base_schema) = (text(&revision.id), text(&extension.extends));
         let base = listed_revisions()
             .into_iter()
@@ -225,7 +228,7 @@ fn read() -> Vec<Revision> {
         let lowered = codegen::lower_extension(extension, &base, tables);
         revisions.push(Revision {
             is_extension: true,
-            ..joined(EXTENSIONS, revision, &schema, lowered)
+            ..build_revision(EXTENSIONS, revision, &schema, lowered)
         });
     }
     assert!(
@@ -236,7 +239,7 @@ fn read() -> Vec<Revision> {
 }
 
 /// Creates the table entry of a revision or extension with its types.
-fn joined(
+fn build_revision(
     table: &'static [Types],
     revision: &codegen::Revision,
     text: &str,
@@ -255,7 +258,7 @@ fn joined(
     }
 }
 
-fn file(name: &str) -> String {
+fn read_schema_file(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../schema")
         .join(name);

@@ -18,13 +18,13 @@ const INSTANCE_COUNT: usize = 200;
 
 #[derive(Debug, Default)]
 struct Tally {
-    one: usize,
-    several: usize,
+    one_variant: usize,
+    several_variants: usize,
     refused: usize,
 }
 
 #[test]
-fn instances_are_the_member_that_accepts_them() {
+fn instances_decode_as_the_accepting_variant() {
     for revision in revisions() {
         let mut rng = Rng::new(SEED);
         let mut generator = Generator::new(revision.schema.document, rng.fork());
@@ -41,18 +41,21 @@ fn instances_are_the_member_that_accepts_them() {
         println!(
             "{} (seed {SEED}): {} documents of one member, {} of several, {} refused by a rule",
             revision.id(),
-            tally.one,
-            tally.several,
+            tally.one_variant,
+            tally.several_variants,
             tally.refused
         );
-        assert!(tally.refused * 50 < tally.one + tally.several, "{tally:?}");
+        assert!(
+            tally.refused * 50 < tally.one_variant + tally.several_variants,
+            "{tally:?}"
+        );
     }
 }
 
 fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &mut Tally) {
     let schema = &revision.schema;
     let at = schema.definition(union.name);
-    let members = schema.members(&at).expect("it is a union");
+    let members = schema.variants(&at).expect("it is a union");
     let accepting: Vec<usize> = (0..members.len())
         .filter(|index| schema.oracle.verdict(members[*index].0, doc) == Some(true))
         .collect();
@@ -78,8 +81,8 @@ fn check(revision: &Revision, union: &Union, doc: &Doc, rng: &mut Rng, tally: &m
     }
     match accepting.len() {
         _ if refused => tally.refused += 1,
-        1 => tally.one += 1,
-        _ => tally.several += 1,
+        1 => tally.one_variant += 1,
+        _ => tally.several_variants += 1,
     }
 }
 
@@ -92,7 +95,7 @@ fn variants_keep_schema_order() {
     for revision in revisions() {
         for union in revision.types.unions {
             let at = revision.schema.definition(union.name);
-            let members = revision.schema.members(&at).expect("it is a union");
+            let members = revision.schema.variants(&at).expect("it is a union");
             let variants = &variants(revision, union.name).variants;
             assert_eq!(members.len(), variants.len(), "{}", union.name);
             for ((name, _), variant) in members.iter().zip(variants) {
@@ -107,17 +110,17 @@ fn variants_keep_schema_order() {
 }
 
 /// Returns the unions of requests and of notifications.
-fn by_method(revision: &Revision) -> impl Iterator<Item = &'static Union> {
+fn unions_by_method(revision: &Revision) -> impl Iterator<Item = &'static Union> {
     let tag = |union: &&Union| variants(revision, union.name).open_tag() == Some("method");
     revision.types.unions.iter().filter(tag)
 }
 
 #[test]
-fn bad_params_of_a_known_method_are_an_error_that_points_at_them() {
+fn invalid_params_are_reported_with_pointer() {
     let mut cases = 0;
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
-        for union in by_method(revision) {
+        for union in unions_by_method(revision) {
             for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(union.name);
                 for bad in ["5", "[]", "null", "\"a\"", r#"{"_meta":[]}"#] {
@@ -142,12 +145,12 @@ fn bad_params_of_a_known_method_are_an_error_that_points_at_them() {
 }
 
 #[test]
-fn mutants_of_a_known_method_are_never_taken_for_an_unknown_one() {
+fn known_methods_never_become_unknown() {
     let (mut errors, mut violations) = (0, 0);
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         let mut mutator = Mutator::new(revision.schema.document, Rng::new(SEED));
-        for union in by_method(revision) {
+        for union in unions_by_method(revision) {
             for _ in 0..INSTANCE_COUNT {
                 let doc = generator.instance(union.name);
                 for mutant in mutator.sample(union.name, &doc, 5) {
@@ -181,10 +184,10 @@ fn mutants_of_a_known_method_are_never_taken_for_an_unknown_one() {
 }
 
 #[test]
-fn an_unknown_method_is_recognisable_and_comes_back() {
+fn unknown_methods_round_trip() {
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
-        for union in by_method(revision) {
+        for union in unions_by_method(revision) {
             for method in ["", "tools/Call", "tools/call ", "x/y", "\u{0}"] {
                 let doc = generator.instance(union.name);
                 let text = with_member(&doc, "method", Doc::String(method.into())).to_string();
@@ -200,7 +203,7 @@ fn an_unknown_method_is_recognisable_and_comes_back() {
 }
 
 #[test]
-fn every_tag_that_is_unknown_is_kept_where_the_union_has_a_tag() {
+fn unknown_tags_are_kept() {
     for revision in revisions() {
         let mut generator = Generator::new(revision.schema.document, Rng::new(SEED));
         for union in revision.types.unions {

@@ -2,12 +2,12 @@
 //! unknown members their order. Inputs are seeded instances with unusual numbers and unknown members, in compact and in
 //! random spelling. Compact documents must be preserved byte for byte, except for the documented member order.
 
-use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, same};
+use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, is_same_json};
 
-use crate::expected::encoded;
+use crate::expected::expected_encoding;
 use crate::revisions::{Revision, revisions};
 use crate::rules::known_exception;
-use crate::walk::Place;
+use crate::walk::VisitedValue;
 
 const SEED: u64 = 20_250_326;
 
@@ -18,30 +18,30 @@ const INSTANCE_COUNT: usize = 50;
 struct Tally {
     documents: usize,
     refused: usize,
-    left_out: usize,
+    skipped: usize,
 }
 
 #[test]
-fn instances_come_back() {
-    for exotic in [false, true] {
+fn instances_round_trip() {
+    for with_exotic_numbers in [false, true] {
         for revision in revisions() {
-            let tally = round_trips(revision, exotic);
+            let tally = check_round_trips(revision, with_exotic_numbers);
             println!(
-                "{} exotic numbers {exotic} (seed {SEED}): {} documents came back, {} were refused by a rule, {} left out",
+                "{} exotic numbers {with_exotic_numbers} (seed {SEED}): {} documents came back, {} were refused by a rule, {} left out",
                 revision.id(),
                 tally.documents,
                 tally.refused,
-                tally.left_out
+                tally.skipped
             );
-            assert!((tally.refused + tally.left_out) * 20 < tally.documents);
+            assert!((tally.refused + tally.skipped) * 20 < tally.documents);
         }
     }
 }
 
-fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
+fn check_round_trips(revision: &'static Revision, with_exotic_numbers: bool) -> Tally {
     let mut rng = Rng::new(SEED);
     let document = revision.schema.document;
-    let mut generator = Generator::new(document, rng.fork()).exotic_numbers(exotic);
+    let mut generator = Generator::new(document, rng.fork()).exotic_numbers(with_exotic_numbers);
     let mut mutator = Mutator::new(document, rng.fork());
     let mut tally = Tally::default();
     for definition in revision.types.definitions {
@@ -50,7 +50,7 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
             let extended = mutator.with_unknown_members(definition.name, &doc);
             for doc in [doc, extended] {
                 if is_nearly_valid(revision, definition.name, &doc) {
-                    tally.left_out += 1;
+                    tally.skipped += 1;
                     continue;
                 }
                 if known_exception(
@@ -63,8 +63,8 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
                     tally.refused += 1;
                     continue;
                 }
-                compact(revision, definition.name, &doc);
-                keeps_any_spelling(revision, definition.name, &doc, &mut rng);
+                check_compact_text(revision, definition.name, &doc);
+                check_any_spelling(revision, definition.name, &doc, &mut rng);
                 tally.documents += 1;
             }
         }
@@ -73,10 +73,13 @@ fn round_trips(revision: &'static Revision, exotic: bool) -> Tally {
 }
 
 /// Checks that compact text is preserved byte for byte, in the documented member order.
-fn compact(revision: &Revision, definition: &str, doc: &Doc) {
+fn check_compact_text(revision: &Revision, definition: &str, doc: &Doc) {
     let text = doc.to_string();
-    let expected = encoded(&revision.schema, definition, doc);
-    assert!(same(doc, &expected), "the expectation keeps everything");
+    let expected = expected_encoding(&revision.schema, definition, doc);
+    assert!(
+        is_same_json(doc, &expected),
+        "the expectation keeps everything"
+    );
     let came_back = encode(revision, definition, &text);
     assert_eq!(came_back, expected.to_string(), "{definition} {text}");
     assert_eq!(
@@ -87,14 +90,14 @@ fn compact(revision: &Revision, definition: &str, doc: &Doc) {
 }
 
 /// Checks that text in any spelling decodes to the same document, and that encoding is idempotent.
-fn keeps_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
+fn check_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mut Rng) {
     let text = doc.write(Style::ALL_VARIATIONS, rng);
     let read = Doc::parse(&text).expect("the writer writes JSON");
     let came_back = encode(revision, definition, &text);
     let after = Doc::parse(&came_back).expect("the types write JSON");
-    let expected = encoded(&revision.schema, definition, &read);
+    let expected = expected_encoding(&revision.schema, definition, &read);
     assert_eq!(after, expected, "{definition} {text}");
-    assert!(same(doc, &after), "{definition} {text}");
+    assert!(is_same_json(doc, &after), "{definition} {text}");
     assert_eq!(
         encode(revision, definition, &came_back),
         came_back,
@@ -116,7 +119,7 @@ fn encode(revision: &Revision, definition: &str, text: &str) -> String {
 fn is_nearly_valid(revision: &Revision, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     revision.schema.walk(definition, doc, &mut |place| {
-        if let Place::Typed { schema, doc } = place {
+        if let VisitedValue::Typed { schema, doc } = place {
             let is_whole = schema["type"] == "integer";
             found |= is_whole && *doc == Doc::Number("1e-400".to_owned());
         }

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use mcp_exact_tests_support::Doc;
 use serde_json::Value;
 
-use crate::unions::required;
-use crate::walk::{At, Place, Schema};
+use crate::unions::required_names;
+use crate::walk::{Schema, SchemaAt, VisitedValue};
 
 /// Placeholder for a lone surrogate, which a `String` cannot contain.
 pub const LONE_SURROGATE: &str = "\u{e000}lone\u{e000}";
@@ -20,7 +20,7 @@ pub type Predicate = fn(&Schema, &str, &Doc) -> bool;
 pub const RULES: [(&str, Predicate); 5] = [
     ("R1", has_result_and_error),
     ("R2", has_null_id),
-    ("R3", is_picked_by_its_discriminator),
+    ("R3", is_selected_by_its_discriminator),
     ("R4", has_duplicate_members),
     ("R5", has_lone_surrogates),
 ];
@@ -32,47 +32,54 @@ pub fn known_exception(schema: &Schema, definition: &str, doc: &Doc) -> Option<u
         .position(|(_, rule)| rule(schema, definition, doc))
 }
 
-/// R1: a JSON-RPC message that could be a response has both `result` and `error`.
+/// Returns true if a JSON-RPC message that could be a response has both `result` and `error` (rule R1).
 ///
 /// The rule applies to unions that distinguish results from errors; a batch of requests has no such union.
 pub fn has_result_and_error(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_message(schema, definition, doc, |needs, doc, is_first_item| {
+    is_any_message(schema, definition, doc, |needs, doc, is_first_item| {
         let is_either = needs(&["jsonrpc", "result"]) && needs(&["jsonrpc", "error"]);
-        !is_first_item && is_either && has(doc, &["jsonrpc", "result", "error"])
+        !is_first_item && is_either && has_all_members(doc, &["jsonrpc", "result", "error"])
     })
 }
 
-/// R2: a JSON-RPC request has a null id; the schema would take it for a notification with an unknown member.
+/// Returns true if a JSON-RPC request has a null id (rule R2); by the schema it would be a notification with an unknown
+/// member.
 pub fn has_null_id(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_message(schema, definition, doc, |needs, doc, _| {
-        let is_request = needs(&["jsonrpc", "method", "id"]) && has(doc, &["jsonrpc", "method"]);
+    is_any_message(schema, definition, doc, |needs, doc, _| {
+        let is_request =
+            needs(&["jsonrpc", "method", "id"]) && has_all_members(doc, &["jsonrpc", "method"]);
         is_request && doc.member("id") == Some(&Doc::Null)
     })
 }
 
-/// R3: the discriminator of a union selects one variant; the schema refuses the value as that variant, and accepts it as another.
-pub fn is_picked_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
+/// Returns true if the discriminator of a union selects a variant that the schema refuses, while another variant is
+/// accepted (rule R3).
+pub fn is_selected_by_its_discriminator(schema: &Schema, definition: &str, doc: &Doc) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {
-        if let Place::Union {
+        if let VisitedValue::Union {
             union,
-            picked: Some(picked),
+            selected_variant: Some(selected_variant),
             doc,
         } = place
             && !found
         {
-            let members = schema.members(&union).unwrap_or_default();
+            let members = schema.variants(&union).unwrap_or_default();
             let accepts = |name: &str| schema.oracle.verdict(name, doc) == Some(true);
-            let others = members.iter().enumerate().filter(|(at, _)| *at != picked);
-            found = !accepts(members[picked].0) && others.map(|(_, member)| member.0).any(accepts);
+            let others = members
+                .iter()
+                .enumerate()
+                .filter(|(at, _)| *at != selected_variant);
+            found = !accepts(members[selected_variant].0)
+                && others.map(|(_, member)| member.0).any(accepts);
         }
     });
     found
 }
 
-/// R4: an object of a known type, or a map with typed values, has a duplicate member.
+/// Returns true if an object of a known type, or a map with typed values, has a duplicate member (rule R4).
 pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_typed(schema, definition, doc, |typed, doc| match doc {
+    is_any_typed(schema, definition, doc, |typed, doc| match doc {
         Doc::Object(members) if is_typed_object(schema, typed) => {
             let names: BTreeSet<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
             names.len() < members.len()
@@ -81,9 +88,9 @@ pub fn has_duplicate_members(schema: &Schema, definition: &str, doc: &Doc) -> bo
     })
 }
 
-/// R5: a string of a known type, or the name of a member at a typed level, has a lone surrogate.
+/// Returns true if a string of a known type, or the name of a typed member, has a lone surrogate (rule R5).
 pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool {
-    any_typed(schema, definition, doc, |typed, doc| match doc {
+    is_any_typed(schema, definition, doc, |typed, doc| match doc {
         Doc::Object(members) => {
             is_typed_object(schema, typed)
                 && members
@@ -99,7 +106,7 @@ pub fn has_lone_surrogates(schema: &Schema, definition: &str, doc: &Doc) -> bool
 fn is_typed_object(schema: &Schema, typed: &'static Value) -> bool {
     let members = typed["properties"].as_object();
     let additional = typed.get("additionalProperties").map(|values| {
-        schema.resolve(&At {
+        schema.resolve(&SchemaAt {
             pointer: String::new(),
             schema: values,
         })
@@ -116,21 +123,21 @@ pub fn is_open(schema: &Value) -> bool {
         .all(|keyword| schema.get(keyword).is_none())
 }
 
-fn has(doc: &Doc, names: &[&str]) -> bool {
+fn has_all_members(doc: &Doc, names: &[&str]) -> bool {
     names.iter().all(|name| doc.member(name).is_some())
 }
 
-/// Returns true if a predicate holds for an object whose variant a union selects, including the first item of an array.
-/// The predicate can query whether a variant of the union requires all of some names.
-fn any_message(
+/// Returns true if a predicate is true for an object whose variant a union selects, including the first item of an
+/// array. The predicate can query whether a variant of the union requires all of some names.
+fn is_any_message(
     schema: &Schema,
     definition: &str,
     doc: &Doc,
-    it: impl Fn(&dyn Fn(&[&str]) -> bool, &Doc, bool) -> bool,
+    predicate: impl Fn(&dyn Fn(&[&str]) -> bool, &Doc, bool) -> bool,
 ) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| {
-        let Place::Union { union, doc, .. } = place else {
+        let VisitedValue::Union { union, doc, .. } = place else {
             return;
         };
         let mut forms = Vec::new();
@@ -144,7 +151,7 @@ fn any_message(
                 }
             }
             _ => {
-                add_objects(schema, &union, &mut forms);
+                collect_object_members(schema, &union, &mut forms);
                 doc
             }
         };
@@ -153,47 +160,47 @@ fn any_message(
                 .iter()
                 .any(|form| names.iter().all(|name| form.contains(name)))
         };
-        found |= it(&needs, doc, is_first_item);
+        found |= predicate(&needs, doc, is_first_item);
     });
     found
 }
 
 /// Collects the required members of each object variant of a union.
-fn add_objects(schema: &Schema, at: &At, to: &mut Vec<BTreeSet<&'static str>>) {
+fn collect_object_members(schema: &Schema, at: &SchemaAt, to: &mut Vec<BTreeSet<&'static str>>) {
     let at = schema.resolve(at);
-    match schema.members(&at) {
+    match schema.variants(&at) {
         Some(members) => members
             .iter()
-            .for_each(|(_, at)| add_objects(schema, at, to)),
-        None if at.schema["type"] == "object" => to.push(required(at.schema)),
+            .for_each(|(_, at)| collect_object_members(schema, at, to)),
+        None if at.schema["type"] == "object" => to.push(required_names(at.schema)),
         None => {}
     }
 }
 
 /// Collects the required members of the items of each array variant of a union.
-fn add_items(schema: &Schema, union: &At, to: &mut Vec<BTreeSet<&'static str>>) {
-    for (_, member) in schema.members(union).unwrap_or_default() {
+fn add_items(schema: &Schema, union: &SchemaAt, to: &mut Vec<BTreeSet<&'static str>>) {
+    for (_, member) in schema.variants(union).unwrap_or_default() {
         let array = schema.resolve(&member);
         if array.schema["type"] == "array" {
-            let items = At {
+            let items = SchemaAt {
                 pointer: format!("{}/items", array.pointer),
                 schema: &array.schema["items"],
             };
-            add_objects(schema, &items, to);
+            collect_object_members(schema, &items, to);
         }
     }
 }
 
-fn any_typed(
+fn is_any_typed(
     schema: &Schema,
     definition: &str,
     doc: &Doc,
-    it: impl Fn(&'static Value, &Doc) -> bool,
+    predicate: impl Fn(&'static Value, &Doc) -> bool,
 ) -> bool {
     let mut found = false;
     schema.walk(definition, doc, &mut |place| match place {
-        Place::Typed { schema, doc } => found |= it(schema, doc),
-        Place::Union { .. } => {}
+        VisitedValue::Typed { schema, doc } => found |= predicate(schema, doc),
+        VisitedValue::Union { .. } => {}
     });
     found
 }
@@ -203,19 +210,19 @@ mod tests {
     use mcp_exact_tests_support::Doc;
 
     use super::*;
-    use crate::revisions::{Revision, reviewed};
+    use crate::revisions::{Revision, reviewed_revisions};
 
     /// Document that is valid as a batch of responses, but whose first item selects a batch of requests.
     const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"m","result":{}},{"jsonrpc":"2.0","id":1,"result":{}}]"#;
 
     /// Checks to which documents the rule applies, and compares the types with the rule.
-    fn check(rule: Predicate, excused: &[(&str, &str)], not_excused: &[(&str, &str)]) {
+    fn check(rule: Predicate, refused: &[(&str, &str)], accepted: &[(&str, &str)]) {
         let mut checked = 0;
-        for revision in reviewed() {
-            let cases = excused.iter().map(|case| (case, true));
-            for ((definition, text), holds) in cases.chain(not_excused.iter().map(|c| (c, false))) {
-                let doc = read(text);
-                if !is_about(revision, definition, text)
+        for revision in reviewed_revisions() {
+            let cases = refused.iter().map(|case| (case, true));
+            for ((definition, text), holds) in cases.chain(accepted.iter().map(|c| (c, false))) {
+                let doc = read_revisions(text);
+                if !has_assumed_definition(revision, definition, text)
                     || revision.schema.oracle.verdict(definition, &doc) != Some(true)
                 {
                     continue;
@@ -227,13 +234,13 @@ mod tests {
             }
         }
         assert!(
-            checked >= reviewed().count(),
+            checked >= reviewed_revisions().count(),
             "only {checked} cases were valid"
         );
     }
 
     /// Returns true if the revision has the definition with the shape that the case assumes.
-    fn is_about(revision: &Revision, definition: &str, text: &str) -> bool {
+    fn has_assumed_definition(revision: &Revision, definition: &str, text: &str) -> bool {
         let is_there = |name: &str| revision.types.definitions.iter().any(|d| d.name == name);
         let is_union = revision.types.unions.iter().any(|u| u.name == definition);
         let is_meant = match definition {
@@ -251,31 +258,36 @@ mod tests {
 
     /// Parses the document of a case. A lone surrogate becomes its placeholder; the second of two members with the same
     /// name is renamed.
-    fn read(text: &str) -> Doc {
+    fn read_revisions(text: &str) -> Doc {
         let whole = "\\ud800\\udc00";
         let text = text
             .replace(whole, "\u{10000}")
             .replace("\\ud800", LONE_SURROGATE);
         let mut doc = Doc::parse(&text);
         if doc.is_err() {
-            doc = Doc::parse(&twice(&text)).map(same_again);
+            doc = Doc::parse(&rename_duplicates(&text)).map(restore_duplicates);
         }
         doc.unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
     /// Renames the second member `"_a"`, which is the duplicate name in the cases.
-    fn twice(text: &str) -> String {
+    fn rename_duplicates(text: &str) -> String {
         let at = text.rfind("\"_a\"").expect("the name that is there twice");
         format!("{}\"_a~\"{}", &text[..at], &text[at + 4..])
     }
 
-    fn same_again(doc: Doc) -> Doc {
+    fn restore_duplicates(doc: Doc) -> Doc {
         match doc {
-            Doc::Array(items) => Doc::Array(items.into_iter().map(same_again).collect()),
+            Doc::Array(items) => Doc::Array(items.into_iter().map(restore_duplicates).collect()),
             Doc::Object(members) => Doc::Object(
                 members
                     .into_iter()
-                    .map(|(name, value)| (name.trim_end_matches('~').to_owned(), same_again(value)))
+                    .map(|(name, value)| {
+                        (
+                            name.trim_end_matches('~').to_owned(),
+                            restore_duplicates(value),
+                        )
+                    })
                     .collect(),
             ),
             scalar => scalar,
@@ -331,9 +343,9 @@ mod tests {
     }
 
     #[test]
-    fn r3_the_discriminator_picks() {
+    fn r3_discriminator_selects_one_variant() {
         check(
-            is_picked_by_its_discriminator,
+            is_selected_by_its_discriminator,
             &[
                 ("ClientResult", r#"{"roots":5}"#),
                 ("ServerResult", r#"{"tools":[{}]}"#),

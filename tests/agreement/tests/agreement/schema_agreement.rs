@@ -22,13 +22,13 @@ const MUTANT_COUNT: usize = 5;
 /// Numbers of compared documents.
 #[derive(Default)]
 struct Tally {
-    seen: BTreeSet<(&'static str, String)>,
+    compared: BTreeSet<(&'static str, String)>,
     valid: BTreeMap<&'static str, usize>,
     invalid: BTreeMap<&'static str, usize>,
     kinds: BTreeMap<MutationKind, usize>,
     agreed: usize,
-    excused: [usize; RULES.len()],
-    wrong: Vec<String>,
+    refused_by_rule: [usize; RULES.len()],
+    disagreements: Vec<String>,
 }
 
 impl Tally {
@@ -37,8 +37,14 @@ impl Tally {
     }
 
     /// Compares one document, unless the same document was compared before.
-    fn compare(&mut self, revision: &Revision, definition: &'static str, doc: &Doc, rng: &mut Rng) {
-        if !self.seen.insert((definition, doc.to_string())) {
+    fn compare_revision(
+        &mut self,
+        revision: &Revision,
+        definition: &'static str,
+        doc: &Doc,
+        rng: &mut Rng,
+    ) {
+        if !self.compared.insert((definition, doc.to_string())) {
             return;
         }
         let valid = revision.schema.oracle.verdict(definition, doc);
@@ -65,11 +71,11 @@ impl Tally {
                 let errors = doc
                     .to_value()
                     .map(|v| revision.schema.oracle.errors(definition, &v));
-                self.wrong.push(format!(
+                self.disagreements.push(format!(
                     "{definition} {text}\n  schema {errors:?}\n  types {inspected:?}\n  {rule}"
                 ));
             }
-            Some(rule) => self.excused[rule] += 1,
+            Some(rule) => self.refused_by_rule[rule] += 1,
             None => self.agreed += 1,
         }
     }
@@ -77,23 +83,28 @@ impl Tally {
     fn report(&self, revision: &Revision, what: &str) {
         let (revision, definitions) = (revision.id(), revision.types.definitions.len());
         let (valid, invalid) = self.totals();
-        let rules = RULES.iter().zip(self.excused);
+        let rules = RULES.iter().zip(self.refused_by_rule);
         let rules: Vec<String> = rules.map(|((name, _), n)| format!("{name} {n}")).collect();
         println!(
             "{revision} {what}: {definitions} definitions, {} documents, {valid} valid, {invalid} invalid, {} agreed, excused {}",
-            self.seen.len(),
+            self.compared.len(),
             self.agreed,
             rules.join(" ")
         );
-        let shown: Vec<&str> = self.wrong.iter().take(10).map(String::as_str).collect();
+        let shown: Vec<&str> = self
+            .disagreements
+            .iter()
+            .take(10)
+            .map(String::as_str)
+            .collect();
         assert!(
             shown.is_empty(),
             "{revision}: {} verdicts differ (seed {SEED})\n{}",
-            self.wrong.len(),
+            self.disagreements.len(),
             shown.join("\n")
         );
-        let excused: usize = self.excused.iter().sum();
-        assert_eq!(self.agreed + excused, self.seen.len(), "{revision}");
+        let excused: usize = self.refused_by_rule.iter().sum();
+        assert_eq!(self.agreed + excused, self.compared.len(), "{revision}");
     }
 }
 
@@ -107,7 +118,7 @@ fn write(doc: &Doc, rng: &mut Rng) -> String {
 #[test]
 fn types_and_schema_agree() {
     for revision in revisions() {
-        let tally = compare(revision);
+        let tally = compare_revision(revision);
         tally.report(revision, "instances and mutants");
         let kinds: BTreeSet<_> = MutationKind::ALL.into_iter().collect();
         if revision.is_reviewed {
@@ -125,13 +136,13 @@ fn types_and_schema_agree() {
         }
         let (valid, _) = tally.totals();
         assert!(
-            tally.excused[2] * 50 < valid,
+            tally.refused_by_rule[2] * 50 < valid,
             "R3 excuses less than one in fifty"
         );
     }
 }
 
-fn compare(revision: &'static Revision) -> Tally {
+fn compare_revision(revision: &'static Revision) -> Tally {
     let document = revision.schema.document;
     let mut rng = Rng::new(SEED);
     let mut generator = Generator::new(document, rng.fork());
@@ -144,10 +155,10 @@ fn compare(revision: &'static Revision) -> Tally {
             let extended = mutator.with_unknown_members(name, &doc);
             for mutant in mutator.sample(name, &doc, MUTANT_COUNT) {
                 *tally.kinds.entry(mutant.kind).or_default() += 1;
-                tally.compare(revision, name, &mutant.doc, &mut rng);
+                tally.compare_revision(revision, name, &mutant.doc, &mut rng);
             }
-            tally.compare(revision, name, &doc, &mut rng);
-            tally.compare(revision, name, &extended, &mut rng);
+            tally.compare_revision(revision, name, &doc, &mut rng);
+            tally.compare_revision(revision, name, &extended, &mut rng);
         }
     }
     tally
@@ -168,16 +179,16 @@ fn rules_match_the_refused_documents() {
                 .any(|name| name == definition.name);
             for _ in 0..if is_union { 300 } else { 20 } {
                 let doc = generator.instance(definition.name);
-                for change in [add_member, repeat_member, add_surrogate] {
+                for change in [add_member, repeat_member, add_lone_surrogate] {
                     let mut changed = doc.clone();
                     change(pick_value(&mut changed, &mut rng), &mut rng);
-                    tally.compare(revision, definition.name, &changed, &mut rng);
+                    tally.compare_revision(revision, definition.name, &changed, &mut rng);
                 }
             }
         }
         tally.report(revision, "provoked");
         assert!(
-            !revision.is_reviewed || tally.excused.iter().all(|count| *count > 0),
+            !revision.is_reviewed || tally.refused_by_rule.iter().all(|count| *count > 0),
             "{}: every rule was needed",
             revision.id()
         );
@@ -227,7 +238,7 @@ fn repeat_member(doc: &mut Doc, rng: &mut Rng) {
 }
 
 /// Inserts a lone surrogate into a string, or a member with such a name into an object.
-fn add_surrogate(doc: &mut Doc, rng: &mut Rng) {
+fn add_lone_surrogate(doc: &mut Doc, rng: &mut Rng) {
     match doc {
         Doc::String(text) => text.push_str(LONE_SURROGATE),
         Doc::Object(members) => members.insert(

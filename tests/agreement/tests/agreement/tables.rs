@@ -1,12 +1,12 @@
-//! The tables by which conversions parse agree with the types: the same verdict, pointer and error text for every
+//! Compares the tables that conversions parse with to the types: the same verdict, pointer and error text for every
 //! definition of every revision. Inputs are seeded instances, mutants for each rule, and truncated texts; the types
 //! give the expected result.
 
 use mcp_exact_convert::KnownRevision;
-use mcp_exact_tests_fuzz::agrees;
+use mcp_exact_tests_fuzz::check_agreement;
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 
-use crate::revisions::{only, revisions};
+use crate::revisions::{revisions, selected_revision};
 
 const SEED: u64 = 20_260_728;
 
@@ -17,7 +17,7 @@ const INSTANCE_COUNT: usize = 6;
 const MUTANT_COUNT: usize = 8;
 
 #[test]
-fn tables_decide_as_types_do() {
+fn tables_agree_with_types() {
     let mut texts = 0;
     for revision in revisions() {
         // An extension is no revision that conversions know.
@@ -39,13 +39,13 @@ fn tables_decide_as_types_do() {
                     while !text.is_char_boundary(cut) {
                         cut -= 1;
                     }
-                    agrees(definition, known, &text);
-                    agrees(definition, known, &text[..cut]);
+                    check_agreement(definition, known, &text);
+                    check_agreement(definition, known, &text[..cut]);
                     texts += 2;
                 }
             }
         }
     }
     println!("{texts} texts (seed {SEED})");
-    assert!(only().is_some() || texts > 40_000, "{texts}");
+    assert!(selected_revision().is_some() || texts > 40_000, "{texts}");
 }

@@ -8,25 +8,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_support::Doc;
 use serde_json::Value;
 
-use crate::walk::{At, Schema};
+use crate::walk::{Schema, SchemaAt};
 
 /// Form that a variant of a union can have, with the index of the variant.
-struct Form {
+struct VariantForm {
     member: usize,
-    at: At,
+    at: SchemaAt,
 }
 
 /// Returns the index of the variant that the rules select; `None` if they select none.
-pub fn select_variant(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
+pub fn select_variant(schema: &Schema, union: &SchemaAt, doc: &Doc) -> Option<usize> {
     let forms = forms(schema, union);
     let mut of_kind = forms.iter().filter(|form| has_kind(form.at.schema, doc));
     match doc {
-        Doc::Object(_) => pick_object(schema, &of_kind.collect::<Vec<_>>(), doc),
+        Doc::Object(_) => select_object_variant(schema, &of_kind.collect::<Vec<_>>(), doc),
         Doc::Array(items) => {
-            let arrays: Vec<&Form> = of_kind.collect();
+            let arrays: Vec<&VariantForm> = of_kind.collect();
             let first = arrays.first()?.member;
             match items.first() {
-                Some(item) if arrays.len() > 1 => pick_array(schema, &arrays, item),
+                Some(item) if arrays.len() > 1 => select_array_variant(schema, &arrays, item),
                 _ => Some(first),
             }
         }
@@ -35,24 +35,24 @@ pub fn select_variant(schema: &Schema, union: &At, doc: &Doc) -> Option<usize> {
 }
 
 /// Returns the forms of a union's variants; a nested union is replaced by its variants.
-fn forms(schema: &Schema, union: &At) -> Vec<Form> {
+fn forms(schema: &Schema, union: &SchemaAt) -> Vec<VariantForm> {
     let mut forms = Vec::new();
-    let members = schema.members(union).unwrap_or_default();
+    let members = schema.variants(union).unwrap_or_default();
     for (member, (_, at)) in members.iter().enumerate() {
         add_forms(schema, member, at, &mut forms);
     }
     forms
 }
 
-fn add_forms(schema: &Schema, member: usize, at: &At, forms: &mut Vec<Form>) {
+fn add_forms(schema: &Schema, member: usize, at: &SchemaAt, forms: &mut Vec<VariantForm>) {
     let at = schema.resolve(at);
-    match schema.members(&at) {
+    match schema.variants(&at) {
         Some(members) => {
             for (_, at) in members {
                 add_forms(schema, member, &at, forms);
             }
         }
-        None => forms.push(Form { member, at }),
+        None => forms.push(VariantForm { member, at }),
     }
 }
 
@@ -70,58 +70,58 @@ fn has_kind(schema: &Value, doc: &Doc) -> bool {
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
-/// Several kinds of arrays are distinguished by their first item, which is an object.
-fn pick_array(schema: &Schema, arrays: &[&Form], item: &Doc) -> Option<usize> {
+/// Selects an array variant by the first item, which is an object.
+fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) -> Option<usize> {
     let mut forms = Vec::new();
     for array in arrays {
-        let items = At {
+        let items = SchemaAt {
             pointer: format!("{}/items", array.at.pointer),
             schema: &array.at.schema["items"],
         };
         add_forms(schema, array.member, &items, &mut forms);
     }
-    let forms: Vec<&Form> = forms
+    let forms: Vec<&VariantForm> = forms
         .iter()
         .filter(|form| has_kind(form.at.schema, item))
         .collect();
-    pick_object(schema, &forms, item)
+    select_object_variant(schema, &forms, item)
 }
 
-fn pick_object(schema: &Schema, forms: &[&Form], doc: &Doc) -> Option<usize> {
-    let tag = tag(schema, forms);
-    let constants = |form: &Form| match tag {
+fn select_object_variant(schema: &Schema, forms: &[&VariantForm], doc: &Doc) -> Option<usize> {
+    let tag = discriminator(schema, forms);
+    let constants = |form: &VariantForm| match tag {
         Some(tag) => constants(schema, &form.at, tag),
         None => None,
     };
-    let is_right = |form: &&&Form| {
+    let is_right = |form: &&&VariantForm| {
         let value = tag.and_then(|tag| doc.member(tag));
         match (constants(form), value) {
             (Some(constants), Some(Doc::String(value))) => constants.contains(value.as_str()),
-            (Some(_), None) => !required(form.at.schema).contains(tag.unwrap_or_default()),
+            (Some(_), None) => !required_names(form.at.schema).contains(tag.unwrap_or_default()),
             _ => false,
         }
     };
-    let mut candidates: Vec<&Form> = forms.iter().filter(is_right).copied().collect();
+    let mut candidates: Vec<&VariantForm> = forms.iter().filter(is_right).copied().collect();
     if candidates.is_empty() {
-        let untagged = |form: &&&Form| constants(form).is_none();
+        let untagged = |form: &&&VariantForm| constants(form).is_none();
         candidates = forms.iter().filter(untagged).copied().collect();
     }
     most_specific(schema, &candidates, doc)
 }
 
 /// Required member, optionally with a required member of its value.
-type Need = (&'static str, Option<&'static str>);
+type RequiredMember = (&'static str, Option<&'static str>);
 
 /// Selects among the variants whose required members are present: the variant that requires the most members; if
 /// several require the same, the only one that defines a present member, or the first.
-fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usize> {
+fn most_specific(schema: &Schema, candidates: &[&VariantForm], doc: &Doc) -> Option<usize> {
     if let [only] = candidates {
         return Some(only.member);
     }
     let mut needs = without_common(
         candidates
             .iter()
-            .map(|form| required_outside(form))
+            .map(|form| required_members(form))
             .collect(),
     );
     let has_equals = needs.iter().collect::<BTreeSet<_>>().len() < needs.len();
@@ -129,26 +129,27 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
         needs = without_common(
             candidates
                 .iter()
-                .map(|form| required_inside(schema, form))
+                .map(|form| required_inner_members(schema, form))
                 .collect(),
         );
     }
     let mut best: Option<(usize, usize)> = None;
     for (form, own) in candidates.iter().zip(&needs) {
-        let equals: Vec<&&Form> = candidates
+        let equals: Vec<&&VariantForm> = candidates
             .iter()
             .zip(&needs)
             .filter(|(other, need)| need == &own && other.member != form.member)
             .map(|(other, _)| other)
             .collect();
-        let is_there = |(name, inner): &Need| match (doc.member(name), inner) {
+        let is_there = |(name, inner): &RequiredMember| match (doc.member(name), inner) {
             (Some(value), Some(inner)) => value.member(inner).is_some(),
             (value, _) => value.is_some(),
         };
         if !own.iter().all(is_there) {
             continue;
         }
-        let knows = |form: &Form, name: &str| form.at.schema["properties"].get(name).is_some();
+        let knows =
+            |form: &VariantForm, name: &str| form.at.schema["properties"].get(name).is_some();
         let mut members = form.at.schema["properties"]
             .as_object()
             .into_iter()
@@ -166,14 +167,15 @@ fn most_specific(schema: &Schema, candidates: &[&Form], doc: &Doc) -> Option<usi
 }
 
 /// Returns true if every discriminating member may also occur in another variant.
-fn may_occur_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
+fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMember>]) -> bool {
     let others = |at: usize| {
         let all = candidates.iter().zip(needs).enumerate();
         all.filter(move |(other, _)| *other != at)
             .map(|(_, other)| other)
     };
     needs.iter().enumerate().any(|(at, need)| {
-        let knows = |form: &Form, name: &str| form.at.schema["properties"].get(name).is_some();
+        let knows =
+            |form: &VariantForm, name: &str| form.at.schema["properties"].get(name).is_some();
         !need.is_empty()
             && others(at).any(|(form, theirs)| {
                 need.iter().all(|(name, _)| knows(form, name)) && !need.is_subset(theirs)
@@ -181,21 +183,21 @@ fn may_occur_elsewhere(candidates: &[&Form], needs: &[BTreeSet<Need>]) -> bool {
     })
 }
 
-fn required_outside(form: &Form) -> BTreeSet<Need> {
-    let names = required(form.at.schema).into_iter();
+fn required_members(form: &VariantForm) -> BTreeSet<RequiredMember> {
+    let names = required_names(form.at.schema).into_iter();
     names.map(|name| (name, None)).collect()
 }
 
 /// Returns the required members, and the required members of their values.
-fn required_inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
-    let mut needs = required_outside(form);
-    for name in required(form.at.schema) {
-        let value = schema.resolve(&At {
+fn required_inner_members(schema: &Schema, form: &VariantForm) -> BTreeSet<RequiredMember> {
+    let mut needs = required_members(form);
+    for name in required_names(form.at.schema) {
+        let value = schema.resolve(&SchemaAt {
             pointer: format!("{}/properties/{name}", form.at.pointer),
             schema: &form.at.schema["properties"][name],
         });
         needs.extend(
-            required(value.schema)
+            required_names(value.schema)
                 .into_iter()
                 .map(|inner| (name, Some(inner))),
         );
@@ -204,14 +206,14 @@ fn required_inside(schema: &Schema, form: &Form) -> BTreeSet<Need> {
 }
 
 /// Removes the elements that all sets have in common.
-fn without_common(sets: Vec<BTreeSet<Need>>) -> Vec<BTreeSet<Need>> {
+fn without_common(sets: Vec<BTreeSet<RequiredMember>>) -> Vec<BTreeSet<RequiredMember>> {
     let common = sets.iter().cloned().reduce(|common, set| &common & &set);
     let common = common.unwrap_or_default();
     sets.iter().map(|set| set - &common).collect()
 }
 
 /// Returns the member of the objects whose constants distinguish the most forms.
-fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
+fn discriminator(schema: &Schema, forms: &[&VariantForm]) -> Option<&'static str> {
     let mut by_name: BTreeMap<&str, Vec<BTreeSet<&str>>> = BTreeMap::new();
     for form in forms {
         let members = form.at.schema["properties"].as_object();
@@ -223,10 +225,11 @@ fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
     }
     let differ = |sets: &[BTreeSet<&str>]| sets.iter().any(|set| *set != sets[0]);
     let sets_apart = |name: &str| {
-        let is_constant = |form: &&Form| form.at.schema["properties"][name].get("const").is_some();
+        let is_constant =
+            |form: &&VariantForm| form.at.schema["properties"][name].get("const").is_some();
         let all = forms
             .iter()
-            .all(|form| required(form.at.schema).contains(name));
+            .all(|form| required_names(form.at.schema).contains(name));
         all && forms.iter().any(is_constant) && !forms.iter().all(is_constant)
     };
     let telling = by_name
@@ -243,9 +246,9 @@ fn tag(schema: &Schema, forms: &[&Form]) -> Option<&'static str> {
 }
 
 /// Returns the string values of a member if the schema lists them: a constant, or an enum of a required member.
-fn constants(schema: &Schema, at: &At, name: &str) -> Option<BTreeSet<&'static str>> {
+fn constants(schema: &Schema, at: &SchemaAt, name: &str) -> Option<BTreeSet<&'static str>> {
     let member = at.schema["properties"].get(name)?;
-    let member = schema.resolve(&At {
+    let member = schema.resolve(&SchemaAt {
         pointer: format!("{}/properties/{name}", at.pointer),
         schema: member,
     });
@@ -253,12 +256,12 @@ fn constants(schema: &Schema, at: &At, name: &str) -> Option<BTreeSet<&'static s
         return Some(BTreeSet::from([constant]));
     }
     let listed = member.schema["enum"].as_array()?;
-    let needed = required(at.schema).contains(name);
+    let needed = required_names(at.schema).contains(name);
     needed.then(|| listed.iter().filter_map(Value::as_str).collect())
 }
 
 /// Returns the required members of an object.
-pub fn required(schema: &'static Value) -> BTreeSet<&'static str> {
+pub fn required_names(schema: &'static Value) -> BTreeSet<&'static str> {
     let names = schema["required"].as_array().into_iter().flatten();
     names.filter_map(Value::as_str).collect()
 }

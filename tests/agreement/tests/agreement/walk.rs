@@ -1,6 +1,6 @@
-//! Walks a document together with its schema, to find the schema that applies to each value. The walk follows `$ref`,
-//! and enters the union variant that the documented rules select. It is independent of the generator's dispatch; from
-//! the representation it uses only names and positions.
+//! Traverses a document together with its schema, to find the schema that applies to each value. The traversal follows
+//! `$ref`, and enters the union variant that the documented rules select. It is independent of the generator's
+//! dispatch; from the representation it uses only names and positions.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use codegen::ir::{Ir, Shape, Type};
 use mcp_exact_tests_support::{Doc, Oracle, without_unchecked};
 use serde_json::{Map, Value, json};
 
-use crate::all_of::merged;
+use crate::all_of::merge_all_of;
 use crate::unions::select_variant;
 
 /// Corrected schema with its validator.
@@ -19,12 +19,12 @@ pub struct Schema {
     /// JSON Schema validator.
     pub oracle: Oracle<'static>,
     /// Schema document without `allOf`.
-    walked: &'static Value,
+    schema_without_all_of: &'static Value,
     key: &'static str,
     /// Variants of each union, by the JSON pointer of the union.
     unions: BTreeMap<String, Vec<NamedVariant>>,
     /// Pointers of the schemas whose values are JSON Schema documents, which the types keep as text.
-    raw: BTreeSet<String>,
+    text_pointers: BTreeSet<String>,
 }
 
 /// Variant of a union: the name of its definition, and its pointer.
@@ -35,15 +35,15 @@ struct NamedVariant {
 
 /// Schema with its position.
 #[derive(Clone)]
-pub struct At {
+pub struct SchemaAt {
     /// JSON pointer of the schema.
     pub pointer: String,
     /// Contents of the schema.
     pub schema: &'static Value,
 }
 
-impl At {
-    fn below(&self, tokens: &str, schema: &'static Value) -> Self {
+impl SchemaAt {
+    fn child(&self, tokens: &str, schema: &'static Value) -> Self {
         Self {
             pointer: format!("{}/{tokens}", self.pointer),
             schema,
@@ -51,12 +51,12 @@ impl At {
     }
 }
 
-/// Value that the walk visits.
-pub enum Place<'d> {
-    /// Value of a union; `picked` is the index of the variant that the documented rules select.
+/// Value that a traversal visits.
+pub enum VisitedValue<'d> {
+    /// Value of a union; `selected_variant` is the index of the variant that the documented rules select.
     Union {
-        union: At,
-        picked: Option<usize>,
+        union: SchemaAt,
+        selected_variant: Option<usize>,
         doc: &'d Doc,
     },
     /// Value of a type that is not a union.
@@ -67,22 +67,22 @@ pub enum Place<'d> {
 }
 
 impl Schema {
-    /// Prepares a schema for walks.
+    /// Prepares a schema for traversals.
     pub fn new(corrected: &Value, ir: &Ir) -> Self {
         let corrected = without_unchecked(corrected);
         let key = ["definitions", "$defs"]
             .into_iter()
             .find(|key| corrected.get(key).is_some())
             .expect("a schema has definitions");
-        let mut walked = merged(&corrected, key);
-        let (mut unions, mut raw) = (BTreeMap::new(), BTreeSet::new());
+        let mut walked = merge_all_of(&corrected, key);
+        let (mut unions, mut text_pointers) = (BTreeMap::new(), BTreeSet::new());
         for definition in &ir.definitions {
             match definition.shape {
-                Shape::Document(_) => raw.extend(definition.pointers.iter().cloned()),
+                Shape::Document(_) => text_pointers.extend(definition.pointers.iter().cloned()),
                 Shape::Union(ref union) if !definition.official => {
                     let place = definition.pointers.first();
                     let place = place.and_then(|pointer| walked.pointer(pointer));
-                    let schema = place.cloned().unwrap_or_else(|| any_of(union, key));
+                    let schema = place.cloned().unwrap_or_else(|| union_schema(union, key));
                     walked[key][&definition.name] = schema;
                 }
                 _ => {}
@@ -93,24 +93,24 @@ impl Schema {
         let document: &'static Value = Box::leak(Box::new(document));
         Self {
             document,
-            walked: Box::leak(Box::new(walked)),
+            schema_without_all_of: Box::leak(Box::new(walked)),
             oracle: Oracle::new(document),
             key,
             unions,
-            raw,
+            text_pointers,
         }
     }
 
     /// Returns the position of a definition.
-    pub fn definition(&self, name: &str) -> At {
-        At {
+    pub fn definition(&self, name: &str) -> SchemaAt {
+        SchemaAt {
             pointer: format!("/{}/{name}", self.key),
-            schema: &self.walked[self.key][name],
+            schema: &self.schema_without_all_of[self.key][name],
         }
     }
 
     /// Returns the target of a `$ref`, or the schema itself.
-    pub fn resolve(&self, at: &At) -> At {
+    pub fn resolve(&self, at: &SchemaAt) -> SchemaAt {
         match at.schema["$ref"].as_str() {
             Some(reference) => {
                 let name = reference.rsplit('/').next().unwrap_or_default();
@@ -121,11 +121,14 @@ impl Schema {
     }
 
     /// Returns the variants of the union at this position; `None` if there is no union.
-    pub fn members(&self, at: &At) -> Option<Vec<(&str, At)>> {
+    pub fn variants(&self, at: &SchemaAt) -> Option<Vec<(&str, SchemaAt)>> {
         let members = self.unions.get(&at.pointer)?.iter();
-        let place = |member: &NamedVariant| At {
+        let place = |member: &NamedVariant| SchemaAt {
             pointer: member.pointer.clone(),
-            schema: self.walked.pointer(&member.pointer).unwrap_or(&Value::Null),
+            schema: self
+                .schema_without_all_of
+                .pointer(&member.pointer)
+                .unwrap_or(&Value::Null),
         };
         Some(
             members
@@ -135,51 +138,55 @@ impl Schema {
     }
 
     /// Returns true if the types keep the text of values at this position.
-    pub fn is_raw(&self, at: &At) -> bool {
-        self.raw.contains(&at.pointer)
+    pub fn is_kept_as_text(&self, at: &SchemaAt) -> bool {
+        self.text_pointers.contains(&at.pointer)
     }
 
     /// Returns the schemas of a value's items or members, with their names; untyped ones are omitted.
-    pub fn children<'d>(&self, at: &At, doc: &'d Doc) -> Vec<(&'d str, At, &'d Doc)> {
+    pub fn children<'d>(&self, at: &SchemaAt, doc: &'d Doc) -> Vec<(&'d str, SchemaAt, &'d Doc)> {
         match doc {
             Doc::Array(items) => match at.schema.get("items") {
                 Some(schema) => items
                     .iter()
-                    .map(|item| ("", at.below("items", schema), item))
+                    .map(|item| ("", at.child("items", schema), item))
                     .collect(),
                 None => Vec::new(),
             },
             Doc::Object(members) => members
                 .iter()
-                .filter_map(|(name, doc)| Some((name.as_str(), member(at, name)?, doc)))
+                .filter_map(|(name, doc)| Some((name.as_str(), member_schema(at, name)?, doc)))
                 .collect(),
             _ => Vec::new(),
         }
     }
 
     /// Visits every typed value of a document, in document order.
-    pub fn walk<'d>(&self, definition: &str, doc: &'d Doc, see: &mut dyn FnMut(Place<'d>)) {
+    pub fn walk<'d>(&self, definition: &str, doc: &'d Doc, see: &mut dyn FnMut(VisitedValue<'d>)) {
         self.walk_at(&self.definition(definition), doc, see);
     }
 
-    fn walk_at<'d>(&self, at: &At, doc: &'d Doc, see: &mut dyn FnMut(Place<'d>)) {
-        if self.is_raw(at) {
+    fn walk_at<'d>(&self, at: &SchemaAt, doc: &'d Doc, see: &mut dyn FnMut(VisitedValue<'d>)) {
+        if self.is_kept_as_text(at) {
             return;
         }
         let at = self.resolve(at);
-        let Some(members) = self.members(&at) else {
+        let Some(members) = self.variants(&at) else {
             let schema = at.schema;
-            see(Place::Typed { schema, doc });
+            see(VisitedValue::Typed { schema, doc });
             for (_, at, doc) in self.children(&at, doc) {
                 self.walk_at(&at, doc, see);
             }
             return;
         };
-        let picked = select_variant(self, &at, doc);
+        let selected_variant = select_variant(self, &at, doc);
         let union = at.clone();
-        see(Place::Union { union, picked, doc });
-        if let Some(picked) = picked {
-            self.walk_at(&members[picked].1, doc, see);
+        see(VisitedValue::Union {
+            union,
+            selected_variant,
+            doc,
+        });
+        if let Some(selected_variant) = selected_variant {
+            self.walk_at(&members[selected_variant].1, doc, see);
         }
     }
 }
@@ -196,7 +203,7 @@ fn schema_for_validation(corrected: Value, walked: &Value, key: &str) -> Value {
 }
 
 /// Returns the schema of a union that only the representation has.
-fn any_of(union: &[Type], key: &str) -> Value {
+fn union_schema(union: &[Type], key: &str) -> Value {
     let members = union.iter().map(|variant| match variant {
         Type::Ref { name } => json!({"$ref": format!("#/{key}/{name}")}),
         Type::String(_) => json!({"type": "string"}),
@@ -209,13 +216,13 @@ fn any_of(union: &[Type], key: &str) -> Value {
 }
 
 /// Returns the schema of a member, if it has constraints.
-fn member(at: &At, name: &str) -> Option<At> {
+fn member_schema(at: &SchemaAt, name: &str) -> Option<SchemaAt> {
     if let Some(schema) = at.schema["properties"].get(name) {
         let token = name.replace('~', "~0").replace('/', "~1");
-        return Some(at.below(&format!("properties/{token}"), schema));
+        return Some(at.child(&format!("properties/{token}"), schema));
     }
     let schema = at.schema.get("additionalProperties")?;
-    Some(at.below("additionalProperties", schema))
+    Some(at.child("additionalProperties", schema))
 }
 
 /// Adds a definition for each variant of each union, and stores its name.
@@ -226,7 +233,7 @@ fn name_members(
     to: &mut Value,
     unions: &mut BTreeMap<String, Vec<NamedVariant>>,
 ) {
-    if let Some(members) = members_of(schema) {
+    if let Some(members) = variants_of(schema) {
         let member = |(index, (place, member)): (usize, (Option<usize>, Value))| {
             let place = place.map(|place| format!("{pointer}/anyOf/{place}"));
             if let (Some(place), Some(reference)) = (&place, member["$ref"].as_str()) {
@@ -267,7 +274,7 @@ fn name_members(
 
 /// Returns the variants of a union, with their indices in the schema; each type of a list of types is a variant without
 /// an index.
-fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
+fn variants_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let map: &Map<String, Value> = schema.as_object()?;
     assert!(
         !map.get("oneOf").is_some_and(Value::is_array),
@@ -280,17 +287,17 @@ fn members_of(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
             return None;
         }
         let members = members.iter().enumerate();
-        let members = members.flat_map(|(index, member)| match kinds(member) {
+        let members = members.flat_map(|(index, member)| match schemas_by_type(member) {
             Some(kinds) => kinds,
             None => vec![(Some(index), member.clone())],
         });
         return Some(members.collect());
     }
-    kinds(schema)
+    schemas_by_type(schema)
 }
 
 /// Returns one schema for each type in a list of types.
-fn kinds(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
+fn schemas_by_type(schema: &Value) -> Option<Vec<(Option<usize>, Value)>> {
     let types = schema.get("type")?.as_array()?;
     Some(
         types

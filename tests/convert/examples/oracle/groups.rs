@@ -23,8 +23,8 @@ pub enum Kind {
 /// A difference between the recorded outcome and the current one.
 pub struct Difference<'d> {
     pub kind: Kind,
-    pub before: &'d Value,
-    pub after: &'d Value,
+    pub recorded: &'d Value,
+    pub current: &'d Value,
     /// Name of the definition or the method.
     pub name: &'d str,
     /// Identifier of the target revision.
@@ -33,11 +33,11 @@ pub struct Difference<'d> {
 
 /// Texts of refusals that only the current implementation has, and their groups.
 const REFUSED: &[(&str, &str)] = &[
-    ("has no form before 2026-07-28", UNFINISHED),
-    ("asks for input and is not finished", UNFINISHED),
-    ("now it decides what the message means", UNFINISHED),
-    ("has no form for what the user answered", ANSWERS),
-    ("has no retries", ANSWERS),
+    ("has no form before 2026-07-28", UNFINISHED_RESULTS),
+    ("asks for input and is not finished", UNFINISHED_RESULTS),
+    ("now it decides what the message means", UNFINISHED_RESULTS),
+    ("has no form for what the user answered", INPUT_RESPONSES),
+    ("has no retries", INPUT_RESPONSES),
     ("has no tasks, and a handle is no result", TASKS),
 ];
 
@@ -70,8 +70,8 @@ const LOSSES: &[(&str, &str)] = &[
     ("it says what absence says", ABSENCE),
 ];
 
-const UNFINISHED: &str = "results that are not finished are refused";
-const ANSWERS: &str = "answers of the user and states of retries are refused";
+const UNFINISHED_RESULTS: &str = "results that are not finished are refused";
+const INPUT_RESPONSES: &str = "answers of the user and states of retries are refused";
 const TASKS: &str = "tasks are refused or reported";
 const ABSENCE: &str = "what says the same as absence is no loss";
 const CODES: &str = "codes of errors keep their meaning";
@@ -98,50 +98,50 @@ impl Difference<'_> {
             let row = table.iter().find(|(words, _)| text.contains(words));
             row.map(|(_, group)| *group)
         };
-        let (before, after) = (reason(self.before), reason(self.after));
+        let (recorded, current) = (reason(self.recorded), reason(self.current));
         match self.kind {
             Kind::Words => Some("other words, which tell what a peer sees"),
-            Kind::Refused => named(REFUSED, after).or_else(|| self.is_seen_now(after)),
-            Kind::Refusal => named(REFUSED, after)
-                .or_else(|| named(NOT_REFUSED, before))
-                .or_else(|| self.is_in_text_order()),
-            Kind::Converted => named(NOT_REFUSED, before).or_else(|| self.is_lenient()),
+            Kind::Refused => named(REFUSED, current).or_else(|| self.newly_parsed_group(current)),
+            Kind::Refusal => named(REFUSED, current)
+                .or_else(|| named(NOT_REFUSED, recorded))
+                .or_else(|| self.text_order_group()),
+            Kind::Converted => named(NOT_REFUSED, recorded).or_else(|| self.lenient_group()),
             Kind::Output | Kind::Losses => {
                 let mut added = self.added_values().into_iter();
                 let group = added.find_map(|loss| named(LOSSES, reason(loss)));
-                let is_shorter = || self.kind == Kind::Losses && self.repeats_less();
+                let is_shorter = || self.kind == Kind::Losses && self.has_fewer_repetitions();
                 group.or_else(|| is_shorter().then_some("a loss of several steps is reported once"))
             }
         }
     }
 
     /// Returns the group of values of formerly unchanged types, which were not parsed and are parsed now.
-    fn is_seen_now(&self, after: &str) -> Option<&'static str> {
-        let passed = self.before[0] == "same" && losses(self.before).is_empty();
+    fn newly_parsed_group(&self, current: &str) -> Option<&'static str> {
+        let passed = self.recorded[0] == "same" && losses(self.recorded).is_empty();
         // The recorded implementation added absent params.
         let passed = passed || self.name == "initialize";
-        if passed && after.starts_with("no error: ") {
+        if passed && current.starts_with("no error: ") {
             return Some(CODES);
         }
-        if after.starts_with("no counterpart in") && self.name.starts_with("Elicit") {
+        if current.starts_with("no counterpart in") && self.name.starts_with("Elicit") {
             return Some(MODES);
         }
-        let is_initialize = after.starts_with("no `") && WITH_INITIALIZE.contains(&self.name);
+        let is_initialize = current.starts_with("no `") && WITH_INITIALIZE.contains(&self.name);
         (passed && is_initialize).then_some(INITIALIZE)
     }
 
     /// Recognizes another first error. A union that becomes one definition is decoded again in the target revision; if
     /// that fails, the reported error is the first in the order of the text, and was the first in the order of the
     /// schema.
-    fn is_in_text_order(&self) -> Option<&'static str> {
+    fn text_order_group(&self) -> Option<&'static str> {
         let is_one = self.name == "ClientNotification" && self.target == "2026-07-28";
         is_one.then_some("the first error in the order of the text is the reason")
     }
 
     /// Recognizes a value that the source revision does not define and that violates a rule of the target revision: the
     /// recorded implementation refused the message.
-    fn is_lenient(&self) -> Option<&'static str> {
-        let is_reported = losses(self.after)
+    fn lenient_group(&self) -> Option<&'static str> {
+        let is_reported = losses(self.current)
             .iter()
             .any(|loss| reason(loss).starts_with("free before"));
         is_reported.then_some("unknown values that break a rule stay or are left out")
@@ -149,18 +149,18 @@ impl Difference<'_> {
 
     /// Returns the losses that only the current outcome has.
     fn added_values(&self) -> Vec<&Value> {
-        let before = losses(self.before);
-        let after = losses(self.after).iter();
-        after.filter(|loss| !before.contains(loss)).collect()
+        let recorded = losses(self.recorded);
+        let current = losses(self.current).iter();
+        current.filter(|loss| !recorded.contains(loss)).collect()
     }
 
     /// Returns true if each loss has a recorded one with the same pointer, and no text is new except that of a moved
     /// title.
-    fn repeats_less(&self) -> bool {
-        let before = losses(self.before);
-        let after = losses(self.after);
-        let is_known = |loss: &Value| before.iter().any(|known| known[0] == loss[0]);
-        after.len() < before.len() && after.iter().all(is_known)
+    fn has_fewer_repetitions(&self) -> bool {
+        let recorded = losses(self.recorded);
+        let current = losses(self.current);
+        let is_known = |loss: &Value| recorded.iter().any(|known| known[0] == loss[0]);
+        current.len() < recorded.len() && current.iter().all(is_known)
     }
 }
 

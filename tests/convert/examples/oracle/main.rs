@@ -30,9 +30,11 @@ const SEED: u64 = 20_261_122;
 fn main() -> io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
-        Some((verb, [])) if verb == "record" => record(SEED),
-        Some((verb, [seed])) if verb == "record" => record(seed.parse().unwrap_or(SEED)),
-        Some((verb, files)) if verb == "check" && !files.is_empty() => check(files),
+        Some((verb, [])) if verb == "record" => record_conversions(SEED),
+        Some((verb, [seed])) if verb == "record" => {
+            record_conversions(seed.parse().unwrap_or(SEED))
+        }
+        Some((verb, files)) if verb == "check" && !files.is_empty() => check_recordings(files),
         _ => {
             eprintln!("usage: oracle record [SEED] > FILE | oracle check FILE...");
             std::process::exit(2);
@@ -130,20 +132,20 @@ impl Case<'_> {
     }
 }
 
-fn record(seed: u64) -> io::Result<()> {
+fn record_conversions(seed: u64) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(seed);
     for from in revisions() {
         for to in revisions().iter().filter(|to| to.known != from.known) {
-            definitions(from, to, &mut rng, &mut out)?;
-            methods(from, to, &mut rng, &mut out)?;
-            errors(from, to, &mut rng, &mut out)?;
+            record_definitions(from, to, &mut rng, &mut out)?;
+            record_methods(from, to, &mut rng, &mut out)?;
+            record_errors(from, to, &mut rng, &mut out)?;
         }
     }
     out.flush()
 }
 
-fn definitions(
+fn record_definitions(
     from: &Revision,
     to: &Revision,
     rng: &mut Rng,
@@ -152,7 +154,7 @@ fn definitions(
     for name in from.known.types() {
         let target = counterpart(name, from.known, to.known);
         let target = target.filter(|target| to.known.types().any(|official| official == *target));
-        for text in texts(from, to, name, target, 100, rng) {
+        for text in inputs(from, to, name, target, 100, rng) {
             let case = Case {
                 kind: "type",
                 name,
@@ -169,7 +171,7 @@ fn definitions(
 }
 
 /// Returns texts for a definition: valid, valid in the other revision, invalid by one rule, and malformed.
-fn texts(
+fn inputs(
     from: &Revision,
     to: &Revision,
     name: &str,
@@ -197,13 +199,13 @@ fn texts(
     }
     for at in 0..count / 10 {
         let text = texts[at * 3 % texts.len()].clone();
-        texts.push(hostile(&text, rng));
+        texts.push(malformed_text(&text, rng));
     }
     texts
 }
 
 /// Returns a malformed text: truncated, with a changed byte, with a repeated part, or deeply nested.
-fn hostile(text: &str, rng: &mut Rng) -> String {
+fn malformed_text(text: &str, rng: &mut Rng) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let at = rng.below(bytes.len().max(1));
     match rng.below(6) {
@@ -234,7 +236,12 @@ fn hostile(text: &str, rng: &mut Rng) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn methods(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -> io::Result<()> {
+fn record_methods(
+    from: &Revision,
+    to: &Revision,
+    rng: &mut Rng,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let methods: BTreeMap<(&str, bool), ()> = KnownRevision::ALL
         .iter()
         .flat_map(|known| known.methods())
@@ -306,14 +313,19 @@ fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Ve
             };
             texts.push(part.map(Value::to_string));
             if let Some(part) = part {
-                texts.push(Some(hostile(&part.to_string(), rng)));
+                texts.push(Some(malformed_text(&part.to_string(), rng)));
             }
         }
     }
     texts
 }
 
-fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -> io::Result<()> {
+fn record_errors(
+    from: &Revision,
+    to: &Revision,
+    rng: &mut Rng,
+    out: &mut impl Write,
+) -> io::Result<()> {
     let codes = [
         "-32002", "-32602", "-32042", "-32020", "-32022", "-32050", "-32603", "1e400", "5", "\"x\"",
     ];
@@ -341,7 +353,7 @@ fn errors(from: &Revision, to: &Revision, rng: &mut Rng, out: &mut impl Write) -
 /// Result of comparing recorded with current conversions.
 #[derive(Default)]
 struct Tally {
-    same: usize,
+    equal_count: usize,
     /// Number of conversions per group of documented differences.
     groups: BTreeMap<&'static str, usize>,
     /// Differences without a group, with their number and the first conversion.
@@ -349,7 +361,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn page(&self) -> String {
+    fn to_text(&self) -> String {
         let mut page = "Conversions that differ from the recorded ones by a documented change; \
                         `cargo xtask nightly oracle` compares them.\n\n"
             .to_owned();
@@ -357,11 +369,11 @@ impl Tally {
             page += &format!("{count:>7} {name}\n");
         }
         let differing: usize = self.groups.values().sum();
-        page + &format!("{differing:>7} together, {} agree\n", self.same)
+        page + &format!("{differing:>7} together, {} agree\n", self.equal_count)
     }
 }
 
-fn check(files: &[String]) -> io::Result<()> {
+fn check_recordings(files: &[String]) -> io::Result<()> {
     let mut tally = Tally::default();
     for file in files {
         for line in BufReader::new(File::open(file)?).lines() {
@@ -371,7 +383,7 @@ fn check(files: &[String]) -> io::Result<()> {
     for (what, (count, example)) in &tally.unexplained {
         println!("{count} × {what}\n{example}\n");
     }
-    let page = tally.page();
+    let page = tally.to_text();
     print!("{page}");
     let expected = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/oracle/oracle.txt");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
@@ -401,15 +413,15 @@ fn compare(line: &str, tally: &mut Tally) {
         context: case[5].as_u64().unwrap_or_default(),
         text: case[6].as_str(),
     };
-    let (before, after) = (&case[7], now.run());
-    let Some(kind) = difference(before, &after, now.text) else {
-        tally.same += 1;
+    let (recorded, current) = (&case[7], now.run());
+    let Some(kind) = difference(recorded, &current, now.text) else {
+        tally.equal_count += 1;
         return;
     };
     let difference = groups::Difference {
         kind,
-        before,
-        after: &after,
+        recorded,
+        current: &current,
         name: now.name,
         target: now.to.as_str(),
     };
@@ -424,16 +436,16 @@ fn compare(line: &str, tally: &mut Tally) {
         text(3),
         text(4)
     );
-    let example = || (0, format!("  {line}\n  {after}"));
+    let example = || (0, format!("  {line}\n  {current}"));
     tally.unexplained.entry(what).or_insert_with(example).0 += 1;
 }
 
 /// Returns the difference between two outcomes; outputs are compared as JSON, losses in any order.
-fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind> {
+fn difference(recorded: &Value, current: &Value, input: Option<&str>) -> Option<Kind> {
     let refused = |outcome: &Value| outcome[0] == "refused";
-    match (refused(before), refused(after)) {
-        (true, true) if before == after => return None,
-        (true, true) if before[1] == after[1] => return Some(Kind::Words),
+    match (refused(recorded), refused(current)) {
+        (true, true) if recorded == current => return None,
+        (true, true) if recorded[1] == current[1] => return Some(Kind::Words),
         (true, true) => return Some(Kind::Refusal),
         (true, false) => return Some(Kind::Converted),
         (false, true) => return Some(Kind::Refused),
@@ -449,7 +461,7 @@ fn difference(before: &Value, after: &Value, input: Option<&str>) -> Option<Kind
         losses.sort_by_cached_key(Value::to_string);
         (output, losses)
     };
-    let ((old, old_losses), (new, new_losses)) = (parts(before), parts(after));
+    let ((old, old_losses), (new, new_losses)) = (parts(recorded), parts(current));
     let same_json = match (&old, &new) {
         (Some(a), Some(b)) if a == b => true,
         (Some(a), Some(b)) => match (canonical(a), canonical(b)) {

@@ -5,7 +5,7 @@ use mcp_exact_convert::Loss;
 use serde_json::Value;
 
 /// Returns the JSON pointers of all differences in the value before, or in the value after for added values.
-pub fn differences(before: &Value, after: &Value) -> Vec<String> {
+pub fn find_differences(before: &Value, after: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare(before, after, &mut String::new(), &mut found);
     found
@@ -15,18 +15,18 @@ fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<St
     match (before, after) {
         (Value::Object(old), Value::Object(new)) => {
             for (name, value) in old {
-                below(place, name, |place| match new.get(name) {
+                at_segment(place, name, |place| match new.get(name) {
                     Some(after) => compare(value, after, place, found),
                     None => found.push(place.clone()),
                 });
             }
             for name in new.keys().filter(|name| !old.contains_key(*name)) {
-                below(place, name, |place| found.push(place.clone()));
+                at_segment(place, name, |place| found.push(place.clone()));
             }
         }
         (Value::Array(old), Value::Array(new)) if old.len() == new.len() => {
             for (index, (before, after)) in old.iter().zip(new).enumerate() {
-                below(place, &index.to_string(), |place| {
+                at_segment(place, &index.to_string(), |place| {
                     compare(before, after, place, found)
                 });
             }
@@ -36,7 +36,7 @@ fn compare(before: &Value, after: &Value, place: &mut String, found: &mut Vec<St
     }
 }
 
-fn below(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
+fn at_segment(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
     let length = place.len();
     place.push('/');
     place.push_str(&segment.replace('~', "~0").replace('/', "~1"));
@@ -45,8 +45,8 @@ fn below(place: &mut String, segment: &str, f: impl FnOnce(&mut String)) {
 }
 
 /// Returns the differences without a loss at their pointer, above it or below it.
-pub fn unreported(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String> {
-    let mut differences = differences(before, after);
+pub fn unreported_differences(before: &Value, after: &Value, losses: &[Loss]) -> Vec<String> {
+    let mut differences = find_differences(before, after);
     differences.retain(|place| {
         let accounts =
             |loss: &Loss| is_below(place, &loss.pointer) || is_below(&loss.pointer, place);
@@ -82,17 +82,26 @@ mod tests {
     fn every_kind_of_difference_is_found() {
         let before = json!({"a": 1, "b": [1, {"c": 2}], "d": null, "e/f": 1});
         let after = json!({"a": 2, "b": [1, {"c": 3}], "g": null});
-        let found = differences(&before, &after);
+        let found = find_differences(&before, &after);
         assert_eq!(found, ["/a", "/b/1/c", "/d", "/e~1f", "/g"]);
-        assert_eq!(differences(&json!([1, 2]), &json!([1])), [""]);
-        assert_eq!(differences(&before, &before), [""; 0]);
+        assert_eq!(find_differences(&json!([1, 2]), &json!([1])), [""]);
+        assert_eq!(find_differences(&before, &before), [""; 0]);
     }
 
     #[test]
     fn losses_explain_only_their_location() {
         let (before, after) = (json!({"a": {"b": 1}, "ab": 1}), json!({"a": {}}));
-        assert_eq!(unreported(&before, &after, &[loss("/a/b")]), ["/ab"]);
-        assert_eq!(unreported(&before, &after, &[loss("/a")]), ["/ab"]);
-        assert_eq!(unreported(&before, &after, &[loss("")]), [""; 0]);
+        assert_eq!(
+            unreported_differences(&before, &after, &[loss("/a/b")]),
+            ["/ab"]
+        );
+        assert_eq!(
+            unreported_differences(&before, &after, &[loss("/a")]),
+            ["/ab"]
+        );
+        assert_eq!(
+            unreported_differences(&before, &after, &[loss("")]),
+            [""; 0]
+        );
     }
 }

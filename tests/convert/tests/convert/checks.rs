@@ -6,7 +6,7 @@ use mcp_exact_convert::{
 
 const REVISION: KnownRevision = KnownRevision::V2025_06_18;
 
-fn checked(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
+fn check_payload(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), String> {
     let sender = match kind {
         MessageKind::Result => Role::Server,
         _ => Role::Client,
@@ -19,31 +19,34 @@ fn checked(kind: MessageKind, method: &str, text: Option<&str>) -> Result<(), St
     check(root, text, REVISION).map_err(|refused| refused.to_string())
 }
 
-fn refuses(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
-    assert_eq!(checked(kind, method, text), Err(expected.to_owned()));
+fn check_refusal(kind: MessageKind, method: &str, text: Option<&str>, expected: &str) {
+    assert_eq!(check_payload(kind, method, text), Err(expected.to_owned()));
 }
 
 #[test]
-fn text_that_would_pass_unseen_is_checked() {
+fn unchanged_text_is_validated() {
     use MessageKind::{Error, Notification, Request, Result};
     let call = "tools/call";
-    assert_eq!(checked(Request, call, Some(r#"{"name":"a"}"#)), Ok(()));
-    assert_eq!(checked(Request, "ping", None), Ok(()));
-    assert_eq!(checked(Notification, "vendor/x", Some("[1]")), Ok(()));
-    refuses(Request, call, None, "params have to be there at \"\"");
-    refuses(Result, call, None, "a result has to be there at \"\"");
-    refuses(Error, call, None, "an error has to be there at \"\"");
+    assert_eq!(
+        check_payload(Request, call, Some(r#"{"name":"a"}"#)),
+        Ok(())
+    );
+    assert_eq!(check_payload(Request, "ping", None), Ok(()));
+    assert_eq!(check_payload(Notification, "vendor/x", Some("[1]")), Ok(()));
+    check_refusal(Request, call, None, "params have to be there at \"\"");
+    check_refusal(Result, call, None, "a result has to be there at \"\"");
+    check_refusal(Error, call, None, "an error has to be there at \"\"");
     let number = Some(r#"{"name":1}"#);
     let reason = "no `CallToolRequestParams`: expected a string at \"/name\"";
-    refuses(Request, call, number, reason);
+    check_refusal(Request, call, number, reason);
     let reason = "no `Error`: missing member `code` at \"\"";
-    refuses(Error, call, Some(r#"{"message":"a"}"#), reason);
+    check_refusal(Error, call, Some(r#"{"message":"a"}"#), reason);
     let reason = "no `JSON`: the text is not JSON at \"\"";
-    refuses(Notification, "vendor/x", Some("nonsense"), reason);
+    check_refusal(Notification, "vendor/x", Some("nonsense"), reason);
 }
 
 #[test]
-fn both_sides_send_what_has_a_definition_for_each_side() {
+fn methods_of_both_sides_are_checked() {
     let text = Some(r#"{"requestId":1}"#);
     for sender in [Role::Client, Role::Server] {
         let root = Root {
@@ -64,7 +67,7 @@ fn both_sides_send_what_has_a_definition_for_each_side() {
 }
 
 #[test]
-fn a_type_is_checked_by_its_name() {
+fn types_are_checked_by_name() {
     let check =
         |name, text| check_type(name, text, REVISION).map_err(|refused| refused.to_string());
     assert_eq!(check("Role", "\"user\""), Ok(()));

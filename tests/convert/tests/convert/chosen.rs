@@ -3,15 +3,15 @@
 use mcp_exact_convert::{Context, KnownRevision, LossKind, Newer, convert_type};
 use serde_json::{Value, json};
 
-pub const A: &str = "2024-11-05";
-pub const B: &str = "2025-03-26";
-pub const C: &str = "2025-06-18";
-pub const D: &str = "2025-11-25";
-pub const E: &str = "2026-07-28";
+pub const V2024_11_05: &str = "2024-11-05";
+pub const V2025_03_26: &str = "2025-03-26";
+pub const V2025_06_18: &str = "2025-06-18";
+pub const V2025_11_25: &str = "2025-11-25";
+pub const V2026_07_28: &str = "2026-07-28";
 
 /// `docs/conversions.md` refers from each manual conversion to its test.
 #[test]
-fn each_chosen_conversion_has_its_test() {
+fn manual_conversions_name_their_tests() {
     let files = [
         ("chosen", include_str!("chosen.rs")),
         ("meaning", include_str!("meaning.rs")),
@@ -32,19 +32,25 @@ fn each_chosen_conversion_has_its_test() {
     assert_eq!(count, table.matches("[[conversion]]").count());
 }
 
-pub fn known(id: &str) -> KnownRevision {
+pub fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
 /// Returns the output, or the pointer and reason of the refusal; and the losses as kind and pointer.
-pub fn run(
-    way: (&str, &str),
+pub fn convert_value(
+    revisions: (&str, &str),
     name: &str,
     input: &Value,
     mut cx: Context,
 ) -> (Result<Value, (String, String)>, Vec<String>) {
     let text = input.to_string();
-    let out = convert_type(name, &text, known(way.0), known(way.1), &mut cx);
+    let out = convert_type(
+        name,
+        &text,
+        known_revision(revisions.0),
+        known_revision(revisions.1),
+        &mut cx,
+    );
     let out = out
         .map(|out| serde_json::from_str(&out).expect("JSON"))
         .map_err(|refused| (refused.pointer().to_owned(), refused.reason().to_owned()));
@@ -54,50 +60,62 @@ pub fn run(
 }
 
 #[track_caller]
-fn check(way: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
-    let (out, found) = run(way, name, &input, Context::new());
+fn check(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
+    let (out, found) = convert_value(revisions, name, &input, Context::new());
     assert_eq!(out, Ok(output));
     assert_eq!(found, losses);
 }
 
 #[track_caller]
-pub fn refuses(way: (&str, &str), name: &str, input: Value, pointer: &str, words: &str) {
-    let (out, _) = run(way, name, &input, Context::new());
+pub fn check_refusal(
+    revisions: (&str, &str),
+    name: &str,
+    input: Value,
+    pointer: &str,
+    words: &str,
+) {
+    let (out, _) = convert_value(revisions, name, &input, Context::new());
     let (place, reason) = out.expect_err("a refusal");
     assert_eq!(place, pointer, "{reason}");
     assert!(reason.contains(words), "{reason}");
 }
 
 #[test]
-fn audio_is_a_resource_in_2024_11_05_and_audio_again() {
+fn audio_becomes_a_resource_and_back() {
     let audio =
         json!({"content": [{"type": "audio", "data": "AAAA", "mimeType": "audio/wav", "x": 1}]});
     let resource = json!({"content": [{"type": "resource", "x": 1, "resource":
         {"blob": "AAAA", "uri": "urn:mcp-exact:audio", "mimeType": "audio/wav"}}]});
     check(
-        (B, A),
+        (V2025_03_26, V2024_11_05),
         "CallToolResult",
         audio.clone(),
         resource.clone(),
         &["replaced /content/0"],
     );
     check(
-        (A, B),
+        (V2024_11_05, V2025_03_26),
         "CallToolResult",
         resource,
         audio,
         &["rewritten /content/0"],
     );
     let other = json!({"content": [{"type": "resource", "resource": {"blob": "AAAA", "uri": "file:///a", "mimeType": "audio/wav"}}]});
-    check((A, B), "CallToolResult", other.clone(), other, &[]);
+    check(
+        (V2024_11_05, V2025_03_26),
+        "CallToolResult",
+        other.clone(),
+        other,
+        &[],
+    );
 }
 
 #[test]
-fn audio_in_sampling_is_refused_in_2024_11_05() {
+fn audio_in_sampling_is_refused() {
     let message = json!({"role": "user", "content": {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}});
     let request = json!({"method": "sampling/createMessage", "params": {"maxTokens": 1, "messages": [message]}});
-    refuses(
-        (B, A),
+    check_refusal(
+        (V2025_03_26, V2024_11_05),
         "CreateMessageRequest",
         request,
         "/params/messages/0/content",
@@ -106,15 +124,21 @@ fn audio_in_sampling_is_refused_in_2024_11_05() {
 }
 
 #[test]
-fn structured_content_is_text_in_2025_03_26() {
+fn structured_content_becomes_text() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
     let text = json!({"content": [{"type": "text", "text": "{\"a\":1}"}]});
     let losses = ["rewritten /content", "dropped /structuredContent"];
-    check((C, B), "CallToolResult", result, text, &losses);
+    check(
+        (V2025_06_18, V2025_03_26),
+        "CallToolResult",
+        result,
+        text,
+        &losses,
+    );
     let carried = json!({"content": [{"type": "text", "text": "{ \"a\": 1 }"}], "structuredContent": {"a": 1}});
     let text = json!({"content": [{"type": "text", "text": "{ \"a\": 1 }"}]});
     check(
-        (C, B),
+        (V2025_06_18, V2025_03_26),
         "CallToolResult",
         carried,
         text,
@@ -123,10 +147,10 @@ fn structured_content_is_text_in_2025_03_26() {
 }
 
 #[test]
-fn structured_content_stays_when_newer_members_do() {
+fn structured_content_stays_with_newer_members() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
     let cx = Context::new().newer(Newer::KeepInExtra);
-    let (out, losses) = run((C, A), "CallToolResult", &result, cx);
+    let (out, losses) = convert_value((V2025_06_18, V2024_11_05), "CallToolResult", &result, cx);
     // The text block is removed together with it: peers of older revisions read nothing else.
     let text =
         json!({"content": [{"type": "text", "text": "{\"a\":1}"}], "structuredContent": {"a": 1}});
@@ -137,7 +161,7 @@ fn structured_content_stays_when_newer_members_do() {
 }
 
 #[test]
-fn structured_content_that_is_no_object_is_text_in_2025_11_25() {
+fn non_object_structured_content_becomes_text() {
     let result = json!({"content": [], "resultType": "complete", "structuredContent": [1]});
     let text = json!({"content": [{"type": "text", "text": "[1]"}]});
     let losses = [
@@ -145,15 +169,21 @@ fn structured_content_that_is_no_object_is_text_in_2025_11_25() {
         "rewritten /resultType",
         "dropped /structuredContent",
     ];
-    check((E, D), "CallToolResult", result, text, &losses);
+    check(
+        (V2026_07_28, V2025_11_25),
+        "CallToolResult",
+        result,
+        text,
+        &losses,
+    );
 }
 
 #[test]
-fn resource_links_are_text_in_2025_03_26() {
+fn resource_links_become_text() {
     let link = json!({"type": "resource_link", "name": "n", "uri": "file:///a", "mimeType": "text/plain", "description": "d"});
     let text = json!({"content": [{"type": "text", "text": "n: file:///a (text/plain)\nd"}]});
     check(
-        (C, B),
+        (V2025_06_18, V2025_03_26),
         "CallToolResult",
         json!({"content": [link]}),
         text,
@@ -162,23 +192,41 @@ fn resource_links_are_text_in_2025_03_26() {
 }
 
 #[test]
-fn titles_of_tools_are_annotations_in_2025_03_26() {
+fn tool_titles_move_to_annotations() {
     let tool = json!({"name": "n", "title": "t", "inputSchema": {"type": "object"}});
     let annotated =
         json!({"name": "n", "annotations": {"title": "t"}, "inputSchema": {"type": "object"}});
     let moved = ["rewritten /title", "rewritten /annotations/title"];
-    check((C, B), "Tool", tool.clone(), annotated, &moved);
+    check(
+        (V2025_06_18, V2025_03_26),
+        "Tool",
+        tool.clone(),
+        annotated,
+        &moved,
+    );
     let taken = json!({"name": "n", "title": "t", "annotations": {"title": "u"}, "inputSchema": {"type": "object"}});
     let kept =
         json!({"name": "n", "annotations": {"title": "u"}, "inputSchema": {"type": "object"}});
-    check((C, B), "Tool", taken, kept, &["dropped /title"]);
+    check(
+        (V2025_06_18, V2025_03_26),
+        "Tool",
+        taken,
+        kept,
+        &["dropped /title"],
+    );
     // One step further the annotations are dropped, including the title: the pointer still refers to the title.
     let bare = json!({"name": "n", "inputSchema": {"type": "object"}});
-    check((C, A), "Tool", tool, bare, &["dropped /title"]);
+    check(
+        (V2025_06_18, V2024_11_05),
+        "Tool",
+        tool,
+        bare,
+        &["dropped /title"],
+    );
 }
 
 #[test]
-fn messages_of_several_contents_are_several_messages_in_2025_06_18() {
+fn sampling_messages_with_several_contents_split() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let message = |content: Value| json!({"role": "user", "content": content});
     let request = |messages: Value| json!({"maxTokens": 1, "messages": messages});
@@ -200,24 +248,30 @@ fn messages_of_several_contents_are_several_messages_in_2025_06_18() {
         "dropped /messages/3",
         "dropped /messages/0/content/1/_meta",
     ];
-    check((D, B), "CreateMessageRequestParams", input, output, &losses);
+    check(
+        (V2025_11_25, V2025_03_26),
+        "CreateMessageRequestParams",
+        input,
+        output,
+        &losses,
+    );
 }
 
 #[test]
-fn an_answer_of_one_content_is_unwrapped_and_another_one_refused() {
+fn only_single_sampling_contents_are_unwrapped() {
     let text = |text: &str| json!({"type": "text", "text": text});
     let result = |content: Value| json!({"role": "assistant", "model": "m", "content": content});
     let one = result(json!([text("a")]));
     check(
-        (D, C),
+        (V2025_11_25, V2025_06_18),
         "CreateMessageResult",
         one,
         result(text("a")),
         &["rewritten /content"],
     );
     let two = result(json!([text("a"), text("b")]));
-    refuses(
-        (D, C),
+    check_refusal(
+        (V2025_11_25, V2025_06_18),
         "CreateMessageResult",
         two,
         "/content",
@@ -226,11 +280,11 @@ fn an_answer_of_one_content_is_unwrapped_and_another_one_refused() {
 }
 
 #[test]
-fn sampling_with_tools_is_refused_in_2025_06_18() {
+fn sampling_with_tools_is_refused() {
     let tool = json!({"name": "n", "inputSchema": {"type": "object"}});
     let params = json!({"maxTokens": 1, "messages": [], "tools": [tool]});
-    refuses(
-        (D, C),
+    check_refusal(
+        (V2025_11_25, V2025_06_18),
         "CreateMessageRequestParams",
         params,
         "/tools",
@@ -238,8 +292,8 @@ fn sampling_with_tools_is_refused_in_2025_06_18() {
     );
     let used = json!({"type": "tool_use", "id": "1", "name": "n", "input": {}});
     let result = json!({"role": "assistant", "model": "m", "content": used});
-    refuses(
-        (D, C),
+    check_refusal(
+        (V2025_11_25, V2025_06_18),
         "CreateMessageResult",
         result,
         "/content",
@@ -248,24 +302,41 @@ fn sampling_with_tools_is_refused_in_2025_06_18() {
 }
 
 #[test]
-fn elicitation_by_url_is_refused_in_2025_06_18_and_gets_an_id_in_2025_11_25() {
+fn url_elicitation_is_refused_or_identified() {
     let params = json!({"mode": "url", "message": "m", "url": "https://example.com/"});
-    let (out, losses) = run((E, D), "ElicitRequestURLParams", &params, Context::new());
+    let (out, losses) = convert_value(
+        (V2026_07_28, V2025_11_25),
+        "ElicitRequestURLParams",
+        &params,
+        Context::new(),
+    );
     let out = out.expect("convertible");
     assert_eq!(out["elicitationId"].as_str().map(str::len), Some(16));
     assert_eq!(losses, ["defaulted /elicitationId"]);
-    let again = run((E, D), "ElicitRequestURLParams", &params, Context::new()).0;
+    let again = convert_value(
+        (V2026_07_28, V2025_11_25),
+        "ElicitRequestURLParams",
+        &params,
+        Context::new(),
+    )
+    .0;
     assert_eq!(
         again.expect("convertible"),
         out,
         "the same input gives the same id"
     );
     let request = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": out});
-    refuses((D, C), "ElicitRequest", request, "/params", "by URL");
+    check_refusal(
+        (V2025_11_25, V2025_06_18),
+        "ElicitRequest",
+        request,
+        "/params",
+        "by URL",
+    );
 }
 
 #[test]
-fn enums_are_written_with_names_in_2025_06_18() {
+fn titled_enums_become_enum_names() {
     let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "A"}], "title": "t"});
     let named = json!({"type": "string", "enum": ["a"], "enumNames": ["A"], "title": "t"});
     let losses = [
@@ -274,14 +345,14 @@ fn enums_are_written_with_names_in_2025_06_18() {
         "rewritten /enumNames",
     ];
     check(
-        (D, C),
+        (V2025_11_25, V2025_06_18),
         "PrimitiveSchemaDefinition",
         titled,
         named.clone(),
         &losses,
     );
     check(
-        (C, D),
+        (V2025_06_18, V2025_11_25),
         "PrimitiveSchemaDefinition",
         named.clone(),
         named,
@@ -289,15 +360,15 @@ fn enums_are_written_with_names_in_2025_06_18() {
     );
     let untitled = json!({"type": "string", "enum": ["a"]});
     check(
-        (D, C),
+        (V2025_11_25, V2025_06_18),
         "PrimitiveSchemaDefinition",
         untitled.clone(),
         untitled,
         &[],
     );
     let several = json!({"type": "array", "items": {"type": "string", "enum": ["a"]}});
-    refuses(
-        (D, C),
+    check_refusal(
+        (V2025_11_25, V2025_06_18),
         "PrimitiveSchemaDefinition",
         several,
         "",
@@ -306,7 +377,7 @@ fn enums_are_written_with_names_in_2025_06_18() {
 }
 
 #[test]
-fn results_are_complete_and_stale_and_private_in_2026_07_28() {
+fn results_get_type_and_cache_members() {
     let bare = json!({"tools": []});
     let full = json!({"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"});
     let up = [
@@ -314,27 +385,45 @@ fn results_are_complete_and_stale_and_private_in_2026_07_28() {
         "rewritten /resultType",
         "defaulted /ttlMs",
     ];
-    check((D, E), "ListToolsResult", bare.clone(), full.clone(), &up);
+    check(
+        (V2025_11_25, V2026_07_28),
+        "ListToolsResult",
+        bare.clone(),
+        full.clone(),
+        &up,
+    );
     let down = [
         "rewritten /cacheScope",
         "rewritten /resultType",
         "rewritten /ttlMs",
     ];
-    check((E, D), "ListToolsResult", full, bare.clone(), &down);
+    check(
+        (V2026_07_28, V2025_11_25),
+        "ListToolsResult",
+        full,
+        bare.clone(),
+        &down,
+    );
     let cached = json!({"tools": [], "resultType": "complete", "ttlMs": 5, "cacheScope": "public"});
     let down = [
         "dropped /cacheScope",
         "rewritten /resultType",
         "dropped /ttlMs",
     ];
-    check((E, D), "ListToolsResult", cached, bare, &down);
+    check(
+        (V2026_07_28, V2025_11_25),
+        "ListToolsResult",
+        cached,
+        bare,
+        &down,
+    );
 }
 
 #[test]
-fn a_result_that_is_not_complete_is_refused_in_2025_11_25() {
+fn incomplete_results_are_refused() {
     let result = json!({"content": [], "resultType": "vendor/later"});
-    refuses(
-        (E, D),
+    check_refusal(
+        (V2026_07_28, V2025_11_25),
         "CallToolResult",
         result,
         "/resultType",
@@ -343,10 +432,15 @@ fn a_result_that_is_not_complete_is_refused_in_2025_11_25() {
 }
 
 #[test]
-fn completions_end_at_a_hundred_in_2026_07_28() {
+fn completions_are_limited_to_a_hundred() {
     let values: Vec<String> = (0..102).map(|n| n.to_string()).collect();
     let input = json!({"completion": {"values": values}});
-    let (out, losses) = run((D, E), "CompleteResult", &input, Context::new());
+    let (out, losses) = convert_value(
+        (V2025_11_25, V2026_07_28),
+        "CompleteResult",
+        &input,
+        Context::new(),
+    );
     let out = out.expect("convertible");
     assert_eq!(
         out["completion"]["values"].as_array().map(Vec::len),
@@ -362,14 +456,14 @@ fn completions_end_at_a_hundred_in_2026_07_28() {
 }
 
 #[test]
-fn boolean_property_schemas_are_objects_in_2025_11_25() {
+fn boolean_property_schemas_become_objects() {
     let tool = |properties: Value| json!({"name": "n", "inputSchema": {"type": "object", "properties": properties}});
     let losses = [
         "rewritten /inputSchema/properties/a",
         "rewritten /inputSchema/properties/b",
     ];
     check(
-        (E, D),
+        (V2026_07_28, V2025_11_25),
         "Tool",
         tool(json!({"a": true, "b": false, "c": {"type": "string"}})),
         tool(json!({"a": {}, "b": {"not": {}}, "c": {"type": "string"}})),
@@ -378,17 +472,17 @@ fn boolean_property_schemas_are_objects_in_2025_11_25() {
 }
 
 #[test]
-fn requests_take_their_id_from_the_context_and_give_it_back() {
+fn request_ids_come_from_the_context() {
     let bare = json!({"method": "tools/call", "params": {"name": "n"}});
-    refuses(
-        (C, D),
+    check_refusal(
+        (V2025_06_18, V2025_11_25),
         "CallToolRequest",
         bare.clone(),
         "/id",
         "give it in the context",
     );
-    let (out, losses) = run(
-        (C, D),
+    let (out, losses) = convert_value(
+        (V2025_06_18, V2025_11_25),
         "CallToolRequest",
         &bare,
         Context::new().request_id(7),
@@ -397,7 +491,7 @@ fn requests_take_their_id_from_the_context_and_give_it_back() {
     assert_eq!(out.as_ref(), Ok(&whole));
     assert_eq!(losses, ["rewritten /id", "rewritten /jsonrpc"]);
     check(
-        (D, C),
+        (V2025_11_25, V2025_06_18),
         "CallToolRequest",
         whole,
         bare,
@@ -406,11 +500,16 @@ fn requests_take_their_id_from_the_context_and_give_it_back() {
 }
 
 #[test]
-fn what_the_session_knows_is_said_in_requests() {
+fn requests_get_session_metadata() {
     let meta = json!({"io.modelcontextprotocol/clientCapabilities": {"roots": {}}, "io.modelcontextprotocol/clientInfo": {"name": "n", "version": "1"}});
     let meta: mcp_exact_wire::Json = meta.to_string().parse().expect("JSON");
     let cx = Context::new().request_meta(meta.try_into().expect("an object"));
-    let (out, losses) = run((D, E), "CallToolRequestParams", &json!({"name": "n"}), cx);
+    let (out, losses) = convert_value(
+        (V2025_11_25, V2026_07_28),
+        "CallToolRequestParams",
+        &json!({"name": "n"}),
+        cx,
+    );
     let out = out.expect("convertible");
     let said = json!({
         "io.modelcontextprotocol/clientCapabilities": {"roots": {}},
@@ -429,16 +528,16 @@ fn what_the_session_knows_is_said_in_requests() {
 }
 
 #[test]
-fn free_members_that_do_not_fit_their_new_type_are_reported() {
+fn mismatching_unknown_members_are_reported() {
     let tool = json!({"name": "n", "inputSchema": {"type": "object"}, "icons": 5, "title": 6});
     let bare = json!({"name": "n", "inputSchema": {"type": "object"}});
     check(
-        (B, D),
+        (V2025_03_26, V2025_11_25),
         "Tool",
         tool,
         bare,
         &["dropped /title", "dropped /icons"],
     );
     let fits = json!({"name": "n", "inputSchema": {"type": "object"}, "icons": [{"src": "https://example.com/i"}]});
-    check((A, E), "Tool", fits.clone(), fits, &[]);
+    check((V2024_11_05, V2026_07_28), "Tool", fits.clone(), fits, &[]);
 }

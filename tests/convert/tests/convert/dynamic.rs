@@ -19,17 +19,17 @@ fn request(method: &str, sender: Role) -> Root<'_> {
     }
 }
 
-fn run<'t>(
+fn convert_payload<'t>(
     root: Root<'_>,
     text: Option<&'t str>,
-    way: (&str, &str),
+    revisions: (&str, &str),
 ) -> Result<(Option<Cow<'t, str>>, Vec<String>), Refused> {
     let mut cx = Context::new().requested_uri("file:///gone");
     let out = convert(
         root,
         text,
-        known_revision(way.0),
-        known_revision(way.1),
+        known_revision(revisions.0),
+        known_revision(revisions.1),
         &mut cx,
     )?;
     let losses = cx.losses().iter();
@@ -43,30 +43,30 @@ fn run<'t>(
 
 /// Checks that the output is the same slice as the input, which means that nothing was parsed.
 #[track_caller]
-fn passes(root: Root<'_>, text: &str, way: (&str, &str)) {
-    let (out, losses) = run(root, Some(text), way).expect("convertible");
+fn check_unchanged(root: Root<'_>, text: &str, revisions: (&str, &str)) {
+    let (out, losses) = convert_payload(root, Some(text), revisions).expect("convertible");
     assert!(matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text)));
     assert_eq!(losses, [""; 0]);
 }
 
 #[test]
-fn identical_types_pass_untouched_and_undecoded() {
+fn identical_types_are_not_parsed() {
     let get = request("prompts/get", Role::Client);
     // White space, order and even a missing member are kept, because the text is not parsed.
-    passes(
+    check_unchanged(
         get,
         r#" {"z":1.0, "arguments" : {"a":"b"}}"#,
         ("2024-11-05", "2025-11-25"),
     );
-    passes(get, "{}", ("2025-03-26", "2025-03-26"));
+    check_unchanged(get, "{}", ("2025-03-26", "2025-03-26"));
     let vendor = request("vendor/thing", Role::Client);
-    passes(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
+    check_unchanged(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
 /// Invalid text is returned unchanged, because a caller that decodes the output detects it. The conversion searches
 /// only for names that a step changes, in every spelling that RFC 8259, section 7 allows.
 #[test]
-fn decoded_text_passes_unless_it_changes() {
+fn decoded_text_is_unchanged_without_changes() {
     let call = request("tools/call", Role::Client);
     let converted = |text: &str| {
         let mut cx = Context::new().text_is_decoded();
@@ -88,7 +88,7 @@ fn decoded_text_passes_unless_it_changes() {
 }
 
 #[test]
-fn methods_that_the_other_revision_lacks_are_refused_by_name() {
+fn undefined_methods_are_refused() {
     let cases = [
         (
             "ping",
@@ -115,21 +115,23 @@ fn methods_that_the_other_revision_lacks_are_refused_by_name() {
             "in 2024-11-05 no client sends `server/discover`",
         ),
     ];
-    for (method, sender, way, words) in cases {
-        let refused = run(request(method, sender), None, way).expect_err("refused");
+    for (method, sender, revisions, words) in cases {
+        let refused =
+            convert_payload(request(method, sender), None, revisions).expect_err("refused");
         assert_eq!(refused.reason(), words);
     }
 }
 
 #[test]
-fn results_are_converted_by_the_request_that_they_answer() {
+fn results_are_converted_by_request_method() {
     let root = Root {
         kind: MessageKind::Result,
         method: "tools/list",
         sender: Role::Server,
     };
     let text = r#"{"tools":[]}"#;
-    let (out, losses) = run(root, Some(text), ("2024-11-05", "2026-07-28")).expect("convertible");
+    let (out, losses) =
+        convert_payload(root, Some(text), ("2024-11-05", "2026-07-28")).expect("convertible");
     let expected = r#"{"tools":[],"cacheScope":"private","resultType":"complete","ttlMs":0}"#;
     assert_eq!(out.as_deref(), Some(expected));
     assert_eq!(losses.len(), 3);
@@ -138,35 +140,38 @@ fn results_are_converted_by_the_request_that_they_answer() {
         ..root
     };
     let text = r#"{"resultType":"input_required","requestState":"s"}"#;
-    let refused = run(root, Some(text), ("2026-07-28", "2025-11-25")).expect_err("refused");
+    let refused =
+        convert_payload(root, Some(text), ("2026-07-28", "2025-11-25")).expect_err("refused");
     assert!(refused.reason().contains("2025-11-25"), "{refused}");
-    let refused = run(root, None, ("2026-07-28", "2025-11-25")).expect_err("refused");
+    let refused = convert_payload(root, None, ("2026-07-28", "2025-11-25")).expect_err("refused");
     assert_eq!(refused.reason(), "a result has to be there");
 }
 
 #[test]
 fn params_are_added_and_removed_as_required() {
     let list = request("tools/list", Role::Client);
-    let (up, losses) = run(list, None, ("2025-11-25", "2026-07-28")).expect("convertible");
+    let (up, losses) =
+        convert_payload(list, None, ("2025-11-25", "2026-07-28")).expect("convertible");
     let up = up.expect("params").into_owned();
     assert!(
         up.contains("io.modelcontextprotocol/protocolVersion"),
         "{up}"
     );
     assert!(losses.contains(&"rewritten ".to_owned()), "{losses:?}");
-    let (down, _) = run(list, Some(&up), ("2026-07-28", "2025-11-25")).expect("convertible");
+    let (down, _) =
+        convert_payload(list, Some(&up), ("2026-07-28", "2025-11-25")).expect("convertible");
     assert_eq!(down, None);
-    let (kept, _) = run(list, None, ("2024-11-05", "2025-11-25")).expect("convertible");
+    let (kept, _) = convert_payload(list, None, ("2024-11-05", "2025-11-25")).expect("convertible");
     assert_eq!(kept, None);
 }
 
 #[test]
-fn what_is_not_of_its_type_is_refused_with_its_place() {
+fn mismatches_are_refused_with_pointer() {
     let call = request("tools/call", Role::Client);
-    let way = ("2025-11-25", "2026-07-28");
-    let refused = run(call, Some(r#"{"name":5}"#), way).expect_err("refused");
+    let revisions = ("2025-11-25", "2026-07-28");
+    let refused = convert_payload(call, Some(r#"{"name":5}"#), revisions).expect_err("refused");
     assert_eq!(refused.pointer(), "/name");
-    let refused = run(call, Some("{"), way).expect_err("refused");
+    let refused = convert_payload(call, Some("{"), revisions).expect_err("refused");
     assert!(
         refused.reason().starts_with("no `CallToolRequestParams`"),
         "{refused}"
@@ -175,8 +180,8 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
     let unknown = convert_type(
         "Tolo",
         "{}",
-        known_revision(way.0),
-        known_revision(way.1),
+        known_revision(revisions.0),
+        known_revision(revisions.1),
         &mut cx,
     );
     assert_eq!(
@@ -186,8 +191,8 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
     let gone = convert_type(
         "PingRequest",
         "{}",
-        known_revision(way.0),
-        known_revision(way.1),
+        known_revision(revisions.0),
+        known_revision(revisions.1),
         &mut cx,
     );
     let reason = "`PingRequest` has no counterpart in 2026-07-28";
@@ -197,7 +202,7 @@ fn what_is_not_of_its_type_is_refused_with_its_place() {
 /// The tables validate the envelope of a message with an unknown method like the types of its revision: by JSON-RPC
 /// 2.0, sections 4 and 4.1, a request has an id and a notification has none.
 #[test]
-fn messages_with_unknown_methods_have_their_envelope() {
+fn unknown_methods_need_a_valid_envelope() {
     let whole = r#"{"jsonrpc":"2.0","id":1,"method":"vendor/x"}"#;
     let without_id = r#"{"jsonrpc":"2.0","method":"vendor/x"}"#;
     let wrong_version = r#"{"jsonrpc":"1.0","id":1,"method":"vendor/x"}"#;
@@ -213,8 +218,8 @@ fn messages_with_unknown_methods_have_their_envelope() {
     ];
     for (name, text, fits) in cases {
         let mut cx = Context::new();
-        let way = (known_revision("2025-11-25"), known_revision("2025-06-18"));
-        let converted = convert_type(name, text, way.0, way.1, &mut cx);
+        let revisions = (known_revision("2025-11-25"), known_revision("2025-06-18"));
+        let converted = convert_type(name, text, revisions.0, revisions.1, &mut cx);
         assert_eq!(converted.is_ok(), fits, "{name} {text}: {converted:?}");
     }
 }
@@ -223,7 +228,7 @@ fn messages_with_unknown_methods_have_their_envelope() {
 /// that the source revision does not define get the envelope too, even if the target revision does not define the
 /// method either.
 #[test]
-fn unknown_methods_get_the_envelope() {
+fn unknown_methods_gain_the_envelope() {
     let params = r#"{"taskId":"t","elicitationId":"e"}"#;
     let with_id = r#","jsonrpc":"2.0","id":"an id"}"#;
     let without_id = r#","jsonrpc":"2.0"}"#;
@@ -244,8 +249,9 @@ fn unknown_methods_get_the_envelope() {
         for (name, method, envelope) in unions {
             let text = format!(r#"{{"method":"{method}","params":{params}}}"#);
             let mut cx = Context::new().request_id("an id");
-            let way = (known_revision(from), known_revision("2025-11-25"));
-            let whole = convert_type(name, &text, way.0, way.1, &mut cx).expect("convertible");
+            let revisions = (known_revision(from), known_revision("2025-11-25"));
+            let whole =
+                convert_type(name, &text, revisions.0, revisions.1, &mut cx).expect("convertible");
             assert_eq!(whole, text[..text.len() - 1].to_owned() + envelope);
             let losses = cx.losses().iter().map(|loss| loss.pointer.as_str());
             let expected = ["/id"].into_iter().filter(|_| envelope == with_id);
@@ -278,48 +284,53 @@ fn unknown_requests_need_an_id() {
 }
 
 /// Returns the converted error, and the losses.
-fn error(method: &str, text: &str, way: (&str, &str)) -> Result<(String, Vec<String>), Refused> {
+fn convert_error_text(
+    method: &str,
+    text: &str,
+    revisions: (&str, &str),
+) -> Result<(String, Vec<String>), Refused> {
     let root = Root {
         kind: MessageKind::Error,
         method,
         sender: Role::Server,
     };
-    let (out, losses) = run(root, Some(text), way)?;
+    let (out, losses) = convert_payload(root, Some(text), revisions)?;
     Ok((out.expect("an error").into_owned(), losses))
 }
 
 #[test]
-fn error_codes_change_with_the_lifecycle() {
+fn error_codes_follow_the_lifecycle() {
     let (d, e) = ("2025-11-25", "2026-07-28");
     let not_found = r#"{"code":-32002,"message":"m","data":{"uri":"file:///gone"}}"#;
     let invalid = not_found.replace("-32002", "-32602");
-    let (up, losses) = error("resources/read", not_found, (d, e)).expect("convertible");
+    let (up, losses) =
+        convert_error_text("resources/read", not_found, (d, e)).expect("convertible");
     assert!(up.contains("-32602"), "{up}");
     assert_eq!(losses, ["rewritten /code"]);
-    let (down, _) = error("resources/read", &invalid, (e, d)).expect("convertible");
+    let (down, _) = convert_error_text("resources/read", &invalid, (e, d)).expect("convertible");
     assert!(down.contains("-32002"), "{down}");
     let other = invalid.replace("gone", "other");
     assert_eq!(
-        error("resources/read", &other, (e, d))
+        convert_error_text("resources/read", &other, (e, d))
             .expect("convertible")
             .0,
         other
     );
-    let (up, losses) = error("tools/call", not_found, (d, e)).expect("convertible");
+    let (up, losses) = convert_error_text("tools/call", not_found, (d, e)).expect("convertible");
     assert!(up.contains("-32603"), "{up}");
     assert_eq!(losses, ["replaced /code"]);
     assert_eq!(
-        error("tools/call", not_found, ("2024-11-05", d))
+        convert_error_text("tools/call", not_found, ("2024-11-05", d))
             .expect("convertible")
             .0,
         not_found
     );
     let asks = r#"{"code":-32042,"message":"m"}"#;
-    let refused = error("tools/call", asks, (d, e)).expect_err("refused");
+    let refused = convert_error_text("tools/call", asks, (d, e)).expect_err("refused");
     assert_eq!(refused.pointer(), "/code");
     let reserved = r#"{"code":-32050,"message":"m"}"#;
     assert!(
-        error("tools/call", reserved, (d, e))
+        convert_error_text("tools/call", reserved, (d, e))
             .expect("convertible")
             .0
             .contains("-32603")
@@ -327,11 +338,13 @@ fn error_codes_change_with_the_lifecycle() {
     for code in ["-32001", "1e400", "5"] {
         let text = format!("{{\"code\":{code},\"message\":\"m\"}}");
         assert_eq!(
-            error("tools/call", &text, (d, e)).expect("convertible").0,
+            convert_error_text("tools/call", &text, (d, e))
+                .expect("convertible")
+                .0,
             text
         );
     }
-    assert!(error("tools/call", "{}", (d, e)).is_err());
+    assert!(convert_error_text("tools/call", "{}", (d, e)).is_err());
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn documents() -> Vec<(String, String, String)> {
     documents.collect()
 }
 
-fn pair(from: KnownRevision, to: KnownRevision, words: &mut String) {
+fn compare_pair(from: KnownRevision, to: KnownRevision, report: &mut String) {
     for (name, definition, text) in documents() {
         if counterpart(&definition, from, to).is_none() {
             continue;
@@ -32,46 +32,46 @@ fn pair(from: KnownRevision, to: KnownRevision, words: &mut String) {
         let mut cx = Context::new().request_id(1);
         let out = convert_type(&definition, &text, from, to, &mut cx);
         // Writing to a `String` does not fail.
-        let _ = writeln!(words, "{from} → {to} {name} {definition}");
+        let _ = writeln!(report, "{from} → {to} {name} {definition}");
         match out {
             Ok(_) => {
                 for loss in cx.losses() {
                     assert!(!loss.reason.is_empty());
-                    let _ = writeln!(words, "  {}: {loss}", loss.revision);
+                    let _ = writeln!(report, "  {}: {loss}", loss.revision);
                 }
             }
             Err(refused) => {
-                let _ = writeln!(words, "  refused: {refused}");
+                let _ = writeln!(report, "  refused: {refused}");
             }
         }
     }
 }
 
 #[test]
-fn losses_name_their_effects() {
-    let mut words = String::new();
+fn losses_match_the_recorded_file() {
+    let mut report = String::new();
     for from in KnownRevision::ALL {
         for to in KnownRevision::ALL.iter().filter(|to| *to != from) {
-            pair(*from, *to, &mut words);
+            compare_pair(*from, *to, &mut report);
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/convert/losses.txt");
     if std::env::var_os("UPDATE_EXPECT").is_some() {
-        fs::write(&path, &words).expect("a writable file");
+        fs::write(&path, &report).expect("a writable file");
     }
     let expected = fs::read_to_string(&path).unwrap_or_default();
-    let (words, expected) = (compared_lines(&words), compared_lines(&expected));
-    let differs = words.iter().zip(&expected).find(|(new, old)| new != old);
+    let (report, expected) = (compared_lines(&report), compared_lines(&expected));
+    let differs = report.iter().zip(&expected).find(|(new, old)| new != old);
     assert_eq!(differs, None, "UPDATE_EXPECT=1 writes losses.txt again");
-    assert_eq!(words.len(), expected.len());
+    assert_eq!(report.len(), expected.len());
 }
 
 /// Returns the lines of all pairs except those of the revision in the environment variable: `schema add` tests a
 /// revision before a person has reviewed the losses of its conversions.
-fn compared_lines(words: &str) -> Vec<&str> {
+fn compared_lines(report: &str) -> Vec<&str> {
     let named = std::env::var("MCP_EXACT_REVISION").ok();
     let mut is_compared = true;
-    let lines = words.lines().filter(|line| {
+    let lines = report.lines().filter(|line| {
         if !line.starts_with(' ') {
             let mut pair = line.split(' ').take(3);
             is_compared = pair.all(|word| Some(word) != named.as_deref());

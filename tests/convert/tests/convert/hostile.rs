@@ -10,7 +10,7 @@ use crate::revisions::revisions;
 const SEED: u64 = 20_251_125;
 
 #[test]
-fn invariant_11_mutants_do_no_harm() {
+fn mutants_never_panic() {
     let mut rng = Rng::new(SEED);
     let (mut converted, mut refused) = (0, 0);
     for from in revisions() {
@@ -45,7 +45,7 @@ fn invariant_11_mutants_do_no_harm() {
 }
 
 #[test]
-fn invariant_11_depth_and_width_are_bounded() {
+fn depth_and_width_are_limited() {
     let [older, .., newer] = revisions() else {
         panic!("at least two revisions");
     };

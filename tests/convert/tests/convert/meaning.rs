@@ -1,14 +1,17 @@
-//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. A
+//! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. V2024_11_05
 //! value with the same meaning as its absence is neither refused nor reported.
 
 use mcp_exact_convert::{Context, MessageKind, Newer, Role, Root, convert, convert_type};
 use serde_json::{Value, json};
 
-use crate::chosen::{A, B, C, D, E, known, refuses, run};
+use crate::chosen::{
+    V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25, V2026_07_28, check_refusal, convert_value,
+    known_revision,
+};
 
 /// Returns the output, and the lossy losses as kind and pointer.
-fn lossy(way: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
-    let (out, losses) = run(way, name, input, Context::new());
+fn convert_with_losses(revisions: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
+    let (out, losses) = convert_value(revisions, name, input, Context::new());
     let out = out.unwrap_or_else(|(pointer, reason)| panic!("{reason} at {pointer:?}"));
     let words = ["dropped", "replaced", "defaulted"];
     let is_lossy = |loss: &String| words.iter().any(|word| loss.starts_with(word));
@@ -16,8 +19,8 @@ fn lossy(way: (&str, &str), name: &str, input: &Value) -> (Value, Vec<String>) {
 }
 
 #[track_caller]
-fn loses(way: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
-    let (out, found) = lossy(way, name, &input);
+fn check_losses(revisions: (&str, &str), name: &str, input: Value, output: Value, losses: &[&str]) {
+    let (out, found) = convert_with_losses(revisions, name, &input);
     assert_eq!(out, output);
     assert_eq!(found, losses);
 }
@@ -30,28 +33,28 @@ fn task() -> Value {
 /// 2026-07-28 basic/patterns/mrtr: a result of type `input_required` is not a final result, whatever other members it
 /// has.
 #[test]
-fn results_that_ask_are_never_finished() {
+fn input_required_results_are_not_final() {
     let asks = json!({"resultType": "input_required", "content": [], "messages": [], "contents": [],
         "ttlMs": 0, "cacheScope": "private", "inputRequests": {}});
     for name in ["CallToolOutcome", "GetPromptOutcome", "ReadResourceOutcome"] {
-        for to in [A, B, C, D] {
-            refuses((E, to), name, asks.clone(), "", "asks for input");
+        for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+            check_refusal((V2026_07_28, to), name, asks.clone(), "", "asks for input");
         }
     }
     let result = json!({"resultType": "input_required", "content": []});
     for newer in [Newer::Report, Newer::KeepInExtra] {
         let cx = Context::new().newer(newer);
-        let (out, _) = run((E, D), "CallToolResult", &result, cx);
+        let (out, _) = convert_value((V2026_07_28, V2025_11_25), "CallToolResult", &result, cx);
         assert_eq!(
             out.map_err(|(pointer, _)| pointer),
             Err("/resultType".into())
         );
     }
-    for from in [A, B, C, D] {
+    for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
         for kind in ["input_required", "task", "vendor"] {
             let result = json!({"content": [], "resultType": kind});
-            refuses(
-                (from, E),
+            check_refusal(
+                (from, V2026_07_28),
                 "CallToolResult",
                 result,
                 "/resultType",
@@ -70,8 +73,8 @@ fn task_handles_are_not_results() {
         ("CallToolOutcome", json!({"task": task()})),
     ];
     for (name, result) in results {
-        for to in [A, B, C, E] {
-            let (out, _) = run((D, to), name, &result, Context::new());
+        for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2026_07_28] {
+            let (out, _) = convert_value((V2025_11_25, to), name, &result, Context::new());
             let Err((_, reason)) = out else {
                 panic!("{name} to {to}: {out:?}");
             };
@@ -83,8 +86,8 @@ fn task_handles_are_not_results() {
     }
     // In a source revision without tasks, the member has no meaning and must not get one.
     let stray = json!({"content": [], "task": {"taskId": "t"}});
-    loses(
-        (C, D),
+    check_losses(
+        (V2025_06_18, V2025_11_25),
         "CallToolResult",
         stray,
         json!({"content": []}),
@@ -93,13 +96,13 @@ fn task_handles_are_not_results() {
 }
 
 #[test]
-fn task_execution_is_reported_by_its_consequence() {
+fn dropped_task_execution_states_its_effect() {
     let tool = |execution: Value| json!({"name": "n", "inputSchema": {"type": "object"}, "execution": execution});
     let bare = json!({"name": "n", "inputSchema": {"type": "object"}});
-    for to in [A, B, C, E] {
+    for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2026_07_28] {
         let required = tool(json!({"taskSupport": "required"}));
-        loses(
-            (D, to),
+        check_losses(
+            (V2025_11_25, to),
             "Tool",
             required.clone(),
             bare.clone(),
@@ -107,28 +110,36 @@ fn task_execution_is_reported_by_its_consequence() {
         );
         let mut cx = Context::new();
         let text = required.to_string();
-        convert_type("Tool", &text, known(D), known(to), &mut cx).expect("convertible");
+        convert_type(
+            "Tool",
+            &text,
+            known_revision(V2025_11_25),
+            known_revision(to),
+            &mut cx,
+        )
+        .expect("convertible");
         let loss = cx.losses().iter().find(|loss| loss.pointer == "/execution");
         let loss = loss.expect("a loss").to_string();
         assert!(loss.contains("requires task execution"), "{loss}");
         assert!(loss.contains("tool `n`"), "{loss}");
         for silent in [json!({}), json!({"taskSupport": "forbidden"})] {
-            loses((D, to), "Tool", tool(silent), bare.clone(), &[]);
+            check_losses((V2025_11_25, to), "Tool", tool(silent), bare.clone(), &[]);
         }
     }
     let call = json!({"name": "n", "task": {"ttl": 1}, "_meta": {}});
-    let (_, losses) = lossy((D, E), "CallToolRequestParams", &call);
+    let (_, losses) =
+        convert_with_losses((V2025_11_25, V2026_07_28), "CallToolRequestParams", &call);
     assert!(losses.contains(&"dropped /task".to_owned()), "{losses:?}");
     let capabilities = json!({"tasks": {"list": {}}});
-    loses(
-        (D, E),
+    check_losses(
+        (V2025_11_25, V2026_07_28),
         "ClientCapabilities",
         capabilities.clone(),
         json!({}),
         &["dropped /tasks"],
     );
-    loses(
-        (D, E),
+    check_losses(
+        (V2025_11_25, V2026_07_28),
         "ServerCapabilities",
         capabilities,
         json!({}),
@@ -137,19 +148,19 @@ fn task_execution_is_reported_by_its_consequence() {
 }
 
 #[test]
-fn url_elicitation_is_not_a_form() {
+fn url_elicitation_never_becomes_a_form() {
     let params = |mode: &str| json!({"mode": mode, "message": "m", "requestedSchema": {"type": "object", "properties": {}}});
     let bare = json!({"message": "m", "requestedSchema": {"type": "object", "properties": {}}});
-    for from in [D, E] {
-        refuses(
-            (from, C),
+    for from in [V2025_11_25, V2026_07_28] {
+        check_refusal(
+            (from, V2025_06_18),
             "ElicitRequestParams",
             params("voice"),
             "",
             "no counterpart",
         );
-        loses(
-            (from, C),
+        check_losses(
+            (from, V2025_06_18),
             "ElicitRequestParams",
             params("form"),
             bare.clone(),
@@ -157,58 +168,69 @@ fn url_elicitation_is_not_a_form() {
         );
     }
     let unknown = params("url");
-    loses(
-        (C, D),
+    check_losses(
+        (V2025_06_18, V2025_11_25),
         "ElicitRequestParams",
         unknown,
         bare,
         &["dropped /mode"],
     );
     let by_url = json!({"elicitation": {"url": {}}});
-    for from in [D, E] {
-        loses(
-            (from, C),
+    for from in [V2025_11_25, V2026_07_28] {
+        check_losses(
+            (from, V2025_06_18),
             "ClientCapabilities",
             by_url.clone(),
             json!({}),
             &["dropped /elicitation"],
         );
-        let (out, losses) = lossy((from, C), "ClientCapabilities", &json!({"elicitation": {}}));
+        let (out, losses) = convert_with_losses(
+            (from, V2025_06_18),
+            "ClientCapabilities",
+            &json!({"elicitation": {}}),
+        );
         assert_eq!((out, losses.len()), (json!({"elicitation": {}}), 0));
     }
 }
 
 /// 2026-07-28 basic/patterns/mrtr: a retry contains the user's input, which a plain call would ignore.
 #[test]
-fn answers_of_the_user_are_not_forgotten() {
+fn input_responses_are_not_lost() {
     let call = |responses: Value| {
         json!({"name": "n", "inputResponses": responses, "_meta": {
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {}}})
     };
     let declined = call(json!({"a": {"action": "decline"}}));
-    for to in [A, B, C, D] {
-        refuses(
-            (E, to),
+    for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        check_refusal(
+            (V2026_07_28, to),
             "CallToolRequestParams",
             declined.clone(),
             "/inputResponses",
             "answered",
         );
-        let (_, losses) = lossy((E, to), "CallToolRequestParams", &call(json!({})));
+        let (_, losses) =
+            convert_with_losses((V2026_07_28, to), "CallToolRequestParams", &call(json!({})));
         assert_eq!(losses, [""; 0]);
     }
     let cx = Context::new().has_read_input();
-    let (out, _) = run((E, D), "CallToolRequestParams", &declined, cx);
+    let (out, _) = convert_value(
+        (V2026_07_28, V2025_11_25),
+        "CallToolRequestParams",
+        &declined,
+        cx,
+    );
     assert_eq!(out, Ok(json!({"name": "n"})));
 }
 
 #[test]
-fn reserved_metadata_of_older_requests_means_nothing() {
+fn reserved_metadata_of_older_requests_drops() {
     let reserved = "io.modelcontextprotocol/clientCapabilities";
     let call = json!({"name": "n", "_meta": {reserved: {"roots": {}}, "own": 1}});
-    for from in [A, B, C, D] {
-        let (out, losses) = lossy((from, E), "CallToolRequestParams", &call);
+    for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        let (out, losses) =
+            convert_with_losses((from, V2026_07_28), "CallToolRequestParams", &call);
         assert_eq!(out["_meta"][reserved], json!({}), "{from}");
         assert_eq!(out["_meta"]["own"], 1);
         let pointer = "dropped /_meta/io.modelcontextprotocol~1clientCapabilities";
@@ -217,10 +239,10 @@ fn reserved_metadata_of_older_requests_means_nothing() {
 }
 
 #[test]
-fn initialize_names_the_revision_of_the_message() {
+fn initialize_names_the_target_revision() {
     let request = |version: &str| json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}});
-    for from in [A, B, C, D] {
-        for to in [A, B, C, D] {
+    for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
             let root = Root {
                 kind: MessageKind::Request,
                 method: "initialize",
@@ -228,7 +250,13 @@ fn initialize_names_the_revision_of_the_message() {
             };
             for (before, after) in [(from, to), ("2099-01-01", "2099-01-01")] {
                 let (text, mut cx) = (request(before).to_string(), Context::new());
-                let out = convert(root, Some(&text), known(from), known(to), &mut cx);
+                let out = convert(
+                    root,
+                    Some(&text),
+                    known_revision(from),
+                    known_revision(to),
+                    &mut cx,
+                );
                 let out = out.expect("convertible").expect("params");
                 let out: Value = serde_json::from_str(&out).expect("JSON");
                 assert_eq!(out, request(after), "{from} to {to}");
@@ -240,7 +268,7 @@ fn initialize_names_the_revision_of_the_message() {
 }
 
 #[test]
-fn codes_of_one_revision_mean_nothing_in_another() {
+fn revision_specific_error_codes_are_replaced() {
     let convert_code = |from: &str, to: &str, code: i64| {
         let root = Root {
             kind: MessageKind::Error,
@@ -249,7 +277,13 @@ fn codes_of_one_revision_mean_nothing_in_another() {
         };
         let text = json!({"code": code, "message": "m", "data": [1]}).to_string();
         let mut cx = Context::new();
-        let out = convert(root, Some(&text), known(from), known(to), &mut cx);
+        let out = convert(
+            root,
+            Some(&text),
+            known_revision(from),
+            known_revision(to),
+            &mut cx,
+        );
         let out: Option<Value> = out
             .ok()
             .flatten()
@@ -259,29 +293,29 @@ fn codes_of_one_revision_mean_nothing_in_another() {
             (out["code"].as_i64(), cx.losses().len())
         })
     };
-    for from in [A, B, C, D] {
+    for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
         for code in [-32020, -32021, -32022, -32050] {
             assert_eq!(
-                convert_code(from, E, code),
+                convert_code(from, V2026_07_28, code),
                 Some((Some(-32603), 1)),
                 "{from} {code}"
             );
         }
     }
     assert_eq!(
-        convert_code(D, E, -32042),
+        convert_code(V2025_11_25, V2026_07_28, -32042),
         None,
         "the result asks for input instead"
     );
     for (from, to) in [
-        (A, E),
-        (B, E),
-        (C, E),
-        (C, D),
-        (A, D),
-        (D, C),
-        (D, A),
-        (E, D),
+        (V2024_11_05, V2026_07_28),
+        (V2025_03_26, V2026_07_28),
+        (V2025_06_18, V2026_07_28),
+        (V2025_06_18, V2025_11_25),
+        (V2024_11_05, V2025_11_25),
+        (V2025_11_25, V2025_06_18),
+        (V2025_11_25, V2024_11_05),
+        (V2026_07_28, V2025_11_25),
     ] {
         assert_eq!(
             convert_code(from, to, -32042),
@@ -289,7 +323,11 @@ fn codes_of_one_revision_mean_nothing_in_another() {
             "{from} to {to}"
         );
     }
-    for (from, to) in [(A, C), (C, A), (B, C)] {
+    for (from, to) in [
+        (V2024_11_05, V2025_06_18),
+        (V2025_06_18, V2024_11_05),
+        (V2025_03_26, V2025_06_18),
+    ] {
         assert_eq!(
             convert_code(from, to, -32042),
             Some((Some(-32042), 0)),
@@ -299,14 +337,24 @@ fn codes_of_one_revision_mean_nothing_in_another() {
 }
 
 #[test]
-fn newer_members_that_decide_are_not_kept() {
-    let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "A"}]});
+fn deciding_newer_members_are_not_kept() {
+    let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "V2024_11_05"}]});
     let keeps = || Context::new().newer(Newer::KeepInExtra);
-    let (out, _) = run((D, C), "PrimitiveSchemaDefinition", &titled, keeps());
-    let named = json!({"type": "string", "enum": ["a"], "enumNames": ["A"]});
+    let (out, _) = convert_value(
+        (V2025_11_25, V2025_06_18),
+        "PrimitiveSchemaDefinition",
+        &titled,
+        keeps(),
+    );
+    let named = json!({"type": "string", "enum": ["a"], "enumNames": ["V2024_11_05"]});
     assert_eq!(out, Ok(named));
     let structured = json!({"content": [], "structuredContent": {"a": 1}});
-    let (out, _) = run((C, B), "CallToolResult", &structured, keeps());
+    let (out, _) = convert_value(
+        (V2025_06_18, V2025_03_26),
+        "CallToolResult",
+        &structured,
+        keeps(),
+    );
     let out = out.expect("convertible");
     assert_eq!(out["structuredContent"], json!({"a": 1}));
     assert_eq!(out["content"][0]["text"], "{\"a\":1}");
@@ -316,8 +364,13 @@ fn newer_members_that_decide_are_not_kept() {
 fn values_equal_to_absence_are_lossless() {
     let sampling = json!({"maxTokens": 1, "messages": [], "tools": []});
     let bare = json!({"maxTokens": 1, "messages": []});
-    for (from, to) in [(D, C), (D, A), (E, C), (E, A)] {
-        loses(
+    for (from, to) in [
+        (V2025_11_25, V2025_06_18),
+        (V2025_11_25, V2024_11_05),
+        (V2026_07_28, V2025_06_18),
+        (V2026_07_28, V2024_11_05),
+    ] {
+        check_losses(
             (from, to),
             "CreateMessageRequestParams",
             sampling.clone(),
@@ -329,14 +382,15 @@ fn values_equal_to_absence_are_lossless() {
 
 /// One rule for values that a newer revision defines and an older one keeps as unknown; see docs/conversions.md.
 #[test]
-fn hints_that_break_a_rule_stay_and_are_reported() {
+fn invalid_hints_are_kept_and_reported() {
     let content = |block: Value| json!({"content": [block]});
     let link = |annotations: Value| json!({"type": "resource_link", "name": "n", "uri": "a:b", "annotations": annotations});
-    for from in [A, B] {
-        for to in [C, D] {
+    for from in [V2024_11_05, V2025_03_26] {
+        for to in [V2025_06_18, V2025_11_25] {
             for annotations in [json!({"audience": ["robot"]}), json!({"priority": 7})] {
                 let block = content(link(annotations));
-                let (out, losses) = run((from, to), "CallToolResult", &block, Context::new());
+                let (out, losses) =
+                    convert_value((from, to), "CallToolResult", &block, Context::new());
                 assert_eq!(out, Ok(block), "{from} to {to}");
                 assert!(
                     losses[0].starts_with("kept /content/0/annotations/"),
@@ -345,7 +399,7 @@ fn hints_that_break_a_rule_stay_and_are_reported() {
             }
             let wrong = json!({"type": "resource_link", "name": "n", "uri": "a:b", "size": "big"});
             let right = json!({"type": "resource_link", "name": "n", "uri": "a:b"});
-            loses(
+            check_losses(
                 (from, to),
                 "CallToolResult",
                 content(wrong),
@@ -353,7 +407,7 @@ fn hints_that_break_a_rule_stay_and_are_reported() {
                 &["dropped /content/0/size"],
             );
             let nameless = content(json!({"type": "resource_link", "uri": "a:b"}));
-            refuses(
+            check_refusal(
                 (from, to),
                 "CallToolResult",
                 nameless,
@@ -365,7 +419,12 @@ fn hints_that_break_a_rule_stay_and_are_reported() {
     let audio = content(
         json!({"type": "audio", "data": "AAAA", "mimeType": "a/b", "annotations": {"priority": 7}}),
     );
-    let (out, losses) = run((A, B), "CallToolResult", &audio, Context::new());
+    let (out, losses) = convert_value(
+        (V2024_11_05, V2025_03_26),
+        "CallToolResult",
+        &audio,
+        Context::new(),
+    );
     assert_eq!(
         (out, losses),
         (
@@ -375,8 +434,13 @@ fn hints_that_break_a_rule_stay_and_are_reported() {
     );
     // The union stays open: a value that no revision defines is unknown in each.
     let unknown = content(json!({"type": "hologram", "name": 1}));
-    for from in [A, B, C, D] {
-        let (out, losses) = run((from, D), "CallToolResult", &unknown, Context::new());
+    for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
+        let (out, losses) = convert_value(
+            (from, V2025_11_25),
+            "CallToolResult",
+            &unknown,
+            Context::new(),
+        );
         assert_eq!((out, losses.len()), (Ok(unknown.clone()), 0), "{from}");
     }
 }

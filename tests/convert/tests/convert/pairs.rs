@@ -9,7 +9,7 @@ use mcp_exact_convert::{
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
 use serde_json::Value;
 
-use crate::checker::{differences, is_below, unreported};
+use crate::checker::{find_differences, is_below, unreported_differences};
 use crate::revisions::{Revision, revisions};
 
 const SEED: u64 = 20_260_728;
@@ -40,8 +40,8 @@ struct Tally {
     converted: usize,
     refused: usize,
     lossless: usize,
-    back: usize,
-    wrong: Vec<String>,
+    round_trips: usize,
+    failures: Vec<String>,
 }
 
 struct Case<'c> {
@@ -53,7 +53,7 @@ struct Case<'c> {
     text: &'c str,
     /// True if the instance was generated for the other revision, so that it may have members that only that revision
     /// defines.
-    foreign: bool,
+    is_of_other_revision: bool,
 }
 
 fn context() -> Context {
@@ -92,7 +92,7 @@ impl Case<'_> {
             Ok(after) => after,
             Err(error) => {
                 return tally
-                    .wrong
+                    .failures
                     .push(self.failure_text("no JSON", &error.to_string()));
             }
         };
@@ -101,21 +101,21 @@ impl Case<'_> {
         if !errors.is_empty() && !cx.losses().iter().any(is_kept) {
             let detail = format!("{out}\n  {errors:?}");
             tally
-                .wrong
+                .failures
                 .push(self.failure_text("not valid in the other revision", &detail));
         }
-        let silent = unreported(self.before, &after, cx.losses());
+        let silent = unreported_differences(self.before, &after, cx.losses());
         if !silent.is_empty() {
             let detail = format!("{out}\n  {silent:?}\n  {:?}", cx.losses());
             tally
-                .wrong
+                .failures
                 .push(self.failure_text("unreported differences", &detail));
         }
         for loss in cx.losses() {
-            if is_taken(loss) && self.before.pointer(&loss.pointer).is_none() {
+            if has_input_value(loss) && self.before.pointer(&loss.pointer).is_none() {
                 let detail = format!("{out}\n  {loss}");
                 tally
-                    .wrong
+                    .failures
                     .push(self.failure_text("a loss of what is not there", &detail));
             }
         }
@@ -123,7 +123,7 @@ impl Case<'_> {
             tally.lossless += 1;
         }
         if self.from.known != self.to.known && is_up(self.from, self.to) {
-            self.check_back(&out, cx.losses(), tally);
+            self.check_round_trip(&out, cx.losses(), tally);
         }
     }
 
@@ -137,18 +137,18 @@ impl Case<'_> {
         if refused.reason().is_empty() || !known {
             let detail = format!("{refused}");
             tally
-                .wrong
+                .failures
                 .push(self.failure_text("a refusal without reason or place", &detail));
         }
     }
 
     /// Checks the round trip: exact if newer members are kept; otherwise only the losses of the conversion back are
     /// missing.
-    fn check_back(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
+    fn check_round_trip(&self, up: &str, upwards: &[Loss], tally: &mut Tally) {
         // Values that the conversion to the newer revision could not keep are absent after the conversion back.
         let dropped = upwards
             .iter()
-            .filter(|loss| is_taken(loss) || loss.reason == "it says what absence says")
+            .filter(|loss| has_input_value(loss) || loss.reason == "it says what absence says")
             .map(|loss| loss.pointer.as_str());
         let dropped: Vec<&str> = dropped.collect();
         for newer in [Newer::Report, Newer::KeepInExtra] {
@@ -156,22 +156,22 @@ impl Case<'_> {
             let down = convert_type(self.target, up, self.to.known, self.from.known, &mut cx);
             let down = match down {
                 Ok(down) => down,
-                Err(_) if self.foreign => continue,
+                Err(_) if self.is_of_other_revision => continue,
                 Err(refused) => {
                     tally
-                        .wrong
+                        .failures
                         .push(self.failure_text("no way back", &format!("{up}\n  {refused}")));
                     continue;
                 }
             };
             let down: Value = serde_json::from_str(&down).expect("JSON");
-            let mut missing = differences(self.before, &down);
-            missing.retain(|place| !is_accounted_for(place, dropped.iter().copied()));
+            let mut missing = find_differences(self.before, &down);
+            missing.retain(|place| !is_explained(place, dropped.iter().copied()));
             // Up to 2025-11-25 an empty object of params or metadata has the same meaning as absence.
-            missing.retain(|place| !says_nothing(self.before, &down, place));
-            if newer == Newer::Report || self.foreign {
+            missing.retain(|place| !means_absence(self.before, &down, place));
+            if newer == Newer::Report || self.is_of_other_revision {
                 let reported = || cx.losses().iter().map(|loss| loss.pointer.as_str());
-                missing.retain(|place| !is_accounted_for(place, reported()));
+                missing.retain(|place| !is_explained(place, reported()));
             }
             // The envelope is part of the message, whether the type includes it or not.
             // The revision that `initialize` names is replaced in both directions.
@@ -183,7 +183,7 @@ impl Case<'_> {
                     .any(|l| l.pointer == *place && is_envelope(l))
             };
             missing.retain(|place| !envelope(place));
-            if self.foreign {
+            if self.is_of_other_revision {
                 // Values that only the newer revision defines and that are not members have no form in the older one,
                 // and are reported.
                 let lossy = |place: &String| {
@@ -194,11 +194,11 @@ impl Case<'_> {
                 missing.retain(|place| !lossy(place));
             }
             if missing.is_empty() {
-                tally.back += 1;
+                tally.round_trips += 1;
             } else {
                 let detail = format!("{up}\n  {down}\n  {missing:?} {newer:?} {:?}", cx.losses());
                 tally
-                    .wrong
+                    .failures
                     .push(self.failure_text("up and down is not where it was", &detail));
             }
         }
@@ -206,12 +206,12 @@ impl Case<'_> {
 }
 
 /// Returns true if the input contains the value of a loss.
-fn is_taken(loss: &Loss) -> bool {
+fn has_input_value(loss: &Loss) -> bool {
     matches!(loss.kind, LossKind::Dropped | LossKind::Replaced)
 }
 
 /// Returns true if one of the pointers explains a difference: it is above or below its location.
-fn is_accounted_for<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
+fn is_explained<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) -> bool {
     pointers.any(|pointer| is_below(pointer, place) || is_below(place, pointer))
 }
 
@@ -220,7 +220,7 @@ fn is_up(from: &Revision, to: &Revision) -> bool {
     place(from.known) < place(to.known)
 }
 
-fn says_nothing(before: &Value, after: &Value, place: &str) -> bool {
+fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
     let empty = |value: Option<&Value>| {
         value.is_none_or(|value| {
             value.as_object().is_some_and(|o| {
@@ -237,8 +237,8 @@ fn says_nothing(before: &Value, after: &Value, place: &str) -> bool {
         && empty(after.pointer(place))
 }
 
-/// Returns instances of a definition: valid ones of the revision, and valid ones of the other revision that this one
-/// allows too, with members that only the other one defines.
+/// Returns instances of a definition: valid ones of the revision, and valid ones of the other revision that are also
+/// valid here, with members that only the other revision defines.
 fn instances(
     from: &Revision,
     to: &Revision,
@@ -271,7 +271,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
             names.entry(family(name)).or_default().push((name, target));
         }
     }
-    let mut wrong = Vec::new();
+    let mut failures = Vec::new();
     let mut rng = Rng::new(SEED);
     for (family, names) in names {
         let mut tally = Tally::default();
@@ -287,7 +287,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
                     target,
                     before: &before,
                     text: &text,
-                    foreign,
+                    is_of_other_revision: foreign,
                 };
                 case.check(&mut tally);
             }
@@ -296,24 +296,24 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
             converted,
             refused,
             lossless,
-            back,
+            round_trips,
             ..
         } = tally;
         println!(
-            "{} → {} {family}: {converted} converted, {lossless} of them without loss, {refused} refused, {back} up and back",
+            "{} → {} {family}: {converted} converted, {lossless} of them without loss, {refused} refused, {round_trips} up and back",
             from.known, to.known
         );
         assert!(
             converted + refused >= INSTANCES_PER_FAMILY,
             "{family}: too few instances"
         );
-        let count = tally.wrong.len();
-        tally.wrong.truncate(3);
+        let count = tally.failures.len();
+        tally.failures.truncate(3);
         if count > 0 {
-            wrong.push(format!("{count} wrong\n{}", tally.wrong.join("\n")));
+            failures.push(format!("{count} wrong\n{}", tally.failures.join("\n")));
         }
     }
-    wrong
+    failures
 }
 
 /// Returns the ordered pairs to test: all, or those of the revision in the environment variable with its neighbours.
@@ -333,18 +333,18 @@ fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
 }
 
 #[test]
-fn invariant_7_every_difference_is_reported() {
+fn every_difference_is_reported() {
     let pairs = ordered_pairs();
     let halves = pairs.split_at(pairs.len() / 2);
     let run = |pairs: &[(&Revision, &Revision)]| -> Vec<String> {
         pairs.iter().flat_map(|(from, to)| pair(from, to)).collect()
     };
-    let wrong = std::thread::scope(|scope| {
+    let failures = std::thread::scope(|scope| {
         let other = scope.spawn(|| run(halves.1));
-        let mut wrong = run(halves.0);
-        wrong.extend(other.join().expect("no panic"));
-        wrong
+        let mut failures = run(halves.0);
+        failures.extend(other.join().expect("no panic"));
+        failures
     });
     println!("{} ordered pairs", pairs.len());
-    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
 }

@@ -19,7 +19,7 @@ use mcp_exact_tests_support::{Doc, Generator, Rng, Style, with_unknown_members};
 use mcp_exact_wire::JsonObject;
 use serde_json::Value;
 
-use self::checker::{differences, is_below};
+use self::checker::{find_differences, is_below};
 use self::raw::{RawClient, RawServer};
 use self::revisions::{Revision, revisions};
 
@@ -126,7 +126,7 @@ fn random_spelling(doc: &Doc, rng: &mut Rng) -> String {
 }
 
 /// Returns the members that the bridge does not own, each as written.
-fn not_owned(text: &str) -> Vec<(String, String)> {
+fn members_not_owned(text: &str) -> Vec<(String, String)> {
     let object: JsonObject = text.parse().expect(text);
     let mut members = Vec::new();
     for (name, value) in object.view().iter() {
@@ -186,14 +186,14 @@ impl Pair {
         params: &str,
         result: &str,
     ) -> (Option<String>, JsonObject) {
-        self.upstream.answer_with(result);
+        self.upstream.set_result(result);
         let answer = self.downstream.request(method, params).await;
         (self.upstream.take_params(), answer)
     }
 }
 
 /// Returns the losses of a conversion, and its output; `None` if it is refused.
-fn converted(
+fn direct_conversion(
     kind: MessageKind,
     method: &str,
     text: &str,
@@ -223,7 +223,7 @@ fn unexplained_differences(
     all: &[Loss],
 ) -> Vec<String> {
     let value = |text: &str| -> Value { serde_json::from_str(text).expect(text) };
-    let mut differences = differences(&value(before), &value(after));
+    let mut differences = find_differences(&value(before), &value(after));
     differences.retain(|place| {
         let accounts =
             |loss: &Loss| is_below(place, &loss.pointer) || is_below(&loss.pointer, place);
@@ -233,9 +233,9 @@ fn unexplained_differences(
         });
         let is_lossless = |loss: &&Loss| !loss.kind.is_lossy();
         let is_empty_meta = place == "/_meta"
-            && !not_owned(before)
+            && !members_not_owned(before)
                 .iter()
-                .chain(&not_owned(after))
+                .chain(&members_not_owned(after))
                 .any(|(name, _)| name.starts_with("_meta/"));
         !(is_own
             || is_empty_meta
@@ -246,7 +246,7 @@ fn unexplained_differences(
 }
 
 #[tokio::test]
-async fn equal_revisions_pass_every_byte() {
+async fn equal_revisions_change_nothing() {
     let mut looked_at = 0;
     for revision in revisions() {
         let mut pair = Pair::new(revision, revision).await;
@@ -269,9 +269,17 @@ async fn equal_revisions_pass_every_byte() {
                     revision.known
                 );
                 let arrived = arrived.expect(&words);
-                assert_eq!(not_owned(&arrived), not_owned(&params), "{words}");
+                assert_eq!(
+                    members_not_owned(&arrived),
+                    members_not_owned(&params),
+                    "{words}"
+                );
                 let answer = answer.get("result").expect(&words);
-                assert_eq!(not_owned(answer.text()), not_owned(&result), "{words}");
+                assert_eq!(
+                    members_not_owned(answer.text()),
+                    members_not_owned(&result),
+                    "{words}"
+                );
                 looked_at += 1;
             }
         }
@@ -314,7 +322,7 @@ async fn every_difference_is_reported() {
                         client.known, server.known
                     );
                     let cx = || Context::new().has_read_input().request_meta(client_meta());
-                    let there = converted(
+                    let there = direct_conversion(
                         MessageKind::Request,
                         method,
                         &params,
@@ -334,8 +342,13 @@ async fn every_difference_is_reported() {
                     let uri = object.view().find("uri");
                     let uri = uri.and_then(|uri| Some(uri.as_str()?.into_owned()));
                     let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-                    let back =
-                        converted(MessageKind::Result, method, &result, (server, client), cx);
+                    let back = direct_conversion(
+                        MessageKind::Result,
+                        method,
+                        &result,
+                        (server, client),
+                        cx,
+                    );
                     let Some(answer) = reply.get("result") else {
                         assert!(back.is_none(), "{words}");
                         refused += 1;

@@ -95,7 +95,7 @@ impl RawServer {
     }
 
     /// Sets the result of the following requests.
-    pub fn answer_with(&self, result: &str) {
+    pub fn set_result(&self, result: &str) {
         result.clone_into(&mut self.state.lock().expect("a lock").result);
     }
 
@@ -154,7 +154,7 @@ impl Upstream for RawServer {
 /// A client of one revision.
 pub struct RawClient {
     connection: RawConnection,
-    next: u64,
+    next_id: u64,
 }
 
 impl RawClient {
@@ -167,7 +167,7 @@ impl RawClient {
         });
         let mut client = Self {
             connection: RawConnection::new(local),
-            next: 1,
+            next_id: 1,
         };
         if revision < "2026" {
             let hello = format!(
@@ -183,8 +183,8 @@ impl RawClient {
 
     /// Sends a request and returns the complete response. Other messages are ignored.
     pub async fn request(&mut self, method: &str, params: &str) -> JsonObject {
-        let id = self.next;
-        self.next += 1;
+        let id = self.next_id;
+        self.next_id += 1;
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#);
         self.connection.send(&request).await;

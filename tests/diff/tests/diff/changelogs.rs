@@ -9,100 +9,100 @@ use crate::facts::facts;
 use crate::revisions;
 
 /// Change that a changelog names.
-struct Row {
+struct ChangelogRow {
     from: &'static str,
     to: &'static str,
-    says: &'static str,
-    shows: &'static [&'static str],
+    statement: &'static str,
+    facts: &'static [&'static str],
 }
 
 const fn row(
     steps: (&'static str, &'static str),
-    says: &'static str,
-    shows: &'static [&'static str],
-) -> Row {
-    Row {
+    statement: &'static str,
+    facts: &'static [&'static str],
+) -> ChangelogRow {
+    ChangelogRow {
         from: steps.0,
         to: steps.1,
-        says,
-        shows,
+        statement,
+        facts,
     }
 }
 
-const B: (&str, &str) = ("2024-11-05", "2025-03-26");
-const C: (&str, &str) = ("2025-03-26", "2025-06-18");
-const D: (&str, &str) = ("2025-06-18", "2025-11-25");
-const E: (&str, &str) = ("2025-11-25", "2026-07-28");
+const TO_2025_03_26: (&str, &str) = ("2024-11-05", "2025-03-26");
+const TO_2025_06_18: (&str, &str) = ("2025-03-26", "2025-06-18");
+const TO_2025_11_25: (&str, &str) = ("2025-06-18", "2025-11-25");
+const TO_2026_07_28: (&str, &str) = ("2025-11-25", "2026-07-28");
 
 #[rustfmt::skip]
-const ROWS: &[Row] = &[
-    row(B, "batches", &[
+const ROWS: &[ChangelogRow] = &[
+    row(TO_2025_03_26, "batches", &[
         "+ type JSONRPCBatchRequest", "+ type JSONRPCBatchResponse",
         "+ JSONRPCMessage or JSONRPCBatchRequest", "+ JSONRPCMessage or JSONRPCBatchResponse",
     ]),
-    row(B, "annotations of tools", &["+ type ToolAnnotations", "+ Tool.annotations"]),
-    row(B, "a message with progress", &["+ ProgressNotification.params.message"]),
-    row(B, "audio beside text and images", &[
+    row(TO_2025_03_26, "annotations of tools", &["+ type ToolAnnotations", "+ Tool.annotations"]),
+    row(TO_2025_03_26, "a message with progress", &["+ ProgressNotification.params.message"]),
+    row(TO_2025_03_26, "audio beside text and images", &[
         "+ type AudioContent", "+ CallToolResult.content[] or AudioContent",
         "+ PromptMessage.content or AudioContent", "+ SamplingMessage.content or AudioContent",
         "+ CreateMessageResult.content or AudioContent",
     ]),
-    row(B, "a capability for completions", &["+ ServerCapabilities.completions"]),
+    row(TO_2025_03_26, "a capability for completions", &["+ ServerCapabilities.completions"]),
 
-    row(C, "no batches any more", &[
+    row(TO_2025_06_18, "no batches any more", &[
         "- type JSONRPCBatchRequest", "- type JSONRPCBatchResponse",
         "- JSONRPCMessage or JSONRPCBatchRequest", "- JSONRPCMessage or JSONRPCBatchResponse",
     ]),
-    row(C, "structured results of tools", &["+ CallToolResult.structuredContent", "+ Tool.outputSchema"]),
-    row(C, "elicitation", &[
+    row(TO_2025_06_18, "structured results of tools", &["+ CallToolResult.structuredContent", "+ Tool.outputSchema"]),
+    row(TO_2025_06_18, "elicitation", &[
         "+ method elicitation/create", "+ type ElicitRequest", "+ type ElicitResult",
         "+ ClientCapabilities.elicitation", "+ type PrimitiveSchemaDefinition",
         "+ ServerRequest or ElicitRequest", "+ ClientResult or ElicitResult",
     ]),
-    row(C, "links to resources in results of tools", &[
+    row(TO_2025_06_18, "links to resources in results of tools", &[
         "+ type ResourceLink", "~ type ContentBlock named", "+ ContentBlock or ResourceLink",
     ]),
-    row(C, "_meta in more types", &[
+    row(TO_2025_06_18, "_meta in more types", &[
         "+ Tool._meta", "+ Prompt._meta", "+ Resource._meta", "+ ResourceTemplate._meta", "+ Root._meta",
         "+ TextContent._meta", "+ ImageContent._meta", "+ AudioContent._meta", "+ EmbeddedResource._meta",
         "+ ResourceContents._meta", "+ TextResourceContents._meta", "+ BlobResourceContents._meta",
     ]),
-    row(C, "earlier values as context of a completion", &["+ CompleteRequest.params.context"]),
-    row(C, "a title for people beside the name", &[
+    row(TO_2025_06_18, "earlier values as context of a completion", &["+ CompleteRequest.params.context"]),
+    row(TO_2025_06_18, "a title for people beside the name", &[
         "+ type BaseMetadata", "+ Tool.title", "+ Prompt.title", "+ PromptArgument.title", "+ PromptReference.title",
         "+ Resource.title", "+ ResourceTemplate.title", "+ Implementation.title",
     ]),
 
-    row(D, "icons", &[
+    row(TO_2025_11_25, "icons", &[
         "+ type Icon", "+ type Icons", "+ Tool.icons", "+ Resource.icons", "+ ResourceTemplate.icons", "+ Prompt.icons",
     ]),
-    row(D, "enums with titles and with several choices", &[
+    row(TO_2025_11_25, "enums with titles and with several choices", &[
         "+ type UntitledSingleSelectEnumSchema", "+ type TitledSingleSelectEnumSchema",
         "+ type UntitledMultiSelectEnumSchema", "+ type TitledMultiSelectEnumSchema",
         "~ type LegacyTitledEnumSchema was EnumSchema", "+ type EnumSchema", "+ ElicitResult.content{} or string[]",
     ]),
-    row(D, "elicitation by URL", &[
+    row(TO_2025_11_25, "elicitation by URL", &[
         "+ type ElicitRequestURLParams", "+ type ElicitRequestFormParams", "~ ElicitRequest.params retyped",
         "+ ClientCapabilities.elicitation.url", "+ ClientCapabilities.elicitation.form",
         "+ method notifications/elicitation/complete", "+ type URLElicitationRequiredError",
     ]),
-    row(D, "tools in sampling", &[
+    row(TO_2025_11_25, "tools in sampling", &[
         "+ CreateMessageRequestParams.tools", "+ CreateMessageRequestParams.toolChoice", "+ type ToolChoice",
         "+ ClientCapabilities.sampling.tools", "+ SamplingMessage.content or ToolUseContent",
         "+ SamplingMessage.content or ToolResultContent",
     ]),
-    row(D, "tasks", &[
+    row(TO_2025_11_25, "tasks", &[
         "+ method tasks/get", "+ method tasks/result", "+ method tasks/list", "+ method tasks/cancel",
         "+ method notifications/tasks/status", "+ type Task", "+ type CreateTaskResult", "+ ClientCapabilities.tasks",
         "+ ServerCapabilities.tasks", "+ CallToolRequestParams.task", "+ CreateMessageRequestParams.task",
         "+ Tool.execution",
     ]),
-    row(D, "a description of the implementation", &["+ Implementation.description"]),
-    row(D, "defaults in elicitation", &[
+    row(TO_2025_11_25, "a description of the implementation", &["+ Implementation.description"]),
+    row(TO_2025_11_25, "defaults in elicitation", &[
         "+ StringSchema.default", "+ NumberSchema.default", "+ LegacyTitledEnumSchema.default",
     ]),
-    row(D, "a dialect for JSON Schema documents", &["+ Tool.inputSchema.$schema", "+ Tool.outputSchema.$schema"]),
-    row(D, "parameters as types of their own", &[
+    row(TO_2025_11_25, "a dialect for JSON Schema documents", &["+ Tool.inputSchema.$schema", "+ Tool.outputSchema.$schema"]),
+    row(TO_2025_11_25, "parameters as types of their own", &[
         "~ type CallToolRequestParams named", "~ type CompleteRequestParams named",
         "~ type CreateMessageRequestParams named", "~ type GetPromptRequestParams named",
         "~ type InitializeRequestParams named", "~ type PaginatedRequestParams named",
@@ -111,7 +111,7 @@ const ROWS: &[Row] = &[
         "+ type ElicitRequestParams",
     ]),
 
-    row(E, "no handshake: each request says its revision and capabilities", &[
+    row(TO_2026_07_28, "no handshake: each request says its revision and capabilities", &[
         "- method initialize", "- method notifications/initialized",
         "~ type RequestMetaObject named", "~ RequestParams._meta required",
         "+ RequestMetaObject[\"io.modelcontextprotocol/protocolVersion\"]",
@@ -119,47 +119,47 @@ const ROWS: &[Row] = &[
         "+ RequestMetaObject[\"io.modelcontextprotocol/clientInfo\"]",
         "+ type ResultMetaObject", "~ Result._meta retyped", "+ type UnsupportedProtocolVersionError",
     ]),
-    row(E, "server/discover", &["+ method server/discover", "+ type DiscoverResult"]),
-    row(E, "one stream of chosen notifications", &[
+    row(TO_2026_07_28, "server/discover", &["+ method server/discover", "+ type DiscoverResult"]),
+    row(TO_2026_07_28, "one stream of chosen notifications", &[
         "+ method subscriptions/listen", "+ method notifications/subscriptions/acknowledged",
         "- method resources/subscribe", "- method resources/unsubscribe", "+ type SubscriptionFilter",
         "+ type NotificationMetaObject", "~ NotificationParams._meta retyped",
     ]),
-    row(E, "no ping, no level of logging for a session, no change of roots", &[
+    row(TO_2026_07_28, "no ping, no level of logging for a session, no change of roots", &[
         "- method ping", "- method logging/setLevel", "- method notifications/roots/list_changed",
         "- ClientCapabilities.roots.listChanged", "+ RequestMetaObject[\"io.modelcontextprotocol/logLevel\"]",
     ]),
-    row(E, "tasks go to an extension", &[
+    row(TO_2026_07_28, "tasks go to an extension", &[
         "- method tasks/get", "- method tasks/result", "- method tasks/list", "- method tasks/cancel",
         "- method notifications/tasks/status", "- type Task", "- ClientCapabilities.tasks", "- ServerCapabilities.tasks",
         "- CallToolRequestParams.task", "- Tool.execution",
     ]),
-    row(E, "servers ask inside a result", &[
+    row(TO_2026_07_28, "servers ask inside a result", &[
         "~ method roots/list directions", "~ method sampling/createMessage directions",
         "~ method elicitation/create directions", "- type ServerRequest", "+ type InputRequiredResult",
         "+ ServerResult or InputRequiredResult", "+ CallToolRequestParams.inputResponses",
         "+ CallToolRequestParams.requestState", "+ GetPromptRequestParams.inputResponses",
         "+ ReadResourceRequestParams.inputResponses",
     ]),
-    row(E, "each result says what it is", &[
+    row(TO_2026_07_28, "each result says what it is", &[
         "+ Result.resultType", "+ CallToolResult.resultType", "+ ListToolsResult.resultType",
         "+ GetPromptResult.resultType", "+ CompleteResult.resultType",
     ]),
-    row(E, "a capability for extensions", &["+ ClientCapabilities.extensions", "+ ServerCapabilities.extensions"]),
-    row(E, "hints for caches", &[
+    row(TO_2026_07_28, "a capability for extensions", &["+ ClientCapabilities.extensions", "+ ServerCapabilities.extensions"]),
+    row(TO_2026_07_28, "hints for caches", &[
         "+ type CacheableResult", "+ ListToolsResult.ttlMs", "+ ListToolsResult.cacheScope", "+ ListPromptsResult.ttlMs",
         "+ ListPromptsResult.cacheScope", "+ ListResourcesResult.ttlMs", "+ ListResourcesResult.cacheScope",
         "+ ListResourceTemplatesResult.ttlMs", "+ ListResourceTemplatesResult.cacheScope", "+ ReadResourceResult.ttlMs",
         "+ ReadResourceResult.cacheScope",
     ]),
-    row(E, "looser schemas of tools, any structured content", &[
+    row(TO_2026_07_28, "looser schemas of tools, any structured content", &[
         "- Tool.inputSchema.properties", "- Tool.inputSchema.required", "- Tool.outputSchema.properties",
         "- Tool.outputSchema.required", "- Tool.outputSchema.type", "~ CallToolResult.structuredContent retyped",
     ]),
-    row(E, "no completion of an elicitation by URL", &[
+    row(TO_2026_07_28, "no completion of an elicitation by URL", &[
         "- method notifications/elicitation/complete", "- ElicitRequestURLParams.elicitationId",
     ]),
-    row(E, "error codes of the specification", &[
+    row(TO_2026_07_28, "error codes of the specification", &[
         "+ type HeaderMismatchError", "+ type MissingRequiredClientCapabilityError",
         "+ type UnsupportedProtocolVersionError",
     ]),
@@ -167,7 +167,7 @@ const ROWS: &[Row] = &[
 
 /// Further changes that the changelogs name, with the reason why there is no row for them.
 #[rustfmt::skip]
-const NOT_SHOWN: &[(&str, &str)] = &[
+const UNSHOWN_CHANGES: &[(&str, &str)] = &[
     ("2025-03-26: authorization, Streamable HTTP", "prose"),
     ("2025-06-18: resource servers, resource indicators, security, the version header, the lifecycle's wording", "prose"),
     ("2025-11-25: authorization, names of tools, stderr, Origin, polling, validation errors, governance", "prose"),
@@ -178,7 +178,7 @@ const NOT_SHOWN: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_the_changelogs_name_is_among_the_differences() {
+fn changelog_entries_are_differences() {
     let (mut held, mut skipped, mut missing) = (0, 0, Vec::new());
     for row in ROWS {
         let (Some(from), Some(to)) = (revisions::get(row.from), revisions::get(row.to)) else {
@@ -187,8 +187,8 @@ fn what_the_changelogs_name_is_among_the_differences() {
         };
         held += 1;
         let facts = facts(&diff(from, to));
-        for fact in row.shows.iter().filter(|fact| !facts.contains(**fact)) {
-            missing.push(format!("{} ({}): {fact}", row.to, row.says));
+        for fact in row.facts.iter().filter(|fact| !facts.contains(**fact)) {
+            missing.push(format!("{} ({}): {fact}", row.to, row.statement));
         }
     }
     for pair in revisions::all().windows(2) {
@@ -199,7 +199,7 @@ fn what_the_changelogs_name_is_among_the_differences() {
     }
     println!(
         "{held} rows held, {skipped} skipped for want of their revisions, {} items without a row",
-        NOT_SHOWN.len()
+        UNSHOWN_CHANGES.len()
     );
     assert!(missing.is_empty(), "not found:\n{}", missing.join("\n"));
     assert!(held > 0, "no row was held against anything");

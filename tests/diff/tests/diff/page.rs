@@ -9,7 +9,7 @@ use mcp_exact_model::{Diff, Status, diff, render};
 use crate::revisions;
 
 #[test]
-fn the_first_step_as_markdown() {
+fn first_step_renders_as_markdown() {
     let (Some(from), Some(to)) = (revisions::get("2024-11-05"), revisions::get("2025-03-26"))
     else {
         panic!("the first two revisions are always there")
@@ -18,7 +18,7 @@ fn the_first_step_as_markdown() {
 }
 
 /// Returns the methods and definitions with one status.
-fn of_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
+fn names_with_status(diff: &Diff, status: Status) -> BTreeSet<&str> {
     let methods = diff.methods.iter().filter(|m| m.status == status);
     let definitions = diff.definitions.iter().filter(|d| d.status == status);
     let names = definitions.map(|d| d.name.as_str());
@@ -34,13 +34,16 @@ fn reverse_diff_mirrors_added_and_removed() {
             (Status::Removed, Status::Added),
             (Status::Named, Status::Unnamed),
         ] {
-            assert_eq!(of_status(&there, here), of_status(&back, other));
+            assert_eq!(
+                names_with_status(&there, here),
+                names_with_status(&back, other)
+            );
         }
     }
 }
 
 #[test]
-fn nothing_differs_from_itself() {
+fn equal_revisions_do_not_differ() {
     for ir in revisions::all() {
         let same = diff(ir, ir);
         assert!(same.is_empty() && same.descriptions == 0, "{}", ir.revision);
@@ -48,7 +51,7 @@ fn nothing_differs_from_itself() {
 }
 
 #[test]
-fn colours_only_when_asked_for() {
+fn colours_are_optional() {
     for pair in revisions::all().windows(2) {
         let diff = diff(&pair[0], &pair[1]);
         assert!(!render::text(&diff, false).contains('\u{1b}'));
@@ -57,7 +60,7 @@ fn colours_only_when_asked_for() {
 }
 
 /// Returns the HTML page with all revisions.
-fn page() -> String {
+fn render_page() -> String {
     let options = PageOptions {
         generator: "a test".to_owned(),
         ..PageOptions::default()
@@ -68,28 +71,28 @@ fn page() -> String {
 }
 
 /// Returns the values of an attribute, in order.
-fn attributes<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
+fn attribute_values<'p>(page: &'p str, name: &str) -> Vec<&'p str> {
     let start = format!(" {name}=\"");
     let values = page.split(start.as_str()).skip(1);
     values.filter_map(|rest| rest.split('"').next()).collect()
 }
 
 #[test]
-fn the_page_hangs_together() {
-    let page = page();
-    assert_eq!(page, self::page(), "equal input, equal bytes");
-    let ids = attributes(&page, "id");
+fn page_links_and_ids_agree() {
+    let page = render_page();
+    assert_eq!(page, self::render_page(), "equal input, equal bytes");
+    let ids = attribute_values(&page, "id");
     let known: BTreeSet<&str> = ids.iter().copied().collect();
     assert_eq!(ids.len(), known.len(), "an id stands twice");
     for name in ["aria-controls", "aria-labelledby"] {
-        for id in attributes(&page, name) {
+        for id in attribute_values(&page, name) {
             assert!(
                 known.contains(id),
                 "{name} points to {id}, which is not there"
             );
         }
     }
-    for link in attributes(&page, "href") {
+    for link in attribute_values(&page, "href") {
         match link.strip_prefix('#') {
             Some(id) => assert!(known.contains(id), "{link} leads nowhere"),
             None => assert!(
@@ -113,7 +116,7 @@ fn the_page_hangs_together() {
 
 #[test]
 fn each_method_and_type_has_a_row() {
-    let page = page();
+    let page = render_page();
     for ir in revisions::all() {
         let methods = ir
             .methods
@@ -128,7 +131,7 @@ fn each_method_and_type_has_a_row() {
 }
 
 /// Returns the row of a method or a type, with its details.
-fn row<'p>(page: &'p str, id: &str) -> &'p str {
+fn find_row<'p>(page: &'p str, id: &str) -> &'p str {
     let start = page
         .find(&format!("<tbody id=\"{id}\""))
         .expect("the row is there");
@@ -137,9 +140,9 @@ fn row<'p>(page: &'p str, id: &str) -> &'p str {
 }
 
 #[test]
-fn a_method_shows_changes_of_the_types_in_it() {
-    let page = page();
-    let tools = row(&page, "method-tools/list");
+fn methods_show_changes_of_their_types() {
+    let page = render_page();
+    let tools = find_row(&page, "method-tools/list");
     let step = tools
         .split("2025-06-18 → 2025-11-25")
         .nth(1)
@@ -151,16 +154,16 @@ fn a_method_shows_changes_of_the_types_in_it() {
 }
 
 #[test]
-fn counts_are_those_of_the_lines() {
-    let page = page();
+fn counts_match_displayed_lines() {
+    let page = render_page();
     for body in page.split("<tbody ").skip(1) {
-        let id = attributes(body, "aria-controls")[0];
+        let id = attribute_values(body, "aria-controls")[0];
         for cell in body
             .split("<td")
             .skip(1)
             .filter(|cell| cell.contains("data-step=\""))
         {
-            let step = attributes(cell, "data-step")[0];
+            let step = attribute_values(cell, "data-step")[0];
             let Some(section) = body
                 .split(&format!("<section data-step=\"{step}\">"))
                 .nth(1)
@@ -168,7 +171,7 @@ fn counts_are_those_of_the_lines() {
                 continue;
             };
             let section = &section[..section.find("</section>").expect("the step ends")];
-            let label = attributes(cell, "aria-label")
+            let label = attribute_values(cell, "aria-label")
                 .first()
                 .copied()
                 .unwrap_or_default();
@@ -187,8 +190,8 @@ fn counts_are_those_of_the_lines() {
 }
 
 #[test]
-fn each_colour_has_one_compatibility() {
-    let page = page();
+fn colours_match_compatibilities() {
+    let page = render_page();
     let legend = page.split("id=\"legend\"").nth(1).expect("a legend");
     let legend = &legend[..legend.find("</details>").expect("it ends")];
     let known: BTreeSet<&str> = legend

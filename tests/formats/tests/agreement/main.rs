@@ -36,58 +36,58 @@ fn names_round_trip() {
 }
 
 #[test]
-fn uri_cases() {
+fn uri_cases_have_expected_verdicts() {
     check_cases(&cases::uri::CASES);
 }
 
 #[test]
-fn uri_template_cases() {
+fn uri_template_cases_have_expected_verdicts() {
     check_cases(&cases::uri_template::CASES);
 }
 
 #[test]
-fn byte_cases() {
+fn byte_cases_have_expected_verdicts() {
     check_cases(&cases::byte::CASES);
 }
 
 #[test]
-fn date_cases() {
+fn date_cases_have_expected_verdicts() {
     check_cases(&cases::date::CASES);
 }
 
 #[test]
-fn date_time_cases() {
+fn date_time_cases_have_expected_verdicts() {
     check_cases(&cases::date_time::CASES);
 }
 
 #[test]
-fn uri_mutations() {
+fn uri_mutations_agree() {
     check_mutations(&cases::uri::CASES, 0x3986);
 }
 
 #[test]
-fn uri_template_mutations() {
+fn uri_template_mutations_agree() {
     check_mutations(&cases::uri_template::CASES, 0x6570);
 }
 
 #[test]
-fn byte_mutations() {
+fn byte_mutations_agree() {
     check_mutations(&cases::byte::CASES, 0x4648);
 }
 
 #[test]
-fn date_mutations() {
+fn date_mutations_agree() {
     check_mutations(&cases::date::CASES, 0x3339);
 }
 
 #[test]
-fn date_time_mutations() {
+fn date_time_mutations_agree() {
     check_mutations(&cases::date_time::CASES, 0x5321);
 }
 
 /// Checks of long texts take linear time; otherwise this test would run for very long.
 #[test]
-fn megabytes() {
+fn long_texts_take_linear_time() {
     let parts = [
         "A", "=", "%", "%41", "{", "}", "{a}", "{a,", "a,", "a.", "/", ":", "@", "[", "]", "#",
         "?", "0", "-", "é", "\0",
@@ -118,7 +118,7 @@ fn megabytes() {
 
 /// Every position of a complete chunk, and of the remainder after it, is checked.
 #[test]
-fn byte_finds_one_bad_symbol_anywhere() {
+fn byte_finds_single_bad_symbols() {
     let oracle = Oracle::new(Format::Byte);
     let valid = "0aZ/".repeat(200);
     assert!(compare(Format::Byte, &oracle, &valid));
@@ -135,7 +135,7 @@ fn byte_finds_one_bad_symbol_anywhere() {
 
 /// Every last symbol is tested before every padding, because unused bits must be zero (RFC 4648, section 3.5).
 #[test]
-fn byte_last_groups() {
+fn byte_checks_unused_bits() {
     let oracle = Oracle::new(Format::Byte);
     for last in '\0'..='\u{ff}' {
         for text in [
@@ -151,7 +151,7 @@ fn byte_last_groups() {
 
 /// Every two-digit day is tested, in leap years and other years (RFC 3339, appendix C).
 #[test]
-fn date_whole_calendar() {
+fn date_follows_the_calendar() {
     let oracle = Oracle::new(Format::Date);
     for year in [
         "0000", "0001", "0004", "0100", "0400", "1900", "2000", "2023", "2024", "2100", "9999",
@@ -168,7 +168,7 @@ fn date_whole_calendar() {
 
 /// Leap seconds are tested with every offset, around the minutes that could be 23:59 UTC (RFC 3339, section 5.7).
 #[test]
-fn date_time_leap_seconds() {
+fn leap_seconds_are_checked_in_utc() {
     let oracle = Oracle::new(Format::DateTime);
     let mut accepted = 0;
     for (hour, minute) in
@@ -187,7 +187,7 @@ fn date_time_leap_seconds() {
     assert!(accepted > 100, "{accepted} leap seconds were accepted");
 }
 
-/// Compares the expected verdict, ours and the oracle's.
+/// Compares the expected verdict with those of `Format` and of the other library.
 fn check_cases(cases: &Cases) {
     let oracle = Oracle::new(cases.format);
     let verdicts = [(cases.accepted, true), (cases.rejected, false)];
@@ -228,7 +228,7 @@ fn check_mutations(cases: &Cases, seed: u64) {
     );
 }
 
-/// Returns the common verdict of ours and the oracle; panics if they differ.
+/// Returns the verdict of `Format`; panics if that of the other library differs.
 fn compare(format: Format, oracle: &Oracle, text: &str) -> bool {
     let ours = format.accepts(text);
     let start: String = text.chars().take(200).collect();

@@ -4,7 +4,7 @@ use crate::cases::Cases;
 
 /// Characters that no format allows, or that some parsers confuse with others.
 #[rustfmt::skip]
-const HOSTILE: &[char] = &[
+const CONFUSABLE_CHARACTERS: &[char] = &[
     '\0', '\t', '\n', '\r', ' ', '!', '"', '#', '$', '%', '&', '\'', '(', ')', '*', '+',
     ',', '-', '.', '/', '0', '1', '2', '3', '5', '6', '9', ':', ';', '<', '=', '>', '?', '@',
     'A', 'F', 'G', 'T', 'V', 'Z', '[', '\\', ']', '^', '_', '`', 'a', 'f', 'g', 't', 'v', 'z',
@@ -36,9 +36,9 @@ impl<'a> Mutator<'a> {
     fn change(&mut self, text: &mut Vec<char>) {
         let at = self.below(text.len() + 1);
         let alphabet = if self.below(3) == 0 {
-            HOSTILE
+            CONFUSABLE_CHARACTERS
         } else {
-            self.cases.fond_of
+            self.cases.typical_characters
         };
         let new = self.pick(alphabet);
         match self.below(12) {
@@ -66,7 +66,7 @@ impl<'a> Mutator<'a> {
         usize::try_from(self.next() % limit as u64).expect("less than a usize")
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, 2014).
+    /// Returns the next random number of SplitMix64 (Steele, Lea and Flood, 2014).
     fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

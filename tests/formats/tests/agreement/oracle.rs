@@ -24,7 +24,7 @@ impl Oracle {
     pub(crate) fn accepts(&self, text: &str) -> bool {
         match self.format {
             Format::Byte => STANDARD.decode(text).is_ok(),
-            Format::Date | Format::DateTime if holds_false_digit(text) => false,
+            Format::Date | Format::DateTime if has_accepted_non_digit(text) => false,
             _ => self.accepts_as_published(text),
         }
     }
@@ -36,7 +36,7 @@ impl Oracle {
 
 /// Returns true if one of the six characters before `0` occurs where a date or time has no punctuation. jsonschema 0.60
 /// reads digits several at a time, and a borrow between them lets such a character pass: `2020-01-1/` is a date to it.
-fn holds_false_digit(text: &str) -> bool {
+fn has_accepted_non_digit(text: &str) -> bool {
     let sign = match text.as_bytes() {
         [.., b'Z' | b'z'] => None,
         bytes => bytes.len().checked_sub("+00:00".len()),
@@ -47,9 +47,9 @@ fn holds_false_digit(text: &str) -> bool {
         .any(|(at, byte)| matches!(byte, b'*'..=b'/') && !is_punctuation(at))
 }
 
-/// If this test fails, the oracle was repaired and `holds_false_digit` can be removed.
+/// If this test fails, the oracle was repaired and `has_accepted_non_digit` can be removed.
 #[test]
-fn jsonschema_still_takes_a_slash_for_a_digit() {
+fn jsonschema_still_accepts_slash_digits() {
     let date = Oracle::new(Format::Date);
     let date_time = Oracle::new(Format::DateTime);
     assert!(date.accepts_as_published("2020-01-1/"));

@@ -12,12 +12,12 @@ const MAX_REPORTED_BYTES: usize = 2 * 1024;
 
 const LONG_LENGTH: usize = 5_000_000;
 
-fn nothing(_: &RequestId) -> Option<&'static str> {
+fn no_method(_: &RequestId) -> Option<&'static str> {
     None
 }
 
 #[track_caller]
-fn fails_briefly<T: Decode>(text: &str, start: &str) {
+fn check_short_error<T: Decode>(text: &str, start: &str) {
     let error = from_str::<T>(text).map(|_| ()).expect_err("it is hostile");
     assert!(
         error.pointer().len() <= MAX_REPORTED_BYTES,
@@ -32,10 +32,10 @@ fn fails_briefly<T: Decode>(text: &str, start: &str) {
 /// Receivers of 2025-03-26 "MUST support receiving JSON-RPC batches": batches of any size are decoded, and their size
 /// is limited by the caller.
 #[test]
-fn batches_have_a_limit() {
+fn batches_are_limited() {
     let batch = |item: &str, count: usize| {
         let text = format!("[{}{item}]", format!("{item},").repeat(count - 1));
-        decode_frame::<batches::FromClient>(text.as_bytes(), &nothing)
+        decode_frame::<batches::FromClient>(text.as_bytes(), &no_method)
     };
     for item in ["1", "{}", r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#] {
         let Ok(Frame::Batch(messages)) = batch(item, MAX_BATCH) else {
@@ -52,11 +52,11 @@ fn batches_have_a_limit() {
 
 /// A batch with malformed JSON is refused as a whole, even if it begins with valid messages.
 #[test]
-fn long_batches_have_to_be_json() {
+fn long_batches_must_be_json() {
     let text = format!("[{}", "1,".repeat(100_000));
     for error in [
-        decode_frame::<batches::FromClient>(text.as_bytes(), &nothing).map(|_| ()),
-        decode_frame::<mcp::FromClient>(text.as_bytes(), &nothing).map(|_| ()),
+        decode_frame::<batches::FromClient>(text.as_bytes(), &no_method).map(|_| ()),
+        decode_frame::<mcp::FromClient>(text.as_bytes(), &no_method).map(|_| ()),
     ] {
         let error = error.expect_err("no JSON");
         assert_eq!(error.kind(), MessageErrorKind::Parse);
@@ -66,10 +66,10 @@ fn long_batches_have_to_be_json() {
 #[test]
 fn long_names_are_cut_in_errors() {
     let name = "k".repeat(LONG_LENGTH);
-    fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":1}}"#), "/kkk");
-    fails_briefly::<Map<bool>>(&format!(r#"{{"{name}":true,"{name}":true}}"#), "/kkk");
-    fails_briefly::<mcp::Annotations>(&format!(r#"{{"{name}":1,"{name}":1}}"#), "/kkk");
-    fails_briefly::<Json>(
+    check_short_error::<Map<bool>>(&format!(r#"{{"{name}":1}}"#), "/kkk");
+    check_short_error::<Map<bool>>(&format!(r#"{{"{name}":true,"{name}":true}}"#), "/kkk");
+    check_short_error::<mcp::Annotations>(&format!(r#"{{"{name}":1,"{name}":1}}"#), "/kkk");
+    check_short_error::<Json>(
         &format!(r#"{{"{}":[nul]}}"#, r"\u00e9".repeat(LONG_LENGTH)),
         "/é",
     );
@@ -77,13 +77,13 @@ fn long_names_are_cut_in_errors() {
 
 /// A defect below ten million levels of untyped JSON is reported with a bounded pointer.
 #[test]
-fn deep_places_are_cut_in_errors() {
+fn deep_pointers_are_cut_in_errors() {
     for open in ["[", r#"{"a":"#, r#"[{"":"#] {
         let text = open.repeat(2 * LONG_LENGTH / open.len()) + "nul";
         let start = if open == "[" { "/0/0/0" } else { "/" };
-        fails_briefly::<Json>(&text, start);
+        check_short_error::<Json>(&text, start);
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{text}"#);
-        let error = decode_frame::<mcp::FromClient>(message.as_bytes(), &nothing);
+        let error = decode_frame::<mcp::FromClient>(message.as_bytes(), &no_method);
         let error = error.map(|_| ()).expect_err("it is hostile");
         assert!(error.decode_error().pointer().len() <= MAX_REPORTED_BYTES);
     }
@@ -91,7 +91,7 @@ fn deep_places_are_cut_in_errors() {
 
 /// Pointers of values after deeply nested ones are still correct.
 #[test]
-fn places_behind_deep_ones_are_exact() {
+fn pointers_after_deep_values_are_exact() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let deeper = r#"{"a":["#.repeat(50_000) + &"]}".repeat(50_000);
     for tower in [deep, deeper] {
@@ -162,7 +162,7 @@ fn long_values_are_cut_in_violations() {
 
 /// A decoded string needs little more memory than its text, in any spelling.
 #[test]
-fn decoded_strings_have_little_room() {
+fn decoded_strings_waste_little_memory() {
     for length in (0..300).chain([1_000, 100_000]) {
         for (spelt, text) in [
             (r"\n", "\n"),

@@ -4,7 +4,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Number, from_slice};
 
-use super::{at, decode_error_of, exact};
+use super::{check_round_trip, decode_error_of, error_at};
 
 const NOT_UTF8: [&[u8]; 12] = [
     b"\x80",
@@ -33,82 +33,88 @@ const SURROUNDINGS: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn not_utf8() {
+fn invalid_utf8_is_refused() {
     for (before, after) in SURROUNDINGS {
         for bytes in NOT_UTF8 {
             let text = [before.as_bytes(), bytes, after.as_bytes()].concat();
             let error = from_slice::<Json>(&text).expect_err("it is not UTF-8");
             assert_eq!(error.offset(), before.len());
-            assert_eq!(decode_error_of::<Json>(&text), at("utf8", ""));
-            assert_eq!(decode_error_of::<JsonObject>(&text), at("utf8", ""));
-            assert_eq!(decode_error_of::<Map<Json>>(&text), at("utf8", ""));
-            assert_eq!(decode_error_of::<mcp::Annotations>(&text), at("utf8", ""));
+            assert_eq!(decode_error_of::<Json>(&text), error_at("utf8", ""));
+            assert_eq!(decode_error_of::<JsonObject>(&text), error_at("utf8", ""));
+            assert_eq!(decode_error_of::<Map<Json>>(&text), error_at("utf8", ""));
+            assert_eq!(
+                decode_error_of::<mcp::Annotations>(&text),
+                error_at("utf8", "")
+            );
             assert_eq!(
                 decode_error_of::<mcp::JSONRPCMessage>(&text),
-                at("utf8", "")
+                error_at("utf8", "")
             );
         }
     }
 }
 
 #[test]
-fn byte_order_marks() {
+fn byte_order_marks_are_refused() {
     for document in [r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#, "{}", ""] {
         let utf8 = format!("\u{feff}{document}");
-        assert_eq!(decode_error_of::<Json>(&utf8), at("syntax", ""));
-        assert_eq!(decode_error_of::<mcp::Annotations>(&utf8), at("syntax", ""));
+        assert_eq!(decode_error_of::<Json>(&utf8), error_at("syntax", ""));
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(&utf8),
+            error_at("syntax", "")
+        );
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(&utf8),
-            at("syntax", "")
+            error_at("syntax", "")
         );
         for utf16 in [b"\xff\xfe", b"\xfe\xff"] {
             let text = [utf16.as_slice(), document.as_bytes()].concat();
             assert_eq!(
                 decode_error_of::<mcp::JSONRPCMessage>(&text),
-                at("utf8", "")
+                error_at("utf8", "")
             );
         }
     }
     let utf16: Vec<u8> = "{}".encode_utf16().flat_map(u16::to_le_bytes).collect();
-    assert_eq!(decode_error_of::<Json>(utf16), at("syntax", ""));
-    exact::<String>("\"\u{feff}\"");
-    exact::<Json>("\"\u{feff}\"");
+    assert_eq!(decode_error_of::<Json>(utf16), error_at("syntax", ""));
+    check_round_trip::<String>("\"\u{feff}\"");
+    check_round_trip::<Json>("\"\u{feff}\"");
 }
 
 #[test]
-fn control_characters_in_strings() {
+fn raw_control_characters_are_refused() {
     for control in '\0'..=' ' {
         let text = format!(r#"{{"lastModified":"a{control}b"}}"#);
         let open = format!(r#"{{"x":{{"y":["a{control}b"]}}}}"#);
         if control == ' ' {
-            exact::<mcp::Annotations>(&text);
-            exact::<mcp::Annotations>(&open);
+            check_round_trip::<mcp::Annotations>(&text);
+            check_round_trip::<mcp::Annotations>(&open);
             continue;
         }
         assert_eq!(
             decode_error_of::<mcp::Annotations>(&text),
-            at("syntax", "/lastModified")
+            error_at("syntax", "/lastModified")
         );
         assert_eq!(
             decode_error_of::<mcp::Annotations>(&open),
-            at("syntax", "/x/y/0")
+            error_at("syntax", "/x/y/0")
         );
-        assert_eq!(decode_error_of::<Json>(&open), at("syntax", "/x/y/0"));
+        assert_eq!(decode_error_of::<Json>(&open), error_at("syntax", "/x/y/0"));
         let name = format!(r#"{{"a{control}b":1}}"#);
         assert_eq!(decode_error_of::<Json>(&name).0, "syntax");
         assert_eq!(decode_error_of::<Map<Json>>(&name).0, "syntax");
     }
     for plain in ["\u{7f}", "\u{80}", "\u{9f}", "\u{2028}", "\u{ffff}"] {
-        exact::<String>(&format!("\"{plain}\""));
+        check_round_trip::<String>(&format!("\"{plain}\""));
     }
 }
 
 #[test]
-fn escaped_control_characters_come_back() {
+fn escaped_control_characters_round_trip() {
     for text in [r#""\u0000""#, r#""\u001f\b\t\n\f\r""#] {
-        exact::<String>(text);
-        exact::<Json>(text);
-        exact::<Map<String>>(&format!("{{{text}:{text}}}"));
+        check_round_trip::<String>(text);
+        check_round_trip::<Json>(text);
+        check_round_trip::<Map<String>>(&format!("{{{text}:{text}}}"));
     }
 }
 
@@ -142,65 +148,81 @@ fn only_four_characters_are_white_space() {
 }
 
 #[test]
-fn garbage_behind_a_document() {
+fn trailing_garbage_is_refused() {
     for garbage in ["x", "{}", "1", ",", "]", "}", "\"", "\0", "//", "null", ":"] {
         for between in ["", " ", "\n"] {
             let text = format!("{{}}{between}{garbage}");
-            assert_eq!(decode_error_of::<Json>(&text), at("syntax", ""), "{text}");
+            assert_eq!(
+                decode_error_of::<Json>(&text),
+                error_at("syntax", ""),
+                "{text}"
+            );
             assert_eq!(
                 decode_error_of::<JsonObject>(&text),
-                at("syntax", ""),
+                error_at("syntax", ""),
                 "{text}"
             );
             assert_eq!(
                 decode_error_of::<Map<Json>>(&text),
-                at("syntax", ""),
+                error_at("syntax", ""),
                 "{text}"
             );
             assert_eq!(
                 decode_error_of::<mcp::Annotations>(&text),
-                at("syntax", ""),
+                error_at("syntax", ""),
                 "{text}"
             );
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m"}}{between}{garbage}"#);
             assert_eq!(
                 decode_error_of::<mcp::JSONRPCMessage>(&message),
-                at("syntax", ""),
+                error_at("syntax", ""),
                 "{message}"
             );
         }
     }
-    assert_eq!(decode_error_of::<Number>("1 2"), at("syntax", ""));
-    assert_eq!(decode_error_of::<bool>("truefalse"), at("syntax", ""));
-    assert_eq!(decode_error_of::<String>(r#""a""b""#), at("syntax", ""));
+    assert_eq!(decode_error_of::<Number>("1 2"), error_at("syntax", ""));
+    assert_eq!(decode_error_of::<bool>("truefalse"), error_at("syntax", ""));
+    assert_eq!(
+        decode_error_of::<String>(r#""a""b""#),
+        error_at("syntax", "")
+    );
 }
 
 #[test]
-fn no_document_at_all() {
+fn empty_documents_are_refused() {
     for text in ["", " ", "\n", " \t\r\n "] {
-        assert_eq!(decode_error_of::<Json>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<JsonObject>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<Map<Json>>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<Vec<Json>>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<String>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<Number>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<bool>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<mcp::Annotations>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<mcp::ContentBlock>(text), at("syntax", ""));
-        assert_eq!(decode_error_of::<mcp::RequestId>(text), at("syntax", ""));
+        assert_eq!(decode_error_of::<Json>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<JsonObject>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<Map<Json>>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<Vec<Json>>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<String>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<Number>(text), error_at("syntax", ""));
+        assert_eq!(decode_error_of::<bool>(text), error_at("syntax", ""));
+        assert_eq!(
+            decode_error_of::<mcp::Annotations>(text),
+            error_at("syntax", "")
+        );
+        assert_eq!(
+            decode_error_of::<mcp::ContentBlock>(text),
+            error_at("syntax", "")
+        );
+        assert_eq!(
+            decode_error_of::<mcp::RequestId>(text),
+            error_at("syntax", "")
+        );
         assert_eq!(
             decode_error_of::<mcp::ClientRequest>(text),
-            at("syntax", "")
+            error_at("syntax", "")
         );
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(text),
-            at("syntax", "")
+            error_at("syntax", "")
         );
     }
 }
 
 #[test]
-fn what_only_other_languages_allow() {
+fn other_json_dialects_are_refused() {
     for text in [
         "{'a':1}",
         "{a:1}",

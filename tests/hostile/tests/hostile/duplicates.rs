@@ -3,10 +3,10 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map, Validate, ViolationKind};
 
-use super::{at, decode_error_of, exact};
+use super::{check_round_trip, decode_error_of, error_at};
 
 #[test]
-fn known_members() {
+fn duplicate_known_members_are_refused() {
     for second in [
         "name",
         r"na\u006de",
@@ -15,21 +15,27 @@ fn known_members() {
     ] {
         let tool =
             format!(r#"{{"name":"a","inputSchema":{{"type":"object"}},"{second}":"b","x":1}}"#);
-        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("duplicate", "/name"));
+        assert_eq!(
+            decode_error_of::<mcp::Tool>(tool),
+            error_at("duplicate", "/name")
+        );
         let tool =
             format!(r#"{{"{second}":"a","inputSchema":{{"type":"object"}},"name":"b","x":1}}"#);
-        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("duplicate", "/name"));
+        assert_eq!(
+            decode_error_of::<mcp::Tool>(tool),
+            error_at("duplicate", "/name")
+        );
     }
     let tool = r#"{"name":"a","inputSchema":{},"name":"a"}"#;
     assert_eq!(
         decode_error_of::<mcp::Tool>(tool),
-        at("duplicate", "/name"),
+        error_at("duplicate", "/name"),
         "the same value twice"
     );
 }
 
 #[test]
-fn unknown_members() {
+fn duplicate_unknown_members_are_refused() {
     for (first, second, pointer) in [
         ("x", "x", "/x"),
         ("x", r"\u0078", "/x"),
@@ -41,35 +47,41 @@ fn unknown_members() {
         let annotations = format!(r#"{{"{first}":1,"y":2,"{second}":1}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(annotations),
-            at("duplicate", pointer)
+            error_at("duplicate", pointer)
         );
     }
 }
 
 #[test]
 fn different_names_are_not_duplicates() {
-    exact::<mcp::Annotations>(
+    check_round_trip::<mcp::Annotations>(
         "{\"\u{e9}\":1,\"e\u{301}\":2,\"E\":3,\"e\":4,\"Priority\":5,\"priority \":6}",
     );
 }
 
 #[test]
-fn typed_maps() {
+fn duplicate_map_entries_are_refused() {
     for second in ["a", r"\u0061"] {
         let map = format!(r#"{{"a":"1","b":"2","{second}":"3"}}"#);
-        assert_eq!(decode_error_of::<Map<String>>(&map), at("duplicate", "/a"));
-        assert_eq!(decode_error_of::<Map<Json>>(&map), at("duplicate", "/a"));
+        assert_eq!(
+            decode_error_of::<Map<String>>(&map),
+            error_at("duplicate", "/a")
+        );
+        assert_eq!(
+            decode_error_of::<Map<Json>>(&map),
+            error_at("duplicate", "/a")
+        );
         let request =
             format!(r#"{{"method":"prompts/get","params":{{"name":"p","arguments":{map}}}}}"#);
         assert_eq!(
             decode_error_of::<mcp::ClientRequest>(request),
-            at("duplicate", "/params/arguments/a")
+            error_at("duplicate", "/params/arguments/a")
         );
     }
 }
 
 #[test]
-fn whole_messages() {
+fn duplicates_in_messages_are_refused() {
     for (text, pointer) in [
         (r#"{"jsonrpc":"2.0","id":1,"method":"m","id":2}"#, "/id"),
         (
@@ -96,13 +108,13 @@ fn whole_messages() {
     ] {
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(text),
-            at("duplicate", pointer)
+            error_at("duplicate", pointer)
         );
     }
 }
 
 #[test]
-fn discriminants() {
+fn duplicate_discriminants_are_refused() {
     for (text, pointer) in [
         (r#"{"type":"text","type":"text","text":"t"}"#, "/type"),
         (r#"{"type":"text","text":"t","type":"image"}"#, "/type"),
@@ -115,7 +127,7 @@ fn discriminants() {
     ] {
         assert_eq!(
             decode_error_of::<mcp::ContentBlock>(text),
-            at("duplicate", pointer),
+            error_at("duplicate", pointer),
             "{text}"
         );
     }
@@ -126,30 +138,30 @@ fn discriminants() {
     ] {
         assert_eq!(
             decode_error_of::<mcp::ClientRequest>(text),
-            at("duplicate", "/method"),
+            error_at("duplicate", "/method"),
             "{text}"
         );
     }
 }
 
 #[test]
-fn open_json_keeps_both() {
+fn untyped_json_keeps_duplicates() {
     let twice = r#"{"a":1,"b":{"a":1,"a":1},"a":2,"\u0061":3}"#;
-    exact::<Json>(twice);
-    let object: JsonObject = exact(twice);
+    check_round_trip::<Json>(twice);
+    let object: JsonObject = check_round_trip(twice);
     assert_eq!(object.len(), 4);
     assert_eq!(object.get("a").expect("it is there").text(), "3");
-    exact::<mcp::Annotations>(&format!(r#"{{"x":{twice}}}"#));
-    exact::<Map<Json>>(&format!(r#"{{"x":{twice}}}"#));
-    exact::<mcp::ClientRequest>(&format!(
+    check_round_trip::<mcp::Annotations>(&format!(r#"{{"x":{twice}}}"#));
+    check_round_trip::<Map<Json>>(&format!(r#"{{"x":{twice}}}"#));
+    check_round_trip::<mcp::ClientRequest>(&format!(
         r#"{{"method":"tools/call","params":{{"name":"t","arguments":{twice}}}}}"#
     ));
-    exact::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{twice}}}"#));
+    check_round_trip::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{twice}}}"#));
 }
 
 #[test]
-fn schema_documents_keep_both_and_every_one_is_validated() {
-    let tool: mcp::Tool = exact(
+fn schema_documents_keep_and_validate_duplicates() {
+    let tool: mcp::Tool = check_round_trip(
         r#"{"inputSchema":{"type":"object","type":"array","required":[],"required":[1]},"name":"t"}"#,
     );
     let found: Vec<(String, ViolationKind)> = tool

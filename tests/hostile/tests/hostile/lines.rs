@@ -1,17 +1,17 @@
 //! Line breaks between the tokens of untyped JSON are preserved, and `to_line` writes a message on one line.
 
 use mcp_2025_06_18 as mcp;
-use mcp_exact_tests_support::{Doc, Generator, Rng, Style, same};
+use mcp_exact_tests_support::{Doc, Generator, Rng, Style, is_same_json};
 use mcp_exact_wire::{Decode, Encode, Json, from_slice, to_line};
 use serde_json::Value;
 
-use super::exact;
+use super::check_round_trip;
 
 const SEED: u64 = 0x0a0d;
 
 /// Checks that a text is preserved by decoding and encoding; returns its line.
-fn line<T: Decode + Encode>(text: &str) -> String {
-    let value: T = exact(text);
+fn check_line<T: Decode + Encode>(text: &str) -> String {
+    let value: T = check_round_trip(text);
     let line = String::from_utf8(to_line(&value)).expect("it is text");
     assert!(!line.contains(['\n', '\r']), "{line}");
     assert_eq!(line.len(), text.len());
@@ -25,10 +25,10 @@ fn line<T: Decode + Encode>(text: &str) -> String {
 }
 
 #[test]
-fn a_second_message_stays_inside_the_first() {
+fn lines_never_hold_second_messages() {
     let smuggled = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n}";
     let kept = smuggled.replace(['\n', '\r'], " ");
-    assert_eq!(line::<Json>(smuggled), kept);
+    assert_eq!(check_line::<Json>(smuggled), kept);
     for [before, after] in [
         [
             r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"x":"#,
@@ -43,7 +43,7 @@ fn a_second_message_stays_inside_the_first() {
     ] {
         let text = format!("{before}{smuggled}{after}");
         assert_eq!(
-            line::<mcp::JSONRPCMessage>(&text),
+            check_line::<mcp::JSONRPCMessage>(&text),
             format!("{before}{kept}{after}")
         );
     }
@@ -55,13 +55,13 @@ fn a_second_message_stays_inside_the_first() {
         ["{\"method\":\"x/y\",\r\n\"params\":", "\n}"],
     ] {
         let text = format!("{before}{smuggled}{after}");
-        line::<mcp::ClientRequest>(&text);
+        check_line::<mcp::ClientRequest>(&text);
     }
-    line::<mcp::Tool>(&format!(r#"{{"inputSchema":{smuggled},"name":"t"}}"#));
+    check_line::<mcp::Tool>(&format!(r#"{{"inputSchema":{smuggled},"name":"t"}}"#));
 }
 
 #[test]
-fn line_breaks_around_a_document_are_dropped() {
+fn surrounding_line_breaks_are_dropped() {
     let request: mcp::ClientRequest =
         from_slice(b"\r\n{\n\"method\"\n:\r\"ping\"\n}\n").expect("it is a request");
     assert_eq!(to_line(&request), br#"{"method":"ping"}"#);
@@ -70,9 +70,9 @@ fn line_breaks_around_a_document_are_dropped() {
 }
 
 #[test]
-fn line_breaks_in_strings_stay_escapes() {
+fn escaped_line_breaks_stay_escaped() {
     let text = "{\"x\":\"a\\nb\\r\\u000a\u{85}\u{2028}\u{2029}\"}";
-    assert_eq!(line::<mcp::Annotations>(text), text);
+    assert_eq!(check_line::<mcp::Annotations>(text), text);
     let tool = mcp::Tool::new("a\nb\rc", mcp::ToolInputSchema::new());
     let line = to_line(&tool);
     assert_eq!(
@@ -82,7 +82,7 @@ fn line_breaks_in_strings_stay_escapes() {
 }
 
 #[test]
-fn any_open_json_becomes_one_line_of_the_same_values() {
+fn untyped_json_fits_one_line() {
     let schema = serde_json::json!({"definitions": {"Any": {}}});
     let mut generator = Generator::new(&schema, Rng::new(SEED)).exotic_numbers(true);
     let mut rng = Rng::new(SEED);
@@ -95,7 +95,7 @@ fn any_open_json_becomes_one_line_of_the_same_values() {
         let line = String::from_utf8(to_line(&json)).expect("it is text");
         with_breaks += usize::from(line != json.text());
         assert!(!line.contains(['\n', '\r']));
-        assert!(same(&Doc::parse(&line).expect("it is JSON"), &doc));
+        assert!(is_same_json(&Doc::parse(&line).expect("it is JSON"), &doc));
     }
     println!("{with_breaks} of 5,000 documents had line breaks");
     assert!(with_breaks > 1_000);

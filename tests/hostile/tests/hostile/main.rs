@@ -22,12 +22,12 @@ mod surrogates;
 use mcp_exact_wire::{Decode, Encode, from_slice, to_string};
 
 /// Checks that a text is preserved by decoding and encoding; returns the value.
-fn exact<T: Decode + Encode>(text: &str) -> T {
+fn check_round_trip<T: Decode + Encode>(text: &str) -> T {
     let value: T = match from_slice(text.as_bytes()) {
         Ok(value) => value,
-        Err(error) => panic!("{error}: {}", start(text)),
+        Err(error) => panic!("{error}: {}", excerpt(text)),
     };
-    assert!(to_string(&value) == text, "{}", start(text));
+    assert!(to_string(&value) == text, "{}", excerpt(text));
     value
 }
 
@@ -35,18 +35,18 @@ fn exact<T: Decode + Encode>(text: &str) -> T {
 fn decode_error_of<T: Decode>(text: impl AsRef<[u8]>) -> (&'static str, String) {
     let text = text.as_ref();
     match from_slice::<T>(text) {
-        Ok(_) => panic!("accepted: {}", start(&String::from_utf8_lossy(text))),
+        Ok(_) => panic!("accepted: {}", excerpt(&String::from_utf8_lossy(text))),
         Err(error) => (error.kind().name(), error.pointer().to_owned()),
     }
 }
 
 /// Creates a value to compare with the result of [`decode_error_of`].
-fn at(kind: &'static str, pointer: impl Into<String>) -> (&'static str, String) {
+fn error_at(kind: &'static str, pointer: impl Into<String>) -> (&'static str, String) {
     (kind, pointer.into())
 }
 
 /// Returns the first characters of a text, for messages.
-fn start(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     text.chars().take(200).collect()
 }
 

@@ -11,13 +11,13 @@ use mcp_exact_wire::{
     WithId, decode_message, from_str, to_string,
 };
 
-use super::{at, decode_error_of};
+use super::{decode_error_of, error_at};
 
 const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// Checks that no member of the envelope can be added.
 #[track_caller]
-fn refuses_envelope_names<T: Members>(mut extra: Extra<T>) {
+fn check_envelope_names_refused<T: Members>(mut extra: Extra<T>) {
     for name in ENVELOPE {
         assert!(extra.insert(name, true).is_err(), "{name}");
     }
@@ -27,21 +27,21 @@ fn refuses_envelope_names<T: Members>(mut extra: Extra<T>) {
 
 /// Members of the envelope cannot be added to a message, because they would change its kind.
 #[test]
-fn messages_take_no_envelope_names() {
+fn messages_refuse_envelope_names() {
     let params = || mcp::CallToolRequestParams::new("t");
-    refuses_envelope_names(mcp::CallToolRequest::new(params()).extra);
-    refuses_envelope_names(mcp::PingRequest::new().extra);
-    refuses_envelope_names(mcp::InitializedNotification::new().extra);
-    refuses_envelope_names(newer::InitializedNotification::new().extra);
-    refuses_envelope_names(newer::PingRequest::new(1).extra);
-    refuses_envelope_names(mcp::JSONRPCNotification::new("m").extra);
-    refuses_envelope_names(mcp::JSONRPCRequest::new(1, "m").extra);
-    refuses_envelope_names(ResultMessage::<mcp::Result>::new(1, mcp::Result::new()).extra);
+    check_envelope_names_refused(mcp::CallToolRequest::new(params()).extra);
+    check_envelope_names_refused(mcp::PingRequest::new().extra);
+    check_envelope_names_refused(mcp::InitializedNotification::new().extra);
+    check_envelope_names_refused(newer::InitializedNotification::new().extra);
+    check_envelope_names_refused(newer::PingRequest::new(1).extra);
+    check_envelope_names_refused(mcp::JSONRPCNotification::new("m").extra);
+    check_envelope_names_refused(mcp::JSONRPCRequest::new(1, "m").extra);
+    check_envelope_names_refused(ResultMessage::<mcp::Result>::new(1, mcp::Result::new()).extra);
 }
 
 /// Types that are not messages accept all unknown names.
 #[test]
-fn other_types_take_envelope_names() {
+fn other_types_accept_envelope_names() {
     let mut tool = mcp::Tool::new("t", mcp::ToolInputSchema::new());
     for name in ENVELOPE {
         assert_eq!(tool.extra.insert(name, true), Ok(None), "{name}");
@@ -55,7 +55,7 @@ fn decode<T: Decode>(text: &str) -> T {
 
 /// Checks that a message is written as the kind that its type defines, with each member of the envelope at most once.
 #[track_caller]
-fn is_written_as<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<&str>) {
+fn check_written_kind<D: Direction>(message: &Message<D>, kind: HeadKind, id: Option<&str>) {
     let text = to_string(message);
     let head = MessageHead::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!((head.kind, head.id), (kind, id), "{text}");
@@ -69,7 +69,7 @@ const COMPLETE_MESSAGE: &str = r#"{"jsonrpc":"2.0","id":5,"method":"ping","resul
 
 /// A type without an envelope keeps all members of a complete message that is decoded as this type, unchanged.
 #[test]
-fn whole_messages_come_back_from_bare_types() {
+fn complete_messages_round_trip_as_bare() {
     let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
     let Some(id) = COMPLETE_MESSAGE.find(r#""id""#) else {
         panic!("it has an id");
@@ -84,7 +84,7 @@ fn whole_messages_come_back_from_bare_types() {
 fn known_requests_get_one_envelope() {
     let request: mcp::ClientRequest = decode(COMPLETE_MESSAGE);
     let message = mcp::ClientMessage::Request(WithId::new(7, request));
-    is_written_as(&message, HeadKind::Request, Some("7"));
+    check_written_kind(&message, HeadKind::Request, Some("7"));
     assert!(to_string(&message).contains(r#""x":1"#));
 }
 
@@ -98,7 +98,7 @@ fn unknown_requests_get_one_envelope() {
         let request: mcp::ClientRequest = decode(text);
         assert_eq!(to_string(&request), text, "by itself it comes back");
         let message = mcp::ClientMessage::Request(WithId::new(7, request));
-        is_written_as(&message, HeadKind::Request, Some("7"));
+        check_written_kind(&message, HeadKind::Request, Some("7"));
         assert!(to_string(&message).contains(r#""x":[1 , 2]"#));
     }
 }
@@ -110,23 +110,23 @@ fn notifications_stay_notifications() {
         r#"{"id":5,"method":"x/y","x":1}"#,
     ] {
         let message = mcp::ClientMessage::Notification(decode(text));
-        is_written_as(&message, HeadKind::Notification, None);
+        check_written_kind(&message, HeadKind::Notification, None);
         assert!(to_string(&message).contains(r#""x":1"#));
     }
     let known = r#"{"jsonrpc":"2.0","id":5,"method":"notifications/initialized","x":1}"#;
     let message = newer::ClientMessage::Notification(decode(known));
-    is_written_as(&message, HeadKind::Notification, None);
+    check_written_kind(&message, HeadKind::Notification, None);
 }
 
 /// Requests of 2025-11-25 include their envelope; requests of unknown methods must have it, too.
 #[test]
-fn unknown_methods_hold_their_envelope() {
+fn unknown_methods_need_their_envelope() {
     let request = r#"{"jsonrpc":"2.0","id":5,"method":"x/y"}"#;
     let message = newer::ClientMessage::Request(decode(request));
-    is_written_as(&message, HeadKind::Request, Some("5"));
+    check_written_kind(&message, HeadKind::Request, Some("5"));
     let notification = r#"{"jsonrpc":"2.0","method":"x/y"}"#;
     let message = newer::ClientMessage::Notification(decode(notification));
-    is_written_as(&message, HeadKind::Notification, None);
+    check_written_kind(&message, HeadKind::Notification, None);
     for (text, kind, pointer) in [
         (notification, "required", ""),
         (r#"{"id":5,"method":"x/y"}"#, "required", ""),
@@ -148,41 +148,41 @@ fn unknown_methods_hold_their_envelope() {
     ] {
         assert_eq!(
             decode_error_of::<newer::ClientRequest>(text),
-            at(kind, pointer),
+            error_at(kind, pointer),
             "{text}"
         );
     }
     assert_eq!(
         decode_error_of::<newer::ClientNotification>(request),
-        at("exclusive", "")
+        error_at("exclusive", "")
     );
 }
 
 /// Returns the type of a variant's argument.
-fn argument<A: 'static, U>(_: fn(A) -> U) -> TypeId {
+fn argument_type<A: 'static, U>(_: fn(A) -> U) -> TypeId {
     TypeId::of::<A>()
 }
 
 /// An unknown variant can be used only in the union that has decoded it, because another union may know its
 /// discriminant.
 #[test]
-fn unknown_variants_belong_to_their_union() {
-    let content = argument(mcp::ContentBlock::Unrecognized);
-    let request = argument(mcp::ClientRequest::Unrecognized);
+fn unknown_variants_stay_in_their_union() {
+    let content = argument_type(mcp::ContentBlock::Unrecognized);
+    let request = argument_type(mcp::ClientRequest::Unrecognized);
     assert_ne!(content, request);
-    assert_ne!(request, argument(newer::ClientRequest::Unrecognized));
+    assert_ne!(request, argument_type(newer::ClientRequest::Unrecognized));
 }
 
 /// An unknown value of a string enum can be used only in the enum that has decoded it.
 #[test]
-fn unknown_names_belong_to_their_enum() {
-    let level = argument(mcp::LoggingLevel::Unrecognized);
-    assert_ne!(level, argument(mcp::Role::Unrecognized));
+fn unknown_names_stay_in_their_enum() {
+    let level = argument_type(mcp::LoggingLevel::Unrecognized);
+    assert_ne!(level, argument_type(mcp::Role::Unrecognized));
 }
 
 /// An id is written once, regardless of the members of the request inside the envelope.
 #[test]
-fn ids_of_requests_are_those_of_their_envelope() {
+fn request_ids_are_written_once() {
     let request: mcp::ClientRequest = decode(r#"{"id":5,"method":"ping"}"#);
     let message = WithId::<mcp::ClientRequest>::new("own", request);
     assert_eq!(

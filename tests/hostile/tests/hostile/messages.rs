@@ -14,21 +14,21 @@ use super::with_stack;
 const LEVELS: usize = 100_000;
 
 /// Returns `tools/list` for every id, so that every result is a list of tools.
-fn tools(_: &RequestId) -> Option<&'static str> {
+fn method_tools_list(_: &RequestId) -> Option<&'static str> {
     Some("tools/list")
 }
 
 /// Returns `elicitation/create` for every id, so that every result answers an elicitation.
-fn elicitation(_: &RequestId) -> Option<&'static str> {
+fn method_elicitation_create(_: &RequestId) -> Option<&'static str> {
     Some("elicitation/create")
 }
 
 fn from_client(text: impl AsRef<[u8]>) -> Result<ClientMessage, MessageError> {
-    decode_message::<FromClient>(text.as_ref(), &elicitation)
+    decode_message::<FromClient>(text.as_ref(), &method_elicitation_create)
 }
 
 fn from_server(text: impl AsRef<[u8]>) -> Result<ServerMessage, MessageError> {
-    decode_message::<FromServer>(text.as_ref(), &tools)
+    decode_message::<FromServer>(text.as_ref(), &method_tools_list)
 }
 
 /// Returns the kind of the message error, and the kind and pointer of the decode error.
@@ -43,8 +43,8 @@ fn decode_error_of(text: impl AsRef<[u8]>) -> (MessageErrorKind, &'static str, S
 }
 
 /// Returns one object text for each order of the given members.
-fn orders(members: &[&str]) -> Vec<String> {
-    fn rest(members: &[&str]) -> Vec<Vec<String>> {
+fn all_member_orders(members: &[&str]) -> Vec<String> {
+    fn remaining_orders(members: &[&str]) -> Vec<Vec<String>> {
         if members.is_empty() {
             return vec![Vec::new()];
         }
@@ -52,19 +52,19 @@ fn orders(members: &[&str]) -> Vec<String> {
         for at in 0..members.len() {
             let mut others = members.to_vec();
             let first = others.remove(at);
-            for mut order in rest(&others) {
+            for mut order in remaining_orders(&others) {
                 order.insert(0, first.to_owned());
                 all.push(order);
             }
         }
         all
     }
-    let all = rest(members).into_iter();
+    let all = remaining_orders(members).into_iter();
     all.map(|order| format!("{{{}}}", order.join(",")))
         .collect()
 }
 
-fn towers() -> Vec<String> {
+fn nested_values() -> Vec<String> {
     let tower = |open: &str, close: &str| open.repeat(LEVELS) + "1" + &close.repeat(LEVELS);
     vec![
         tower("[", "]"),
@@ -74,9 +74,9 @@ fn towers() -> Vec<String> {
 }
 
 #[test]
-fn deep_nesting_comes_back() {
+fn deep_nesting_round_trips() {
     with_stack(256, || {
-        for tower in towers() {
+        for tower in nested_values() {
             for text in [
                 format!(
                     r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{{"x":{tower}}}}}}}"#
@@ -95,9 +95,9 @@ fn deep_nesting_comes_back() {
 }
 
 #[test]
-fn deep_nesting_in_the_wrong_place_is_an_error_with_the_id() {
+fn misplaced_nesting_errors_have_the_id() {
     with_stack(256, || {
-        for tower in towers() {
+        for tower in nested_values() {
             for members in [
                 r#""id":7,"method":"ping","params":"#,
                 r#""method":"tools/call","id":7,"params":"#,
@@ -118,7 +118,7 @@ fn deep_nesting_in_the_wrong_place_is_an_error_with_the_id() {
 }
 
 #[test]
-fn members_of_the_envelope_are_there_once() {
+fn duplicate_envelope_members_are_refused() {
     let call = [
         r#""jsonrpc":"2.0""#,
         r#""id":1"#,
@@ -137,7 +137,7 @@ fn members_of_the_envelope_are_there_once() {
         (r#""metho\u0064":"x/y""#, "/method"),
     ] {
         for members in [call.as_slice(), unknown.as_slice()] {
-            for text in orders(&[members, &[again]].concat()) {
+            for text in all_member_orders(&[members, &[again]].concat()) {
                 // Which of two methods counts is decided by the first one; both being there is the error.
                 let (_, kind, found) = decode_error_of(&text);
                 assert_eq!((kind, found.as_str()), ("duplicate", pointer), "{text}");
@@ -149,7 +149,7 @@ fn members_of_the_envelope_are_there_once() {
 }
 
 #[test]
-fn escaped_names_and_methods_are_the_same_names_and_methods() {
+fn escaped_names_equal_plain_names() {
     let params = r#""params":{"name":"t"}"#;
     for method in [
         r#""method":"tools/call""#,
@@ -158,7 +158,7 @@ fn escaped_names_and_methods_are_the_same_names_and_methods() {
     ] {
         for id in [r#""id":1"#, r#""\u0069\u0064":1"#] {
             for version in [r#""jsonrpc":"2.0""#, r#""\u006asonrpc":"2\u002e0""#] {
-                for text in orders(&[version, id, method, params]) {
+                for text in all_member_orders(&[version, id, method, params]) {
                     let message = from_client(&text).unwrap_or_else(|e| panic!("{e}: {text}"));
                     assert!(matches!(message, ClientMessage::Request(_)), "{text}");
                     let encoded = to_string(&message);
@@ -171,7 +171,7 @@ fn escaped_names_and_methods_are_the_same_names_and_methods() {
 }
 
 #[test]
-fn surrogates_numbers_and_bytes() {
+fn invalid_text_errors_have_the_id() {
     let with = |id: &str, method: &str, params: &str| {
         format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{method},"params":{params}}}"#)
     };
@@ -240,7 +240,7 @@ fn surrogates_numbers_and_bytes() {
 }
 
 #[test]
-fn line_breaks_leave_as_spaces() {
+fn line_breaks_are_written_as_spaces() {
     let smuggled = "{\"a\":\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}\r\n}";
     for text in [
         format!(
@@ -259,7 +259,7 @@ fn line_breaks_leave_as_spaces() {
 }
 
 #[test]
-fn ten_megabytes_of_members() {
+fn large_objects_round_trip() {
     let mut members = String::new();
     for n in 0_u32..250_000 {
         let n = n.wrapping_mul(0x9e37_79b1);
@@ -278,14 +278,14 @@ fn ten_megabytes_of_members() {
 }
 
 #[test]
-fn batches_are_refused_whole() {
+fn batches_with_invalid_json_are_refused() {
     with_stack(256, || {
         for text in [
             "[]".to_owned(),
             format!("[{}]", "{},".repeat(LEVELS) + "{}"),
             "[".repeat(LEVELS),
         ] {
-            let error = decode_frame::<FromClient>(text.as_bytes(), &elicitation);
+            let error = decode_frame::<FromClient>(text.as_bytes(), &method_elicitation_create);
             let error = error
                 .map(|_: Frame<FromClient>| ())
                 .expect_err("no batches");

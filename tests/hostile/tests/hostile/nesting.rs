@@ -8,7 +8,7 @@ use mcp_exact_wire::{
     Writer, from_slice,
 };
 
-use super::{at, decode_error_of, exact, with_stack};
+use super::{check_round_trip, decode_error_of, error_at, with_stack};
 
 const LEVELS: usize = 100_000;
 /// Stack size of the threads, in KiB.
@@ -61,20 +61,20 @@ impl Nesting {
 }
 
 #[test]
-fn open_json_comes_back() {
+fn untyped_json_round_trips() {
     with_stack(SMALL_STACK_KIB, || {
         for tower in NESTINGS {
-            let json: Json = exact(&tower.closed());
+            let json: Json = check_round_trip(&tower.closed());
             assert!(json.clone() == json);
         }
-        exact::<Json>(&("[".repeat(LEVELS) + &"]".repeat(LEVELS)));
+        check_round_trip::<Json>(&("[".repeat(LEVELS) + &"]".repeat(LEVELS)));
     });
 }
 
 #[test]
-fn open_objects_are_read_member_by_member() {
+fn untyped_objects_are_read_by_member() {
     with_stack(SMALL_STACK_KIB, || {
-        let mut object: JsonObject = exact(&NESTED_OBJECTS.closed());
+        let mut object: JsonObject = check_round_trip(&NESTED_OBJECTS.closed());
         assert_eq!(object.len(), 1);
         object.insert("b", 1);
         assert_eq!(object.get("b").expect("it is there").text(), "1");
@@ -85,36 +85,36 @@ fn open_objects_are_read_member_by_member() {
 }
 
 #[test]
-fn open_json_in_messages_comes_back() {
+fn untyped_json_in_messages_round_trips() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed();
             let params = format!(r#"{{"name":"t","arguments":{{"x":{tower}}}}}"#);
-            exact::<mcp::ClientRequest>(&format!(
+            check_round_trip::<mcp::ClientRequest>(&format!(
                 r#"{{"method":"tools/call","params":{params},"x":{tower}}}"#
             ));
-            exact::<mcp::JSONRPCMessage>(&format!(
+            check_round_trip::<mcp::JSONRPCMessage>(&format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#
             ));
-            exact::<mcp::JSONRPCMessage>(&format!(
+            check_round_trip::<mcp::JSONRPCMessage>(&format!(
                 r#"{{"jsonrpc":"2.0","error":{{"code":1,"message":"","data":{tower}}},"id":1}}"#
             ));
-            exact::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{tower}}}"#));
+            check_round_trip::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{tower}}}"#));
         }
     });
 }
 
 #[test]
-fn schema_documents_come_back_and_are_validated() {
+fn schema_documents_round_trip_and_validate() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed();
-            let tool: mcp::Tool = exact(&format!(
+            let tool: mcp::Tool = check_round_trip(&format!(
                 r#"{{"inputSchema":{{"type":"object","x":{tower}}},"name":"t","x":{tower}}}"#
             ));
             assert!(tool.validate().is_empty());
             tool.input_schema.view().expect("it has a view");
-            let tool: mcp::Tool = exact(&format!(
+            let tool: mcp::Tool = check_round_trip(&format!(
                 r#"{{"inputSchema":{{"type":"object","properties":{tower}}},"name":"t"}}"#
             ));
             let _ = tool.validate();
@@ -136,8 +136,10 @@ fn unclosed_values_are_reported_with_position() {
     with_stack(SMALL_STACK_KIB, || {
         for tower in NESTINGS {
             let end = cut_pointer(tower.pointer.repeat(LEVELS));
-            assert!(decode_error_of::<Json>(tower.unclosed()) == at("syntax", end.as_str()));
-            assert!(decode_error_of::<Json>(tower.unclosed() + "1") == at("syntax", end.as_str()));
+            assert!(decode_error_of::<Json>(tower.unclosed()) == error_at("syntax", end.as_str()));
+            assert!(
+                decode_error_of::<Json>(tower.unclosed() + "1") == error_at("syntax", end.as_str())
+            );
             let one_missing = tower.closed();
             let one_missing = &one_missing[..one_missing.len() - 1];
             assert_eq!(decode_error_of::<Json>(one_missing).0, "syntax");
@@ -155,23 +157,25 @@ fn unclosed_values_in_messages_are_reported() {
             let params = format!(r#"{{"name":"t","arguments":{{"x":{open}"#);
             let request = format!(r#"{{"method":"tools/call","params":{params}"#);
             assert!(
-                decode_error_of::<mcp::ClientRequest>(request) == at("syntax", inside.as_str())
+                decode_error_of::<mcp::ClientRequest>(request)
+                    == error_at("syntax", inside.as_str())
             );
             let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}"#);
             assert!(
-                decode_error_of::<mcp::JSONRPCMessage>(message) == at("syntax", inside.as_str())
+                decode_error_of::<mcp::JSONRPCMessage>(message)
+                    == error_at("syntax", inside.as_str())
             );
             let tool = format!(r#"{{"name":"t","inputSchema":{open}"#);
             assert_eq!(
                 decode_error_of::<mcp::Tool>(tool).0,
-                kind_of_document(tower)
+                document_error_kind(tower)
             );
         }
     });
 }
 
-/// A schema document must be an object, so a nested array has the wrong type if it is valid JSON.
-fn kind_of_document(_: Nesting) -> &'static str {
+/// Returns the expected kind of error: a schema document must be an object, so that a nested array has the wrong type.
+fn document_error_kind(_: Nesting) -> &'static str {
     "syntax"
 }
 
@@ -189,61 +193,67 @@ fn wrong_closing_brackets_are_errors() {
 }
 
 #[test]
-fn typed_positions_refuse_by_type() {
+fn typed_positions_refuse_nested_values() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
             let tower = tower.closed();
             let tool = format!(r#"{{"name":{tower},"inputSchema":{{"type":"object"}}}}"#);
-            assert_eq!(decode_error_of::<mcp::Tool>(tool), at("type", "/name"));
+            assert_eq!(
+                decode_error_of::<mcp::Tool>(tool),
+                error_at("type", "/name")
+            );
             let request = format!(r#"{{"method":{tower},"params":{{}}}}"#);
             assert_eq!(
                 decode_error_of::<mcp::ClientRequest>(request),
-                at("type", "/method")
+                error_at("type", "/method")
             );
             let message = format!(r#"{{"jsonrpc":"2.0","id":{tower},"method":"ping"}}"#);
             assert_eq!(
                 decode_error_of::<mcp::JSONRPCMessage>(message),
-                at("type", "/id")
+                error_at("type", "/id")
             );
-            assert_eq!(decode_error_of::<String>(&tower), at("type", ""));
-            assert_eq!(decode_error_of::<bool>(&tower), at("type", ""));
-            assert_eq!(decode_error_of::<mcp::Integer>(&tower), at("type", ""));
+            assert_eq!(decode_error_of::<String>(&tower), error_at("type", ""));
+            assert_eq!(decode_error_of::<bool>(&tower), error_at("type", ""));
+            assert_eq!(
+                decode_error_of::<mcp::Integer>(&tower),
+                error_at("type", "")
+            );
         }
         let arrays = format!(r#"{{"tools":{}}}"#, NESTED_ARRAYS.closed());
         assert_eq!(
             decode_error_of::<mcp::ListToolsResult>(arrays),
-            at("type", "/tools/0")
+            error_at("type", "/tools/0")
         );
         let objects = format!(r#"{{"tools":{}}}"#, NESTED_OBJECTS.closed());
         assert_eq!(
             decode_error_of::<mcp::ListToolsResult>(objects),
-            at("type", "/tools")
+            error_at("type", "/tools")
         );
     });
 }
 
 #[test]
-fn typed_maps_hold_open_json_only() {
+fn typed_maps_refuse_typed_nesting() {
     with_stack(SMALL_STACK_KIB, || {
-        exact::<Map<Json>>(&NESTED_OBJECTS.closed());
+        check_round_trip::<Map<Json>>(&NESTED_OBJECTS.closed());
         assert_eq!(
             decode_error_of::<Map<String>>(NESTED_OBJECTS.closed()),
-            at("type", "/a")
+            error_at("type", "/a")
         );
         assert_eq!(
             decode_error_of::<Map<Json>>(NESTED_ARRAYS.closed()),
-            at("type", "")
+            error_at("type", "")
         );
         let open = NESTED_OBJECTS.unclosed();
         assert!(
             decode_error_of::<Map<Json>>(open)
-                == at("syntax", cut_pointer(NESTED_OBJECTS.pointer.repeat(LEVELS)))
+                == error_at("syntax", cut_pointer(NESTED_OBJECTS.pointer.repeat(LEVELS)))
         );
     });
 }
 
 #[test]
-fn serde_json_reads_and_writes_open_json() {
+fn serde_json_handles_untyped_json() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
             let text = tower.closed();
@@ -281,12 +291,12 @@ impl Decode for Chain {
 }
 
 #[test]
-fn typed_values_have_a_depth_limit() {
+fn typed_nesting_is_limited() {
     const LIMIT: usize = MAX_DEPTH as usize;
     with_stack(512, || {
         let tower = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-        exact::<Tree>(&tower(LIMIT));
-        let beyond = at("depth", "/0".repeat(LIMIT));
+        check_round_trip::<Tree>(&tower(LIMIT));
+        let beyond = error_at("depth", "/0".repeat(LIMIT));
         assert_eq!(decode_error_of::<Tree>(tower(LIMIT + 1)), beyond);
         assert_eq!(decode_error_of::<Tree>(tower(LEVELS)), beyond);
         assert_eq!(decode_error_of::<Tree>(NESTED_ARRAYS.unclosed()), beyond);
@@ -296,10 +306,10 @@ fn typed_values_have_a_depth_limit() {
         let turns = LIMIT / 2 - 1;
         let Chain(levels) = from_slice(chain(turns).as_bytes()).expect("it is not too deep");
         assert_eq!(levels, 2 * turns + 1);
-        let beyond = at("depth", "/0/a".repeat(LIMIT / 2));
+        let beyond = error_at("depth", "/0/a".repeat(LIMIT / 2));
         assert_eq!(decode_error_of::<Chain>(chain(LIMIT / 2)), beyond);
         assert_eq!(decode_error_of::<Chain>(MIXED_NESTING.closed()), beyond);
-        let pair: Vec<Tree> = exact(&format!("[{0},{0}]", tower(LIMIT - 1)));
+        let pair: Vec<Tree> = check_round_trip(&format!("[{0},{0}]", tower(LIMIT - 1)));
         assert_eq!(pair.len(), 2, "closing a level gives it back");
     });
 }

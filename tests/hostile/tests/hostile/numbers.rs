@@ -5,7 +5,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Integer, Json, Map, Number};
 
-use super::{at, decode_error_of, exact};
+use super::{check_round_trip, decode_error_of, error_at};
 
 const INTEGERS: [&str; 22] = [
     "0",
@@ -32,7 +32,7 @@ const INTEGERS: [&str; 22] = [
     "123456789012345678901234567890",
 ];
 
-const BROKEN_DOWN: [&str; 9] = [
+const FRACTIONS: [&str; 9] = [
     "0.1",
     "-0.5",
     "1.5",
@@ -44,7 +44,7 @@ const BROKEN_DOWN: [&str; 9] = [
     "1.00000000000000000000000000000000000000000000000000000001",
 ];
 
-const NO_NUMBERS: [&str; 24] = [
+const MALFORMED_NUMBERS: [&str; 24] = [
     "01",
     "-01",
     "00",
@@ -72,7 +72,7 @@ const NO_NUMBERS: [&str; 24] = [
 ];
 
 /// Returns numbers with 10,000 digits or more; only integers if `whole` is true.
-fn long(whole: bool) -> Vec<String> {
+fn long_numbers(whole: bool) -> Vec<String> {
     let nines = "9".repeat(10_000);
     let zeros = "0".repeat(10_000);
     if whole {
@@ -96,94 +96,110 @@ fn long(whole: bool) -> Vec<String> {
     }
 }
 
-fn all(whole: bool) -> Vec<String> {
-    let short: &[&str] = if whole { &INTEGERS } else { &BROKEN_DOWN };
+fn all_numbers(whole: bool) -> Vec<String> {
+    let short: &[&str] = if whole { &INTEGERS } else { &FRACTIONS };
     let short = short.iter().map(|text| (*text).to_owned());
-    short.chain(long(whole)).collect()
+    short.chain(long_numbers(whole)).collect()
 }
 
 #[test]
-fn open_json_keeps_the_spelling() {
-    for text in all(true).into_iter().chain(all(false)) {
-        exact::<Json>(&text);
-        exact::<Map<Json>>(&format!(r#"{{"a":{text}}}"#));
-        exact::<Json>(&format!(r#"[ {text} , {{"a": {text} }}]"#));
-        exact::<mcp::ClientRequest>(&format!(
+fn untyped_numbers_keep_their_spelling() {
+    for text in all_numbers(true).into_iter().chain(all_numbers(false)) {
+        check_round_trip::<Json>(&text);
+        check_round_trip::<Map<Json>>(&format!(r#"{{"a":{text}}}"#));
+        check_round_trip::<Json>(&format!(r#"[ {text} , {{"a": {text} }}]"#));
+        check_round_trip::<mcp::ClientRequest>(&format!(
             r#"{{"method":"tools/call","params":{{"name":"t","arguments":{{"x":[{text}]}}}},"x":{text}}}"#
         ));
     }
 }
 
 #[test]
-fn typed_numbers_keep_the_spelling() {
-    for text in all(true).into_iter().chain(all(false)) {
-        assert_eq!(exact::<Number>(&text).to_string(), text);
+fn typed_numbers_keep_their_spelling() {
+    for text in all_numbers(true).into_iter().chain(all_numbers(false)) {
+        assert_eq!(check_round_trip::<Number>(&text).to_string(), text);
         assert_eq!(
             text.parse::<Number>().expect("it is a number").to_string(),
             text
         );
-        exact::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
+        check_round_trip::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
     }
 }
 
 #[test]
-fn typed_integers_keep_the_spelling() {
-    for text in all(true) {
-        assert_eq!(exact::<Integer>(&text).to_string(), text);
-        exact::<mcp::Resource>(&format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#));
-        exact::<mcp::RequestId>(&text);
-        exact::<mcp::JSONRPCMessage>(&format!(
+fn typed_integers_keep_their_spelling() {
+    for text in all_numbers(true) {
+        assert_eq!(check_round_trip::<Integer>(&text).to_string(), text);
+        check_round_trip::<mcp::Resource>(&format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#));
+        check_round_trip::<mcp::RequestId>(&text);
+        check_round_trip::<mcp::JSONRPCMessage>(&format!(
             r#"{{"jsonrpc":"2.0","id":{text},"method":"m","params":{{"_meta":{{"progressToken":{text}}}}}}}"#
         ));
-        exact::<mcp::JSONRPCMessage>(&format!(
+        check_round_trip::<mcp::JSONRPCMessage>(&format!(
             r#"{{"jsonrpc":"2.0","error":{{"code":{text},"message":""}},"id":{text}}}"#
         ));
     }
 }
 
 #[test]
-fn typed_integers_refuse_what_is_not_whole() {
-    for text in all(false) {
-        assert_eq!(decode_error_of::<Integer>(&text), at("type", ""), "{text}");
+fn typed_integers_refuse_fractions() {
+    for text in all_numbers(false) {
+        assert_eq!(
+            decode_error_of::<Integer>(&text),
+            error_at("type", ""),
+            "{text}"
+        );
         let resource = format!(r#"{{"name":"n","uri":"a:b","size":{text}}}"#);
         assert_eq!(
             decode_error_of::<mcp::Resource>(resource),
-            at("type", "/size")
+            error_at("type", "/size")
         );
         let message = format!(r#"{{"jsonrpc":"2.0","id":{text},"method":"m"}}"#);
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(message),
-            at("type", "/id")
+            error_at("type", "/id")
         );
         let meta = format!(r#"{{"_meta":{{"progressToken":{text}}}}}"#);
         assert_eq!(
             decode_error_of::<mcp::RequestParams>(meta),
-            at("type", "/_meta/progressToken")
+            error_at("type", "/_meta/progressToken")
         );
     }
 }
 
 #[test]
 fn malformed_numbers_are_not_json() {
-    for text in NO_NUMBERS {
-        assert_eq!(decode_error_of::<Json>(text), at("syntax", ""), "{text}");
-        assert_eq!(decode_error_of::<Number>(text), at("syntax", ""), "{text}");
-        assert_eq!(decode_error_of::<Integer>(text), at("syntax", ""), "{text}");
+    for text in MALFORMED_NUMBERS {
+        assert_eq!(
+            decode_error_of::<Json>(text),
+            error_at("syntax", ""),
+            "{text}"
+        );
+        assert_eq!(
+            decode_error_of::<Number>(text),
+            error_at("syntax", ""),
+            "{text}"
+        );
+        assert_eq!(
+            decode_error_of::<Integer>(text),
+            error_at("syntax", ""),
+            "{text}"
+        );
         let typed = format!(r#"{{"priority":{text}}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(typed),
-            at("syntax", "/priority"),
+            error_at("syntax", "/priority"),
             "{text}"
         );
         let open = format!(r#"{{"x":{{"y":[0,{text}]}}}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(&open),
-            at("syntax", "/x/y/1"),
+            error_at("syntax", "/x/y/1"),
             "{text}"
         );
         assert_eq!(
             decode_error_of::<Json>(&open),
-            at("syntax", "/x/y/1"),
+            error_at("syntax", "/x/y/1"),
             "{text}"
         );
     }
@@ -191,12 +207,12 @@ fn malformed_numbers_are_not_json() {
 
 #[test]
 fn numbers_are_not_strings() {
-    for text in all(true).into_iter().chain(all(false)) {
-        assert_eq!(decode_error_of::<String>(&text), at("type", ""));
+    for text in all_numbers(true).into_iter().chain(all_numbers(false)) {
+        assert_eq!(decode_error_of::<String>(&text), error_at("type", ""));
         let quoted = format!(r#"{{"priority":"{text}"}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(quoted),
-            at("type", "/priority")
+            error_at("type", "/priority")
         );
     }
 }

@@ -31,30 +31,34 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, de};
 
-use super::{at, decode_error_of};
+use super::{decode_error_of, error_at};
 
 fn message<D: Direction>(text: &str) -> Result<Message<D>, MessageError> {
     decode_message::<D>(text.as_bytes(), &|_| Some("vendor/method"))
 }
 
 /// Returns the kind and pointer of a decode error.
-fn cause(error: &DecodeError) -> (&'static str, String) {
+fn kind_and_pointer(error: &DecodeError) -> (&'static str, String) {
     (error.kind().name(), error.pointer().to_owned())
 }
 
 /// Parses like a peer that keeps the last of several members with the same name.
-fn last_wins(text: &str) -> serde_json::Value {
+fn parse_last_duplicate(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("serde_json takes it")
 }
 
 /// Checks that decoding and [`MessageHead`] refuse a message for the same reason.
 #[track_caller]
-fn both_refuse(text: &str, expected: (&'static str, &str)) {
-    let expected = at(expected.0, expected.1);
+fn check_both_refuse(text: &str, expected: (&'static str, &str)) {
+    let expected = error_at(expected.0, expected.1);
     let decoded = message::<FromClient>(text).map(|_| ()).expect_err(text);
-    assert_eq!(cause(decoded.decode_error()), expected, "decoding {text}");
+    assert_eq!(
+        kind_and_pointer(decoded.decode_error()),
+        expected,
+        "decoding {text}"
+    );
     let head = MessageHead::parse(text).map(|_| ()).expect_err(text);
-    assert_eq!(cause(&head), expected, "the head of {text}");
+    assert_eq!(kind_and_pointer(&head), expected, "the head of {text}");
 }
 
 /// "The names within an object SHOULD be unique" (RFC 8259, section 4); most peers take the last one.
@@ -73,8 +77,8 @@ fn duplicate_envelope_members_are_refused() {
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{{"name":"t"}},{again}}}"#
             );
-            assert!(last_wins(&text).is_object());
-            both_refuse(&text, ("duplicate", pointer));
+            assert!(parse_last_duplicate(&text).is_object());
+            check_both_refuse(&text, ("duplicate", pointer));
         }
     }
 }
@@ -82,20 +86,23 @@ fn duplicate_envelope_members_are_refused() {
 /// A relayed notification of an unknown method must not contain other params for the next parser.
 #[test]
 fn duplicates_in_unknown_notifications_are_refused() {
-    both_refuse(
+    check_both_refuse(
         r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1},"params":{"a":2}}"#,
         ("duplicate", "/params"),
     );
-    both_refuse(
+    check_both_refuse(
         r#"{"jsonrpc":"2.0","method":"x/y","method":"x/z","params":{}}"#,
         ("duplicate", "/method"),
     );
     let text = r#"{"jsonrpc":"2.0","method":"x/y","params":{"a":1},"params":{"a":2}}"#;
     let newer = message::<mcp_2025_11_25::FromClient>(text).expect_err("of 2025-11-25");
-    assert_eq!(cause(newer.decode_error()), at("duplicate", "/params"));
+    assert_eq!(
+        kind_and_pointer(newer.decode_error()),
+        error_at("duplicate", "/params")
+    );
     assert_eq!(
         decode_error_of::<ClientRequest>(r#"{"method":"x/y","params":{},"params":{"a":1}}"#),
-        at("duplicate", "/params"),
+        error_at("duplicate", "/params"),
         "also outside of a message"
     );
 }
@@ -114,34 +121,40 @@ fn duplicate_results_and_errors_are_refused() {
             "/error",
         ),
     ] {
-        both_refuse(text, ("duplicate", pointer));
+        check_both_refuse(text, ("duplicate", pointer));
     }
 }
 
 /// [`MessageHead`] does not check members outside of the envelope; decoding refuses them at typed levels.
 #[test]
-fn duplicate_unknown_members_pass_the_look() {
+fn message_head_allows_unknown_duplicates() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","x":1,"x":2}"#;
     assert!(MessageHead::parse(text).is_ok());
     let error = message::<FromClient>(text).expect_err("a typed level");
-    assert_eq!(cause(error.decode_error()), at("duplicate", "/x"));
+    assert_eq!(
+        kind_and_pointer(error.decode_error()),
+        error_at("duplicate", "/x")
+    );
 }
 
 /// An error for a request with two different ids has no id (JSON-RPC 2.0, section 5).
 #[test]
-fn ambiguous_ids_answer_nothing() {
+fn errors_omit_ambiguous_ids() {
     let same = r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":5}"#;
     let error = message::<FromClient>(same).expect_err("twice");
     assert_eq!(error.id(), Some(&RequestId::from(5)));
     let different = r#"{"jsonrpc":"2.0","id":5,"method":"ping","id":6}"#;
     let error = message::<FromClient>(different).expect_err("twice");
     assert_eq!(error.id(), None);
-    assert_eq!(cause(error.decode_error()), at("duplicate", "/id"));
+    assert_eq!(
+        kind_and_pointer(error.decode_error()),
+        error_at("duplicate", "/id")
+    );
 }
 
 /// An error for a request with two different methods names no method.
 #[test]
-fn ambiguous_methods_are_not_named() {
+fn errors_omit_ambiguous_methods() {
     let text = r#"{"jsonrpc":"2.0","id":5,"method":"ping","method":"tools/list"}"#;
     let error = message::<FromClient>(text).expect_err("twice");
     assert_eq!((error.id(), error.method()), (Some(&5.into()), None));
@@ -159,7 +172,7 @@ fn names_match_exactly() {
     );
     assert_eq!(
         decode_error_of::<ClientRequest>(r#"{"Method":"ping"}"#),
-        at("required", "")
+        error_at("required", "")
     );
 }
 
@@ -167,11 +180,11 @@ fn names_match_exactly() {
 #[test]
 fn lone_surrogates_are_not_replaced() {
     for lone in [r"\ud800", r"\udc00", r"x\/\udbff", r"\ud800\u0041"] {
-        both_refuse(
+        check_both_refuse(
             &format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{lone}"}}"#),
             ("surrogate", "/method"),
         );
-        both_refuse(
+        check_both_refuse(
             &format!(r#"{{"jsonrpc":"2.0","method":"{lone}","params":{{}}}}"#),
             ("surrogate", "/method"),
         );
@@ -184,7 +197,7 @@ fn lone_surrogates_are_not_replaced() {
 
 /// "jsonrpc: A String specifying the version of the JSON-RPC protocol. MUST be exactly "2.0"": the string, not its spelling.
 #[test]
-fn escaped_versions_are_the_version() {
+fn escaped_versions_are_accepted() {
     for version in [r"2.\u0030", r"\u0032.0", r"2\u002E0"] {
         let text =
             format!(r#"{{"jsonrpc":"{version}","id":1,"method":"tools/call","params":{{}}}}"#);
@@ -227,7 +240,7 @@ fn numbers_are_not_rounded() {
 
 /// Text that some parsers accept although RFC 8259 does not allow it is refused.
 #[test]
-fn extensions_of_json_are_refused() {
+fn json_extensions_are_refused() {
     for text in [
         "NaN",
         "Infinity",
@@ -264,7 +277,7 @@ fn extensions_of_json_are_refused() {
         b"\"\xc0\x80\"",
         b"\xff\xfe1\0",
     ] {
-        assert_eq!(decode_error_of::<Json>(bytes), at("utf8", ""));
+        assert_eq!(decode_error_of::<Json>(bytes), error_at("utf8", ""));
     }
 }
 
@@ -290,9 +303,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for StringOrStruct<T> {
     }
 }
 
-const RAW: &str = "$serde_json::private::RawValue";
+const RAW_VALUE_KEY: &str = "$serde_json::private::RawValue";
 
-fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T> {
+fn decode_string_or_struct<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T> {
     serde_json::from_str::<StringOrStruct<T>>(document).map(|StringOrStruct(value)| value)
 }
 
@@ -301,37 +314,48 @@ fn smuggle<'de, T: Deserialize<'de>>(document: &'de str) -> serde_json::Result<T
 fn smuggled_raw_text_is_checked() {
     let second = r#"1}\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/call\"}"#;
     for text in [second, "", " ", "1,2", r#"1]}"#, r#"\"a"#, "nul", r"1\n2"] {
-        let document = format!(r#"{{"{RAW}":"{text}"}}"#);
-        assert!(smuggle::<Json>(&document).is_err(), "{document}");
-        assert!(smuggle::<JsonObject>(&document).is_err(), "{document}");
-        assert!(smuggle::<ClientRequest>(&document).is_err(), "{document}");
+        let document = format!(r#"{{"{RAW_VALUE_KEY}":"{text}"}}"#);
+        assert!(
+            decode_string_or_struct::<Json>(&document).is_err(),
+            "{document}"
+        );
+        assert!(
+            decode_string_or_struct::<JsonObject>(&document).is_err(),
+            "{document}"
+        );
+        assert!(
+            decode_string_or_struct::<ClientRequest>(&document).is_err(),
+            "{document}"
+        );
     }
     // serde_json treats the key in the same way wherever it has its feature `raw_value`.
-    let one: Json = smuggle(&format!(r#"{{"{RAW}":" [1]\n"}}"#)).expect("one JSON value");
+    let one: Json = decode_string_or_struct(&format!(r#"{{"{RAW_VALUE_KEY}":" [1]\n"}}"#))
+        .expect("one JSON value");
     assert_eq!(one.text(), "[1]");
-    let direct: Json = serde_json::from_str(&format!(r#"{{"{RAW}":"[1]"}}"#)).expect("a member");
-    assert_eq!(direct.text(), format!(r#"{{"{RAW}":"[1]"}}"#));
+    let direct: Json =
+        serde_json::from_str(&format!(r#"{{"{RAW_VALUE_KEY}":"[1]"}}"#)).expect("a member");
+    assert_eq!(direct.text(), format!(r#"{{"{RAW_VALUE_KEY}":"[1]"}}"#));
 }
 
 /// Raw text from a serializer is validated before it becomes JSON.
 #[test]
 fn serialized_raw_text_is_checked() {
-    struct Liar;
-    impl serde::Serialize for Liar {
+    struct InvalidRawText;
+    impl serde::Serialize for InvalidRawText {
         fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
             use serde::ser::SerializeStruct as _;
-            let mut raw = s.serialize_struct(RAW, 1)?;
-            raw.serialize_field(RAW, "1}\n{\"a\":2")?;
+            let mut raw = s.serialize_struct(RAW_VALUE_KEY, 1)?;
+            raw.serialize_field(RAW_VALUE_KEY, "1}\n{\"a\":2")?;
             raw.end()
         }
     }
-    assert!(Json::from_serialize(&Liar).is_err());
+    assert!(Json::from_serialize(&InvalidRawText).is_err());
     assert_eq!(Json::from_serialize(&[1]).expect("an array").text(), "[1]");
 }
 
 /// The class of a message does not depend on the order or the spelling of its members.
 #[test]
-fn look_and_decoding_agree_on_kinds() {
+fn message_head_and_decoding_agree() {
     for (text, kind) in [
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"x/y"}"#,
@@ -367,7 +391,7 @@ fn look_and_decoding_agree_on_kinds() {
 
 /// A line contains exactly one message, for any untyped JSON.
 #[test]
-fn lines_hold_one_message() {
+fn lines_contain_one_message() {
     let open: Json = from_slice(b"{\"a\":\r\n1}").expect("JSON");
     assert_eq!(to_line(&open), b"{\"a\":  1}");
 }

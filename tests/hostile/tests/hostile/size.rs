@@ -8,22 +8,22 @@ use std::time::{Duration, Instant};
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Decode, Encode, Json, JsonObject, Map, Validate};
 
-use super::{at, decode_error_of, exact};
+use super::{check_round_trip, decode_error_of, error_at};
 
 const DOCUMENT_BYTES: usize = 10_000_000;
 
 /// Order of the names of the members.
 #[derive(Clone, Copy)]
-enum Names {
-    Rising,
-    Falling,
-    Scattered,
+enum NameOrder {
+    Ascending,
+    Descending,
+    Random,
     /// Common prefix of 2,000 bytes, which every comparison of names must pass.
     LongPrefix,
 }
 
 /// Returns the members of an object without braces, with about the given number of bytes.
-fn members(bytes: usize, names: Names) -> String {
+fn members(bytes: usize, names: NameOrder) -> String {
     let mut out = String::with_capacity(bytes + 4096);
     let prefix = "p".repeat(2000);
     for n in 0_u32.. {
@@ -31,11 +31,11 @@ fn members(bytes: usize, names: Names) -> String {
             break;
         }
         let (prefix, n) = match names {
-            Names::Rising => ("k", n),
-            Names::Falling => ("k", u32::MAX - n),
+            NameOrder::Ascending => ("k", n),
+            NameOrder::Descending => ("k", u32::MAX - n),
             // Odd, so that it permutes all 32-bit numbers.
-            Names::Scattered => ("k", n.wrapping_mul(0x9e37_79b1)),
-            Names::LongPrefix => (prefix.as_str(), n),
+            NameOrder::Random => ("k", n.wrapping_mul(0x9e37_79b1)),
+            NameOrder::LongPrefix => (prefix.as_str(), n),
         };
         write!(out, "\"{prefix}{n}\":[{n},\"some text, long\"],")
             .expect("a string takes everything");
@@ -46,12 +46,12 @@ fn members(bytes: usize, names: Names) -> String {
 
 fn decode_timed<T: Decode + Encode>(text: &str) -> (T, Duration) {
     let from = Instant::now();
-    let value = exact(text);
+    let value = check_round_trip(text);
     (value, from.elapsed())
 }
 
 /// Decodes a quarter of the members and all members, wrapped by `wrap`, and prints the durations.
-fn compare<T: Decode + Encode>(what: &str, names: Names, wrap: impl Fn(&str) -> String) -> T {
+fn compare<T: Decode + Encode>(what: &str, names: NameOrder, wrap: impl Fn(&str) -> String) -> T {
     let (_, quarter) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES / 4, names)));
     let (value, all) = decode_timed::<T>(&wrap(&members(DOCUMENT_BYTES, names)));
     println!(
@@ -62,19 +62,22 @@ fn compare<T: Decode + Encode>(what: &str, names: Names, wrap: impl Fn(&str) -> 
 }
 
 #[test]
-fn open_json() {
-    let object: JsonObject = compare("untyped JSON", Names::Rising, |m| format!("{{{m}}}"));
+fn large_untyped_objects_round_trip() {
+    let object: JsonObject = compare("untyped JSON", NameOrder::Ascending, |m| format!("{{{m}}}"));
     assert!(object.len() > 200_000);
-    exact::<Json>(&format!("[{{{}}}]", members(DOCUMENT_BYTES, Names::Rising)));
+    check_round_trip::<Json>(&format!(
+        "[{{{}}}]",
+        members(DOCUMENT_BYTES, NameOrder::Ascending)
+    ));
 }
 
 #[test]
-fn unknown_members_of_a_typed_struct() {
+fn many_unknown_members_round_trip() {
     for names in [
-        Names::Rising,
-        Names::Falling,
-        Names::Scattered,
-        Names::LongPrefix,
+        NameOrder::Ascending,
+        NameOrder::Descending,
+        NameOrder::Random,
+        NameOrder::LongPrefix,
     ] {
         let tool: mcp::Tool = compare("unknown members", names, |m| {
             format!(r#"{{"inputSchema":{{"type":"object"}},"name":"t",{m}}}"#)
@@ -86,52 +89,55 @@ fn unknown_members_of_a_typed_struct() {
 }
 
 #[test]
-fn typed_maps() {
-    let map: Map<Json> = compare("a typed map", Names::Scattered, |m| format!("{{{m}}}"));
+fn large_typed_maps_round_trip() {
+    let map: Map<Json> = compare("a typed map", NameOrder::Random, |m| format!("{{{m}}}"));
     let length = map.len();
     let again: Map<Json> = map.into_iter().collect();
     assert_eq!(again.len(), length);
 }
 
 #[test]
-fn whole_messages() {
-    compare::<mcp::ClientRequest>("arguments of a call", Names::Scattered, |m| {
+fn large_messages_round_trip() {
+    compare::<mcp::ClientRequest>("arguments of a call", NameOrder::Random, |m| {
         format!(r#"{{"method":"tools/call","params":{{"name":"t","arguments":{{{m}}}}}}}"#)
     });
-    compare::<mcp::JSONRPCMessage>("params of a request", Names::Scattered, |m| {
+    compare::<mcp::JSONRPCMessage>("params of a request", NameOrder::Random, |m| {
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{{m}}}}}"#)
     });
-    compare::<mcp::ContentBlock>("an unknown content block", Names::Scattered, |m| {
+    compare::<mcp::ContentBlock>("an unknown content block", NameOrder::Random, |m| {
         format!(r#"{{"type":"hologram",{m}}}"#)
     });
 }
 
 #[test]
-fn the_one_duplicate_is_found() {
-    let members = members(DOCUMENT_BYTES / 4, Names::Scattered);
+fn single_duplicate_is_found() {
+    let members = members(DOCUMENT_BYTES / 4, NameOrder::Random);
     let twice = format!(r#"{{{members},"k0":1}}"#);
-    assert_eq!(decode_error_of::<Map<Json>>(&twice), at("duplicate", "/k0"));
+    assert_eq!(
+        decode_error_of::<Map<Json>>(&twice),
+        error_at("duplicate", "/k0")
+    );
     assert_eq!(
         decode_error_of::<mcp::Annotations>(&twice),
-        at("duplicate", "/k0")
+        error_at("duplicate", "/k0")
     );
     let escaped = format!(r#"{{{members},"\u006b0":1}}"#);
     assert_eq!(
         decode_error_of::<Map<Json>>(&escaped),
-        at("duplicate", "/k0")
+        error_at("duplicate", "/k0")
     );
-    exact::<Json>(&twice);
-    exact::<JsonObject>(&escaped);
+    check_round_trip::<Json>(&twice);
+    check_round_trip::<JsonObject>(&escaped);
 }
 
 #[test]
-fn long_strings_and_arrays() {
+fn long_strings_and_arrays_round_trip() {
     let plain = "x".repeat(DOCUMENT_BYTES);
-    exact::<String>(&format!("\"{plain}\""));
-    exact::<Json>(&format!("\"{plain}\""));
-    exact::<String>(&format!("\"{}\"", "\\n".repeat(DOCUMENT_BYTES / 8)));
-    exact::<String>(&format!("\"{}\"", "\\\"é😀".repeat(DOCUMENT_BYTES / 32)));
-    exact::<Vec<bool>>(&format!("[{}true]", "false,".repeat(DOCUMENT_BYTES / 16)));
+    check_round_trip::<String>(&format!("\"{plain}\""));
+    check_round_trip::<Json>(&format!("\"{plain}\""));
+    check_round_trip::<String>(&format!("\"{}\"", "\\n".repeat(DOCUMENT_BYTES / 8)));
+    check_round_trip::<String>(&format!("\"{}\"", "\\\"é😀".repeat(DOCUMENT_BYTES / 32)));
+    check_round_trip::<Vec<bool>>(&format!("[{}true]", "false,".repeat(DOCUMENT_BYTES / 16)));
     let unclosed = decode_error_of::<String>(format!("\"{plain}"));
-    assert_eq!(unclosed, at("syntax", ""));
+    assert_eq!(unclosed, error_at("syntax", ""));
 }

@@ -3,7 +3,7 @@
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{Json, JsonObject, Map};
 
-use super::{at, decode_error_of, exact};
+use super::{check_round_trip, decode_error_of, error_at};
 
 const LONE_SURROGATES: [&str; 12] = [
     r"\ud800",
@@ -21,7 +21,7 @@ const LONE_SURROGATES: [&str; 12] = [
 ];
 
 #[test]
-fn pairs_are_characters() {
+fn surrogate_pairs_are_characters() {
     for (text, character) in [
         (r#""\ud83d\ude00""#, "😀"),
         (r#""\uD800\uDC00""#, "\u{10000}"),
@@ -30,60 +30,63 @@ fn pairs_are_characters() {
     ] {
         let decoded: String = mcp_exact_wire::from_str(text).expect("it is a string");
         assert_eq!(decoded, character);
-        exact::<Json>(text);
+        check_round_trip::<Json>(text);
     }
 }
 
 #[test]
-fn typed_strings() {
+fn typed_strings_refuse_lone_surrogates() {
     for lone in LONE_SURROGATES {
         assert_eq!(
             decode_error_of::<String>(format!("\"{lone}\"")),
-            at("surrogate", "")
+            error_at("surrogate", "")
         );
         let tool = format!(r#"{{"inputSchema":{{"type":"object"}},"name":"{lone}"}}"#);
-        assert_eq!(decode_error_of::<mcp::Tool>(tool), at("surrogate", "/name"));
+        assert_eq!(
+            decode_error_of::<mcp::Tool>(tool),
+            error_at("surrogate", "/name")
+        );
         let id = format!(r#"{{"jsonrpc":"2.0","id":"{lone}","method":"m"}}"#);
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(id),
-            at("surrogate", "/id")
+            error_at("surrogate", "/id")
         );
         let uris = format!(r#"{{"contents":[{{"text":"","uri":"{lone}"}}]}}"#);
         assert_eq!(
             decode_error_of::<mcp::ReadResourceResult>(uris),
-            at("surrogate", "/contents/0/uri")
+            error_at("surrogate", "/contents/0/uri")
         );
     }
 }
 
 #[test]
-fn constants_names_and_discriminants() {
+fn lone_surrogates_equal_no_name() {
     for lone in LONE_SURROGATES {
         let role = format!(r#"{{"audience":["user","{lone}"]}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(role),
-            at("surrogate", "/audience/1")
+            error_at("surrogate", "/audience/1")
         );
         let block = format!(r#"{{"x":{{}},"type":"{lone}"}}"#);
         assert_eq!(
             decode_error_of::<mcp::ContentBlock>(block),
-            at("surrogate", "/type")
+            error_at("surrogate", "/type")
         );
         let request = format!(r#"{{"method":"{lone}"}}"#);
         assert_eq!(
             decode_error_of::<mcp::ClientRequest>(request),
-            at("surrogate", "/method")
+            error_at("surrogate", "/method")
         );
         let envelope = format!(r#"{{"jsonrpc":"{lone}","id":1,"method":"m"}}"#);
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(envelope),
-            at("surrogate", "/jsonrpc")
+            error_at("surrogate", "/jsonrpc")
         );
     }
 }
 
 #[test]
-fn member_names_of_typed_objects() {
+fn typed_names_refuse_lone_surrogates() {
     for lone in LONE_SURROGATES {
         let object = format!(r#"{{"{lone}":1}}"#);
         let (kind, pointer) = decode_error_of::<mcp::Annotations>(&object);
@@ -96,7 +99,7 @@ fn member_names_of_typed_objects() {
         let message = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{object}}}"#);
         assert_eq!(
             decode_error_of::<mcp::JSONRPCMessage>(message),
-            at("surrogate", format!("/params{pointer}"))
+            error_at("surrogate", format!("/params{pointer}"))
         );
         let block = format!(r#"{{"{lone}":1,"type":"text","text":""}}"#);
         assert_eq!(decode_error_of::<mcp::ContentBlock>(block), (kind, pointer));
@@ -104,25 +107,27 @@ fn member_names_of_typed_objects() {
 }
 
 #[test]
-fn open_json_comes_back() {
+fn untyped_json_keeps_lone_surrogates() {
     for lone in LONE_SURROGATES {
         let open = format!(r#"{{"{lone}":["{lone}"]}}"#);
-        exact::<Json>(&open);
-        assert_eq!(exact::<JsonObject>(&open).len(), 1);
-        exact::<mcp::Annotations>(&format!(r#"{{"x":{open}}}"#));
-        exact::<mcp::ClientRequest>(&format!(
+        check_round_trip::<Json>(&open);
+        assert_eq!(check_round_trip::<JsonObject>(&open).len(), 1);
+        check_round_trip::<mcp::Annotations>(&format!(r#"{{"x":{open}}}"#));
+        check_round_trip::<mcp::ClientRequest>(&format!(
             r#"{{"method":"tools/call","params":{{"name":"t","arguments":{open}}}}}"#
         ));
-        exact::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{open}}}"#));
-        exact::<mcp::ContentBlock>(&format!(r#"{{"{lone}":"{lone}","type":"hologram"}}"#));
-        exact::<mcp::Tool>(&format!(
+        check_round_trip::<mcp::ContentBlock>(&format!(r#"{{"type":"hologram","x":{open}}}"#));
+        check_round_trip::<mcp::ContentBlock>(&format!(
+            r#"{{"{lone}":"{lone}","type":"hologram"}}"#
+        ));
+        check_round_trip::<mcp::Tool>(&format!(
             r#"{{"inputSchema":{{"type":"object","properties":{open}}},"name":"t"}}"#
         ));
     }
 }
 
 #[test]
-fn broken_escapes_are_not_json() {
+fn malformed_escapes_are_refused() {
     for broken in [
         r"\u",
         r"\u1",
@@ -144,14 +149,18 @@ fn broken_escapes_are_not_json() {
         let text = format!("\"{broken}\"");
         assert_eq!(
             decode_error_of::<String>(&text),
-            at("syntax", ""),
+            error_at("syntax", ""),
             "{broken}"
         );
-        assert_eq!(decode_error_of::<Json>(&text), at("syntax", ""), "{broken}");
+        assert_eq!(
+            decode_error_of::<Json>(&text),
+            error_at("syntax", ""),
+            "{broken}"
+        );
         let open = format!(r#"{{"x":[{text}]}}"#);
         assert_eq!(
             decode_error_of::<mcp::Annotations>(open),
-            at("syntax", "/x/0"),
+            error_at("syntax", "/x/0"),
             "{broken}"
         );
         assert_eq!(

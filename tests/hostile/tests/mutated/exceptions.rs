@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 /// Maximum nesting depth of `serde_json`.
-const THEIR_DEPTH: usize = 127;
+const SERDE_JSON_MAX_DEPTH: usize = 127;
 
 /// Names of the members that `serde_json` uses internally for numbers and raw values.
 const PRIVATE_NAMES: &str = "$serde_json::private::";
@@ -47,7 +47,7 @@ impl Exceptions {
                 }
                 _ => {}
             }
-            found.too_deep |= depth > THEIR_DEPTH;
+            found.too_deep |= depth > SERDE_JSON_MAX_DEPTH;
             rest = &rest[length..];
         }
         found
@@ -101,7 +101,7 @@ fn refused_by_value(text: &str) -> bool {
 }
 
 #[test]
-fn numbers_out_of_range() {
+fn numbers_out_of_range_are_detected() {
     for (text, beyond) in [
         ("1e308", false),
         ("1e309", true),
@@ -119,7 +119,7 @@ fn numbers_out_of_range() {
 }
 
 #[test]
-fn lone_surrogates() {
+fn lone_surrogates_are_detected() {
     for (text, lone) in [
         (r#""\ud83d\ude00""#, false),
         (r#""\ud83d""#, true),
@@ -135,7 +135,7 @@ fn lone_surrogates() {
 }
 
 #[test]
-fn deep_nesting() {
+fn deep_nesting_is_detected() {
     for (levels, deep) in [(127, false), (128, true), (1000, true)] {
         for (open, close) in [("[", "]"), ("{\"a\":", "}")] {
             let text = open.repeat(levels) + "0" + &close.repeat(levels);
@@ -146,7 +146,7 @@ fn deep_nesting() {
 }
 
 #[test]
-fn private_names() {
+fn private_names_are_detected() {
     let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
     assert!(Exceptions::of(text).private_name);
     let value: Value = serde_json::from_str(text).expect("it is JSON");

@@ -124,7 +124,7 @@ impl Mutator {
             self.mutate();
         }
         if self.rng.below(2_000) == 0 {
-            self.nest();
+            self.wrap_in_containers();
         }
         &self.buffer
     }
@@ -182,7 +182,7 @@ impl Mutator {
     }
 
     /// Wraps the document in up to 150 arrays or objects, around the recursion limit of serde_json.
-    fn nest(&mut self) {
+    fn wrap_in_containers(&mut self) {
         let levels = 100 + self.rng.below(50);
         let (open, close): (&[u8], &[u8]) = if self.rng.chance(50) {
             (b"[", b"]")

@@ -23,13 +23,13 @@ impl Members<'_> {
 
 impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        d.deserialize_map(InOrder)
+        d.deserialize_map(OrderedMembersVisitor)
     }
 }
 
-struct InOrder;
+struct OrderedMembersVisitor;
 
-impl<'de> Visitor<'de> for InOrder {
+impl<'de> Visitor<'de> for OrderedMembersVisitor {
     type Value = Members<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -46,17 +46,17 @@ pub(crate) fn check<T: CheckedType>(text: &str, checked: &mut CheckCounts) {
         doc: Doc::parse(&to_string(&value)).expect("it is JSON"),
         value,
     };
-    sample.own_deserialisers(text);
-    sample.own_serialisers();
-    sample.as_a_field();
+    sample.check_serde_json_deserialisers(text);
+    sample.check_serde_json_serialisers();
+    sample.check_field();
     sample.check_untagged();
-    sample.adjacently_tagged();
-    sample.through_value();
+    sample.check_adjacently_tagged();
+    sample.check_value();
     if matches!(sample.doc, Doc::Object(_)) {
         checked.objects += 1;
         sample.check_flattened();
-        sample.flattened_option();
-        sample.internally_tagged();
+        sample.check_flattened_option();
+        sample.check_internally_tagged();
     }
 }
 
@@ -78,7 +78,7 @@ struct Field<T> {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Flat<T> {
+struct Flattened<T> {
     #[serde(rename = "x-test-before")]
     before: bool,
     #[serde(flatten)]
@@ -89,15 +89,15 @@ struct Flat<T> {
 
 /// Variant that matches no value, so that serde tries the next one on the buffered value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Nothing {
+struct NeverMatching {
     #[serde(rename = "x-test-nothing")]
-    nothing: NothingValue,
+    nothing: NeverMatchingValue,
 }
 
 /// Not a boolean, because derived structs also accept an array of their fields, such as `[false]`, which is valid
 /// untyped JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-enum NothingValue {
+enum NeverMatchingValue {
     #[serde(rename = "x-test-nothing-value")]
     Value,
 }
@@ -105,22 +105,22 @@ enum NothingValue {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Untagged<T> {
-    Nothing(Nothing),
-    It(T),
+    NeverMatching(NeverMatching),
+    Tested(T),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "c")]
 enum Adjacent<T> {
-    Nothing(Nothing),
-    It(T),
+    NeverMatching(NeverMatching),
+    Tested(T),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "x-test-kind")]
 enum Internal<T> {
-    Nothing(Nothing),
-    It(T),
+    NeverMatching(NeverMatching),
+    Tested(T),
 }
 
 impl<T: CheckedType> Sample<T> {
@@ -132,7 +132,7 @@ impl<T: CheckedType> Sample<T> {
 
     /// Returns the text of an object as written by a layer that handles individual members. It is the exact text,
     /// except for types that are untyped JSON, whose white space and spelling of names such a layer does not see.
-    fn member_by_member(&self) -> String {
+    fn rewritten_by_member(&self) -> String {
         let object: JsonObject = from_str(&self.exact).expect("an object");
         let member =
             |(name, value): (Cow<'_, str>, &str)| format!("{}:{value}", Value::from(&*name));
@@ -147,7 +147,7 @@ impl<T: CheckedType> Sample<T> {
         assert!(layer.preserves(&self.doc, &doc), "{}\n{got}", self.exact);
     }
 
-    fn own_deserialisers(&self, text: &str) {
+    fn check_serde_json_deserialisers(&self, text: &str) {
         self.check_exact(&serde_json::from_str(text).expect("from_str"));
         self.check_exact(&serde_json::from_slice(text.as_bytes()).expect("from_slice"));
         self.check_exact(&serde_json::from_reader(text.as_bytes()).expect("from_reader"));
@@ -158,7 +158,7 @@ impl<T: CheckedType> Sample<T> {
         all.iter().for_each(|value| self.check_exact(value));
     }
 
-    fn own_serialisers(&self) {
+    fn check_serde_json_serialisers(&self) {
         assert_eq!(
             serde_json::to_string(&self.value).expect("to_string"),
             self.exact
@@ -173,7 +173,7 @@ impl<T: CheckedType> Sample<T> {
         assert_eq!(doc, self.doc, "{pretty}");
     }
 
-    fn as_a_field(&self) {
+    fn check_field(&self) {
         let exact = &self.exact;
         let text = format!(
             r#"{{"before":true,"value":{exact},"list":[{exact},{exact}],"boxed":{exact}}}"#
@@ -197,38 +197,38 @@ impl<T: CheckedType> Sample<T> {
 
     fn check_untagged(&self) {
         let got = serde_json::from_str(&self.exact).expect("untagged");
-        let Untagged::It(got) = got else {
+        let Untagged::Tested(got) = got else {
             panic!("not Nothing: {}", self.exact)
         };
         self.check_buffered(&got, Layer::Buffer);
-        let sent = Untagged::It(self.value.clone());
+        let sent = Untagged::Tested(self.value.clone());
         assert_eq!(serde_json::to_string(&sent).expect("untagged"), self.exact);
     }
 
-    fn adjacently_tagged(&self) {
+    fn check_adjacently_tagged(&self) {
         let exact = &self.exact;
         let tag_first = format!(r#"{{"kind":"It","c":{exact}}}"#);
-        let Adjacent::It(got) = serde_json::from_str(&tag_first).expect("the tag first") else {
+        let Adjacent::Tested(got) = serde_json::from_str(&tag_first).expect("the tag first") else {
             panic!("not Nothing")
         };
         self.check_exact(&got);
-        let sent = serde_json::to_string(&Adjacent::It(got)).expect("adjacent");
+        let sent = serde_json::to_string(&Adjacent::Tested(got)).expect("adjacent");
         assert_eq!(sent, tag_first);
         let tag_last = format!(r#"{{"c":{exact},"kind":"It"}}"#);
-        let Adjacent::It(got) = serde_json::from_str(&tag_last).expect("the tag last") else {
+        let Adjacent::Tested(got) = serde_json::from_str(&tag_last).expect("the tag last") else {
             panic!("not Nothing")
         };
         self.check_buffered(&got, Layer::Buffer);
     }
 
-    fn internally_tagged(&self) {
+    fn check_internally_tagged(&self) {
         let text = with_member(r#""x-test-kind":"It""#, &self.exact, "");
-        let Internal::It(got) = serde_json::from_str(&text).expect("internal") else {
+        let Internal::Tested(got) = serde_json::from_str(&text).expect("internal") else {
             panic!("not Nothing")
         };
         self.check_buffered(&got, Layer::Buffer);
-        let sent = Internal::It(self.value.clone());
-        let text = with_member(r#""x-test-kind":"It""#, &self.member_by_member(), "");
+        let sent = Internal::Tested(self.value.clone());
+        let text = with_member(r#""x-test-kind":"It""#, &self.rewritten_by_member(), "");
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
@@ -238,52 +238,52 @@ impl<T: CheckedType> Sample<T> {
             &self.exact,
             r#""x-test-after":7"#,
         );
-        let got: Flat<T> = serde_json::from_str(&text).expect("flattened");
+        let got: Flattened<T> = serde_json::from_str(&text).expect("flattened");
         assert!(got.before && got.after == 7);
         self.check_buffered(&got.value, Layer::Buffer);
-        let got: Flat<T> = serde_json::from_reader(text.as_bytes()).expect("flattened");
+        let got: Flattened<T> = serde_json::from_reader(text.as_bytes()).expect("flattened");
         self.check_buffered(&got.value, Layer::Buffer);
-        let sent = Flat {
+        let sent = Flattened {
             before: true,
             value: self.value.clone(),
             after: 7,
         };
         let text = with_member(
             r#""x-test-before":true"#,
-            &self.member_by_member(),
+            &self.rewritten_by_member(),
             r#""x-test-after":7"#,
         );
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
         let value = serde_json::to_value(&sent).expect("flattened");
-        match Flat::<T>::deserialize(&value) {
+        match Flattened::<T>::deserialize(&value) {
             Ok(got) => self.check_buffered(&got.value, Layer::ValueThenBuffer),
             // The buffer holds no integers beyond `u64`, which `Value` may hand over.
-            Err(_) => assert!(Flat::<Value>::deserialize(&value).is_err(), "{value}"),
+            Err(_) => assert!(Flattened::<Value>::deserialize(&value).is_err(), "{value}"),
         }
     }
 
-    fn flattened_option(&self) {
+    fn check_flattened_option(&self) {
         let text = with_member(
             r#""x-test-before":true"#,
             &self.exact,
             r#""x-test-after":7"#,
         );
-        let got: Flat<Option<T>> = serde_json::from_str(&text).expect("flattened");
+        let got: Flattened<Option<T>> = serde_json::from_str(&text).expect("flattened");
         self.check_buffered(&got.value.expect("it is there"), Layer::Buffer);
-        let sent = Flat {
+        let sent = Flattened {
             before: true,
             value: Some(self.value.clone()),
             after: 7,
         };
         let text = with_member(
             r#""x-test-before":true"#,
-            &self.member_by_member(),
+            &self.rewritten_by_member(),
             r#""x-test-after":7"#,
         );
         assert_eq!(serde_json::to_string(&sent).expect("flattened"), text);
     }
 
-    fn through_value(&self) {
+    fn check_value(&self) {
         let value = serde_json::to_value(&self.value).expect("to_value");
         let parsed: Value = serde_json::from_str(&self.exact).expect("it is JSON");
         assert_eq!(value, parsed);

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use mcp_exact_tests_support::Doc;
 
 /// Returns true if serde_json keeps numbers as text in this build.
-pub(crate) fn numbers_are_text() -> bool {
+pub(crate) fn has_text_numbers() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
 
 /// Returns true if `Value` keeps the order of members in this build.
-pub(crate) fn value_is_ordered() -> bool {
+pub(crate) fn has_ordered_value() -> bool {
     let value: serde_json::Value = serde_json::from_str(r#"{"b":1,"a":1}"#).expect("it is JSON");
     value.to_string().starts_with(r#"{"b""#)
 }
@@ -31,7 +31,7 @@ pub(crate) enum Layer {
 
 impl Layer {
     fn is_ordered(self) -> bool {
-        self == Self::Buffer || value_is_ordered()
+        self == Self::Buffer || has_ordered_value()
     }
 
     /// Returns true if `got` equals the part of `sent` that the layer keeps.
@@ -64,7 +64,7 @@ impl Layer {
 
     fn preserves_number(self, sent: &str, got: &str) -> bool {
         let number: serde_json::Number = serde_json::from_str(sent).expect("it is in range");
-        if numbers_are_text() {
+        if has_text_numbers() {
             let zero = self == Self::ValueThenBuffer && sent == "-0" && got == "0";
             return zero || number.to_string() == got;
         }
@@ -78,8 +78,8 @@ impl Layer {
 }
 
 #[test]
-fn kinds_of_numbers_differ() {
-    let text = numbers_are_text();
+fn number_kinds_differ() {
+    let text = has_text_numbers();
     for (sent, got, same) in [
         ("1", "1", true),
         ("1", "1.0", false),
@@ -103,12 +103,12 @@ fn kinds_of_numbers_differ() {
 
 #[cfg(feature = "arbitrary_precision")]
 #[test]
-fn the_feature_arbitrary_precision_is_on() {
-    assert!(numbers_are_text());
+fn arbitrary_precision_is_enabled() {
+    assert!(has_text_numbers());
 }
 
 #[cfg(feature = "preserve_order")]
 #[test]
-fn the_feature_preserve_order_is_on() {
-    assert!(value_is_ordered());
+fn preserve_order_is_enabled() {
+    assert!(has_ordered_value());
 }

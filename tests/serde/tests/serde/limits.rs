@@ -9,10 +9,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kept::numbers_are_text;
+use crate::kept::has_text_numbers;
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Flat<T> {
+struct Flattened<T> {
     id: u8,
     #[serde(flatten)]
     rest: T,
@@ -22,21 +22,21 @@ struct Flat<T> {
 #[serde(untagged)]
 enum Untagged<T> {
     Flag(bool),
-    It(T),
+    Tested(T),
 }
 
 /// Returns the text after a round trip through `untagged`.
 fn through_untagged<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     match serde_json::from_str(text).ok()? {
         Untagged::Flag(_) => None,
-        Untagged::<T>::It(value) => serde_json::to_string(&value).ok(),
+        Untagged::<T>::Tested(value) => serde_json::to_string(&value).ok(),
     }
 }
 
 /// Returns the text after a round trip through `flatten`.
 fn through_flattened<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> {
     let member = format!(r#"{{"id":1,"x":{text}}}"#);
-    let flat: Flat<T> = serde_json::from_str(&member).ok()?;
+    let flat: Flattened<T> = serde_json::from_str(&member).ok()?;
     let written = serde_json::to_string(&flat).ok()?;
     let inside = written.strip_prefix(r#"{"id":1,"x":"#)?.strip_suffix('}')?;
     Some(inside.to_owned())
@@ -51,7 +51,7 @@ fn through_value<T: Serialize + DeserializeOwned>(text: &str) -> Option<String> 
     serde_json::to_string(&again).ok()
 }
 
-fn all(text: &str) -> [Option<String>; 6] {
+fn through_all_layers(text: &str) -> [Option<String>; 6] {
     [
         through_untagged::<Json>(text),
         through_value::<Json>(text),
@@ -74,14 +74,14 @@ const UNUSUAL_NUMBERS: [&str; 8] = [
 ];
 
 #[test]
-fn exotic_numbers() {
+fn exotic_numbers_are_rounded_or_kept() {
     for text in UNUSUAL_NUMBERS {
         for inside in [text.to_owned(), format!(r#"[{text},{{"a":{text}}}]"#)] {
-            for left in all(&inside) {
-                if numbers_are_text() {
-                    assert_eq!(left, Some(respelt(&inside)));
+            for left in through_all_layers(&inside) {
+                if has_text_numbers() {
+                    assert_eq!(left, Some(check_respelt(&inside)));
                 } else {
-                    rounded_or_refused(text, left.as_deref());
+                    check_rounded_or_refused(text, left.as_deref());
                 }
             }
         }
@@ -90,12 +90,12 @@ fn exotic_numbers() {
 
 /// Checks a number with `arbitrary_precision`: all digits are kept; only the sign and letter of the exponent may
 /// change.
-fn respelt(text: &str) -> String {
+fn check_respelt(text: &str) -> String {
     text.replace("e4", "e+4").replace("E+2", "e+2")
 }
 
 /// Checks a number without `arbitrary_precision`: it is refused if it exceeds `f64`, and otherwise rounded.
-fn rounded_or_refused(text: &str, left: Option<&str>) {
+fn check_rounded_or_refused(text: &str, left: Option<&str>) {
     let infinite = text.parse().is_ok_and(f64::is_infinite);
     assert_eq!(left.is_none(), infinite, "{text} {left:?}");
 }
@@ -112,11 +112,11 @@ fn exotic_numbers_in_typed_positions() {
         ];
         let whole = text.parse::<Integer>().is_ok();
         for (at, left) in lefts.into_iter().enumerate() {
-            if numbers_are_text() {
+            if has_text_numbers() {
                 let fits = at < 2 || whole;
-                assert_eq!(left, fits.then(|| respelt(text)), "{text}");
+                assert_eq!(left, fits.then(|| check_respelt(text)), "{text}");
             } else if at < 2 {
-                rounded_or_refused(text, left.as_deref());
+                check_rounded_or_refused(text, left.as_deref());
             }
         }
     }
@@ -134,7 +134,7 @@ fn plain_numbers_keep_their_kind() {
         "9007199254740993",
         "18446744073709551615",
     ] {
-        for left in all(text) {
+        for left in through_all_layers(text) {
             assert_eq!(left.as_deref(), Some(text));
         }
     }
@@ -144,10 +144,10 @@ fn plain_numbers_keep_their_kind() {
 const NUMBER: &str = r#"{"$serde_json::private::Number":"1"}"#;
 
 #[test]
-fn an_object_that_looks_like_a_number() {
-    for left in all(NUMBER) {
+fn objects_resembling_numbers_are_converted() {
+    for left in through_all_layers(NUMBER) {
         // With the feature, every reader of serde_json takes it for a number: `Value` does so too.
-        let expected = if numbers_are_text() { "1" } else { NUMBER };
+        let expected = if has_text_numbers() { "1" } else { NUMBER };
         assert_eq!(left.as_deref(), Some(expected));
     }
     let direct: Json = serde_json::from_str(NUMBER).expect("it is JSON");
@@ -162,7 +162,7 @@ fn an_object_that_looks_like_a_number() {
 }
 
 #[test]
-fn an_object_that_looks_like_a_raw_value() {
+fn objects_resembling_raw_values_are_converted() {
     let text = r#"{"$serde_json::private::RawValue":"[1]"}"#;
     assert_eq!(through_untagged::<Json>(text).as_deref(), Some(text));
     assert_eq!(through_flattened::<JsonObject>(text).as_deref(), Some(text));
@@ -180,19 +180,19 @@ fn an_object_that_looks_like_a_raw_value() {
 }
 
 #[test]
-fn lone_surrogates_are_refused_by_what_buffers() {
-    for left in all(r#""\ud800""#) {
+fn buffering_layers_refuse_lone_surrogates() {
+    for left in through_all_layers(r#""\ud800""#) {
         assert_eq!(left, None);
     }
 }
 
 #[test]
-fn deep_values_are_refused_by_what_buffers() {
+fn buffering_layers_refuse_deep_values() {
     let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
-    for left in all(&deep(100)) {
+    for left in through_all_layers(&deep(100)) {
         assert_eq!(left, Some(deep(100)));
     }
-    for left in all(&deep(1000)) {
+    for left in through_all_layers(&deep(1000)) {
         assert_eq!(left, None);
     }
     let direct: Json = serde_json::from_str(&deep(1000)).expect("nothing is buffered");
@@ -200,7 +200,7 @@ fn deep_values_are_refused_by_what_buffers() {
 }
 
 #[test]
-fn duplicates_are_what_the_layer_makes_of_them() {
+fn duplicates_depend_on_the_layer() {
     let twice = r#"{"a":1,"a":2}"#;
     assert_eq!(through_untagged::<Json>(twice).as_deref(), Some(twice));
     assert_eq!(
@@ -210,12 +210,12 @@ fn duplicates_are_what_the_layer_makes_of_them() {
     assert_eq!(through_value::<Json>(twice).as_deref(), Some(r#"{"a":2}"#));
     assert!(through_untagged::<mcp::Annotations>(r#"{"priority":1,"priority":1}"#).is_none());
     let flat = r#"{"id":1,"priority":1,"priority":1}"#;
-    assert!(serde_json::from_str::<Flat<mcp::Annotations>>(flat).is_err());
+    assert!(serde_json::from_str::<Flattened<mcp::Annotations>>(flat).is_err());
 }
 
 /// Tests deserializers that treat a newtype like its content.
 #[test]
-fn deserialisers_of_plain_values() {
+fn newtype_transparent_deserialisers_work() {
     use serde::de::IntoDeserializer;
     use serde::de::value::{Error, MapDeserializer, SeqDeserializer};
 
@@ -263,7 +263,7 @@ fn deserialisers_of_plain_values() {
 }
 
 #[test]
-fn ids_are_keys_of_maps() {
+fn ids_can_be_map_keys() {
     let text = r#"{"a":1,"b":2}"#;
     let map: std::collections::HashMap<mcp::RequestId, u8> =
         serde_json::from_str(text).expect("strings are ids");

@@ -29,7 +29,7 @@ struct Holder<T> {
 }
 
 /// Checks that a text is preserved in every position that serde_json deserializes directly.
-fn exact<T: Serialize + DeserializeOwned>(text: &str) {
+fn check_round_trip<T: Serialize + DeserializeOwned>(text: &str) {
     let value: T = serde_json::from_str(text).expect("from_str");
     assert_eq!(serde_json::to_string(&value).expect("to_string"), text);
     let value: T = serde_json::from_reader(text.as_bytes()).expect("from_reader");
@@ -40,46 +40,48 @@ fn exact<T: Serialize + DeserializeOwned>(text: &str) {
 }
 
 #[test]
-fn open_values() {
+fn untyped_values_round_trip() {
     for text in OBJECTS {
-        exact::<Json>(text);
-        exact::<Json>(&format!("[ {text}\n]"));
-        exact::<Map<Json>>(&format!(r#"{{"x":{text}}}"#));
+        check_round_trip::<Json>(text);
+        check_round_trip::<Json>(&format!("[ {text}\n]"));
+        check_round_trip::<Map<Json>>(&format!(r#"{{"x":{text}}}"#));
     }
     for text in ["1e400", "-0", "1.0", r#""\u0061\ud800""#, "null", "[ ]"] {
-        exact::<Json>(text);
+        check_round_trip::<Json>(text);
     }
 }
 
 #[test]
-fn open_objects() {
+fn untyped_objects_round_trip() {
     for text in OBJECTS {
-        exact::<JsonObject>(text);
-        exact::<mcp::ToolInputSchema>(text);
+        check_round_trip::<JsonObject>(text);
+        check_round_trip::<mcp::ToolInputSchema>(text);
     }
 }
 
 #[test]
-fn open_members_of_typed_objects() {
+fn untyped_members_round_trip() {
     for text in OBJECTS {
-        exact::<mcp::Annotations>(&format!(r#"{{"priority":1E400,"x":{text}}}"#));
-        exact::<mcp::CallToolRequest>(&format!(
+        check_round_trip::<mcp::Annotations>(&format!(r#"{{"priority":1E400,"x":{text}}}"#));
+        check_round_trip::<mcp::CallToolRequest>(&format!(
             r#"{{"method":"tools/call","params":{{"name":"t","arguments":{text}}}}}"#
         ));
-        exact::<mcp::Tool>(&format!(r#"{{"inputSchema":{text},"name":"t"}}"#));
+        check_round_trip::<mcp::Tool>(&format!(r#"{{"inputSchema":{text},"name":"t"}}"#));
     }
 }
 
 #[test]
-fn unknown_members_of_unions() {
+fn unknown_union_members_round_trip() {
     for text in OBJECTS {
-        exact::<mcp::ContentBlock>(&format!("{{ \"type\" : \"hologram\",\n\"x\":{text} }}"));
-        exact::<mcp::ClientRequest>(&format!(r#"{{"m\u0065thod":"x/y","x":{text}}}"#));
+        check_round_trip::<mcp::ContentBlock>(&format!(
+            "{{ \"type\" : \"hologram\",\n\"x\":{text} }}"
+        ));
+        check_round_trip::<mcp::ClientRequest>(&format!(r#"{{"m\u0065thod":"x/y","x":{text}}}"#));
     }
 }
 
 #[test]
-fn numbers_and_ids() {
+fn numbers_and_ids_round_trip() {
     for text in [
         "1e400",
         "-0.0",
@@ -87,11 +89,11 @@ fn numbers_and_ids() {
         "1E+2",
         "123456789012345678901234567890",
     ] {
-        exact::<mcp::Number>(text);
-        exact::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
-        exact::<mcp::Integer>(text);
-        exact::<mcp::RequestId>(text);
-        exact::<mcp::ProgressToken>(text);
+        check_round_trip::<mcp::Number>(text);
+        check_round_trip::<mcp::Annotations>(&format!(r#"{{"priority":{text}}}"#));
+        check_round_trip::<mcp::Integer>(text);
+        check_round_trip::<mcp::RequestId>(text);
+        check_round_trip::<mcp::ProgressToken>(text);
     }
 }
 
@@ -133,7 +135,7 @@ impl serde_json::ser::Formatter for Spacious {
 }
 
 #[test]
-fn formatters_see_the_members() {
+fn custom_formatters_apply_to_members() {
     let mut out = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut out, Spacious);
     let implementation = mcp::Implementation::new("n", "1");
@@ -168,7 +170,7 @@ struct FlatObject {
 }
 
 #[test]
-fn open_objects_flatten() {
+fn untyped_objects_can_be_flattened() {
     let text = r#"{"id":1,"a":{"b":[1,2.5,null]},"c":"d\n"}"#;
     let flat: FlatObject = serde_json::from_str(text).expect("it flattens");
     assert_eq!(flat.rest.text(), r#"{"a":{"b":[1,2.5,null]},"c":"d\n"}"#);
@@ -186,7 +188,7 @@ fn open_objects_flatten() {
 }
 
 #[test]
-fn open_values_flatten_when_they_are_objects() {
+fn only_untyped_objects_can_be_flattened() {
     #[derive(Serialize, Deserialize)]
     struct FlatJson {
         id: u8,
@@ -201,7 +203,7 @@ fn open_values_flatten_when_they_are_objects() {
 }
 
 #[test]
-fn schema_documents_flatten() {
+fn schema_documents_can_be_flattened() {
     #[derive(Serialize, Deserialize)]
     struct Titled {
         title: String,

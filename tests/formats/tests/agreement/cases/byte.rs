@@ -6,7 +6,7 @@ use mcp_exact_wire::Format;
 #[rustfmt::skip]
 pub(crate) static CASES: Cases = Cases {
     format: Format::Byte,
-    fond_of: &['A', 'Q', 'g', 'w', 'E', 'I', 'M', 'U', 'Y', 'c', 'k', 'o', 's', '0', '4', '8', '+', '/', '=', 'z', 'Z', '9', 'a'],
+    typical_characters: &['A', 'Q', 'g', 'w', 'E', 'I', 'M', 'U', 'Y', 'c', 'k', 'o', 's', '0', '4', '8', '+', '/', '=', 'z', 'Z', '9', 'a'],
     accepted: &[
         // Section 10
         "", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy",

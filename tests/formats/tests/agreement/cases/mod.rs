@@ -11,7 +11,7 @@ use mcp_exact_wire::Format;
 pub(crate) struct Cases {
     pub(crate) format: Format,
     /// Characters that are typical of the format, for mutations.
-    pub(crate) fond_of: &'static [char],
+    pub(crate) typical_characters: &'static [char],
     pub(crate) accepted: &'static [&'static str],
     pub(crate) rejected: &'static [&'static str],
 }

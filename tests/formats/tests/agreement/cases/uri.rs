@@ -6,7 +6,7 @@ use mcp_exact_wire::Format;
 #[rustfmt::skip]
 pub(crate) static CASES: Cases = Cases {
     format: Format::Uri,
-    fond_of: &['a', 'Z', '0', '9', '-', '.', '_', '~', '!', '$', '&', '\'', '(', '*', '+', ',', ';', '=', ':', '@', '/', '?', '#', '[', ']', '%'],
+    typical_characters: &['a', 'Z', '0', '9', '-', '.', '_', '~', '!', '$', '&', '\'', '(', '*', '+', ',', ';', '=', ':', '@', '/', '?', '#', '[', ']', '%'],
     accepted: &[
         // Section 1.1.2
         "ftp://ftp.is.co.za/rfc/rfc1808.txt", "http://www.ietf.org/rfc/rfc2396.txt", "ldap://[2001:db8::7]/c=GB?objectClass?one",
