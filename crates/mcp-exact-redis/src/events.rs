@@ -1,21 +1,22 @@
-//! Event log on Redis Streams: one key per stream, whose entries are named by the numbers of the events, and one hash
+//! Event log on Redis Streams: one key per stream, each entry with the events that were appended together, and one hash
 //! per session with the process and the last will of each stream.
 //!
 //! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
 //! ends, until the process abandons it, or until another process detects that the process is dead.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
 use redis::Script;
 
+use crate::entry::{self, EVENT_OVERHEAD, Entry};
 use crate::followers::Followers;
 use crate::keys::Keys;
 use crate::link::{Failure, Link};
-use crate::process::{Process, lock};
+use crate::open::{OpenStreams, StreamLimits};
+use crate::process::Process;
 
 macro_rules! script {
     ($name:ident, $file:literal) => {
@@ -24,13 +25,17 @@ macro_rules! script {
     };
 }
 script!(APPEND, "append.lua");
-script!(BEGIN, "begin.lua");
 script!(ABANDON, "abandon.lua");
 script!(READ, "read.lua");
 script!(REMOVE, "remove.lua");
+script!(TRIM, "trim.lua");
 
 /// Owner value of a stream that no process writes any more.
 const NO_OWNER: &str = "-";
+/// Maximum number of attempts to append events of which Redis has some already.
+const MAX_APPEND_ATTEMPTS: usize = 3;
+/// Number of streams of a session after which the owners of expired streams are removed.
+const CLEANUP_INTERVAL: u64 = 128;
 
 /// Event log on Redis.
 pub struct RedisEventLog {
@@ -39,70 +44,8 @@ pub struct RedisEventLog {
     pub(crate) process: Arc<Process>,
     pub(crate) followers: Arc<Followers>,
     pub(crate) lifetime: Duration,
-    pub(crate) stream_events: usize,
-    pub(crate) stream_bytes: usize,
+    pub(crate) limits: StreamLimits,
     pub(crate) open: OpenStreams,
-}
-
-/// A stream that this process writes.
-#[derive(Default)]
-struct OpenStream {
-    /// Number of the latest event that Redis has confirmed, by which events lost in a failover are detected.
-    latest: u64,
-    last_will: Option<Bytes>,
-}
-
-/// Streams that this process writes, by session.
-#[derive(Default)]
-pub(crate) struct OpenStreams(Mutex<HashMap<Arc<str>, HashMap<u64, OpenStream>>>);
-
-impl OpenStreams {
-    fn latest(&self, stream: &LogStream) -> u64 {
-        let all = lock(&self.0);
-        let streams = all.get(&stream.session);
-        let open = streams.and_then(|streams| streams.get(&stream.stream));
-        open.map_or(0, |open| open.latest)
-    }
-
-    fn change(&self, stream: &LogStream, change: impl FnOnce(&mut OpenStream)) {
-        let mut all = lock(&self.0);
-        let streams = all.entry(Arc::clone(&stream.session)).or_default();
-        change(streams.entry(stream.stream).or_default());
-    }
-
-    /// Records events that Redis has confirmed, and removes streams that have ended.
-    fn note(&self, stream: &LogStream, events: &[LogEvent]) {
-        match events.last() {
-            Some(event) if event.last => self.forget(stream),
-            Some(event) => self.change(stream, |open| open.latest = event.sequence),
-            None => {}
-        }
-    }
-
-    fn forget(&self, stream: &LogStream) {
-        let mut all = lock(&self.0);
-        if let Some(streams) = all.get_mut(&stream.session) {
-            streams.remove(&stream.stream);
-            if streams.is_empty() {
-                all.remove(&stream.session);
-            }
-        }
-    }
-
-    fn forget_session(&self, session: &str) {
-        lock(&self.0).remove(session);
-    }
-
-    fn all(&self) -> Vec<(LogStream, Option<Bytes>)> {
-        let all = lock(&self.0);
-        let streams = all.iter().flat_map(|(session, streams)| {
-            streams.iter().map(|(&stream, open)| {
-                let session = Arc::clone(session);
-                (LogStream { session, stream }, open.last_will.clone())
-            })
-        });
-        streams.collect()
-    }
 }
 
 impl std::fmt::Debug for RedisEventLog {
@@ -113,6 +56,26 @@ impl std::fmt::Debug for RedisEventLog {
 
 fn failed(failure: Failure) -> EventLogError {
     EventLogError::Unavailable(failure.into())
+}
+
+/// What `append.lua` does before it appends events.
+#[derive(Debug, Clone, Copy)]
+enum Start<'a> {
+    /// Begins the stream, with its last will.
+    Begin(Option<&'a Bytes>),
+    /// Checks that the stream belongs to this process.
+    Append,
+}
+
+/// Arguments of `append.lua`.
+#[derive(Debug, Clone, Copy)]
+struct Append<'a> {
+    start: Start<'a>,
+    /// Number that names the first entry that stays; `None` if all stay.
+    first_kept: Option<u64>,
+    /// True if the stream ends.
+    is_end: bool,
+    entries: &'a [Entry],
 }
 
 /// Result of `read.lua`.
@@ -142,33 +105,104 @@ impl RedisEventLog {
                     return;
                 };
                 for (stream, last_will) in log.open.all() {
-                    match log.begin_stream(&stream, last_will.as_ref()).await {
+                    let renewal = Append {
+                        start: Start::Begin(last_will.as_ref()),
+                        first_kept: None,
+                        is_end: false,
+                        entries: &[],
+                    };
+                    match log.run_append(&stream, renewal).await {
                         // Another process has taken it.
-                        Err(EventLogError::Fenced) => log.open.forget(&stream),
-                        Err(EventLogError::Unavailable(_)) => break,
-                        _ => {}
+                        Ok(0) => log.open.forget(&stream),
+                        Ok(_) => {}
+                        Err(_) => break,
                     }
                 }
             }
         });
     }
 
-    async fn begin_stream(
+    /// Appends events of which Redis may have some already: an interrupted call may be repeated.
+    async fn write(
         &self,
         stream: &LogStream,
-        last_will: Option<&Bytes>,
+        start: Start<'_>,
+        events: &[LogEvent],
     ) -> Result<(), EventLogError> {
-        let mut script = BEGIN.key(self.keys.owners(&stream.session));
-        script.key(self.stream_key(stream));
-        script
-            .arg(stream.stream)
-            .arg(&self.process.id)
-            .arg(self.milliseconds())
-            .arg(self.keys.streams(&stream.session));
-        script.arg(last_will.map_or(&[][..], |will| &will[..]));
+        let mut known = self.open.latest(stream);
+        for _ in 0..MAX_APPEND_ATTEMPTS {
+            let entries = entry::encode(events, known, self.limits.of_entry());
+            let first_kept = self.open.first_kept(stream, &entries, self.limits);
+            let append = Append {
+                start,
+                first_kept,
+                is_end: events.last().is_some_and(|event| event.last),
+                entries: &entries,
+            };
+            match self.run_append(stream, append).await? {
+                1 => {
+                    self.note(stream, append);
+                    return Ok(());
+                }
+                0 => {
+                    self.open.forget(stream);
+                    return Err(EventLogError::Fenced);
+                }
+                latest => known = latest.unsigned_abs(),
+            }
+        }
+        let text = "Redis gets events of the stream from another writer; try again later";
+        Err(EventLogError::Unavailable(text.into()))
+    }
+
+    /// Runs `append.lua`; returns its result.
+    async fn run_append(
+        &self,
+        stream: &LogStream,
+        append: Append<'_>,
+    ) -> Result<i64, EventLogError> {
+        let mut script = APPEND.key(self.stream_key(stream));
+        script.key(self.keys.owners(&stream.session));
+        script.arg(stream.stream).arg(&self.process.id);
+        script.arg(self.milliseconds());
+        match append.start {
+            Start::Begin(last_will) => {
+                script.arg("begin");
+                script.arg(last_will.map_or(&[][..], |will| &will[..]));
+                if stream.stream.is_multiple_of(CLEANUP_INTERVAL) {
+                    script.arg(self.keys.streams(&stream.session));
+                } else {
+                    script.arg("");
+                }
+            }
+            Start::Append => {
+                script.arg("append").arg("").arg("");
+            }
+        }
+        let first_kept = append.first_kept.map(|first| format!("{first}-0"));
+        script.arg(first_kept.unwrap_or_default());
+        script.arg(u8::from(append.is_end));
+        for entry in append.entries {
+            script
+                .arg(format!("{}-0", entry.latest))
+                .arg(entry.after)
+                .arg(u8::from(entry.is_end))
+                .arg(&entry.events[..]);
+        }
         let run = self.link.script(&script);
-        let is_taken: bool = run.await.map_err(failed)?;
-        is_taken.then_some(()).ok_or(EventLogError::Fenced)
+        run.await.map_err(failed)
+    }
+
+    /// Records what Redis has confirmed. A stream that has ended is forgotten.
+    fn note(&self, stream: &LogStream, append: Append<'_>) {
+        if append.is_end {
+            return self.open.forget(stream);
+        }
+        if let Start::Begin(last_will) = append.start {
+            self.open.begin(stream, last_will.cloned());
+        }
+        let (entries, first_kept) = (append.entries, append.first_kept);
+        self.open.note(stream, entries, first_kept, self.limits);
     }
 
     async fn read(
@@ -184,7 +218,7 @@ impl RedisEventLog {
         script.arg(stream.stream).arg(after).arg(max_bytes);
         let run = self.link.script(&script);
         let found: Vec<Vec<u8>> = run.await.map_err(failed)?;
-        read_reply(found)
+        read_reply(found, after, max_bytes)
     }
 
     /// Ends a stream on behalf of a dead process, after the event `known`, which is the last one that the client has.
@@ -206,34 +240,58 @@ impl RedisEventLog {
     }
 }
 
-fn read_reply(found: Vec<Vec<u8>>) -> Result<ReadReply, EventLogError> {
-    let malformed = || {
-        let text = "an event of the log is malformed; all processes have to run the same version";
-        EventLogError::Unavailable(text.into())
-    };
-    let number = |bytes: &[u8]| std::str::from_utf8(bytes).ok()?.parse::<u64>().ok();
+fn malformed() -> EventLogError {
+    let text = "an event of the log is malformed; all processes have to run the same version";
+    EventLogError::Unavailable(text.into())
+}
+
+/// Reads the reply of `read.lua`: the events behind the number `after`, at least one and then as many as fit into `max_bytes`.
+fn read_reply(
+    found: Vec<Vec<u8>>,
+    after: u64,
+    max_bytes: usize,
+) -> Result<ReadReply, EventLogError> {
     let mut found = found.into_iter();
     let owner = found.next().and_then(|owner| String::from_utf8(owner).ok());
     let owner = owner.ok_or_else(malformed)?;
     match owner.as_str() {
         "unknown" => return Err(EventLogError::UnknownStream),
-        "trimmed" => {
-            let first = found.next().and_then(|first| number(&first));
-            let first = first.ok_or_else(malformed)?;
-            return Err(EventLogError::Trimmed { first });
-        }
+        "trimmed" => return Err(trimmed(found.next(), found.next())),
         _ => {}
     }
-    let mut events = Vec::new();
-    while let (Some(sequence), Some(last), Some(data)) = (found.next(), found.next(), found.next())
-    {
-        events.push(LogEvent {
-            sequence: number(&sequence).ok_or_else(malformed)?,
-            data: data.into(),
-            last: last == b"1",
-        });
+    let (mut events, mut bytes) = (Vec::new(), 0);
+    while let (Some(is_end), Some(entry)) = (found.next(), found.next()) {
+        let entry = entry::decode(&entry, is_end == b"1").ok_or_else(malformed)?;
+        for event in entry {
+            // An event may be in two entries, if the answer of Redis to the first one was lost.
+            let latest = events
+                .last()
+                .map_or(after, |event: &LogEvent| event.sequence);
+            if event.sequence <= latest {
+                continue;
+            }
+            bytes += event.data.len() + EVENT_OVERHEAD;
+            if !events.is_empty() && bytes > max_bytes {
+                return Ok(ReadReply { owner, events });
+            }
+            events.push(event);
+        }
     }
     Ok(ReadReply { owner, events })
+}
+
+/// Returns the error for events that are trimmed or lost up to a number, given the first entry behind it.
+fn trimmed(through: Option<Vec<u8>>, entry: Option<Vec<u8>>) -> EventLogError {
+    let through = through.and_then(|number| std::str::from_utf8(&number).ok()?.parse().ok());
+    let events = entry.and_then(|entry| entry::decode(&entry, false));
+    let (Some(through), Some(events)) = (through, events) else {
+        return malformed();
+    };
+    let mut numbers = events.iter().map(|event| event.sequence);
+    let first = numbers.find(|number| *number > through);
+    EventLogError::Trimmed {
+        first: first.unwrap_or(through),
+    }
 }
 
 impl EventLog for RedisEventLog {
@@ -241,11 +299,11 @@ impl EventLog for RedisEventLog {
         &'a self,
         stream: &'a LogStream,
         last_will: Option<Bytes>,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
         Box::pin(async move {
-            self.begin_stream(stream, last_will.as_ref()).await?;
-            self.open.change(stream, |open| open.last_will = last_will);
-            Ok(())
+            let start = Start::Begin(last_will.as_ref());
+            self.write(stream, start, &events).await
         })
     }
 
@@ -258,29 +316,7 @@ impl EventLog for RedisEventLog {
         stream: &'a LogStream,
         events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        Box::pin(async move {
-            let mut script = APPEND.key(self.stream_key(stream));
-            script.key(self.keys.owners(&stream.session));
-            script.arg(stream.stream).arg(&self.process.id);
-            script.arg(self.milliseconds()).arg(self.stream_events);
-            script.arg(self.stream_bytes);
-            script.arg(self.open.latest(stream));
-            for event in &events {
-                script
-                    .arg(event.sequence)
-                    .arg(u8::from(event.last))
-                    .arg(&event.data[..]);
-            }
-            let run = self.link.script(&script);
-            let is_taken: bool = run.await.map_err(failed)?;
-            if is_taken {
-                self.open.note(stream, &events);
-                Ok(())
-            } else {
-                self.open.forget(stream);
-                Err(EventLogError::Fenced)
-            }
-        })
+        Box::pin(async move { self.write(stream, Start::Append, &events).await })
     }
 
     fn abandon<'a>(&'a self, stream: &'a LogStream) -> StoreFuture<'a, (), EventLogError> {
@@ -329,15 +365,12 @@ impl EventLog for RedisEventLog {
         through: u64,
     ) -> StoreFuture<'a, (), EventLogError> {
         Box::pin(async move {
-            let mut command = redis::cmd("XTRIM");
-            let first = format!("{}-0", through.saturating_add(1));
-            command
-                .arg(self.stream_key(stream))
-                .arg("MINID")
-                .arg("=")
-                .arg(first);
-            let run = self.link.command::<u64>(&command);
-            run.await.map(drop).map_err(failed)
+            let mut script = TRIM.key(self.stream_key(stream));
+            script.key(self.keys.owners(&stream.session));
+            // The script calculates with floating-point numbers.
+            script.arg(stream.stream).arg(through.min(1 << 53));
+            let run = self.link.script(&script);
+            run.await.map_err(failed)
         })
     }
 

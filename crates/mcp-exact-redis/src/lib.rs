@@ -25,11 +25,13 @@
 //! reads the change bus and one that reads the streams that its clients follow.
 
 mod bus;
+mod entry;
 mod events;
 mod followers;
 mod keys;
 mod link;
 mod metrics;
+mod open;
 mod operator;
 mod options;
 mod process;
@@ -108,9 +110,11 @@ impl Redis {
             process: Arc::clone(&process),
             followers: Followers::start(&link),
             lifetime: options.event_lifetime,
-            stream_events: options.stream_events,
-            stream_bytes: options.stream_bytes,
-            open: events::OpenStreams::default(),
+            limits: open::StreamLimits {
+                events: options.stream_events,
+                bytes: options.stream_bytes,
+            },
+            open: open::OpenStreams::default(),
         });
         events.keep_streams();
         let bus = Arc::new(RedisChangeBus::start(&link, &process, &keys, options));

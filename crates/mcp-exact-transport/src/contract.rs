@@ -171,8 +171,9 @@ async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream
 pub async fn shared_event_log(log: &dyn EventLog) {
     let (call, standalone) = (stream("s-1", 1), stream("s-1", 2));
     let will = Bytes::from_static(b"lost");
-    assert!(log.begin(&call, Some(will.clone())).await.is_ok());
-    assert!(log.begin(&standalone, None).await.is_ok());
+    let begun = log.begin(&call, Some(will.clone()), Vec::new()).await;
+    assert!(begun.is_ok(), "a stream was refused: {begun:?}");
+    assert!(log.begin(&standalone, None, Vec::new()).await.is_ok());
     assert_eq!(
         read(log, &call, 0).await,
         [],
@@ -215,7 +216,8 @@ pub async fn shared_event_log(log: &dyn EventLog) {
     );
 
     let done = stream("s-1", 3);
-    assert!(log.begin(&done, Some(will)).await.is_ok());
+    let begun = log.begin(&done, Some(will.clone()), Vec::new()).await;
+    assert!(begun.is_ok(), "a stream was refused: {begun:?}");
     let end = log.append(&done, vec![event(1, "end", true)]).await;
     assert!(end.is_ok(), "the last event was refused");
     assert!(log.abandon(&done).await.is_ok(), "abandoning failed");
@@ -223,6 +225,40 @@ pub async fn shared_event_log(log: &dyn EventLog) {
         read(log, &done, 0).await.len(),
         1,
         "a stream that has ended has no last will"
+    );
+    check_first_events(log, &will).await;
+}
+
+/// Checks streams that begin with events: their client may have each of them when the process dies.
+async fn check_first_events(log: &dyn EventLog, will: &Bytes) {
+    let (open, whole) = (stream("s-1", 4), stream("s-1", 5));
+    let first = vec![event(1, "a", false), event(2, "b", false)];
+    let begun = log.begin(&open, Some(will.clone()), first.clone()).await;
+    assert!(begun.is_ok(), "a stream with events was refused: {begun:?}");
+    let again = [&first[..], &[event(3, "c", false)]].concat();
+    let appended = log.append(&open, again).await;
+    assert!(appended.is_ok(), "more events were refused: {appended:?}");
+    for known in 0..=3 {
+        let missed = read(log, &open, known).await;
+        let numbers: Vec<u64> = missed.iter().map(|(number, _)| *number).collect();
+        let expected: Vec<u64> = (known + 1..=3).collect();
+        assert_eq!(numbers, expected, "a client resumes after any event");
+    }
+    assert!(log.abandon(&open).await.is_ok(), "abandoning failed");
+    let last = log.read_after(&open, 3, usize::MAX).await;
+    assert!(
+        last.is_ok_and(|last| matches!(&last[..], [last] if last.data == will && last.last)),
+        "the last will comes behind the first events"
+    );
+
+    let all = vec![event(1, "a", false), event(2, "end", true)];
+    let begun = log.begin(&whole, Some(will.clone()), all.clone()).await;
+    assert!(begun.is_ok(), "a whole stream was refused: {begun:?}");
+    assert!(log.abandon(&whole).await.is_ok(), "abandoning failed");
+    let found = log.read_after(&whole, 0, usize::MAX).await;
+    assert!(
+        found.is_ok_and(|found| found == all),
+        "a stream that begins with its last event has no last will"
     );
 }
 

@@ -103,18 +103,23 @@ pub enum EventLogError {
 
 /// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
-    /// Creates a stream without events, before its client learns the id of the stream. If the stream is abandoned, or
-    /// the process that created it dies, `last_will` is appended as its last event, exactly once.
+    /// Creates a stream with the events that are ready, which may be none, before its client learns the id of the
+    /// stream. If the stream is abandoned before its last event, or the process that created it dies, `last_will` is
+    /// appended as its last event, exactly once.
     ///
-    /// The default implementation does nothing, which is sufficient for a log that is lost with its process or serves
-    /// one process at a time.
+    /// The default implementation appends the events, which is sufficient for a log that is lost with its process or
+    /// serves one process at a time.
     fn begin<'a>(
         &'a self,
         stream: &'a LogStream,
         last_will: Option<Bytes>,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        let _ = (stream, last_will);
-        Box::pin(ready(Ok(())))
+        let _ = last_will;
+        if events.is_empty() {
+            return Box::pin(ready(Ok(())));
+        }
+        self.append(stream, events)
     }
 
     /// Returns true if the log appends last wills after the death of a process, so that no other component has to
@@ -452,9 +457,10 @@ impl EventLog for MemoryEventLog {
         &'a self,
         stream: &'a LogStream,
         last_will: Option<Bytes>,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
         self.lock().begin(stream, last_will);
-        Box::pin(ready(Ok(())))
+        self.append(stream, events)
     }
 
     fn append<'a>(

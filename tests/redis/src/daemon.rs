@@ -29,6 +29,27 @@ fn program(name: &str) -> Command {
     command
 }
 
+/// Returns the version of a program, such as `7.0.15`.
+pub fn version(name: &str) -> String {
+    let output = program(name).arg("-v").output();
+    let output = output.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // `Redis server v=7.0.15 …`, `HAProxy version 2.9.1 …`
+    let words = text.split([' ', '=', '-']);
+    let mut versions = words.filter(|word| word.starts_with(|first: char| first.is_ascii_digit()));
+    let version = versions.next();
+    version.unwrap_or_else(|| panic!("{text}")).to_owned()
+}
+
+/// Checks that HAProxy takes a configuration file with these variables of the environment.
+pub fn check_balancer(path: &Path, variables: &[(&str, &str)]) {
+    let mut command = program("haproxy");
+    command.arg("-c").arg("-f").arg(path);
+    command.envs(variables.iter().copied());
+    let output = command.output().expect("haproxy starts");
+    assert!(output.status.success(), "{output:?}");
+}
+
 /// Returns a free port.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("bound");

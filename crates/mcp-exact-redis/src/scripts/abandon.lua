@@ -15,8 +15,9 @@ redis.call('HSET', KEYS[2], ARGV[1], '-')
 local will = redis.call('HGET', KEYS[2], ARGV[1] .. 'w')
 redis.call('HDEL', KEYS[2], ARGV[1] .. 'w')
 if will and will ~= '' then
+    local number = string.format('%.0f', last + 1)
     -- Whatever a reader lacks before it, nothing comes after it: no gap is noted.
-    redis.call('XADD', KEYS[1], string.format('%.0f-0', last + 1), 'p', '0', 'l', '1', 'd', will)
+    redis.call('XADD', KEYS[1], number .. '-0', 'p', '0', 'l', '1', 'e', number .. ' ' .. #will .. '\n' .. will)
     redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 redis.call('PEXPIRE', KEYS[2], ARGV[3])

@@ -1,53 +1,49 @@
--- Appends events to a stream, if this process may. Returns 1, or 0 if another process has ended or taken the stream.
--- KEYS: stream, owners. ARGV: number of the stream, process, lifetime, length, bytes, number of the latest event that the process
--- has appended (0 if it has not), then number, 1 if last, and data of each event.
-local owner = redis.call('HGET', KEYS[2], ARGV[1])
-if owner and owner ~= ARGV[2] then return 0 end
-if not owner then redis.call('HSET', KEYS[2], ARGV[1], ARGV[2]) end
-local last, bytes = 0, 0
-local latest = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
-if latest then
-    last = tonumber(string.match(latest[1], '^%d+'))
-    bytes = (tonumber(latest[2][8]) or 0) + #latest[2][6] + 64
-elseif redis.call('EXISTS', KEYS[1]) == 1 then
-    -- All events were trimmed.
+-- Appends entries to a stream of this process, and begins the stream first if asked to. An entry has the number of its latest event
+-- as its id; `p` is the number of the event before its first one, so that a reader notices what was trimmed or lost.
+-- KEYS: stream, owners. ARGV: number of the stream, process, lifetime, `begin` or `append`, last will (empty if there is none),
+-- beginning of the keys of the session's streams if owners of expired streams are to be removed (else empty), id of the first entry
+-- that stays (empty if all do), 1 if the stream ends, then id, `p`, 1 if it ends the stream, and events of each entry.
+-- Returns 1; 0 if the stream belongs to another process or was ended by one; or -n if Redis has events up to n already, and nothing
+-- was appended.
+local is_new = ARGV[4] == 'begin' and redis.call('HSETNX', KEYS[2], ARGV[1], ARGV[2]) == 1
+local function latest()
+    if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
     local info = redis.call('XINFO', 'STREAM', KEYS[1])
     for i = 1, #info, 2 do
-        if info[i] == 'last-generated-id' then last = tonumber(string.match(info[i + 1], '^%d+')) end
+        if info[i] == 'last-generated-id' then return tonumber(string.match(info[i + 1], '^%d+')) end
     end
 end
--- A Redis that took over from another one may lack events that the other one has confirmed.
-last = math.max(last, tonumber(ARGV[6]))
-for i = 7, #ARGV, 3 do
-    local number = tonumber(ARGV[i])
-    if number > last then
-        -- Each event names its predecessor, so that a reader notices what was trimmed or lost.
-        redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[4], ARGV[i] .. '-0',
-            'p', string.format('%.0f', last), 'l', ARGV[i + 1], 'd', ARGV[i + 2], 'b', string.format('%.0f', bytes))
-        bytes = bytes + #ARGV[i + 2] + 64
-        last = number
+if not is_new then
+    local owner = redis.call('HGET', KEYS[2], ARGV[1])
+    if owner and owner ~= ARGV[2] then return 0 end
+    if not owner then
+        redis.call('HSET', KEYS[2], ARGV[1], ARGV[2])
+        local number = latest()
+        if ARGV[10] and number > tonumber(ARGV[10]) then return -number end
     end
-    if ARGV[i + 1] == '1' then redis.call('HDEL', KEYS[2], ARGV[1] .. 'w') end
 end
--- Each event has the bytes before it. The oldest ones go until the rest fits, but never the latest one.
-local least = bytes - tonumber(ARGV[5])
-if least > 0 then
-    -- As a rule the first event stays, or goes alone.
-    local from, kept, count = '-', nil, 1
-    repeat
-        local events = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', count)
-        local is_end = #events < count
-        for _, event in ipairs(events) do
-            kept = event[1]
-            if (tonumber(event[2][8]) or 0) >= least then
-                is_end = true
-                break
-            end
-        end
-        from, count = kept and '(' .. kept, 16
-    until is_end
-    if kept then redis.call('XTRIM', KEYS[1], 'MINID', '=', kept) end
+for i = 9, #ARGV, 4 do
+    local added = redis.pcall('XADD', KEYS[1], ARGV[i], 'p', ARGV[i + 1], 'l', ARGV[i + 2], 'e', ARGV[i + 3])
+    if type(added) == 'table' and added.err then
+        if i == 9 and string.find(added.err, 'equal or smaller', 1, true) then return -latest() end
+        return added
+    end
 end
+if ARGV[8] == '1' then
+    if not is_new then redis.call('HDEL', KEYS[2], ARGV[1] .. 'w') end
+elseif ARGV[4] == 'begin' then
+    redis.call('HSET', KEYS[2], ARGV[1] .. 'w', ARGV[5])
+end
+if ARGV[7] ~= '' then redis.call('XTRIM', KEYS[1], 'MINID', '=', ARGV[7]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 redis.call('PEXPIRE', KEYS[2], ARGV[3])
+if ARGV[6] ~= '' then
+    -- Streams that have ended and whose events have expired need no owner any more.
+    for _, field in ipairs(redis.call('HKEYS', KEYS[2])) do
+        if field ~= ARGV[1] and string.match(field, '^%d+$') and redis.call('HEXISTS', KEYS[2], field .. 'w') == 0
+            and redis.call('EXISTS', ARGV[6] .. field) == 0 then
+            redis.call('HDEL', KEYS[2], field, field .. 't')
+        end
+    end
+end
 return 1

@@ -46,8 +46,9 @@ impl EventLog for FaultyLog {
         &'a self,
         stream: &'a LogStream,
         last_will: Option<Bytes>,
+        events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
-        self.log.begin(stream, last_will)
+        self.log.begin(stream, last_will, events)
     }
 
     fn keeps_last_wills(&self) -> bool {

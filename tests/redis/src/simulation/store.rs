@@ -103,6 +103,12 @@ impl Store {
         true
     }
 
+    /// Returns true if a process may append to a stream, which it then owns.
+    pub fn may_append(&mut self, key: StreamKey, process: ProcessId) -> bool {
+        let stream = self.streams.entry(key).or_default();
+        *stream.owner.get_or_insert(process) == process || self.is_open
+    }
+
     /// Appends an event after the latest one that was confirmed to the process; returns false if the process no longer
     /// owns the stream.
     pub fn append(

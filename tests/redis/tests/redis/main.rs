@@ -3,6 +3,7 @@
 mod access;
 mod balancing;
 mod chaos;
+mod compose;
 mod cost;
 mod example;
 mod model;

@@ -1,11 +1,12 @@
 //! Compares the model of Redis in the simulation with the scripts on a real Redis, by the same random operations of two
 //! processes.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use mcp_exact_redis::{Redis, RedisEventLog, RedisOptions, RedisSessionStore};
 use mcp_exact_tests_redis::daemon::RedisServer;
-use mcp_exact_tests_redis::simulation::store::{LAST_WILL, ReadResult, Store};
+use mcp_exact_tests_redis::simulation::store::{LAST_WILL, ReadResult, Store, StreamKey};
 use mcp_exact_tests_support::Rng;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{SessionRecord, SessionStore};
@@ -63,6 +64,50 @@ fn read_model(
     }
 }
 
+/// Returns up to four events of one call, each with its number and true if the stream ends with it; the first numbers may be
+/// those of earlier events.
+fn random_burst(rng: &mut Rng) -> Vec<(u64, bool)> {
+    let (first, count) = (1 + rng.below(12) as u64, rng.below(5) as u64);
+    let ends = rng.below(8) == 0;
+    (0..count)
+        .map(|at| (first + at * 2, ends && at + 1 == count))
+        .collect()
+}
+
+fn events_of(burst: &[(u64, bool)]) -> Vec<LogEvent> {
+    let events = burst.iter().map(|&(sequence, last)| LogEvent {
+        sequence,
+        data: text(sequence).into(),
+        last,
+    });
+    events.collect()
+}
+
+/// Appends a burst in the model; returns false if the process does not own the stream.
+fn append(
+    store: &mut Store,
+    confirmed: &mut HashMap<(u32, StreamKey), u64>,
+    (process, key): (u32, StreamKey),
+    burst: &[(u64, bool)],
+) -> bool {
+    let known = confirmed.get(&(process, key)).copied();
+    let mut latest = known.unwrap_or_default();
+    let mut is_owner = store.may_append(key, process);
+    for &(sequence, last) in burst {
+        let event = (sequence, last, sequence);
+        is_owner = store.append(key, process, latest, event);
+        latest = latest.max(sequence);
+    }
+    if is_owner && burst.last().is_none_or(|(_, last)| !last) {
+        if !burst.is_empty() {
+            confirmed.insert((process, key), latest);
+        }
+    } else {
+        confirmed.remove(&(process, key));
+    }
+    is_owner
+}
+
 #[tokio::test]
 async fn model_does_what_scripts_do() {
     let server = RedisServer::start_with(&["--appendfsync", "no"]);
@@ -76,7 +121,7 @@ async fn model_does_what_scripts_do() {
     });
     let (mut rng, mut store) = (Rng::new(1), Store::default());
     // Number that each process knows to be confirmed of each stream.
-    let mut confirmed = std::collections::HashMap::<(u32, u32), u64>::new();
+    let mut confirmed = HashMap::<(u32, StreamKey), u64>::new();
     for operation in 0..OPERATION_COUNT {
         let process = &processes[rng.below(2)];
         let number = 1 + rng.below(200) as u32;
@@ -85,35 +130,28 @@ async fn model_does_what_scripts_do() {
             stream: number.into(),
         };
         let key = (0, number);
-        let known = confirmed.get(&(process.id, number)).copied();
+        let known = confirmed.get(&(process.id, key)).copied();
         let what = match rng.below(6) {
             0 => {
-                let begun = process.log.begin(&stream, Some("lost".into())).await;
-                assert_eq!(begun.is_ok(), store.begin(key, process.id), "{operation}");
+                let burst = random_burst(&mut rng);
+                let (will, events) = (Some("lost".into()), events_of(&burst));
+                let begun = process.log.begin(&stream, will, events).await.is_ok();
+                let in_model = store.begin(key, process.id);
+                assert_eq!(begun, in_model, "{operation}: begin {burst:?}");
+                append(&mut store, &mut confirmed, (process.id, key), &burst);
                 "begin"
             }
             1 | 2 => {
-                let (sequence, last) = (1 + rng.below(12) as u64, rng.below(6) == 0);
-                let event = LogEvent {
-                    sequence,
-                    data: text(sequence).into(),
-                    last,
-                };
-                let appended = process.log.append(&stream, vec![event]).await.is_ok();
-                let event = (sequence, last, sequence);
-                let in_model = store.append(key, process.id, known.unwrap_or_default(), event);
-                assert_eq!(appended, in_model, "{operation}: append {event:?}");
-                if appended && !last {
-                    confirmed.insert((process.id, number), sequence);
-                } else {
-                    confirmed.remove(&(process.id, number));
-                }
+                let burst = random_burst(&mut rng);
+                let appended = process.log.append(&stream, events_of(&burst)).await;
+                let in_model = append(&mut store, &mut confirmed, (process.id, key), &burst);
+                assert_eq!(appended.is_ok(), in_model, "{operation}: append {burst:?}");
                 "append"
             }
             3 => {
                 process.log.abandon(&stream).await.expect("abandoned");
                 store.abandon(key, process.id, known.unwrap_or_default());
-                confirmed.remove(&(process.id, number));
+                confirmed.remove(&(process.id, key));
                 "abandon"
             }
             _ => {

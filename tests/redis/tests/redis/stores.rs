@@ -188,7 +188,7 @@ async fn followers_are_woken() {
         })
     });
     for stream in &streams {
-        writer.begin(stream, None).await.expect("begun");
+        writer.begin(stream, None, Vec::new()).await.expect("begun");
         writer
             .append(stream, vec![event(1, false)])
             .await
@@ -212,7 +212,7 @@ async fn dead_process_is_noticed() {
     });
     let (call, events) = (stream("a"), dead.event_log());
     events
-        .begin(&call, Some("lost".into()))
+        .begin(&call, Some("lost".into()), Vec::new())
         .await
         .expect("begun");
     events
@@ -334,12 +334,12 @@ async fn full_redis_says_so() {
 async fn lost_events_are_noticed() {
     let server = RedisServer::start();
     let (call, events) = (stream("a"), start(&server).event_log());
-    events.begin(&call, None).await.expect("begun");
+    events.begin(&call, None, Vec::new()).await.expect("begun");
     let first = (1..=3).map(|number| event(number, false)).collect();
     events.append(&call, first).await.expect("appended");
     let key = "mcp:e:{a}:1";
     server.command(&["DEL", key]);
-    server.command(&["XADD", key, "1-0", "p", "0", "l", "0", "d", "1"]);
+    server.command(&["XADD", key, "1-0", "p", "0", "l", "0", "e", "1 1\n1"]);
     let last = vec![event(4, true)];
     events.append(&call, last).await.expect("appended");
     let found = events.read_after(&call, 0, 1000).await.expect("read");
@@ -360,7 +360,10 @@ async fn process_may_come_back() {
     let slow = start_with(&server, |options| options.lease = Duration::from_secs(3));
     let (first, events) = (stream("a"), slow.event_log());
     let lost = Some("lost".into());
-    events.begin(&first, lost.clone()).await.expect("begun");
+    events
+        .begin(&first, lost.clone(), Vec::new())
+        .await
+        .expect("begun");
     let mut lease = String::new();
     let leased = async {
         while lease.is_empty() {
@@ -392,7 +395,10 @@ async fn process_may_come_back() {
     };
     timeout(TIMEOUT, renewed).await.expect("in time");
     let second = stream("b");
-    events.begin(&second, lost).await.expect("begun");
+    events
+        .begin(&second, lost, Vec::new())
+        .await
+        .expect("begun");
     let found = reader.read_after(&second, 0, 1000).await.expect("read");
     assert_eq!(found, [], "the last will of a process that lives");
 }
@@ -411,7 +417,7 @@ async fn lost_leases_are_no_deaths() {
     let call = stream("a");
     let (writer, reader) = (writer.event_log(), reader.event_log());
     let will = Some("lost".into());
-    writer.begin(&call, will).await.expect("begun");
+    writer.begin(&call, will, Vec::new()).await.expect("begun");
     for _ in 0..10 {
         let found = reader.read_after(&call, 0, 1000).await.expect("read");
         assert_eq!(found, [], "the last will of a process that lives");
@@ -426,7 +432,7 @@ async fn last_will_comes_last() {
     let dead = start(&server);
     let (call, events) = (stream("a"), dead.event_log());
     let will = Some("lost".into());
-    events.begin(&call, will).await.expect("begun");
+    events.begin(&call, will, Vec::new()).await.expect("begun");
     let known = (1..=3).map(|number| event(number, false)).collect();
     events.append(&call, known).await.expect("appended");
     server.command(&["DEL", "mcp:e:{a}:1"]);
@@ -456,7 +462,7 @@ async fn streams_have_a_size() {
     let server = RedisServer::start();
     let redis = start_with(&server, |options| options.stream_bytes = 10_000);
     let (call, events) = (stream("a"), redis.event_log());
-    events.begin(&call, None).await.expect("begun");
+    events.begin(&call, None, Vec::new()).await.expect("begun");
     let large = |sequence, size| LogEvent {
         sequence,
         data: vec![b'x'; size].into(),
@@ -624,7 +630,7 @@ async fn first_messages_may_be_lost() {
 async fn small_streams_are_never_searched() {
     let server = RedisServer::start();
     let (call, events) = (stream("a"), start(&server).event_log());
-    events.begin(&call, None).await.expect("begun");
+    events.begin(&call, None, Vec::new()).await.expect("begun");
     for number in 1..=20 {
         let appended = events.append(&call, vec![event(number, false)]).await;
         appended.expect("appended");

@@ -166,22 +166,7 @@ impl Attachment {
         let stays = self.log().is_some();
         self.poll(cx, |endpoint| {
             if stays {
-                let mut total = 0;
-                let frames = endpoint.peek_frames_on(self.stream);
-                let burst = frames.take_while(|(_, bytes, _)| {
-                    let fits = total < MAX_BURST_BYTES;
-                    total += bytes.len();
-                    fits
-                });
-                let messages = burst.map(|(sequence, bytes, last)| Message {
-                    bytes: Bytes::copy_from_slice(bytes),
-                    sequence: sequence + 1,
-                    last,
-                });
-                let messages: Vec<Message> = messages.collect();
-                // A number that is recorded belongs to its message for ever.
-                endpoint.commit_frames_on(self.stream, messages.last()?.sequence - 1);
-                Some(messages)
+                self.messages_to_record(endpoint)
             } else {
                 match endpoint.poll_transmit_on(self.stream)? {
                     (Transmit::Frame { sequence, last, .. }, bytes) => Some(vec![Message {
@@ -193,6 +178,26 @@ impl Attachment {
                 }
             }
         })
+    }
+
+    /// Returns the messages that are recorded together next, which stay in the stream; `None` if there is none.
+    fn messages_to_record(&self, endpoint: &mut ServerEndpoint) -> Option<Vec<Message>> {
+        let mut total = 0;
+        let frames = endpoint.peek_frames_on(self.stream);
+        let burst = frames.take_while(|(_, bytes, _)| {
+            let fits = total < MAX_BURST_BYTES;
+            total += bytes.len();
+            fits
+        });
+        let messages = burst.map(|(sequence, bytes, last)| Message {
+            bytes: Bytes::copy_from_slice(bytes),
+            sequence: sequence + 1,
+            last,
+        });
+        let messages: Vec<Message> = messages.collect();
+        // A number that is recorded belongs to its message for ever.
+        endpoint.commit_frames_on(self.stream, messages.last()?.sequence - 1);
+        Some(messages)
     }
 
     pub(super) fn log(&self) -> Option<&Arc<dyn EventLog>> {
@@ -279,25 +284,43 @@ impl Attachment {
     }
 
     /// Records the start of the stream in the log, with its last will: the message that ends the stream if this process
-    /// dies. After a failure, the stream is not recorded and its client receives no event ids.
-    pub(super) async fn begin_log(&mut self) {
+    /// dies. Returns the messages that are ready, which are recorded in the same step. After a failure, the stream is not
+    /// recorded and its client receives no event ids.
+    pub(super) async fn begin_log(&mut self) -> Vec<Message> {
         let Some(held) = &self.resumable else {
-            return;
+            return Vec::new();
         };
         // A log that dies with its only process has nobody to tell.
         let is_shared = held.inner.options().change_bus.is_some();
         let log = held.log.clone();
         let Some(log) = log.filter(|log| is_shared || log.keeps_last_wills()) else {
-            return;
+            return Vec::new();
         };
-        let will = self.shared.lock().endpoint.report_of_loss(self.stream);
-        let key = held.session.log_stream(self.stream);
-        if let Err(error) = log.begin(&key, will.map(Bytes::from)).await {
+        let (will, messages) = {
+            let is_saved = self.save().is_none();
+            let endpoint = &mut self.shared.lock().endpoint;
+            let will = endpoint.report_of_loss(self.stream);
+            let ready = (is_saved && self.is_current()).then(|| self.messages_to_record(endpoint));
+            (will, ready.flatten().unwrap_or_default())
+        };
+        let (session, key) = (
+            Arc::clone(&held.session),
+            held.session.log_stream(self.stream),
+        );
+        let events = events_of(&messages);
+        let has_events = !events.is_empty();
+        let begun = async {
+            log.begin(&key, will.map(Bytes::from), events).await?;
+            remove_if_forgotten(&*log, &session, has_events).await
+        };
+        if let Err(error) = begun.await {
             observe::store_failed("recording a stream", &error);
             if let Some(held) = &mut self.resumable {
                 held.log = None;
             }
+            return Vec::new();
         }
+        messages
     }
 
     /// Starts to append events to the log; `None` if the stream is not recorded.
@@ -308,19 +331,10 @@ impl Attachment {
             held.session.log_stream(self.stream),
             Arc::clone(&held.session),
         );
-        let events = messages.iter().map(|message| LogEvent {
-            sequence: message.sequence,
-            data: message.bytes.clone(),
-            last: message.last,
-        });
-        let events = events.collect();
+        let events = events_of(messages);
         Some(Box::pin(async move {
             log.append(&key, events).await?;
-            // The session was ended at the same time, and the log would keep the event for nobody.
-            if session.is_forgotten() {
-                log.remove_session(session.id()).await?;
-            }
-            Ok(())
+            remove_if_forgotten(&*log, &session, true).await
         }))
     }
 
@@ -398,6 +412,27 @@ impl Attachment {
     fn is_over(&self) -> bool {
         !self.shared.lock().endpoint.has_stream(self.stream)
     }
+}
+
+fn events_of(messages: &[Message]) -> Vec<LogEvent> {
+    let events = messages.iter().map(|message| LogEvent {
+        sequence: message.sequence,
+        data: message.bytes.clone(),
+        last: message.last,
+    });
+    events.collect()
+}
+
+/// Removes events of a session that was ended while they were appended: the log would keep them for nobody.
+async fn remove_if_forgotten(
+    log: &dyn EventLog,
+    session: &Session,
+    has_events: bool,
+) -> Result<(), EventLogError> {
+    if has_events && session.is_forgotten() {
+        log.remove_session(session.id()).await?;
+    }
+    Ok(())
 }
 
 impl Drop for Attachment {

@@ -78,6 +78,14 @@ impl EventStream {
         &mut self.out
     }
 
+    /// Sends messages that are recorded already, before all others of the stream.
+    pub(super) fn send_recorded(&mut self, messages: Vec<Message>) {
+        if !messages.is_empty() {
+            let recorded = Box::pin(std::future::ready(Ok(())));
+            self.step = Some(Step::Recording(recorded, messages));
+        }
+    }
+
     /// Adds the first events that the client has missed. The others are read from the log while these are sent.
     pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
         if let Some(after) = self.resend(replay.key.stream, first) {

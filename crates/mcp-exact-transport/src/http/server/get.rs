@@ -84,9 +84,11 @@ async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventS
     let options = inner.options();
     let is_new = session.standalone().is_none();
     let mut attachment = attach_standalone(inner, session)?;
-    if is_new {
-        attachment.begin_log().await;
-    }
+    let recorded = if is_new {
+        attachment.begin_log().await
+    } else {
+        Vec::new()
+    };
     let id = attachment.last_event_id().filter(|_| has_priming(session));
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);
     match id {
@@ -94,6 +96,7 @@ async fn standalone(inner: &Arc<Inner>, session: &Arc<Session>) -> Result<EventS
         // The head of the response leaves with the first bytes of its body.
         None => crate::sse::encode_comment(stream.prelude(), "open"),
     }
+    stream.send_recorded(recorded);
     Ok(stream)
 }
 

@@ -385,16 +385,17 @@ async fn answer(
         Some(None) => return Ok(empty(StatusCode::ACCEPTED)),
         Some(Some(NextOutput::Frame { last: false })) | None => {}
     }
-    let mut id = None;
+    let (mut id, mut recorded) = (None, Vec::new());
     if let Some(session) = session {
         attachment.take_over(inner, session);
-        attachment.begin_log().await;
+        recorded = attachment.begin_log().await;
         id = attachment.first_event_id().filter(|_| has_priming(session));
     }
     let mut stream = EventStream::new(Some(attachment), options.keep_alive);
     if let Some(id) = id {
         prime(&mut stream, id, options.retry);
     }
+    stream.send_recorded(recorded);
     stream.keep(guard);
     Ok(events(stream))
 }
