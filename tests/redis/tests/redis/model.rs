@@ -64,10 +64,10 @@ fn read_model(
     }
 }
 
-/// Returns up to four events of one call, each with its number and true if the stream ends with it; the first numbers may be
-/// those of earlier events.
-fn random_burst(rng: &mut Rng) -> Vec<(u64, bool)> {
-    let (first, count) = (1 + rng.below(12) as u64, rng.below(5) as u64);
+/// Returns events of one call, each with its number and true if the stream ends with it; the first numbers may be those of
+/// earlier events.
+fn random_burst(rng: &mut Rng, least: usize) -> Vec<(u64, bool)> {
+    let (first, count) = (1 + rng.below(12) as u64, (least + rng.below(4)) as u64);
     let ends = rng.below(8) == 0;
     (0..count)
         .map(|at| (first + at * 2, ends && at + 1 == count))
@@ -133,7 +133,7 @@ async fn model_does_what_scripts_do() {
         let known = confirmed.get(&(process.id, key)).copied();
         let what = match rng.below(6) {
             0 => {
-                let burst = random_burst(&mut rng);
+                let burst = random_burst(&mut rng, 0);
                 let (will, events) = (Some("lost".into()), events_of(&burst));
                 let begun = process.log.begin(&stream, will, events).await.is_ok();
                 let in_model = store.begin(key, process.id);
@@ -142,7 +142,7 @@ async fn model_does_what_scripts_do() {
                 "begin"
             }
             1 | 2 => {
-                let burst = random_burst(&mut rng);
+                let burst = random_burst(&mut rng, 1);
                 let appended = process.log.append(&stream, events_of(&burst)).await;
                 let in_model = append(&mut store, &mut confirmed, (process.id, key), &burst);
                 assert_eq!(appended.is_ok(), in_model, "{operation}: append {burst:?}");
