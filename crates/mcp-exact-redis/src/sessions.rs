@@ -1,5 +1,5 @@
-//! Session store on Redis: one string per session, `<version> <length of the principal> <principal><snapshot>`, or
-//! `ended`.
+//! Session store on Redis: one string per session, `<version> <lineage> <length of the principal> <principal><snapshot>`,
+//! or `ended`.
 //!
 //! Each operation is one script and one round trip.
 
@@ -13,15 +13,15 @@ use redis::Script;
 use crate::keys::Keys;
 use crate::link::{Failure, Link};
 
-/// Saves a record if its version is higher than the stored one. Returns 1, or 0 if the stored record has the same or a
-/// higher version.
+/// Saves a record if there is none, or if it may replace the stored one: its version is higher, and the number of the
+/// stored one is that of the record that it replaces. Returns 1 or 0.
 static SAVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
-        local known = redis.call('GETRANGE', KEYS[1], 0, 20)
+        local known = redis.call('GETRANGE', KEYS[1], 0, 31)
         if known ~= '' then
-            local version = tonumber(string.match(known, '^(%d+) '))
-            if not version or version >= tonumber(ARGV[1]) then return 0 end
+            local version, number = string.match(known, '^(%d+) (%x%x%x%x%x%x%x%x)')
+            if not version or tonumber(version) >= tonumber(ARGV[1]) or number ~= ARGV[4] then return 0 end
         end
         redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
         return 1
@@ -67,17 +67,21 @@ fn failed(failure: Failure) -> SessionStoreError {
 }
 
 pub(crate) fn encode(record: &SessionRecord) -> String {
-    let (version, snapshot) = (record.version, &record.snapshot);
+    let (version, lineage, snapshot) = (record.version, record.lineage, &record.snapshot);
     match &record.principal {
-        Some(principal) => format!("{version} {} {principal}{snapshot}", principal.len()),
-        None => format!("{version} - {snapshot}"),
+        Some(principal) => {
+            let length = principal.len();
+            format!("{version} {lineage} {length} {principal}{snapshot}")
+        }
+        None => format!("{version} {lineage} - {snapshot}"),
     }
 }
 
 /// Parses a stored value as a record; `None` if the session has ended or the value is invalid.
 pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
-    let mut parts = value.splitn(3, ' ');
+    let mut parts = value.splitn(4, ' ');
     let version = parts.next()?.parse().ok()?;
+    let lineage = parts.next()?.parse().ok()?;
     let (length, rest) = (parts.next()?, parts.next()?);
     let (principal, snapshot) = match length {
         "-" => (None, rest),
@@ -90,6 +94,7 @@ pub(crate) fn decode(value: &str) -> Option<SessionRecord> {
         snapshot: snapshot.to_owned(),
         principal,
         version,
+        lineage,
     })
 }
 
@@ -110,7 +115,8 @@ impl SessionStore for RedisSessionStore {
             let mut save = SAVE.key(self.keys.session(id));
             save.arg(record.version)
                 .arg(encode(&record))
-                .arg(milliseconds(lifetime));
+                .arg(milliseconds(lifetime))
+                .arg(format!("{:08x}", record.lineage.replaced()));
             let saved = self.link.script(&save).await;
             let is_saved: bool = saved.map_err(failed)?;
             is_saved.then_some(()).ok_or(SessionStoreError::Superseded)

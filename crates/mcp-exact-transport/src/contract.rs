@@ -10,7 +10,9 @@ use bytes::Bytes;
 use mcp_exact_session::Change;
 
 use crate::event_log::{EventLog, EventLogError, LogEvent, LogStream};
-use crate::store::{BusMessage, ChangeBus, SessionRecord, SessionStore, SessionStoreError};
+use crate::store::{
+    BusMessage, ChangeBus, Lineage, SessionRecord, SessionStore, SessionStoreError,
+};
 
 fn stream(session: &str, stream: u64) -> LogStream {
     LogStream {
@@ -272,6 +274,12 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         snapshot: format!("{{\"version\":{version}}}\n"),
         principal: (version != 2).then(|| "p\u{e9}ter \"x\"\n".to_owned()),
         version,
+        // The third version replaces the first one; the others are made by processes that know neither.
+        lineage: match version {
+            1 => Lineage::default().successor(10),
+            3 => Lineage::default().successor(10).successor(30),
+            _ => Lineage::default().successor(90),
+        },
     };
     let superseded = async |id: &str, version: u64| {
         let saved = store.save(id, record(version), hour).await;
@@ -290,6 +298,10 @@ pub async fn session_store(store: &dyn SessionStore, sleep: impl AsyncFn(Duratio
         "a record has to be kept whole"
     );
     assert!(superseded("a", 1).await, "the same version was saved twice");
+    assert!(
+        superseded("a", 9).await,
+        "a record was replaced that another process has saved"
+    );
     assert!(store.save("a", record(3), hour).await.is_ok());
     assert!(superseded("a", 2).await, "an older version was saved");
     assert_eq!(

@@ -13,6 +13,94 @@ use mcp_exact_session::{Change, Json, JsonObject};
 
 use crate::event_log::StoreFuture;
 
+/// Numbers of a record and of those that it has replaced, at most eight, the latest first. Each record has a random number.
+///
+/// A store that fails over may lose records. Two processes then save different records with the same version, or one
+/// that does not know of the loss replaces what the other one has saved: the versions do not show it, the numbers do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Lineage([u32; LINEAGE_LENGTH]);
+
+const LINEAGE_LENGTH: usize = 8;
+
+impl Lineage {
+    /// Lineage of records that all say the same and may replace each other.
+    pub const CONSTANT: Self = Self([1, 1, 0, 0, 0, 0, 0, 0]);
+
+    /// Returns the lineage of a record with this random number that replaces a record of this lineage.
+    pub fn successor(self, number: u32) -> Self {
+        let mut numbers = self.0;
+        numbers.rotate_right(1);
+        // 0 is no number, and 1 is that of constant records.
+        numbers[0] = number.max(2);
+        Self(numbers)
+    }
+
+    /// Returns the number of the record; 0 if it has none.
+    pub fn latest(self) -> u32 {
+        self.0[0]
+    }
+
+    /// Returns the number of the record that the record replaces; 0 if there is none.
+    pub fn replaced(self) -> u32 {
+        self.0[1]
+    }
+
+    /// Returns true if the record with this number is the record itself, or one that it has replaced.
+    pub fn contains(self, number: u32) -> bool {
+        number != 0 && self.0.contains(&number)
+    }
+
+    /// Returns the lineage of the state that joins a stored record with a record of this lineage: the next record replaces
+    /// the stored one and contains both.
+    #[must_use]
+    pub fn joined(self, stored: Self) -> Self {
+        let mut joined = Self::default();
+        let mut length = 0;
+        for number in stored.0.into_iter().zip(self.0).flat_map(<[u32; 2]>::from) {
+            if number != 0 && length < LINEAGE_LENGTH && !joined.contains(number) {
+                joined.0[length] = number;
+                length += 1;
+            }
+        }
+        joined
+    }
+}
+
+impl std::fmt::Display for Lineage {
+    /// Writes eight hexadecimal digits for each number.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let count = self.0.iter().take_while(|number| **number != 0).count();
+        for number in &self.0[..count.max(1)] {
+            write!(f, "{number:08x}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Error for a string that is not a lineage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the record of the session is malformed; all processes have to run the same version")]
+pub struct InvalidLineage;
+
+impl std::str::FromStr for Lineage {
+    type Err = InvalidLineage;
+
+    fn from_str(text: &str) -> Result<Self, InvalidLineage> {
+        let mut numbers = [0; LINEAGE_LENGTH];
+        let digits = text.as_bytes().chunks(8);
+        if !(1..=LINEAGE_LENGTH).contains(&digits.len()) {
+            return Err(InvalidLineage);
+        }
+        for (number, digits) in numbers.iter_mut().zip(digits) {
+            let digits = std::str::from_utf8(digits).map_err(|_| InvalidLineage)?;
+            let is_plain = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+            let parsed = u32::from_str_radix(digits, 16).ok().filter(|_| is_plain);
+            *number = parsed.ok_or(InvalidLineage)?;
+        }
+        Ok(Self(numbers))
+    }
+}
+
 /// Record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
@@ -22,6 +110,15 @@ pub struct SessionRecord {
     pub principal: Option<String>,
     /// Version of the snapshot, from 1 on; a higher version replaces a lower one.
     pub version: u64,
+    /// Numbers of the record and of those before it.
+    pub lineage: Lineage,
+}
+
+impl SessionRecord {
+    /// Returns true if the record replaces a stored one: its version is higher, and it was made from the stored one.
+    pub fn may_replace(&self, stored: &Self) -> bool {
+        self.version > stored.version && self.lineage.replaced() == stored.lineage.latest()
+    }
 }
 
 /// Error of a session store.
@@ -31,7 +128,7 @@ pub enum SessionStoreError {
     /// The store contains the maximum number of sessions.
     #[error("the session store is full; end sessions or raise its limit")]
     Full,
-    /// Another process has saved the same or a later version, or has removed the session.
+    /// Another process has saved a record that this one does not replace, or has removed the session.
     #[error("another process has saved or ended the session")]
     Superseded,
     /// The store did not answer.
@@ -41,9 +138,10 @@ pub enum SessionStoreError {
 
 /// Storage for the records of sessions. Every implementation must pass the test suite in the module `contract`.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Saves a record under the id of its session and keeps it for `lifetime`, if its version is higher than that of
-    /// the stored record (compare and set). Otherwise, the error is [`SessionStoreError::Superseded`] and the stored
-    /// record is not changed. After `remove`, saving fails with this error.
+    /// Saves a record under the id of its session and keeps it for `lifetime`, if there is no stored record or the
+    /// record may replace it (compare and set; [`SessionRecord::may_replace`]). Otherwise, the error is
+    /// [`SessionStoreError::Superseded`] and the stored record is not changed. After `remove`, saving fails with this
+    /// error.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -110,7 +208,7 @@ impl Records {
         let now = SystemTime::now();
         let has_ended = self.ended.get(id).is_some_and(|expires| *expires > now);
         let known = self.live.get(id).filter(|(expires, _)| *expires > now);
-        if has_ended || known.is_some_and(|(_, known)| known.version >= record.version) {
+        if has_ended || known.is_some_and(|(_, known)| !record.may_replace(known)) {
             return Err(SessionStoreError::Superseded);
         }
         if !self.live.contains_key(id) && self.live.len() >= limit {
@@ -445,6 +543,7 @@ mod tests {
             snapshot: String::new(),
             principal: None,
             version: 1,
+            lineage: Lineage::default(),
         };
         for number in 0..10 {
             let id = number.to_string();
@@ -464,6 +563,42 @@ mod tests {
         assert!(matches!(full, Err(SessionStoreError::Full)), "{full:?}");
         records.end("d", Duration::ZERO, 2);
         assert!(records.insert("d", record(), hour, 9).is_ok());
+    }
+
+    #[test]
+    fn lineages_survive_as_text() {
+        let first = Lineage::default().successor(7);
+        let long = (2..20).fold(first, Lineage::successor);
+        for lineage in [Lineage::default(), Lineage::CONSTANT, first, long] {
+            assert_eq!(lineage.to_string().parse(), Ok(lineage));
+        }
+        assert_eq!(first.to_string(), "00000007");
+        for text in [
+            "",
+            "7",
+            "0000000g",
+            "+0000007",
+            "000000070000",
+            &"0".repeat(72),
+        ] {
+            assert_eq!(text.parse::<Lineage>(), Err(InvalidLineage), "{text}");
+        }
+    }
+
+    /// A joined record replaces the stored one, and processes with either record know that it is newer.
+    #[test]
+    fn joined_lineages_contain_both() {
+        let base = Lineage::default().successor(10).successor(11);
+        let (own, stored) = (base.successor(20).successor(21), base.successor(30));
+        let joined = own.joined(stored);
+        let next = joined.successor(40);
+        assert_eq!(next.replaced(), stored.latest());
+        for number in [10, 11, 20, 21, 30, 40] {
+            assert!(next.contains(number), "{number}");
+        }
+        let long = (50..90).fold(base, Lineage::successor);
+        assert_eq!(long.joined(stored).latest(), 30);
+        assert!(long.joined(stored).contains(89));
     }
 
     #[test]

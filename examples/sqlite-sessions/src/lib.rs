@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
-use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
+use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
 const SCHEMA: &str = include_str!("schema.sql");
@@ -79,6 +79,11 @@ fn to_signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// Parses a stored lineage; this program writes no other text.
+fn parse_lineage(text: &str) -> Lineage {
+    text.parse().unwrap_or_default()
+}
+
 /// Returns a future that is ready with a result.
 fn ready_future<'a, T: Send + 'a, E: Send + 'a>(result: Result<T, E>) -> StoreFuture<'a, T, E> {
     Box::pin(ready(result))
@@ -95,17 +100,20 @@ impl SessionStore for Database {
         record: SessionRecord,
         lifetime: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
-        let saved = self.run(|database| {
-            forget_expired(database)?;
-            let expires = now().saturating_add(milliseconds(lifetime));
-            let version = to_signed(record.version);
-            database.execute(
-                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (id) DO UPDATE
-                 SET version = ?2, snapshot = ?3, principal = ?4, expires = ?5
-                 WHERE version < ?2 AND snapshot IS NOT NULL",
-                (id, version, &record.snapshot, &record.principal, expires),
+        let saved =
+            self.run(|database| {
+                forget_expired(database)?;
+                let expires = now().saturating_add(milliseconds(lifetime));
+                let version = to_signed(record.version);
+                let lineage = record.lineage.to_string();
+                let replaced = format!("{:08x}", record.lineage.replaced());
+                database.execute(
+                "INSERT INTO sessions VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (id) DO UPDATE
+                 SET version = ?2, lineage = ?3, snapshot = ?4, principal = ?5, expires = ?6
+                 WHERE version < ?2 AND substr(lineage, 1, 8) = ?7 AND snapshot IS NOT NULL",
+                (id, version, lineage, &record.snapshot, &record.principal, expires, replaced),
             )
-        });
+            });
         ready_future(match saved {
             Ok(0) => Err(SessionStoreError::Superseded),
             Ok(_) => Ok(()),
@@ -118,13 +126,14 @@ impl SessionStore for Database {
         id: &'a str,
     ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
         let loaded = self.run(|database| {
-            let query = "SELECT snapshot, principal, version FROM sessions
+            let query = "SELECT snapshot, principal, version, lineage FROM sessions
                          WHERE id = ?1 AND expires > ?2 AND snapshot IS NOT NULL";
             let record = database.query_row(query, (id, now()), |row| {
                 Ok(SessionRecord {
                     snapshot: row.get(0)?,
                     principal: row.get(1)?,
                     version: row.get::<_, i64>(2)?.unsigned_abs(),
+                    lineage: parse_lineage(&row.get::<_, String>(3)?),
                 })
             });
             record.optional()
@@ -143,7 +152,7 @@ impl SessionStore for Database {
             let known: bool = database.query_row(query, (id, now()), |row| row.get(0))?;
             let expires = now().saturating_add(milliseconds(lifetime));
             database.execute(
-                "INSERT OR REPLACE INTO sessions VALUES (?1, 0, NULL, NULL, ?2)",
+                "INSERT OR REPLACE INTO sessions VALUES (?1, 0, '', NULL, NULL, ?2)",
                 (id, expires),
             )?;
             Ok(known)
@@ -189,7 +198,10 @@ impl EventLog for Database {
             let insert = "INSERT INTO streams VALUES (?1, ?2, 0, 0) ON CONFLICT DO NOTHING";
             database.execute(insert, (session, number))?;
             let (_, last) = state(database, stream)?.unwrap_or_default();
-            for event in events.iter().filter(|event| to_signed(event.sequence) > last) {
+            for event in events
+                .iter()
+                .filter(|event| to_signed(event.sequence) > last)
+            {
                 let sequence = to_signed(event.sequence);
                 database.execute(
                     "INSERT INTO events VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -5,6 +5,7 @@ PRAGMA journal_mode = WAL;
 CREATE TABLE IF NOT EXISTS sessions (
     id TEXT PRIMARY KEY,
     version INTEGER NOT NULL,
+    lineage TEXT NOT NULL,
     snapshot TEXT,
     principal TEXT,
     expires INTEGER NOT NULL

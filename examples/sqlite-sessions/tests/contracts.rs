@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_exact_transport::contract;
 use mcp_exact_transport::event_log::{EventLog as _, EventLogError, LogEvent, LogStream};
-use mcp_exact_transport::store::{SessionRecord, SessionStore as _};
+use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore as _};
 use sqlite_sessions::Database;
 
 /// Temporary file that is removed on drop.
@@ -67,6 +67,7 @@ fn record() -> SessionRecord {
         snapshot: "{}".to_owned(),
         principal: None,
         version: 1,
+        lineage: Lineage::default(),
     }
 }
 

@@ -84,10 +84,12 @@ impl FileSessionStore {
             return Ok(None);
         };
         let text = |member: &str| record[member].as_str().map(str::to_owned);
+        let lineage = text("lineage").unwrap_or_default();
         Ok(text("snapshot").map(|snapshot| SessionRecord {
             snapshot,
             principal: text("principal"),
             version: record["version"].as_u64().unwrap_or_default(),
+            lineage: lineage.parse().unwrap_or_default(),
         }))
     }
 }
@@ -105,14 +107,15 @@ impl SessionStore for FileSessionStore {
     ) -> StoreFuture<'a, (), SessionStoreError> {
         let saved = self.in_turn(|| {
             let known = self.live(id)?;
-            let last = known.map_or(0, |known| known["version"].as_u64().unwrap_or(u64::MAX));
-            if record.version <= last {
+            // A note that the session has ended is no record.
+            let stored = self.record(id)?;
+            if known.is_some() && !stored.is_some_and(|stored| record.may_replace(&stored)) {
                 return Ok(false);
             }
             let expires = now() + lifetime.as_secs_f64();
             let text = json!({
                 "snapshot": record.snapshot, "principal": record.principal, "expires": expires,
-                "version": record.version,
+                "version": record.version, "lineage": record.lineage.to_string(),
             });
             replace(&self.path(id), &text.to_string())?;
             Ok(true)

@@ -55,11 +55,13 @@ impl FolderStore {
             Err(error) if error.kind() == ErrorKind::NotFound => return None,
             text => text.expect("a file"),
         };
-        let (version, snapshot) = text.split_once('\n')?;
+        let (head, snapshot) = text.split_once('\n')?;
+        let (version, lineage) = head.split_once(' ')?;
         Some(SessionRecord {
             snapshot: snapshot.to_owned(),
             principal: None,
             version: version.parse().expect("a version"),
+            lineage: lineage.parse().expect("a lineage"),
         })
     }
 }
@@ -72,11 +74,11 @@ impl SessionStore for FolderStore {
         _: Duration,
     ) -> StoreFuture<'a, (), SessionStoreError> {
         let _saving = self.saving.lock().expect("a lock");
-        let known = self.read(id).map_or(0, |known| known.version);
-        if known >= record.version {
+        let stored = self.read(id);
+        if stored.is_some_and(|stored| !record.may_replace(&stored)) {
             return Box::pin(async { Err(SessionStoreError::Superseded) });
         }
-        let text = format!("{}\n{}", record.version, record.snapshot);
+        let text = format!("{} {}\n{}", record.version, record.lineage, record.snapshot);
         // A process that is killed leaves the old file or the new one.
         let written = self.path(&format!("{id}.new"));
         std::fs::write(&written, text).expect("a file");

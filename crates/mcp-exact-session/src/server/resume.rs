@@ -226,19 +226,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Merges a snapshot of the same session after the store has lost the latest snapshot of this endpoint, for example by a failover.
-    ///
-    /// A snapshot of the same version was saved by another process afterwards: its log level replaces that of this endpoint,
-    /// and the session has the subscriptions of both. Of a snapshot of a lower version only the used ids count.
-    /// [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
-    pub fn merge_lost(&mut self, snapshot: Snapshot) {
+    /// Merges a snapshot of the same session that another process has saved after the store had lost the latest snapshot of this
+    /// endpoint, for example by a failover. Which of the two is later is unknown: the session has the subscriptions of both, and
+    /// of two log levels the one that reports more. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
+    pub fn merge_diverged(&mut self, snapshot: Snapshot) {
         self.snapshot_due = true;
-        if snapshot.version < self.snapshot_version {
-            let taken = snapshot.last_id.max(snapshot.last_stream);
-            self.foreign_ids = self.foreign_ids.max(taken);
-            return;
-        }
-        self.unsaved.level |= snapshot.log_level.is_none();
+        let keeps_level = match (self.level, snapshot.log_level) {
+            (Some(own), Some(other)) => own <= other,
+            (_, other) => other.is_none(),
+        };
+        self.unsaved.level |= keeps_level;
         for uri in self.subscriptions.uris() {
             self.unsaved.note(uri, true, &self.core.limits);
         }

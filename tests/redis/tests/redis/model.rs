@@ -9,7 +9,7 @@ use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_tests_redis::simulation::store::{LAST_WILL, ReadResult, Store, StreamKey};
 use mcp_exact_tests_support::Rng;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
-use mcp_exact_transport::store::{SessionRecord, SessionStore};
+use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore};
 
 const OPERATION_COUNT: usize = 3000;
 
@@ -160,6 +160,7 @@ async fn model_does_what_scripts_do() {
                     snapshot: "{}".to_owned(),
                     principal: None,
                     version,
+                    lineage: Lineage::default(),
                 };
                 let id = session.to_string();
                 let hour = Duration::from_secs(3600);

@@ -12,7 +12,7 @@ use mcp_exact_tests_redis::daemon::RedisServer;
 use mcp_exact_transport::contract;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 use mcp_exact_transport::store::{
-    BusMessage, BusReceiver, BusSubscription, ChangeBus, SessionRecord, SessionStore,
+    BusMessage, BusReceiver, BusSubscription, ChangeBus, Lineage, SessionRecord, SessionStore,
     SessionStoreError,
 };
 use tokio::time::{sleep, timeout};
@@ -51,6 +51,7 @@ pub fn record(version: u64) -> SessionRecord {
         snapshot: "{}".to_owned(),
         principal: None,
         version,
+        lineage: Lineage::default(),
     }
 }
 

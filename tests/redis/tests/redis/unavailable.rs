@@ -116,29 +116,74 @@ async fn places_of_event_streams_are_restored() {
     timeout(TIMEOUT, restored).await.expect("in time");
 }
 
+/// Starts two processes on one Redis.
+async fn two_processes(daemon: &RedisServer) -> [(Redis, TestServer); 2] {
+    let start = async || {
+        let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
+        let options = redis.share(HttpServerOptions::default());
+        let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
+        (redis, server)
+    };
+    [start().await, start().await]
+}
+
+fn set_level(level: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{{"level":"{level}"}}}}"#
+    )
+}
+
+/// A process that does not know of a failover yet keeps what another process has saved after the failover, even if its own version
+/// is higher.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn saves_keep_diverged_records() {
+    let daemon = RedisServer::start();
+    let [(_first, first), (_second, second)] = two_processes(&daemon).await;
+    let session = first.begin().await;
+    let headers = [("Mcp-Session-Id", session.as_str())];
+    let key = format!("mcp:s:{{{session}}}");
+    let record = || daemon.command(&["GET", &key]);
+    let version = |record: &str| -> u64 {
+        let version = record
+            .split(' ')
+            .next()
+            .and_then(|version| version.parse().ok());
+        version.expect("a version")
+    };
+    let replicated = record();
+    for level in ["info", "notice", "error", "warning"] {
+        let set = first.send("POST", &headers, &set_level(level)).await;
+        assert_eq!(set.status, 200, "{set:?}");
+    }
+    let lost = record();
+    daemon.command(&["SET", &key, &replicated, "KEEPTTL"]);
+    let set = second.send("POST", &headers, &set_level("debug")).await;
+    assert_eq!(set.status, 200, "{set:?}");
+    let other = record();
+    assert!(version(&other) < version(&lost), "{other}");
+    // The numbers of streams that the first process has reserved are used up, so that it saves the session.
+    for id in 10..310 {
+        let echoed = first.send("POST", &headers, &call(id, "echo", "")).await;
+        assert_eq!(echoed.status, 200, "{echoed:?}");
+    }
+    let saved = record();
+    assert!(version(&saved) > version(&lost), "{saved}");
+    assert!(saved.contains(r#""logLevel":"debug""#), "{saved}");
+}
+
 /// After a failover, a process saves the version that the failover has lost, with other content: both are kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_versions_are_merged() {
     let daemon = RedisServer::start();
-    let mut processes = Vec::new();
-    for _ in 0..2 {
-        let redis = Redis::start(&RedisOptions::new(daemon.url())).expect("usable options");
-        let options = redis.share(HttpServerOptions::default());
-        let server = TestServer::start_handler(Arc::new(echo::handle), options).await;
-        processes.push((redis, server));
-    }
-    let [(redis, first), (_, second)] = &processes[..] else {
-        panic!("two processes");
-    };
+    let [(redis, first), (_second, second)] = two_processes(&daemon).await;
     let session = first.begin().await;
     let headers = [("Mcp-Session-Id", session.as_str())];
     let key = format!("mcp:s:{{{session}}}");
     let record = || daemon.command(&["GET", &key]);
     let version = |record: &str| record.split(' ').next().map(str::to_owned);
     let replicated = record();
-    let level =
-        r#"{"jsonrpc":"2.0","id":5,"method":"logging/setLevel","params":{"level":"error"}}"#;
-    assert_eq!(first.send("POST", &headers, level).await.status, 200);
+    let set = first.send("POST", &headers, &set_level("error")).await;
+    assert_eq!(set.status, 200, "{set:?}");
     let lost = record();
     assert!(lost.contains(r#""logLevel":"error""#), "{lost}");
     daemon.command(&["SET", &key, &replicated, "KEEPTTL"]);

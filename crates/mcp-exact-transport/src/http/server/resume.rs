@@ -3,7 +3,6 @@
 //! A resumed session continues with its negotiated revision and capabilities. Its ids come from a block that no other
 //! process uses.
 
-use std::hash::{DefaultHasher, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use super::service::Inner;
 use super::session::{Session, is_id_of};
 use crate::endpoint::{BLOCK_IDS, resume_server};
 use crate::observe;
-use crate::store::{SessionRecord, SessionStore, SessionStoreError};
+use crate::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
 
 /// Maximum number of attempts to save a session while other processes save it concurrently.
 const MAX_SAVE_ATTEMPTS: usize = 8;
@@ -49,7 +48,7 @@ pub(super) async fn find(
     // The requests that were in flight end with an error, which waits on their streams for whoever resumes them.
     let shared = super::endpoints::share(inner, endpoint, Some(Arc::clone(&id)));
     let session = Session::new(Arc::clone(&id), shared, principal.cloned());
-    session.merged(digest(&record.snapshot));
+    session.set_lineage(record.lineage);
     for stream in lost {
         session.add(stream);
     }
@@ -182,6 +181,8 @@ async fn take_block(
         snapshot.version += 1;
         record.version = snapshot.version;
         record.snapshot = snapshot.to_string();
+        let number = random_number().map_err(|error| unavailable(&error.to_string()))?;
+        record.lineage = record.lineage.successor(number);
         match store.save(id, record.clone(), lifetime(inner)).await {
             Ok(()) => return Ok((record, before)),
             Err(SessionStoreError::Superseded) => {}
@@ -255,8 +256,8 @@ pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Updates a session of this process after a gap of the change bus: merges a newer record of another process, saves the
-/// session if the store has lost it, or ends it if another process has ended it.
+/// Updates a session of this process after a gap of the change bus: merges the record of another process, saves the
+/// session if the store has lost something of it, or ends it if another process has ended it.
 ///
 /// # Errors
 /// The store is not available.
@@ -267,7 +268,6 @@ pub(super) async fn restore(
     let Some(store) = &inner.options().session_store else {
         return Ok(());
     };
-    let known = session.shared().lock().endpoint.snapshot_version();
     if session.shared().lock().endpoint.binding() == Binding::HttpSse {
         // Its record says only that it exists.
         return match store.load(session.id()).await? {
@@ -275,36 +275,20 @@ pub(super) async fn restore(
             None => save_place(&**store, session, 1, lifetime(inner)).await,
         };
     }
-    match store.load(session.id()).await? {
-        Some(record) if record.version > known => {
-            let _turn = session.saving.lock().await;
-            merge(session, &record);
-            Ok(())
+    let is_stored = {
+        let _turn = session.saving.lock().await;
+        match store.load(session.id()).await? {
+            Some(record) => reconcile(session, &record),
+            None => false,
         }
-        Some(record) if record.version == known && session.is_known(digest(&record.snapshot)) => {
-            Ok(())
-        }
-        found => {
-            // A store that fails over may lose a version, and another process may save the same version again.
-            if let Some(snapshot) = found.and_then(|record| record.snapshot.parse().ok()) {
-                let _turn = session.saving.lock().await;
-                session
-                    .shared()
-                    .call(|state, _| state.endpoint.merge_lost(snapshot));
-            }
-            match save_if(inner, session, true, SnapshotDue::Now).await {
-                Err(error @ SessionStoreError::Unavailable(_)) => Err(error),
-                _ => Ok(()),
-            }
-        }
+    };
+    if is_stored {
+        return Ok(());
     }
-}
-
-/// Returns a number by which the content of a record is known again.
-fn digest(snapshot: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(snapshot.as_bytes());
-    hasher.finish()
+    match save_if(inner, session, true, SnapshotDue::Now).await {
+        Err(error @ SessionStoreError::Unavailable(_)) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// Saves a session if its snapshot is at least as urgent as `least`, or unconditionally.
@@ -356,16 +340,17 @@ async fn save_in_turn(
         let Some(snapshot) = snapshot else {
             return Ok(());
         };
-        let (version, text) = (snapshot.version, snapshot.to_string());
-        let saved = digest(&text);
+        let version = snapshot.version;
+        let lineage = session.lineage().successor(random_number()?);
         let record = SessionRecord {
-            snapshot: text,
+            snapshot: snapshot.to_string(),
             principal: session.principal().map(|principal| principal.0.clone()),
             version,
+            lineage,
         };
         match store.save(session.id(), record, lifetime(inner)).await {
             Ok(()) => {
-                session.saved(saved);
+                session.record_save(lineage);
                 session.shared().lock().endpoint.snapshot_saved();
                 if version > 1 {
                     inner.announce_saved(session);
@@ -377,7 +362,7 @@ async fn save_in_turn(
                 session.shared().lock().endpoint.snapshot_failed();
                 match store.load(session.id()).await? {
                     Some(record) if record.principal == principal.map(|known| known.0) => {
-                        merge(session, &record);
+                        reconcile(session, &record);
                     }
                     _ => {
                         // Another process has ended it.
@@ -394,31 +379,83 @@ async fn save_in_turn(
     Ok(())
 }
 
-/// Merges a record that another process has saved into a session of this process.
-fn merge(session: &Session, record: &SessionRecord) {
-    if let Ok(snapshot) = record.snapshot.parse() {
-        session
-            .shared()
-            .call(|state, _| state.endpoint.merge(snapshot));
-        session.merged(digest(&record.snapshot));
+/// Returns a random number for a record.
+fn random_number() -> Result<u32, SessionStoreError> {
+    let mut bytes = [0; 4];
+    getrandom::fill(&mut bytes).map_err(|error| SessionStoreError::Unavailable(error.into()))?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+/// Relation of a stored record to the latest one that this process has saved or merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoredRecord {
+    Same,
+    /// Other processes have saved it after the latest one of this process.
+    Newer,
+    /// The store has lost the records after it.
+    Older,
+    /// The store has lost the latest record of this process, and another process has saved this one afterwards.
+    Diverged,
+}
+
+fn compare(own: Lineage, stored: Lineage) -> StoredRecord {
+    if own.latest() == stored.latest() {
+        StoredRecord::Same
+    } else if own.latest() == 0 || stored.contains(own.latest()) {
+        StoredRecord::Newer
+    } else if own.contains(stored.latest()) {
+        StoredRecord::Older
+    } else {
+        StoredRecord::Diverged
     }
 }
 
-/// Loads and merges the record that another process has saved for a session of this process.
+/// Merges a stored record into a session of this process, if it is not the latest one that is known here. The caller
+/// holds the lock `saving`. Returns false if the store lacks something that this process has saved before.
+fn reconcile(session: &Session, record: &SessionRecord) -> bool {
+    let own = session.lineage();
+    let stored = compare(own, record.lineage);
+    let Ok(snapshot) = record.snapshot.parse() else {
+        return true;
+    };
+    let merged = session.shared().call(|state, _| match stored {
+        StoredRecord::Same => own,
+        StoredRecord::Newer => {
+            state.endpoint.merge(snapshot);
+            record.lineage
+        }
+        StoredRecord::Older => {
+            state.endpoint.snapshot_failed();
+            own.joined(record.lineage)
+        }
+        StoredRecord::Diverged => {
+            state.endpoint.merge_diverged(snapshot);
+            own.joined(record.lineage)
+        }
+    });
+    session.set_lineage(merged);
+    matches!(stored, StoredRecord::Same | StoredRecord::Newer)
+}
+
+/// Loads and merges the record that another process has saved for a session of this process. If the record lacks something,
+/// because the store has lost the latest record of this process, saves the session again.
 pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     let Some(store) = &inner.options().session_store else {
         return;
     };
-    let _turn = session.saving.lock().await;
-    match store.load(session.id()).await {
-        Ok(Some(record)) => {
-            let known = session.shared().lock().endpoint.snapshot_version();
-            if record.version > known {
-                merge(session, &record);
+    let is_stored = {
+        let _turn = session.saving.lock().await;
+        match store.load(session.id()).await {
+            Ok(Some(record)) => reconcile(session, &record),
+            Ok(None) => true,
+            Err(error) => {
+                observe::store_failed("loading a session", &error);
+                true
             }
         }
-        Ok(None) => {}
-        Err(error) => observe::store_failed("loading a session", &error),
+    };
+    if !is_stored {
+        save_again(inner, session).await;
     }
 }
 
@@ -443,6 +480,7 @@ pub(super) async fn save_place(
         snapshot: String::new(),
         principal: session.principal().map(|principal| principal.0.clone()),
         version,
+        lineage: Lineage::CONSTANT,
     };
     match store.save(session.id(), record, lifetime).await {
         Err(SessionStoreError::Superseded) => {

@@ -15,6 +15,7 @@ use tokio::time::sleep;
 use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::LogStream;
 use crate::observe::{self, SessionSpan};
+use crate::store::Lineage;
 
 /// Interval at which a shutdown checks for unsent responses.
 const SETTLE_INTERVAL: Duration = Duration::from_millis(5);
@@ -40,8 +41,8 @@ struct State {
     users: usize,
     last_used: Instant,
     last_saved: Instant,
-    /// Digest of the latest record that was saved or merged here.
-    digest: u64,
+    /// Lineage of the latest record that was saved or merged here.
+    lineage: Lineage,
     has_ended: bool,
     /// True if the state of the session is removed.
     is_forgotten: bool,
@@ -83,7 +84,7 @@ impl Session {
                 users: 0,
                 last_used: Instant::now(),
                 last_saved: Instant::now(),
-                digest: 0,
+                lineage: Lineage::default(),
                 has_ended: false,
                 is_forgotten: false,
             }),
@@ -130,20 +131,20 @@ impl Session {
             || self.shared.lock().endpoint.snapshot_due() == SnapshotDue::Now
     }
 
-    /// Records the time at which the session was saved, and the digest of its record.
-    pub(super) fn saved(&self, digest: u64) {
+    /// Records the time at which the session was saved, and the lineage of its record.
+    pub(super) fn record_save(&self, lineage: Lineage) {
         let mut state = self.lock();
-        (state.last_saved, state.digest) = (Instant::now(), digest);
+        (state.last_saved, state.lineage) = (Instant::now(), lineage);
     }
 
-    /// Records the digest of a record that the session is resumed from or merged with.
-    pub(super) fn merged(&self, digest: u64) {
-        self.lock().digest = digest;
+    /// Records the lineage of a record that the session is resumed from or merged with.
+    pub(super) fn set_lineage(&self, lineage: Lineage) {
+        self.lock().lineage = lineage;
     }
 
-    /// Returns true if the digest is that of the latest record that was saved or merged here.
-    pub(super) fn is_known(&self, digest: u64) -> bool {
-        self.lock().digest == digest
+    /// Returns the lineage of the latest record that was saved or merged here.
+    pub(super) fn lineage(&self) -> Lineage {
+        self.lock().lineage
     }
 
     /// Returns true if the session was last saved longer ago than this.
