@@ -17,8 +17,8 @@ use redis::{Script, Value};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
-use crate::link::{Failure, Link};
 use crate::metrics::Counters;
 use crate::options::RedisOptions;
 use crate::process::{Process, lock};
@@ -63,14 +63,14 @@ impl Receivers {
 }
 
 /// Message to publish, and the notification of the task that waits until Redis has stored it.
-struct Outgoing {
+struct QueuedMessage {
     message: BusMessage,
     published: Option<oneshot::Sender<()>>,
 }
 
 /// Change bus on Redis.
 pub struct RedisChangeBus {
-    out: mpsc::Sender<Outgoing>,
+    out: mpsc::Sender<QueuedMessage>,
     /// Time limit for publishing a message.
     publish_timeout: Duration,
     /// True if messages were dropped because too many waited.
@@ -91,7 +91,7 @@ impl std::fmt::Debug for RedisChangeBus {
 impl RedisChangeBus {
     /// Starts the tasks that read and publish; they end when the bus is dropped.
     pub(crate) fn start(
-        link: &Arc<Link>,
+        connection: &Arc<SharedConnection>,
         process: &Arc<Process>,
         keys: &Keys,
         options: &RedisOptions,
@@ -101,7 +101,7 @@ impl RedisChangeBus {
         let overflowed = Arc::default();
         let (positioned, position) = watch::channel(false);
         let publisher = Publisher {
-            link: Arc::clone(link),
+            connection: Arc::clone(connection),
             process: process.id.clone(),
             keys: keys.bus(),
             length: options.bus_messages,
@@ -110,12 +110,12 @@ impl RedisChangeBus {
         };
         tokio::spawn(publisher.run(waiting, position));
         let reader = Reader {
-            link: Arc::clone(link),
+            connection: Arc::clone(connection),
             keys: keys.bus(),
             last: None,
             server: String::new(),
             senders: Senders::default(),
-            is_late: false,
+            has_missed_start: false,
         };
         let weak = Arc::downgrade(&receivers);
         tokio::spawn(reader.run(weak, positioned));
@@ -124,14 +124,14 @@ impl RedisChangeBus {
             publish_timeout: (options.connect_timeout + options.command_timeout) * 2,
             overflowed,
             receivers,
-            counters: Arc::clone(&link.counters),
+            counters: Arc::clone(&connection.counters),
         }
     }
 }
 
 impl ChangeBus for RedisChangeBus {
     fn publish(&self, message: BusMessage) {
-        let outgoing = Outgoing {
+        let outgoing = QueuedMessage {
             message,
             published: None,
         };
@@ -145,7 +145,7 @@ impl ChangeBus for RedisChangeBus {
 
     fn send(&self, message: BusMessage) -> StoreFuture<'_, (), ChangeBusError> {
         let (sender, published) = oneshot::channel();
-        let outgoing = Outgoing {
+        let outgoing = QueuedMessage {
             message,
             published: Some(sender),
         };
@@ -182,7 +182,7 @@ impl ChangeBus for RedisChangeBus {
 
 /// Publisher that sends messages in order and retries until Redis accepts them.
 struct Publisher {
-    link: Arc<Link>,
+    connection: Arc<SharedConnection>,
     process: String,
     keys: (String, String),
     length: usize,
@@ -194,7 +194,7 @@ struct Publisher {
 impl Publisher {
     async fn run(
         mut self,
-        mut waiting: mpsc::Receiver<Outgoing>,
+        mut waiting: mpsc::Receiver<QueuedMessage>,
         mut position: watch::Receiver<bool>,
     ) {
         // Receivers of this process get the messages too, so the reader must know its start position.
@@ -208,7 +208,7 @@ impl Publisher {
         let mut taken = Vec::new();
         while waiting.recv_many(&mut taken, MAX_BATCH).await > 0 {
             // Whoever has given up was told so, and sends it again.
-            let is_wanted = |outgoing: &Outgoing| {
+            let is_wanted = |outgoing: &QueuedMessage| {
                 let published = outgoing.published.as_ref();
                 published.is_none_or(|published| !published.is_closed())
             };
@@ -238,19 +238,19 @@ impl Publisher {
         }
     }
 
-    async fn publish(&self, messages: &[BusMessage]) -> Result<(), Failure> {
+    async fn publish(&self, messages: &[BusMessage]) -> Result<(), CommandError> {
         let mut script = PUBLISH.key(&self.keys.0);
         script.key(&self.keys.1).arg(self.length).arg(&self.process);
         for (number, message) in (self.last + 1..).zip(messages) {
             script.arg(number).arg(message.to_string());
         }
-        self.link.script(&script).await
+        self.connection.script(&script).await
     }
 }
 
 /// Reads the messages of all processes.
 struct Reader {
-    link: Arc<Link>,
+    connection: Arc<SharedConnection>,
     keys: (String, String),
     /// Number of the last message that was read; `None` before the first connection.
     last: Option<u64>,
@@ -258,7 +258,7 @@ struct Reader {
     server: String,
     senders: Senders,
     /// True if Redis was not reachable when the bus was created, so that messages may be missing.
-    is_late: bool,
+    has_missed_start: bool,
 }
 
 /// Processes that have published messages.
@@ -300,7 +300,7 @@ impl Senders {
 }
 
 /// Entry of the Redis Stream.
-struct Entry {
+struct BusEntry {
     number: u64,
     process: String,
     of_process: u64,
@@ -308,10 +308,10 @@ struct Entry {
 }
 
 /// Result of a read.
-struct Entries {
+struct BusEntries {
     /// Number of the latest message before the read.
     count: u64,
-    entries: Vec<Entry>,
+    entries: Vec<BusEntry>,
 }
 
 impl Reader {
@@ -321,26 +321,27 @@ impl Reader {
         positioned: watch::Sender<bool>,
     ) {
         while receivers.strong_count() > 0 {
-            let Ok(mut link) = self.link.dedicated().await else {
-                self.is_late = true;
+            let Ok(mut connection) = self.connection.dedicated().await else {
+                self.has_missed_start = true;
                 sleep(RETRY_DELAY).await;
                 continue;
             };
             let Ok(Some(is_whole)) =
-                timeout(BLOCK_TIMEOUT * 3, self.find_position(&mut link)).await
+                timeout(BLOCK_TIMEOUT * 3, self.find_position(&mut connection)).await
             else {
-                self.is_late = true;
+                self.has_missed_start = true;
                 sleep(RETRY_DELAY).await;
                 continue;
             };
             positioned.send_replace(true);
             if !is_whole {
-                self.link.counters.count_bus_gap();
+                self.connection.counters.count_bus_gap();
                 if !resync(&receivers) {
                     return;
                 }
             }
-            while let Ok(Some(read)) = timeout(BLOCK_TIMEOUT * 3, self.read(&mut link)).await {
+            while let Ok(Some(read)) = timeout(BLOCK_TIMEOUT * 3, self.read(&mut connection)).await
+            {
                 let Some(receivers) = receivers.upgrade() else {
                     return;
                 };
@@ -352,10 +353,10 @@ impl Reader {
 
     /// Determines the position to continue reading from. Returns false if messages may be missing, and `None` if Redis
     /// does not answer.
-    async fn find_position(&mut self, link: &mut MultiplexedConnection) -> Option<bool> {
+    async fn find_position(&mut self, connection: &mut MultiplexedConnection) -> Option<bool> {
         let mut info = redis::cmd("INFO");
         info.arg("server").arg("replication");
-        let info: String = info.query_async(link).await.ok()?;
+        let info: String = info.query_async(connection).await.ok()?;
         let member = |name: &str| {
             let line = info.lines().find_map(|line| line.strip_prefix(name));
             line.unwrap_or_default().trim().to_owned()
@@ -363,10 +364,10 @@ impl Reader {
         // A server that was a replica meanwhile continues another history than its own.
         let run = member("run_id:") + &member("master_replid:");
         let mut position = POSITION.key(&self.keys.0);
-        let position = position.key(&self.keys.1).invoke_async(link).await;
+        let position = position.key(&self.keys.1).invoke_async(connection).await;
         let (count, start): (u64, u64) = position.ok()?;
         let is_whole = match self.last {
-            None => !self.is_late,
+            None => !self.has_missed_start,
             // Another server may have lost messages and reused their numbers.
             Some(last) => run == self.server && last <= count,
         };
@@ -382,7 +383,7 @@ impl Reader {
     }
 
     /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers restart.
-    async fn read(&self, link: &mut MultiplexedConnection) -> Option<Entries> {
+    async fn read(&self, connection: &mut MultiplexedConnection) -> Option<BusEntries> {
         let last = self.last?;
         let milliseconds = u64::try_from(BLOCK_TIMEOUT.as_millis()).unwrap_or(1000);
         let mut commands = redis::pipe();
@@ -396,14 +397,16 @@ impl Reader {
             .arg("STREAMS")
             .arg(&self.keys.0)
             .arg(format!("{last}-0"));
-        let (count, reply): (Option<u64>, Value) = commands.query_async(link).await.ok()?;
+        let (count, reply): (Option<u64>, Value) = commands.query_async(connection).await.ok()?;
         let count = count.filter(|count| *count >= last)?;
         let entries = entries_of(&reply);
-        Some(Entries { count, entries })
+        Some(BusEntries { count, entries })
     }
 
-    fn deliver(&mut self, read: Entries, receivers: &Mutex<Receivers>) {
-        self.link.counters.count_bus_messages(read.entries.len());
+    fn deliver(&mut self, read: BusEntries, receivers: &Mutex<Receivers>) {
+        self.connection
+            .counters
+            .count_bus_messages(read.entries.len());
         // A message is on the bus when it is counted: without an entry, those that were counted before the read are lost.
         if read.entries.is_empty() && self.last.is_some_and(|last| read.count > last) {
             self.report_gap(receivers);
@@ -429,7 +432,7 @@ impl Reader {
 
     fn report_gap(&self, receivers: &Mutex<Receivers>) {
         tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
-        self.link.counters.count_bus_gap();
+        self.connection.counters.count_bus_gap();
         Receivers::deliver(receivers, &BusMessage::Resync);
     }
 }
@@ -445,7 +448,7 @@ fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
 }
 
 /// Returns the entries of an `XREAD` reply; an empty list for `nil`.
-fn entries_of(reply: &Value) -> Vec<Entry> {
+fn entries_of(reply: &Value) -> Vec<BusEntry> {
     fn array(value: &Value) -> Option<&[Value]> {
         match value {
             Value::Array(values) => Some(values),
@@ -467,7 +470,7 @@ fn entries_of(reply: &Value) -> Vec<Entry> {
         let [_, process, _, of_process, _, message] = array(fields)? else {
             return None;
         };
-        Some(Entry {
+        Some(BusEntry {
             number: text(id)?.split_once('-')?.0.parse().ok()?,
             process: text(process)?.to_owned(),
             of_process: text(of_process)?.parse().ok()?,

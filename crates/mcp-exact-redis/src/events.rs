@@ -11,10 +11,10 @@ use bytes::Bytes;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
 use redis::Script;
 
+use crate::connection::{CommandError, SharedConnection};
 use crate::entry::{self, EVENT_OVERHEAD, Entry};
 use crate::followers::Followers;
 use crate::keys::Keys;
-use crate::link::{Failure, Link};
 use crate::open::{OpenStreams, StreamLimits};
 use crate::process::Process;
 
@@ -39,7 +39,7 @@ const CLEANUP_INTERVAL: u64 = 128;
 
 /// Event log on Redis.
 pub struct RedisEventLog {
-    pub(crate) link: Arc<Link>,
+    pub(crate) connection: Arc<SharedConnection>,
     pub(crate) keys: Keys,
     pub(crate) process: Arc<Process>,
     pub(crate) followers: Arc<Followers>,
@@ -54,7 +54,7 @@ impl std::fmt::Debug for RedisEventLog {
     }
 }
 
-fn failed(failure: Failure) -> EventLogError {
+fn failed(failure: CommandError) -> EventLogError {
     EventLogError::Unavailable(failure.into())
 }
 
@@ -189,7 +189,7 @@ impl RedisEventLog {
                 .arg(u8::from(entry.is_end))
                 .arg(&entry.events[..]);
         }
-        let run = self.link.script(&script);
+        let run = self.connection.script(&script);
         run.await.map_err(failed)
     }
 
@@ -216,7 +216,7 @@ impl RedisEventLog {
         // The script calculates with floating-point numbers.
         let max_bytes = max_bytes.min(1 << 40);
         script.arg(stream.stream).arg(after).arg(max_bytes);
-        let run = self.link.script(&script);
+        let run = self.connection.script(&script);
         let found: Vec<Vec<u8>> = run.await.map_err(failed)?;
         read_reply(found, after, max_bytes)
     }
@@ -235,7 +235,7 @@ impl RedisEventLog {
             .arg(process)
             .arg(self.milliseconds())
             .arg(known);
-        let run = self.link.script(&script);
+        let run = self.connection.script(&script);
         run.await.map_err(failed)
     }
 }
@@ -369,7 +369,7 @@ impl EventLog for RedisEventLog {
             script.key(self.keys.owners(&stream.session));
             // The script calculates with floating-point numbers.
             script.arg(stream.stream).arg(through.min(1 << 53));
-            let run = self.link.script(&script);
+            let run = self.connection.script(&script);
             run.await.map_err(failed)
         })
     }
@@ -379,7 +379,7 @@ impl EventLog for RedisEventLog {
         Box::pin(async move {
             let mut script = REMOVE.key(self.keys.owners(session));
             script.arg(self.keys.streams(session));
-            let run = self.link.script(&script);
+            let run = self.connection.script(&script);
             run.await.map_err(failed)
         })
     }

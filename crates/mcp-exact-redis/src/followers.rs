@@ -12,7 +12,7 @@ use redis::{RedisResult, Value};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{sleep, timeout};
 
-use crate::link::Link;
+use crate::connection::SharedConnection;
 use crate::process::lock;
 
 /// Maximum time that a read blocks.
@@ -28,16 +28,16 @@ struct WaitingReaders {
 }
 
 pub(crate) struct Followers {
-    link: Arc<Link>,
+    shared: Arc<SharedConnection>,
     waiting: Mutex<HashMap<String, WaitingReaders>>,
     added: Notify,
 }
 
 impl Followers {
     /// Starts the reading task, which ends when the followers are dropped.
-    pub(crate) fn start(link: &Arc<Link>) -> Arc<Self> {
+    pub(crate) fn start(shared: &Arc<SharedConnection>) -> Arc<Self> {
         let followers = Arc::new(Self {
-            link: Arc::clone(link),
+            shared: Arc::clone(shared),
             waiting: Mutex::default(),
             added: Notify::new(),
         });
@@ -97,17 +97,17 @@ impl Followers {
 
     /// Runs one blocking read, until a stream has an event or another stream is to be followed.
     async fn read(&self, connection: &mut Option<(MultiplexedConnection, u64)>) -> Result<(), ()> {
-        let (link, id) = match connection {
+        let (reader, id) = match connection {
             Some(open) => open,
             None => {
-                let mut link = self.link.dedicated().await.map_err(drop)?;
+                let mut reader = self.shared.dedicated().await.map_err(drop)?;
                 let mut command = redis::cmd("CLIENT");
-                let asked = command.arg("ID").query_async(&mut link);
+                let asked = command.arg("ID").query_async(&mut reader);
                 let id = timeout(BLOCK_TIMEOUT, asked)
                     .await
                     .map_err(drop)?
                     .map_err(drop)?;
-                connection.insert((link, id))
+                connection.insert((reader, id))
             }
         };
         let streams = self.streams();
@@ -125,13 +125,13 @@ impl Followers {
         for (_, after) in &streams {
             command.arg(format!("{after}-0"));
         }
-        let reading = async { timeout(BLOCK_TIMEOUT * 3, command.query_async(link)).await };
+        let reading = async { timeout(BLOCK_TIMEOUT * 3, command.query_async(reader)).await };
         let interrupt = async {
             self.added.notified().await;
             let mut unblock = redis::cmd("CLIENT");
             unblock.arg("UNBLOCK").arg(*id);
             // The read may not have reached Redis yet. Without the permission, it ends slightly later by its own timeout.
-            while let Ok(false) = self.link.command::<bool>(&unblock).await {
+            while let Ok(false) = self.shared.command::<bool>(&unblock).await {
                 sleep(UNBLOCK_INTERVAL).await;
             }
             std::future::pending::<()>().await;

@@ -25,11 +25,11 @@
 //! reads the change bus and one that reads the streams that its clients follow.
 
 mod bus;
+mod connection;
 mod entry;
 mod events;
 mod followers;
 mod keys;
-mod link;
 mod metrics;
 mod open;
 mod operator;
@@ -44,8 +44,8 @@ use std::sync::Arc;
 use mcp_exact_transport::http::server::HttpServerOptions;
 
 pub use bus::RedisChangeBus;
+pub use connection::CommandError;
 pub use events::RedisEventLog;
-pub use link::Failure;
 pub use metrics::RedisMetrics;
 pub use operator::{RedisSessions, SessionEntry, SessionStats};
 pub use options::RedisOptions;
@@ -53,15 +53,15 @@ pub use sessions::RedisSessionStore;
 #[cfg(feature = "opentelemetry")]
 pub use telemetry::export_metrics;
 
+use connection::SharedConnection;
 use followers::Followers;
 use keys::Keys;
-use link::Link;
 use process::Process;
 
 /// Reason why the options of a [`Redis`] are invalid.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum RedisError {
+pub enum OptionsError {
     /// A URL is malformed, or needs a feature that is not compiled in.
     #[error("the URL of Redis cannot be used: {0}")]
     Url(String),
@@ -73,7 +73,7 @@ pub enum RedisError {
 /// Stores of one process on a Redis server that it shares with other processes.
 #[derive(Clone)]
 pub struct Redis {
-    link: Arc<Link>,
+    connection: Arc<SharedConnection>,
     process: Arc<Process>,
     sessions: Arc<RedisSessionStore>,
     events: Arc<RedisEventLog>,
@@ -91,24 +91,25 @@ impl Redis {
     /// within a tokio runtime.
     ///
     /// # Errors
-    /// [`RedisError`] if the options are invalid.
-    pub fn start(options: &RedisOptions) -> Result<Self, RedisError> {
-        let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
-        let link = Arc::new(link);
+    /// [`OptionsError`] if the options are invalid.
+    pub fn start(options: &RedisOptions) -> Result<Self, OptionsError> {
+        let connection =
+            SharedConnection::new(options).map_err(|error| OptionsError::Url(error.to_string()))?;
+        let connection = Arc::new(connection);
         let keys = Keys {
             prefix: options.prefix.clone(),
         };
-        let process =
-            Process::start(&link, &keys, options).map_err(|_| RedisError::NoRandomNumbers)?;
+        let process = Process::start(&connection, &keys, options)
+            .map_err(|_| OptionsError::NoRandomNumbers)?;
         let sessions = Arc::new(RedisSessionStore {
-            link: Arc::clone(&link),
+            connection: Arc::clone(&connection),
             keys: keys.clone(),
         });
         let events = Arc::new(RedisEventLog {
-            link: Arc::clone(&link),
+            connection: Arc::clone(&connection),
             keys: keys.clone(),
             process: Arc::clone(&process),
-            followers: Followers::start(&link),
+            followers: Followers::start(&connection),
             lifetime: options.event_lifetime,
             limits: open::StreamLimits {
                 events: options.stream_events,
@@ -117,9 +118,9 @@ impl Redis {
             open: open::OpenStreams::default(),
         });
         events.keep_streams();
-        let bus = Arc::new(RedisChangeBus::start(&link, &process, &keys, options));
+        let bus = Arc::new(RedisChangeBus::start(&connection, &process, &keys, options));
         Ok(Self {
-            link,
+            connection,
             process,
             sessions,
             events,
@@ -152,16 +153,16 @@ impl Redis {
 
     /// Returns the numbers of commands, connections and failures of this process.
     pub fn metrics(&self) -> RedisMetrics {
-        self.link.counters.read()
+        self.connection.counters.read()
     }
 
     /// Checks that Redis answers.
     ///
     /// # Errors
-    /// [`Failure`] if it does not.
-    pub async fn check(&self) -> Result<(), Failure> {
+    /// [`CommandError`] if it does not.
+    pub async fn check(&self) -> Result<(), CommandError> {
         let command = redis::cmd("PING");
-        let run = self.link.command::<String>(&command);
+        let run = self.connection.command::<String>(&command);
         run.await.map(drop)
     }
 
@@ -169,8 +170,8 @@ impl Redis {
     /// streams without waiting for the lease to expire.
     ///
     /// # Errors
-    /// [`Failure`] if Redis does not answer; the other processes then wait for the lease to expire.
-    pub async fn end(&self) -> Result<(), Failure> {
+    /// [`CommandError`] if Redis does not answer; the other processes then wait for the lease to expire.
+    pub async fn end(&self) -> Result<(), CommandError> {
         self.process.end().await
     }
 }

@@ -10,11 +10,11 @@ use mcp_exact_session::Snapshot;
 use mcp_exact_transport::store::BusMessage;
 use redis::from_redis_value;
 
-use crate::RedisError;
+use crate::OptionsError;
 use crate::bus::PUBLISH;
+use crate::connection::{CommandError, SharedConnection};
 use crate::events::REMOVE as REMOVE_STREAMS;
 use crate::keys::Keys;
-use crate::link::{Failure, Link};
 use crate::options::RedisOptions;
 use crate::process::random_id;
 use crate::sessions::{REMOVE, decode};
@@ -62,7 +62,7 @@ pub struct SessionStats {
 
 /// Access to the sessions of all processes that share a key prefix.
 pub struct RedisSessions {
-    link: Link,
+    connection: SharedConnection,
     keys: Keys,
 }
 
@@ -76,12 +76,13 @@ impl RedisSessions {
     /// Creates access to the sessions under the prefix of the options, without connecting yet.
     ///
     /// # Errors
-    /// [`RedisError`] if the options are invalid.
-    pub fn open(options: &RedisOptions) -> Result<Self, RedisError> {
-        let link = Link::new(options).map_err(|error| RedisError::Url(error.to_string()))?;
+    /// [`OptionsError`] if the options are invalid.
+    pub fn open(options: &RedisOptions) -> Result<Self, OptionsError> {
+        let connection =
+            SharedConnection::new(options).map_err(|error| OptionsError::Url(error.to_string()))?;
         let prefix = options.prefix.clone();
         Ok(Self {
-            link,
+            connection,
             keys: Keys { prefix },
         })
     }
@@ -89,11 +90,11 @@ impl RedisSessions {
     /// Calls `visit` with each session that has not ended.
     ///
     /// # Errors
-    /// [`Failure`] if Redis does not answer.
-    pub async fn visit(&self, mut visit: impl FnMut(SessionEntry)) -> Result<(), Failure> {
+    /// [`CommandError`] if Redis does not answer.
+    pub async fn visit(&self, mut visit: impl FnMut(SessionEntry)) -> Result<(), CommandError> {
         let start = self.keys.session_start();
         let mut scan = Scan::new(&start);
-        while let Some(keys) = scan.page(&self.link).await? {
+        while let Some(keys) = scan.page(&self.connection).await? {
             for (key, value, expires) in self.values(&keys).await? {
                 let id = key.strip_prefix(&start).and_then(|id| id.strip_suffix('}'));
                 visit_value(id, &value, expires, &mut visit);
@@ -105,40 +106,40 @@ impl RedisSessions {
     /// Ends a session on all processes, and removes its events. Returns false if there is no such session.
     ///
     /// # Errors
-    /// [`Failure`] if Redis does not answer.
-    pub async fn end(&self, id: &str) -> Result<bool, Failure> {
+    /// [`CommandError`] if Redis does not answer.
+    pub async fn end(&self, id: &str) -> Result<bool, CommandError> {
         let mut script = REMOVE.key(self.keys.session(id));
         script.arg("");
-        let is_ended: bool = self.link.script(&script).await?;
+        let is_ended: bool = self.connection.script(&script).await?;
         if !is_ended {
             return Ok(false);
         }
         let message = BusMessage::SessionEnded {
             session: id.to_owned(),
         };
-        let process = random_id().map_err(|error| Failure::Unavailable(error.to_string()))?;
+        let process = random_id().map_err(|error| CommandError::Unavailable(error.to_string()))?;
         let (log, count) = self.keys.bus();
         let mut script = PUBLISH.key(log);
         // The length of the bus is that of its processes: this message trims nothing.
         script.key(count).arg(u32::MAX).arg(process);
         script.arg(1).arg(message.to_string());
-        self.link.script::<()>(&script).await?;
+        self.connection.script::<()>(&script).await?;
         let mut script = REMOVE_STREAMS.key(self.keys.owners(id));
         script.arg(self.keys.streams(id));
-        self.link.script::<()>(&script).await?;
+        self.connection.script::<()>(&script).await?;
         Ok(true)
     }
 
     /// Counts sessions, streams, processes and messages; reads every session record.
     ///
     /// # Errors
-    /// [`Failure`] if Redis does not answer.
-    pub async fn stats(&self) -> Result<SessionStats, Failure> {
+    /// [`CommandError`] if Redis does not answer.
+    pub async fn stats(&self) -> Result<SessionStats, CommandError> {
         let mut stats = SessionStats::default();
         let (of_sessions, of_streams) = (self.keys.session_start(), self.keys.stream_start());
         let of_processes = self.keys.process("");
         let mut scan = Scan::new(&format!("{}:", self.keys.prefix));
-        while let Some(keys) = scan.page(&self.link).await? {
+        while let Some(keys) = scan.page(&self.connection).await? {
             let count = |start: &str| keys.iter().filter(|key| key.starts_with(start)).count();
             stats.streams += count(&of_streams);
             stats.processes += count(&of_processes);
@@ -152,9 +153,12 @@ impl RedisSessions {
             }
         }
         let mut length = redis::cmd("XLEN");
-        stats.bus_messages = self.link.command(length.arg(self.keys.bus().0)).await?;
+        stats.bus_messages = self
+            .connection
+            .command(length.arg(self.keys.bus().0))
+            .await?;
         let mut info = redis::cmd("INFO");
-        let info: String = self.link.command(info.arg("memory")).await?;
+        let info: String = self.connection.command(info.arg("memory")).await?;
         let memory = info
             .lines()
             .find_map(|line| line.strip_prefix("used_memory:"));
@@ -165,7 +169,10 @@ impl RedisSessions {
     }
 
     /// Returns the values of keys and their remaining times to live. Missing keys are omitted.
-    async fn values(&self, keys: &[String]) -> Result<Vec<(String, String, Duration)>, Failure> {
+    async fn values(
+        &self,
+        keys: &[String],
+    ) -> Result<Vec<(String, String, Duration)>, CommandError> {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -173,8 +180,8 @@ impl RedisSessions {
         for key in keys {
             pipe.cmd("GET").arg(key).cmd("PTTL").arg(key);
         }
-        let replies: Vec<redis::Value> = self.link.pipeline(&pipe).await?;
-        let malformed = |error: redis::ParsingError| Failure::Unavailable(error.to_string());
+        let replies: Vec<redis::Value> = self.connection.pipeline(&pipe).await?;
+        let malformed = |error: redis::ParsingError| CommandError::Unavailable(error.to_string());
         let mut all = Vec::with_capacity(keys.len());
         for (key, reply) in keys.iter().zip(replies.chunks_exact(2)) {
             let value: Option<String> = from_redis_value(reply[0].clone()).map_err(malformed)?;
@@ -238,14 +245,17 @@ impl Scan {
     }
 
     /// Returns the keys of the next page, which may be empty; `None` at the end.
-    async fn page(&mut self, link: &Link) -> Result<Option<Vec<String>>, Failure> {
+    async fn page(
+        &mut self,
+        connection: &SharedConnection,
+    ) -> Result<Option<Vec<String>>, CommandError> {
         let Some(cursor) = self.cursor else {
             return Ok(None);
         };
         let mut command = redis::cmd("SCAN");
         command.arg(cursor).arg("MATCH").arg(&self.pattern);
         command.arg("COUNT").arg(KEYS_PER_PAGE);
-        let (next, keys): (u64, Vec<String>) = link.command(&command).await?;
+        let (next, keys): (u64, Vec<String>) = connection.command(&command).await?;
         self.cursor = Some(next).filter(|next| *next != 0);
         Ok(Some(keys))
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
+use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
-use crate::link::{Failure, Link};
 use crate::options::RedisOptions;
 
 /// Time for which the liveness of a process is cached.
@@ -20,19 +20,19 @@ pub(crate) struct Process {
     pub(crate) id: String,
     keys: Keys,
     lease: Duration,
-    link: Arc<Link>,
+    connection: Arc<SharedConnection>,
     /// False once the process has released its lease.
-    is_kept: tokio::sync::Mutex<bool>,
+    keeps_lease: tokio::sync::Mutex<bool>,
     /// Time since which every renewal of the lease has succeeded, and the number of the connection that was used.
     reached_since: Mutex<Option<(Instant, u64)>>,
     /// Cached liveness of other processes, with the time of each check.
-    known: Mutex<HashMap<String, (Instant, bool)>>,
+    liveness: Mutex<HashMap<String, (Instant, bool)>>,
 }
 
 impl Process {
     /// Starts the task that renews the lease until the value is dropped.
     pub(crate) fn start(
-        link: &Arc<Link>,
+        connection: &Arc<SharedConnection>,
         keys: &Keys,
         options: &RedisOptions,
     ) -> Result<Arc<Self>, getrandom::Error> {
@@ -40,10 +40,10 @@ impl Process {
             id: random_id()?,
             keys: keys.clone(),
             lease: options.lease,
-            link: Arc::clone(link),
-            is_kept: tokio::sync::Mutex::new(true),
+            connection: Arc::clone(connection),
+            keeps_lease: tokio::sync::Mutex::new(true),
             reached_since: Mutex::default(),
-            known: Mutex::default(),
+            liveness: Mutex::default(),
         });
         let (weak, pause) = (Arc::downgrade(&process), options.lease / 3);
         tokio::spawn(async move {
@@ -58,15 +58,15 @@ impl Process {
 
     /// Renews the lease once.
     async fn keep(&self) {
-        let is_kept = self.is_kept.lock().await;
-        if !*is_kept {
+        let keeps_lease = self.keeps_lease.lock().await;
+        if !*keeps_lease {
             return;
         }
         let renewed = self.renew().await;
         if let Err(error) = &renewed {
             tracing::warn!(%error, "renewing the lease of the process failed");
         }
-        let connection = self.link.connection_number();
+        let connection = self.connection.connection_number();
         let mut since = lock(&self.reached_since);
         // Behind another connection may be another Redis, or the same one after a restart, to which leases may be unknown.
         let known = since.filter(|(_, number)| *number == connection);
@@ -75,7 +75,7 @@ impl Process {
             .map(|()| known.unwrap_or((Instant::now(), connection)));
     }
 
-    async fn renew(&self) -> Result<(), Failure> {
+    async fn renew(&self) -> Result<(), CommandError> {
         let mut command = redis::cmd("SET");
         let milliseconds = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
         command
@@ -83,19 +83,19 @@ impl Process {
             .arg(1)
             .arg("PX")
             .arg(milliseconds);
-        self.link.command(&command).await
+        self.connection.command(&command).await
     }
 
     /// Releases the lease, so that other processes need not wait for its expiry.
-    pub(crate) async fn end(&self) -> Result<(), Failure> {
-        *self.is_kept.lock().await = false;
+    pub(crate) async fn end(&self) -> Result<(), CommandError> {
+        *self.keeps_lease.lock().await = false;
         let mut command = redis::cmd("DEL");
         command.arg(self.keys.process(&self.id));
-        self.link.command(&command).await
+        self.connection.command(&command).await
     }
 
     /// Returns true if a process is dead.
-    pub(crate) async fn is_dead(&self, process: &str) -> Result<bool, Failure> {
+    pub(crate) async fn is_dead(&self, process: &str) -> Result<bool, CommandError> {
         if process == self.id {
             return Ok(false);
         }
@@ -104,7 +104,7 @@ impl Process {
         let Some((_, connection)) = since else {
             return Ok(false);
         };
-        let known = lock(&self.known).get(process).copied();
+        let known = lock(&self.liveness).get(process).copied();
         // A process that was stopped for a while may go on.
         if let Some((at, is_dead)) = known
             && at.elapsed() < LIVENESS_CACHE_TIME
@@ -113,11 +113,11 @@ impl Process {
         }
         let mut command = redis::cmd("EXISTS");
         command.arg(self.keys.process(process));
-        let lives: bool = self.link.command(&command).await?;
-        if self.link.connection_number() != connection {
+        let lives: bool = self.connection.command(&command).await?;
+        if self.connection.connection_number() != connection {
             return Ok(false);
         }
-        let mut known = lock(&self.known);
+        let mut known = lock(&self.liveness);
         if known.len() >= 10_000 {
             known.clear();
         }

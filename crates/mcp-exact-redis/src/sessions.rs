@@ -10,8 +10,8 @@ use mcp_exact_transport::event_log::StoreFuture;
 use mcp_exact_transport::store::{SessionRecord, SessionStore, SessionStoreError};
 use redis::Script;
 
+use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
-use crate::link::{Failure, Link};
 
 /// Saves a record if there is none, or if it may replace the stored one: its version is higher, and the number of the
 /// stored one is that of the record that it replaces. Returns 1 or 0.
@@ -49,7 +49,7 @@ pub(crate) static REMOVE: LazyLock<Script> = LazyLock::new(|| {
 
 /// Session store on Redis.
 pub struct RedisSessionStore {
-    pub(crate) link: Arc<Link>,
+    pub(crate) connection: Arc<SharedConnection>,
     pub(crate) keys: Keys,
 }
 
@@ -59,10 +59,10 @@ impl std::fmt::Debug for RedisSessionStore {
     }
 }
 
-fn failed(failure: Failure) -> SessionStoreError {
+fn failed(failure: CommandError) -> SessionStoreError {
     match failure {
-        Failure::Full => SessionStoreError::Full,
-        Failure::Unavailable(_) => SessionStoreError::Unavailable(failure.into()),
+        CommandError::Full => SessionStoreError::Full,
+        CommandError::Unavailable(_) => SessionStoreError::Unavailable(failure.into()),
     }
 }
 
@@ -117,7 +117,7 @@ impl SessionStore for RedisSessionStore {
                 .arg(encode(&record))
                 .arg(milliseconds(lifetime))
                 .arg(format!("{:08x}", record.lineage.replaced()));
-            let saved = self.link.script(&save).await;
+            let saved = self.connection.script(&save).await;
             let is_saved: bool = saved.map_err(failed)?;
             is_saved.then_some(()).ok_or(SessionStoreError::Superseded)
         })
@@ -130,7 +130,7 @@ impl SessionStore for RedisSessionStore {
         Box::pin(async move {
             let mut command = redis::cmd("GET");
             command.arg(self.keys.session(id));
-            let run = self.link.command(&command);
+            let run = self.connection.command(&command);
             let value: Option<String> = run.await.map_err(failed)?;
             Ok(value.as_deref().and_then(decode))
         })
@@ -144,7 +144,7 @@ impl SessionStore for RedisSessionStore {
         Box::pin(async move {
             let mut remove = REMOVE.key(self.keys.session(id));
             remove.arg(milliseconds(lifetime));
-            let run = self.link.script(&remove);
+            let run = self.connection.script(&remove);
             run.await.map_err(failed)
         })
     }

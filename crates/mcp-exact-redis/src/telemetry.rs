@@ -23,7 +23,7 @@ use crate::metrics::RedisMetrics;
 /// The counters do not keep the [`Redis`] alive, and report nothing after it was dropped.
 pub fn export_metrics(redis: &Redis, meter: &Meter) {
     let counter = |name: &'static str, unit: &'static str, value: fn(&RedisMetrics) -> u64| {
-        let counters = Arc::downgrade(&redis.link.counters);
+        let counters = Arc::downgrade(&redis.connection.counters);
         let instrument = meter.u64_observable_counter(name).with_unit(unit);
         let instrument = instrument.with_callback(move |observer| {
             if let Some(counters) = counters.upgrade() {

@@ -22,7 +22,7 @@ use crate::options::RedisOptions;
 
 /// Reason why a Redis command failed.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Failure {
+pub enum CommandError {
     /// The connection failed, no answer arrived in time, or the server accepts no commands now.
     #[error("Redis is not available: {0}")]
     Unavailable(String),
@@ -40,11 +40,11 @@ enum State {
     Closed,
     Open(u64, MultiplexedConnection),
     /// Time before which the connection is not retried.
-    Failed(Instant, Failure),
+    Failed(Instant, CommandError),
 }
 
 /// A shared connection.
-pub(crate) struct Link {
+pub(crate) struct SharedConnection {
     connector: Connector,
     connect_timeout: Duration,
     command_timeout: Duration,
@@ -55,7 +55,7 @@ pub(crate) struct Link {
     pub(crate) counters: Arc<Counters>,
 }
 
-impl Link {
+impl SharedConnection {
     pub(crate) fn new(options: &RedisOptions) -> RedisResult<Self> {
         let connector = match &options.sentinel_master {
             None => Connector::Direct(Box::new(client(&options.url, options)?)),
@@ -81,11 +81,14 @@ impl Link {
     }
 
     /// Opens a separate connection for blocking commands, whose callers must set a time limit.
-    pub(crate) async fn dedicated(&self) -> Result<MultiplexedConnection, Failure> {
+    pub(crate) async fn dedicated(&self) -> Result<MultiplexedConnection, CommandError> {
         self.open(None).await
     }
 
-    async fn open(&self, response: Option<Duration>) -> Result<MultiplexedConnection, Failure> {
+    async fn open(
+        &self,
+        response: Option<Duration>,
+    ) -> Result<MultiplexedConnection, CommandError> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(response);
@@ -101,13 +104,15 @@ impl Link {
         // Querying the Sentinels needs connections, too.
         let opened = match timeout(self.connect_timeout * 2, opening).await {
             Ok(opened) => opened.map_err(|error| failure(&error)),
-            Err(_) => Err(Failure::Unavailable("no connection in time".to_owned())),
+            Err(_) => Err(CommandError::Unavailable(
+                "no connection in time".to_owned(),
+            )),
         };
         self.counters.count_connection(opened.is_ok());
         opened
     }
 
-    async fn connection(&self) -> Result<(u64, MultiplexedConnection), Failure> {
+    async fn connection(&self) -> Result<(u64, MultiplexedConnection), CommandError> {
         let mut state = self.state.lock().await;
         match &*state {
             State::Open(number, connection) => return Ok((*number, connection.clone())),
@@ -128,35 +133,38 @@ impl Link {
     }
 
     /// Runs an idempotent command, which is repeated once if the connection has broken since its last use.
-    pub(crate) async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
-        self.run(Call::Command(command)).await
+    pub(crate) async fn command<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+    ) -> Result<T, CommandError> {
+        self.run(Invocation::Command(command)).await
     }
 
     /// Runs an idempotent script, which is repeated once if the connection has broken since its last use.
     pub(crate) async fn script<T: FromRedisValue>(
         &self,
         script: &ScriptInvocation<'_>,
-    ) -> Result<T, Failure> {
-        self.run(Call::Script(script)).await
+    ) -> Result<T, CommandError> {
+        self.run(Invocation::Script(script)).await
     }
 
     /// Runs commands that can be repeated together, in the same way.
     pub(crate) async fn pipeline<T: FromRedisValue>(
         &self,
         pipeline: &Pipeline,
-    ) -> Result<T, Failure> {
-        self.run(Call::Pipeline(pipeline)).await
+    ) -> Result<T, CommandError> {
+        self.run(Invocation::Pipeline(pipeline)).await
     }
 
-    async fn run<T: FromRedisValue>(&self, call: Call<'_>) -> Result<T, Failure> {
+    async fn run<T: FromRedisValue>(&self, call: Invocation<'_>) -> Result<T, CommandError> {
         let mut is_repeated = false;
         loop {
             let (number, mut connection) = self.connection().await?;
             let begun = Instant::now();
             let reply = match call {
-                Call::Command(command) => command.query_async(&mut connection).await,
-                Call::Script(script) => script.invoke_async(&mut connection).await,
-                Call::Pipeline(pipeline) => pipeline.query_async(&mut connection).await,
+                Invocation::Command(command) => command.query_async(&mut connection).await,
+                Invocation::Script(script) => script.invoke_async(&mut connection).await,
+                Invocation::Pipeline(pipeline) => pipeline.query_async(&mut connection).await,
             };
             self.counters.count_command(begun.elapsed(), reply.is_err());
             let error = match reply {
@@ -230,7 +238,7 @@ fn sentinel_client(options: &RedisOptions, master: &str) -> RedisResult<Sentinel
 }
 
 #[derive(Clone, Copy)]
-enum Call<'a> {
+enum Invocation<'a> {
     Command(&'a Cmd),
     Script(&'a ScriptInvocation<'a>),
     Pipeline(&'a Pipeline),
@@ -249,10 +257,10 @@ fn is_unusable(error: &RedisError) -> bool {
     is_wrong_server || error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error()
 }
 
-fn failure(error: &RedisError) -> Failure {
+fn failure(error: &RedisError) -> CommandError {
     if error.code() == Some("OOM") {
-        Failure::Full
+        CommandError::Full
     } else {
-        Failure::Unavailable(error.to_string())
+        CommandError::Unavailable(error.to_string())
     }
 }
