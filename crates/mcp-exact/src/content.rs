@@ -39,31 +39,33 @@ impl Role {
 /// );
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Content {
-    object: JsonObject,
-    /// True if the block is text and nothing else, which is the same in every revision.
-    plain: bool,
+pub struct Content(Block);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Block {
+    /// Text and nothing else, which has the same form in every revision. Most results consist of one such block, so it is
+    /// written without intermediate values.
+    Text(String),
+    Object(JsonObject),
 }
 
-/// Text block, serialised without intermediate values because most results consist of one.
-struct TextBlock<'t>(&'t str);
-
-impl Encode for TextBlock<'_> {
+impl Encode for Content {
     fn encode(&self, w: &mut Writer<'_>) {
-        w.put(r#"{"type":"text","text":"#);
-        w.string(self.0);
-        w.put("}");
+        match &self.0 {
+            Block::Text(text) => {
+                w.put(r#"{"type":"text","text":"#);
+                w.string(text);
+                w.put("}");
+            }
+            Block::Object(object) => object.encode(w),
+        }
     }
 }
 
 impl Content {
     /// Creates a text block.
-    pub fn text(text: impl AsRef<str>) -> Self {
-        let block = Json::from_encode(&TextBlock(text.as_ref()));
-        Self {
-            object: JsonObject::try_from(block).unwrap_or_default(),
-            plain: true,
-        }
+    pub fn text(text: impl Into<String>) -> Self {
+        Self(Block::Text(text.into()))
     }
 
     /// Creates an image block from the bytes of the image and its media type.
@@ -84,7 +86,7 @@ impl Content {
     pub fn link(resource: &crate::Resource) -> Self {
         let mut object = resource.definition();
         object.insert("type", Json::string("resource_link"));
-        Self::with_annotations(object)
+        Self(Block::Object(object))
     }
 
     /// Creates a block that embeds a text resource.
@@ -100,13 +102,14 @@ impl Content {
     /// assert!(block.object().text().contains(r#""mimeType":"text/markdown""#));
     /// ```
     #[must_use]
-    pub fn embedded_type(mut self, mime_type: &str) -> Self {
-        let resource = self.object.get("resource").map(JsonObject::try_from);
+    pub fn embedded_type(self, mime_type: &str) -> Self {
+        let mut object = self.into_object();
+        let resource = object.get("resource").map(JsonObject::try_from);
         if let Some(Ok(mut resource)) = resource {
             resource.insert("mimeType", Json::string(mime_type));
-            self.object.insert("resource", resource);
+            object.insert("resource", resource);
         }
-        self
+        Self(Block::Object(object))
     }
 
     /// Creates a block that embeds a binary resource.
@@ -124,7 +127,7 @@ impl Content {
     pub fn exact(block: &impl Encode) -> Option<Self> {
         JsonObject::try_from(Json::from_encode(block))
             .ok()
-            .map(Self::with_annotations)
+            .map(|object| Self(Block::Object(object)))
     }
 
     /// Sets the audience of the block.
@@ -151,57 +154,60 @@ impl Content {
 
     /// Sets an entry of the block's `_meta`.
     #[must_use]
-    pub fn meta(mut self, key: &str, value: impl Into<Json>) -> Self {
-        set_meta(&mut self.object, key, value.into());
-        self.plain = false;
-        self
+    pub fn meta(self, key: &str, value: impl Into<Json>) -> Self {
+        let mut object = self.into_object();
+        set_meta(&mut object, key, value.into());
+        Self(Block::Object(object))
     }
 
     /// Returns the block as JSON, in the shape of revision 2026-07-28.
-    pub fn object(&self) -> &JsonObject {
-        &self.object
-    }
-
-    pub(crate) fn is_plain(&self) -> bool {
-        self.plain
-    }
-
-    fn with_annotations(object: JsonObject) -> Self {
-        Self {
-            object,
-            plain: false,
+    pub fn object(&self) -> JsonObject {
+        match &self.0 {
+            Block::Text(_) => JsonObject::try_from(Json::from_encode(self)).unwrap_or_default(),
+            Block::Object(object) => object.clone(),
         }
     }
 
+    pub(crate) fn into_object(self) -> JsonObject {
+        match self.0 {
+            Block::Text(_) => self.object(),
+            Block::Object(object) => object,
+        }
+    }
+
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self.0, Block::Text(_))
+    }
+
     fn media(kind: &str, data: &[u8], mime_type: &str) -> Self {
-        Self::with_annotations(JsonObject::from_iter([
+        Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string(kind)),
             ("data", encode_base64(data)),
             ("mimeType", Json::string(mime_type)),
-        ]))
+        ])))
     }
 
     fn embedded<const N: usize>(contents: [(&str, Json); N]) -> Self {
-        Self::with_annotations(JsonObject::from_iter([
+        Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string("resource")),
             ("resource", JsonObject::from_iter(contents).into()),
-        ]))
+        ])))
     }
 
-    fn annotate(mut self, name: &str, value: Json) -> Self {
-        let there = self.object.get("annotations");
+    fn annotate(self, name: &str, value: Json) -> Self {
+        let mut object = self.into_object();
+        let there = object.get("annotations");
         let there = there.and_then(|there| JsonObject::try_from(there).ok());
         let mut annotations = there.unwrap_or_default();
         annotations.insert(name, value);
-        self.object.insert("annotations", annotations);
-        self.plain = false;
-        self
+        object.insert("annotations", annotations);
+        Self(Block::Object(object))
     }
 }
 
 impl<T: AsRef<str>> From<T> for Content {
     fn from(text: T) -> Self {
-        Self::text(text)
+        Self::text(text.as_ref())
     }
 }
 

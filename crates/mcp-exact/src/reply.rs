@@ -61,7 +61,7 @@ pub struct ToolResult {
     pub(crate) content: Vec<Content>,
     pub(crate) structured: Option<link::Json>,
     pub(crate) is_error: bool,
-    pub(crate) meta: JsonObject,
+    meta: Option<JsonObject>,
 }
 
 impl ToolResult {
@@ -74,7 +74,7 @@ impl ToolResult {
     pub fn error(message: impl AsRef<str>) -> Self {
         Self {
             is_error: true,
-            ..Self::new().content(Content::text(message))
+            ..Self::new().content(Content::text(message.as_ref()))
         }
     }
 
@@ -96,65 +96,56 @@ impl ToolResult {
     /// Sets an entry of the result's `_meta`.
     #[must_use]
     pub fn meta(mut self, key: &str, value: impl Into<link::Json>) -> Self {
-        self.meta.insert(key, value.into());
+        self.meta
+            .get_or_insert_with(JsonObject::new)
+            .insert(key, value.into());
         self
     }
 
     /// Returns true if the result has the same form in every revision.
     pub(crate) fn is_plain(&self) -> bool {
         self.structured.is_none()
-            && self.meta.is_empty()
+            && self.meta.is_none()
             && self.content.iter().all(Content::is_plain)
     }
 
-    pub(crate) fn object(self) -> JsonObject {
-        let mut content = self.content;
+    pub(crate) fn object(mut self) -> JsonObject {
         if let Some(structured) = &self.structured
-            && content.is_empty()
+            && self.content.is_empty()
         {
             // "a tool that returns structured content SHOULD also return the serialized JSON in a TextContent block"
             // (`server/tools`, "Structured Content").
-            content.push(Content::text(structured.text()));
+            self.content.push(Content::text(structured.text()));
         }
-        let result = SerializedResult {
-            content,
-            structured: self.structured,
-            is_error: self.is_error,
-            meta: self.meta,
-        };
-        let written = link::Json::from_encode(&result);
+        let written = link::Json::from_encode(&CompleteResult(self));
         JsonObject::try_from(written).unwrap_or_default()
     }
 }
 
-/// Serialised form of a tool's result.
-struct SerializedResult {
-    content: Vec<Content>,
-    structured: Option<link::Json>,
-    is_error: bool,
-    meta: JsonObject,
-}
+/// Result with all of its content blocks, for encoding.
+struct CompleteResult(ToolResult);
 
-impl Encode for SerializedResult {
+impl Encode for CompleteResult {
     fn encode(&self, w: &mut Writer<'_>) {
+        let result = &self.0;
         w.put(r#"{"content":["#);
-        for (at, block) in self.content.iter().enumerate() {
+        for (at, block) in result.content.iter().enumerate() {
             if at > 0 {
                 w.put(",");
             }
-            block.object().encode(w);
+            block.encode(w);
         }
         w.put("]");
-        if let Some(structured) = &self.structured {
+        if let Some(structured) = &result.structured {
             w.put(r#","structuredContent":"#);
             structured.encode(w);
         }
-        if self.is_error {
+        if result.is_error {
             w.put(r#","isError":true"#);
         }
-        if !self.meta.is_empty() {
+        if let Some(meta) = &result.meta {
             w.put(r#","_meta":"#);
-            self.meta.encode(w);
+            meta.encode(w);
         }
         w.put("}");
     }
@@ -262,7 +253,7 @@ impl PromptResult {
     pub fn message(mut self, role: Role, content: impl Into<Content>) -> Self {
         self.messages.push(JsonObject::from_iter([
             ("role", link::Json::string(role.name())),
-            ("content", content.into().object().clone().into()),
+            ("content", content.into().into_object().into()),
         ]));
         self
     }

@@ -158,7 +158,7 @@ impl SampleReply {
         Self {
             answer: Ok(JsonObject::from_iter([
                 ("role", Json::string(Role::Assistant.name())),
-                ("content", content.into().object().clone().into()),
+                ("content", content.into().into_object().into()),
                 ("model", Json::string(model)),
                 ("stopReason", Json::string("endTurn")),
             ])),

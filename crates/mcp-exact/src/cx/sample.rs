@@ -40,7 +40,7 @@ impl Sample {
     pub fn message(mut self, role: Role, content: impl Into<Content>) -> Self {
         self.messages.push(JsonObject::from_iter([
             ("role", Json::string(role.name())),
-            ("content", content.into().object().clone().into()),
+            ("content", content.into().into_object().into()),
         ]));
         self
     }
