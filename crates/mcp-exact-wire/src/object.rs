@@ -130,9 +130,10 @@ impl<'a> Reader<'a> {
         })
     }
 
-    /// Opens any object.
+    /// Opens any object. Outside semantic versioning.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn open_object(&mut self) -> ReadResult<()> {
+    pub fn open_object(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'{') {
             return Err(self.expected("an object"));
         }
@@ -142,8 +143,10 @@ impl<'a> Reader<'a> {
     }
 
     /// Moves to the next member of an open object; returns the offset of its name, or `None` after the closing brace.
+    /// Outside semantic versioning.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn next_member(&mut self, first: &mut bool) -> ReadResult<Option<usize>> {
+    pub fn next_member(&mut self, first: &mut bool) -> ReadResult<Option<usize>> {
         match self.peek() {
             Some(b'"') if *first => {}
             Some(b'}') => {
@@ -163,9 +166,10 @@ impl<'a> Reader<'a> {
         Ok(Some(self.at()))
     }
 
-    /// Reads the colon after a member's name.
+    /// Reads the colon after a member's name. Outside semantic versioning.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn colon(&mut self) -> ReadResult<()> {
+    pub fn colon(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b':') {
             return Err(self.not_json(self.at()));
         }

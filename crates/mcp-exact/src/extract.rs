@@ -10,9 +10,9 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use serde_path_to_error::{Path, Segment};
 
 use crate::cx::Cx;
+use crate::decode::{self, Mismatch};
 use crate::error::Error;
 use crate::link::{JsonObject, Principal, Revision};
 use crate::schema;
@@ -176,10 +176,10 @@ pub struct Input<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
     fn from_call(call: &Call) -> Result<Self, Error> {
-        let decoded = call.arguments().parse::<T>();
-        decoded
-            .map(Self)
-            .map_err(|error| decode_error::<T>(call.arguments(), &error))
+        match decode::decode_object(call.arguments().view()) {
+            Ok(arguments) => Ok(Self(arguments)),
+            Err(mismatch) => Err(bad_arguments(mismatch)),
+        }
     }
 
     fn describe(signature: &mut Signature) {
@@ -187,41 +187,9 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
     }
 }
 
-/// Returns the error for arguments that cannot be decoded. The arguments are decoded again to find the member that is
-/// invalid.
-fn decode_error<T: DeserializeOwned>(arguments: &JsonObject, error: &serde_json::Error) -> Error {
-    let text = arguments.to_string();
-    let mut source = serde_json::Deserializer::from_str(&text);
-    match serde_path_to_error::deserialize::<_, T>(&mut source) {
-        Err(error) => Error::arguments(pointer(error.path()), reason(error.inner())),
-        Ok(_) => Error::arguments("", reason(error)),
-    }
-}
-
-/// Returns the JSON pointer (RFC 6901) of a path.
-fn pointer(path: &Path) -> String {
-    let mut pointer = String::new();
-    for segment in path {
-        match segment {
-            Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
-            Segment::Map { key } => {
-                pointer.push('/');
-                pointer.push_str(&key.replace('~', "~0").replace('/', "~1"));
-            }
-            // The variant of an enum is a member of the text in some representations and absent in others.
-            Segment::Enum { .. } | Segment::Unknown => break,
-        }
-    }
-    pointer
-}
-
-/// Returns serde's error message without its line and column, which do not refer to text that the client has sent.
-fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
-    }
+/// Returns the error for arguments that cannot be decoded.
+fn bad_arguments(mismatch: Mismatch) -> Error {
+    Error::arguments(mismatch.pointer(), mismatch.into_reason())
 }
 
 /// State of the server that was registered with [`state`](crate::ServerBuilder::state). States are cloned for each
@@ -400,8 +368,9 @@ mod tests {
 
     fn current_pointer(text: &str) -> (String, String) {
         let arguments: JsonObject = text.parse().expect("an object");
-        let error = arguments.parse::<Route>().expect_err("bad arguments");
-        let error = decode_error::<Route>(&arguments, &error);
+        let mismatch =
+            decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");
+        let error = bad_arguments(mismatch);
         let error = error.downcast_ref::<BadArguments>().expect("bad arguments");
         (error.pointer.clone(), error.reason.clone())
     }

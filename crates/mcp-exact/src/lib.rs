@@ -83,6 +83,7 @@ mod background;
 mod client;
 mod content;
 mod cx;
+mod decode;
 mod definition;
 mod error;
 mod extract;

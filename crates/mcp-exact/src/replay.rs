@@ -10,6 +10,7 @@ use std::thread::ThreadId;
 
 use serde::{Deserialize, Serialize};
 
+use crate::decode;
 use crate::link::{InputRequest, Json, JsonObject};
 
 /// Sealed part of the record, which the client returns with its retry.
@@ -124,7 +125,7 @@ impl Record {
     }
 
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        decode::decode(&text.parse().ok()?).ok()
     }
 }
 

@@ -3,8 +3,8 @@
 //! The schemas use the dialect of the specification (2020-12). Subschemas are inlined because many clients do not
 //! resolve `$ref`. Errors describe why a schema cannot be used.
 
-use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use crate::definition::PromptArgument;
@@ -12,25 +12,36 @@ use crate::link::JsonObject;
 
 /// Returns the schema of a type for deserialisation, without `$schema` and without the name of the type.
 pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
-    generate_schema::<T>(SchemaSettings::draft2020_12().for_deserialize())
+    let mut generator = generator(SchemaSettings::for_deserialize);
+    let schema = generator.subschema_for::<T>();
+    root_schema(schema, &mut generator)
 }
 
 /// Returns the schema of a type for serialisation.
 pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
-    generate_schema::<T>(SchemaSettings::draft2020_12().for_serialize())
+    let mut generator = generator(SchemaSettings::for_serialize);
+    let schema = generator.subschema_for::<T>();
+    root_schema(schema, &mut generator)
 }
 
-fn generate_schema<T: JsonSchema>(settings: SchemaSettings) -> Value {
-    let settings = settings.with(|settings| {
-        settings.inline_subschemas = true;
-        settings.meta_schema = None;
-    });
-    let schema = settings.into_generator().into_root_schema_for::<T>();
-    let mut schema = schema.to_value();
-    if let Some(object) = schema.as_object_mut() {
-        object.remove("title");
+// What is generic is compiled for every type in the crate of the application, so the rest stands in functions of its own.
+
+fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
+    let mut settings = contract(SchemaSettings::draft2020_12());
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    settings.into_generator()
+}
+
+/// Adds the definitions of recursive types to a schema.
+fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
+    let definitions = generator.take_definitions(true);
+    let object = schema.ensure_object();
+    object.remove("title");
+    if !definitions.is_empty() {
+        object.insert("$defs".to_owned(), Value::Object(definitions));
     }
-    schema
+    schema.to_value()
 }
 
 /// Returns the schema of tool arguments.

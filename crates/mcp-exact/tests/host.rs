@@ -43,8 +43,7 @@ async fn failing_servers_do_not_affect_others() {
     let failed: Vec<&str> = host.failures().map(|(name, _)| name).collect();
     assert_eq!(failed, ["missing", "odd", "port", "silent", "text"]);
     let (_, error) = host.failures().nth(2).expect("a failure");
-    let expected =
-        "the entry cannot be read: env.PORT: invalid type: integer `8080`, expected a string";
+    let expected = "the entry cannot be read: invalid type: integer `8080`, expected a string at \"/env/PORT\"";
     assert_eq!(error.to_string(), expected);
     let names: Vec<String> = host
         .tools()

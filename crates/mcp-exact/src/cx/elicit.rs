@@ -14,8 +14,10 @@ use serde_json::Value;
 use super::ask::{InputRequestError, InputRequestErrorKind, Question};
 use super::{Cx, form};
 use crate::client::Visit;
+use crate::decode;
 use crate::form_values;
 use crate::link::{Json, JsonObject};
+use crate::schema;
 
 const METHOD: &str = "elicitation/create";
 
@@ -53,20 +55,8 @@ impl Cx {
     /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`InputRequestErrorKind::Answer`]. Do not
     /// ask for secrets: use [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
-        let schema = form::form_schema::<T>();
-        let params = schema
-            .clone()
-            .map_err(InputRequestErrorKind::Form)
-            .map(|schema| {
-                JsonObject::from_iter([
-                    ("mode", Json::string("form")),
-                    ("message", Json::string(message.as_ref())),
-                    ("requestedSchema", JsonObject::from(schema).into()),
-                ])
-            });
         Elicit {
-            input_request: Question::new(self, METHOD, "elicitation.form", params),
-            schema: schema.map(Value::Object).unwrap_or_default(),
+            form: Form::new(self, message.as_ref(), &schema::input_schema_of::<T>()),
             read_answer: PhantomData,
         }
     }
@@ -97,8 +87,7 @@ impl Cx {
 /// Future of the answer to a form; see [`Cx::elicit`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Elicit<T> {
-    input_request: Question,
-    schema: Value,
+    form: Form,
     read_answer: PhantomData<fn() -> T>,
 }
 
@@ -108,13 +97,13 @@ impl<T> Elicit<T> {
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
     /// ignored.
     pub fn key(mut self, key: &str) -> Self {
-        self.input_request.set_key(key);
+        self.form.input_request.set_key(key);
         self
     }
 
     /// Sets the time limit for the user's answer. By default there is no limit other than that of the client's request.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.input_request.set_timeout(limit);
+        self.form.input_request.set_timeout(limit);
         self
     }
 }
@@ -123,19 +112,48 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
     type Output = Result<Elicited<T>, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
-        let decoded = submitted_content(&result, &self.schema).and_then(|content| match content {
-            Elicited::Accepted(content) => {
-                let decoded = content.parse().map(Elicited::Accepted);
-                decoded.map_err(|error| error.to_string())
-            }
-            Elicited::Declined => Ok(Elicited::Declined),
-            Elicited::Cancelled => Ok(Elicited::Cancelled),
-        });
-        Poll::Ready(decoded.map_err(|reason| {
-            InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
+        Poll::Ready(Ok(match ready!(self.form.poll(cx))? {
+            Elicited::Accepted(content) => match decode::decode(&content) {
+                Ok(content) => Elicited::Accepted(content),
+                Err(mismatch) => return Poll::Ready(Err(wrong_answer(mismatch.to_string()))),
+            },
+            Elicited::Declined => Elicited::Declined,
+            Elicited::Cancelled => Elicited::Cancelled,
         }))
     }
+}
+
+/// Input request of a form, without the type that its values are decoded into.
+struct Form {
+    input_request: Question,
+    schema: Value,
+}
+
+impl Form {
+    fn new(cx: &Cx, message: &str, type_schema: &Value) -> Self {
+        let schema = form::form(type_schema).map(Value::Object);
+        let params = match &schema {
+            Ok(schema) => Ok(JsonObject::from_iter([
+                ("mode", Json::string("form")),
+                ("message", Json::string(message)),
+                ("requestedSchema", Json::from(schema.clone())),
+            ])),
+            Err(error) => Err(InputRequestErrorKind::Form(error.clone())),
+        };
+        Self {
+            input_request: Question::new(cx, METHOD, "elicitation.form", params),
+            schema: schema.unwrap_or_default(),
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Elicited<Json>, InputRequestError>> {
+        let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
+        Poll::Ready(submitted_content(&result, &self.schema).map_err(wrong_answer))
+    }
+}
+
+fn wrong_answer(reason: String) -> InputRequestError {
+    InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
 }
 
 /// Future of the user's consent to a visit; see [`Cx::elicit_url`].
@@ -166,10 +184,7 @@ impl Future for ElicitUrl {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
-        let action = user_action(&result);
-        Poll::Ready(action.map_err(|reason| {
-            InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
-        }))
+        Poll::Ready(user_action(&result).map_err(wrong_answer))
     }
 }
 

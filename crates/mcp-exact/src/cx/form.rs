@@ -3,7 +3,6 @@
 //! Converts the schema that schemars derives from a type to a flat form of primitive fields; a field that is not
 //! primitive is an error.
 
-use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 
 use crate::schema;
@@ -28,11 +27,7 @@ pub enum FormError {
 }
 
 /// Returns the form schema of a type.
-pub(super) fn form_schema<T: JsonSchema>() -> Result<Map<String, Value>, FormError> {
-    form(&schema::input_schema_of::<T>())
-}
-
-fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
+pub(super) fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
         return Err(FormError::Struct);
     }
@@ -205,6 +200,7 @@ fn retained_members(from: &Map<String, Value>, names: &[&str], base: Value) -> M
 #[cfg(test)]
 mod tests {
     use super::*;
+    use schemars::JsonSchema;
     use serde::Deserialize;
 
     #[derive(Deserialize, JsonSchema)]

@@ -113,7 +113,7 @@ impl Cx {
     {
         let recorded = self.run().once_result(key).cloned();
         if let Some(recorded) = recorded {
-            let read = recorded.parse::<T>();
+            let read = crate::decode::decode::<T>(&recorded);
             return read.map_err(|error| {
                 Error::from(OnceError::Read {
                     key: key.to_owned(),

@@ -56,6 +56,8 @@ impl Future for Roots {
         let roots = result
             .get("roots")
             .ok_or_else(|| wrong("it has no roots".to_owned()));
-        Poll::Ready(roots.and_then(|roots| roots.parse().map_err(|error| wrong(error.to_string()))))
+        Poll::Ready(roots.and_then(|roots| {
+            crate::decode::decode(&roots).map_err(|error| wrong(error.to_string()))
+        }))
     }
 }

@@ -9,6 +9,8 @@ use http::{HeaderName, HeaderValue};
 use serde::Deserialize;
 
 use crate::client::{Client, ClientError, Connect};
+use crate::decode;
+use crate::link::Json;
 use crate::transport::ServerCommand;
 use crate::transport::http::client::{HttpEndpoint, HttpTransport};
 
@@ -94,7 +96,7 @@ impl ServerEntry {
         let file: File =
             serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
         let read = |entry| {
-            serde_path_to_error::deserialize::<serde_json::Value, Self>(entry)
+            decode::decode::<Self>(&Json::from(entry))
                 .map_err(|error| ClientError::Config(format!("the entry cannot be read: {error}")))
         };
         let servers = file.servers.into_iter();

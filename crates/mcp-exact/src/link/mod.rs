@@ -16,6 +16,7 @@ use mcp_exact_transport as transport;
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use listeners::Listeners;
 pub use mcp_exact_wire::Encode;
+pub(crate) use mcp_exact_wire::ObjectRef;
 use mcp_exact_wire::{Direction, RevisionTypes};
 pub(crate) use request::Reply;
 pub use request::Request;

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::catalogue::Reference;
+use crate::decode;
 use crate::error::Error;
 use crate::extract::{Call, FromCall};
 use crate::link::{JsonObject, PeerError};
@@ -24,7 +25,7 @@ impl FromCall for Partial {
             || Error::msg("`Partial` belongs to handlers of completions; take it out of this one");
         let value: String = text(call.arguments(), "value").ok_or_else(not_here)?;
         let arguments = call.arguments().get("arguments");
-        let arguments = arguments.and_then(|arguments| arguments.parse().ok());
+        let arguments = arguments.and_then(|arguments| decode::decode(&arguments).ok());
         Ok(Self {
             value,
             arguments: arguments.unwrap_or_default(),
