@@ -96,8 +96,10 @@ const LONG: usize = 1024;
 const FEW: usize = 3;
 
 impl<'a> ObjectRef<'a> {
-    /// Text that is one JSON object, without white space around it.
-    pub(crate) fn from_checked(text: &'a str) -> Self {
+    /// Creates a view of text that was checked to be one JSON object, without white space around it. Outside semantic
+    /// versioning.
+    #[doc(hidden)]
+    pub fn from_checked(text: &'a str) -> Self {
         Self(text)
     }
 

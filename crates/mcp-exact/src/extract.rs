@@ -4,8 +4,8 @@
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
-use std::ops::Deref;
-use std::sync::Arc;
+use std::ops::{Deref, Range};
+use std::sync::{Arc, OnceLock};
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -14,49 +14,112 @@ use serde_json::Value;
 use crate::cx::Cx;
 use crate::decode::{self, Mismatch};
 use crate::error::Error;
-use crate::link::{JsonObject, Principal, Revision};
+use crate::link::{JsonObject, ObjectRef, Principal, Request, Revision};
 use crate::schema;
 
 /// One call of a handler: the source of extractors.
 #[derive(Clone)]
-pub struct Call(Arc<Inner>);
+pub struct Call(Cx);
 
-struct Inner {
-    arguments: JsonObject,
+/// Arguments, URI and states of one call.
+pub(crate) struct CallInput {
+    arguments: Arguments,
     uri: Option<String>,
     states: States,
-    cx: Cx,
+    /// Copy of the arguments for handlers that take them without decoding.
+    copied_arguments: OnceLock<JsonObject>,
 }
 
-impl Call {
-    pub(crate) fn new(arguments: JsonObject, uri: Option<String>, states: States, cx: Cx) -> Self {
-        Self(Arc::new(Inner {
+impl CallInput {
+    pub(crate) fn new(arguments: Arguments, uri: Option<String>, states: States) -> Self {
+        Self {
             arguments,
             uri,
             states,
-            cx,
-        }))
+            copied_arguments: OnceLock::new(),
+        }
+    }
+
+    /// Returns the URI that is read.
+    pub(crate) fn uri(&self) -> Option<&str> {
+        self.uri.as_deref()
+    }
+}
+
+/// Arguments of a call.
+pub(crate) enum Arguments {
+    /// No arguments.
+    None,
+    /// Range of the arguments in the params of the request.
+    InParams(Range<usize>),
+    /// Arguments that the server has formed.
+    Own(JsonObject),
+}
+
+impl Arguments {
+    /// Returns the member `arguments` of the params; `None` if it is not an object.
+    pub(crate) fn of_request(request: &Request) -> Option<Self> {
+        let Some(params) = request.params() else {
+            return Some(Self::None);
+        };
+        let Some(arguments) = params.view().find("arguments") else {
+            return Some(Self::None);
+        };
+        let arguments = arguments.object()?.text();
+        let start = arguments.as_ptr().addr() - params.text().as_ptr().addr();
+        Some(Self::InParams(start..start + arguments.len()))
+    }
+
+    /// Returns the arguments of a call of `request`.
+    pub(crate) fn view<'c>(&'c self, request: &'c Request) -> ObjectRef<'c> {
+        match self {
+            Self::None => ObjectRef::default(),
+            Self::InParams(range) => {
+                let params = request.params().map(JsonObject::text);
+                let text = params.and_then(|params| params.get(range.clone()));
+                text.map_or_else(ObjectRef::default, ObjectRef::from_checked)
+            }
+            Self::Own(arguments) => arguments.view(),
+        }
+    }
+}
+
+impl Call {
+    pub(crate) fn new(cx: &Cx) -> Self {
+        Self(cx.clone())
+    }
+
+    /// Returns the arguments without a copy.
+    fn argument_view(&self) -> ObjectRef<'_> {
+        self.0.input().arguments.view(self.0.request())
     }
 
     /// Returns the arguments of a tool as received, the string arguments of a prompt, or the variables of a resource
     /// template.
     pub fn arguments(&self) -> &JsonObject {
-        &self.0.arguments
+        let input = self.0.input();
+        match &input.arguments {
+            Arguments::Own(arguments) => arguments,
+            _ => {
+                let copy = || self.argument_view().to_object();
+                input.copied_arguments.get_or_init(copy)
+            }
+        }
     }
 
     /// Returns the URI that is read; `None` for tools and prompts.
     pub fn uri(&self) -> Option<&str> {
-        self.0.uri.as_deref()
+        self.0.input().uri()
     }
 
     /// Returns the context of the request.
     pub fn cx(&self) -> &Cx {
-        &self.0.cx
+        &self.0
     }
 
     /// Returns the state of the type `S`, if the server has one.
     pub fn state<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
-        self.0.states.get()
+        self.0.input().states.get()
     }
 }
 
@@ -176,7 +239,7 @@ pub struct Input<T>(pub T);
 
 impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
     fn from_call(call: &Call) -> Result<Self, Error> {
-        match decode::decode_object(call.arguments().view()) {
+        match decode::decode_object(call.argument_view()) {
             Ok(arguments) => Ok(Self(arguments)),
             Err(mismatch) => Err(bad_arguments(mismatch)),
         }
@@ -368,8 +431,7 @@ mod tests {
 
     fn current_pointer(text: &str) -> (String, String) {
         let arguments: JsonObject = text.parse().expect("an object");
-        let mismatch =
-            decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");
+        let mismatch = decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");
         let error = bad_arguments(mismatch);
         let error = error.downcast_ref::<BadArguments>().expect("bad arguments");
         (error.pointer.clone(), error.reason.clone())

@@ -6,6 +6,7 @@
 mod full {
     use crate::definition::Tool;
     use crate::error::{Error, Problem};
+    use crate::extract::Call;
     use crate::link::JsonObject;
 
     /// Validators of one tool.
@@ -42,11 +43,11 @@ mod full {
 
         /// # Errors
         /// The first argument that does not fit.
-        pub(crate) fn input(&self, arguments: &JsonObject) -> Result<(), Error> {
+        pub(crate) fn input(&self, call: &Call) -> Result<(), Error> {
             let Some(validator) = &self.input else {
                 return Ok(());
             };
-            let value: serde_json::Value = arguments.parse()?;
+            let value: serde_json::Value = call.arguments().parse()?;
             validator.validate(&value).map_err(|error| {
                 Error::arguments(error.instance_path().to_string(), error.to_string())
             })
@@ -74,7 +75,7 @@ mod full {
 mod full {
     use crate::definition::Tool;
     use crate::error::{Error, Problem};
-    use crate::link::JsonObject;
+    use crate::extract::Call;
 
     /// Validators of one tool: none.
     pub(crate) struct Checks;
@@ -90,7 +91,7 @@ mod full {
             clippy::unused_self,
             reason = "the signature of the feature"
         )]
-        pub(crate) fn input(&self, _: &JsonObject) -> Result<(), Error> {
+        pub(crate) fn input(&self, _: &Call) -> Result<(), Error> {
             Ok(())
         }
 

@@ -28,6 +28,7 @@ pub use token::Cancelled;
 pub(crate) use token::Token;
 
 use crate::error::RequestEnded;
+use crate::extract::CallInput;
 use crate::link::{
     Encode, Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress,
     Request, Revision, SendError, TraceContext, TypedRequest,
@@ -113,7 +114,7 @@ struct Inner {
     request: Arc<Request>,
     link: Link,
     run: Mutex<Run>,
-    token: Token,
+    input: CallInput,
     has_ended: AtomicBool,
     /// Number of input requests that wait for their answers (up to 2025-11-25).
     waiting: AtomicUsize,
@@ -146,21 +147,19 @@ impl fmt::Debug for Cx {
 }
 
 impl Cx {
-    pub(crate) fn new(
-        request: Arc<Request>,
-        link: Link,
-        run: Run,
-        token: Token,
-        may_ask: bool,
-    ) -> Self {
+    pub(crate) fn new(request: Arc<Request>, link: Link, run: Run, input: CallInput) -> Self {
+        let can_send_requests = matches!(
+            request.method(),
+            "tools/call" | "resources/read" | "prompts/get"
+        );
         Self(Arc::new(Inner {
             request,
             link,
             run: Mutex::new(run),
-            token,
+            input,
             has_ended: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
-            can_send_requests: may_ask,
+            can_send_requests,
             task: Mutex::default(),
         }))
     }
@@ -217,6 +216,11 @@ impl Cx {
         self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the input of the handler.
+    pub(crate) fn input(&self) -> &CallInput {
+        &self.0.input
+    }
+
     pub(crate) fn link(&self) -> &Link {
         &self.0.link
     }
@@ -244,7 +248,7 @@ impl Cx {
 
     /// Notifies the handler that the client has cancelled the request.
     pub(crate) fn cancel(&self) {
-        self.0.token.cancel();
+        self.0.request.token().cancel();
     }
 
     pub(crate) fn end_run(&self) {
@@ -252,7 +256,7 @@ impl Cx {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.0.has_ended.load(Ordering::Acquire) || self.0.token.is_cancelled()
+        self.0.has_ended.load(Ordering::Acquire) || self.0.request.token().is_cancelled()
     }
 
     /// Returns the revision of the request. Handlers rarely need the revision, because results are converted to it.
@@ -430,12 +434,12 @@ impl Cx {
     /// [cooperative](crate::Tool::cooperative). Cooperative handlers and work that a handler has started elsewhere
     /// await this method.
     pub async fn cancelled(&self) {
-        self.0.token.cancelled().await;
+        self.0.request.token().cancelled().await;
     }
 
     /// Returns true if the request is [cancelled](Self::cancelled); blocking code can poll this method.
     pub fn is_cancelled(&self) -> bool {
-        self.0.token.is_cancelled()
+        self.0.request.token().is_cancelled()
     }
 
     /// Waits for `future`, or until the client cancels the request.

@@ -15,20 +15,19 @@ use tokio::task::AbortHandle;
 use super::listeners::Subscription;
 use super::{Link, PeerError, Reply, Request, RequestKey, lock_ignoring_poison};
 use crate::background;
-use crate::cx::Token;
 use crate::server::{Server, call_rule};
 
 /// A request in flight.
 struct Running {
     handle: ServerHandle,
     abort: AbortHandle,
-    token: Token,
+    request: Arc<Request>,
     cooperative: bool,
 }
 
 impl Running {
     fn cancel(self) {
-        self.token.cancel();
+        self.request.token().cancel();
         if !self.cooperative {
             self.abort.abort();
         }
@@ -104,10 +103,10 @@ impl Dispatcher {
     /// need no task.
     fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
         let key = incoming.key;
-        let request = Arc::new(Request { incoming });
-        let (link, token) = (Link::new(handle, key), Token::default());
+        let request = Arc::new(Request::new(incoming));
+        let link = Link::new(handle, key);
         let server = self.server.clone();
-        let serving = server.answer_request(Arc::clone(&request), link.clone(), token.clone());
+        let serving = server.answer_request(Arc::clone(&request), link.clone());
         let mut serving: ReplyFuture = Box::pin(serving);
         // A pending future registers the waker of its task when the task polls it.
         let mut first = Context::from_waker(Waker::noop());
@@ -129,7 +128,7 @@ impl Dispatcher {
             Running {
                 handle: handle.clone(),
                 abort: task.abort_handle(),
-                token,
+                request,
                 cooperative,
             },
         );
@@ -146,7 +145,7 @@ impl Dispatcher {
         mut filter: session::Filter,
         incoming: session::IncomingRequest<RequestContext>,
     ) {
-        let request = Arc::new(Request { incoming });
+        let request = Arc::new(Request::new(incoming));
         filter
             .uris
             .retain(|uri| call_rule(|| self.server.may_subscribe(&request, uri)));

@@ -4,18 +4,28 @@ use std::fmt;
 
 use mcp_exact_session as session;
 use mcp_exact_transport::RequestContext;
+use mcp_exact_wire::ObjectRef;
 
 use super::{
     InputRequest, InputResponses, JsonObject, Lifecycle, Mirrored, PeerError, Principal, Revision,
     SessionInfo, TraceContext, TypedRequest, lifecycle_of,
 };
+use crate::cx::Token;
 
 /// A received request and the connection data of its sender.
 pub struct Request {
     pub(super) incoming: session::IncomingRequest<RequestContext>,
+    pub(super) token: Token,
 }
 
 impl Request {
+    pub(super) fn new(incoming: session::IncomingRequest<RequestContext>) -> Self {
+        Self {
+            incoming,
+            token: Token::default(),
+        }
+    }
+
     /// Creates the request of a resumed task, for whose reply no client waits. Returns `None` if the revision is
     /// unknown.
     pub(crate) fn for_resumed_task(
@@ -29,7 +39,7 @@ impl Request {
             ..session::FrameContext::default()
         };
         let incoming = session::IncomingRequest::detached(method, Some(params), client, context)?;
-        Some(Self { incoming })
+        Some(Self::new(incoming))
     }
 
     /// Returns true if the client has declared an extension (from 2026-07-28 on).
@@ -40,6 +50,11 @@ impl Request {
             .and_then(|extensions| extensions.find(id));
         self.lifecycle() == Lifecycle::Discover
             && extension.is_some_and(|extension| extension.object().is_some())
+    }
+
+    /// Returns the cancellation signal.
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
     }
 
     pub(crate) fn method(&self) -> &str {
@@ -107,11 +122,12 @@ impl Request {
     pub(crate) fn check_mirrored(
         &self,
         mirrored: &[Mirrored],
-        arguments: &JsonObject,
+        arguments: ObjectRef<'_>,
     ) -> Result<(), PeerError> {
         match &self.incoming.context().http {
             Some(http) if self.lifecycle() == Lifecycle::Discover => {
-                let checked = session::http::check_params(http, mirrored, Some(arguments));
+                let arguments = arguments.to_object();
+                let checked = session::http::check_params(http, mirrored, Some(&arguments));
                 checked.map_err(|refusal| refusal.error())
             }
             _ => Ok(()),

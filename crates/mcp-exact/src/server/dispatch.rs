@@ -13,9 +13,9 @@ use super::conversation::Conversation;
 use super::page::{Entry, page};
 use super::runner::{End, Running, Step, run};
 use super::visibility::Listed;
-use crate::cx::{Cx, InputRequestError, Token};
+use crate::cx::{Cx, InputRequestError};
 use crate::error::{Error, protocol_error};
-use crate::extract::Call;
+use crate::extract::{Arguments, Call, CallInput};
 use crate::handler::ErasedHandler;
 use crate::link::{
     self, JsonObject, Lifecycle, Link, Outcome, PeerError, Reply, Request, resource_not_found,
@@ -30,7 +30,6 @@ use crate::task;
 pub(super) struct Serving {
     pub(super) request: Arc<Request>,
     link: Link,
-    token: Token,
     catalogue: Arc<Catalogue>,
 }
 
@@ -56,25 +55,19 @@ impl Server {
     }
 
     /// Answers a request within a `tracing` span that contains the method and revision, but never arguments.
-    pub(crate) async fn answer_request(
-        self,
-        request: Arc<Request>,
-        link: Link,
-        token: Token,
-    ) -> Reply {
+    pub(crate) async fn answer_request(self, request: Arc<Request>, link: Link) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
         let talk = Conversation::write_begin(&request);
-        let reply = self.reply_to(request, link, token).instrument(span).await;
+        let reply = self.reply_to(request, link).instrument(span).await;
         talk.write_end(&reply);
         reply
     }
 
-    async fn reply_to(self, request: Arc<Request>, link: Link, token: Token) -> Reply {
+    async fn reply_to(self, request: Arc<Request>, link: Link) -> Reply {
         let serving = Serving {
             catalogue: self.catalogue(),
             request: Arc::clone(&request),
             link,
-            token,
         };
         let all = Arc::clone(&serving.catalogue);
         // Most servers have neither, so the name of the called item is not looked up.
@@ -185,12 +178,12 @@ impl Server {
     async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
         let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
         let (entry, arguments) = self.find_called_tool(&serving, may_be_task)?;
-        let cx = self.cx(serving, &entry.tool.version)?;
+        let cx = self.cx(serving, &entry.tool.version, arguments, None)?;
         if may_be_task {
             cx.allow_task();
         }
-        let call = self.new_call(arguments, None, &cx);
-        if let Err(error) = entry.checks.input(call.arguments()) {
+        let call = Call::new(&cx);
+        if let Err(error) = entry.checks.input(&call) {
             let end = End::Finished(Err(error));
             return finish_reply(end, &cx, |result| tool_object(&entry, &cx, result));
         }
@@ -203,7 +196,7 @@ impl Server {
         &self,
         serving: &Serving,
         may_be_task: bool,
-    ) -> Result<(Arc<ToolEntry>, JsonObject), PeerError> {
+    ) -> Result<(Arc<ToolEntry>, Arguments), PeerError> {
         let request = &serving.request;
         let params = request.params();
         let name = params.and_then(|params| params.view().find("name")?.as_str());
@@ -216,8 +209,8 @@ impl Server {
         });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
-        let arguments = arguments(params)?;
-        request.check_mirrored(&entry.mirrored_arguments, &arguments)?;
+        let arguments = arguments(request)?;
+        request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
         if entry.tool.task_required && !may_be_task {
             return Err(link::missing_tasks(&name, request.lifecycle()));
         }
@@ -254,7 +247,7 @@ impl Server {
     async fn call_method(&self, serving: Serving, entry: &MethodEntry) -> Result<Reply, PeerError> {
         let params = serving.request.params().cloned().unwrap_or_default();
         let handler = entry.handler.clone();
-        self.call_handler(serving, handler, params, None, Form::Own)
+        self.call_handler(serving, handler, Arguments::Own(params), None, Form::Own)
             .await
     }
 
@@ -263,12 +256,12 @@ impl Server {
         &self,
         serving: Serving,
         handler: ErasedHandler<JsonObject>,
-        arguments: JsonObject,
+        arguments: Arguments,
         uri: Option<String>,
         form: Form,
     ) -> Result<Reply, PeerError> {
-        let cx = self.cx(serving, "")?;
-        let call = self.new_call(arguments, uri.clone(), &cx);
+        let cx = self.cx(serving, "", arguments, uri)?;
+        let call = Call::new(&cx);
         let end = run(handler.call(call), &cx, self.0.timeout).await;
         finish_reply(end, &cx, |result| {
             let object = result.map_err(|error| protocol_error_of(&error, &cx))?;
@@ -276,7 +269,7 @@ impl Server {
                 Form::Own => Ok(object),
                 Form::Newest => {
                     let method = cx.request().method();
-                    outgoing::result(method, object, cx.revision(), uri.as_deref())
+                    outgoing::result(method, object, cx.revision(), cx.input().uri())
                 }
             }
         })
@@ -288,6 +281,7 @@ impl Server {
             .find_resource(&serving, &uri)
             .ok_or_else(|| resource_not_found(&uri))?;
         let (handler, arguments) = found;
+        let arguments = Arguments::Own(arguments);
         self.call_handler(serving, handler, arguments, Some(uri), Form::Newest)
             .await
     }
@@ -326,7 +320,7 @@ impl Server {
                 .filter(seen)
                 .ok_or_else(unknown)?,
         );
-        let arguments = prompt_arguments(params, &entry)?;
+        let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
         let handler = entry.handler.clone();
         self.call_handler(serving, handler, arguments, None, Form::Newest)
             .await
@@ -350,21 +344,24 @@ impl Server {
             return Ok(Reply::Result(Completions::default().object()));
         };
         let handler = entry.handler.clone();
-        self.call_handler(serving, handler, wanted.partial, None, Form::Newest)
+        let arguments = Arguments::Own(wanted.partial);
+        self.call_handler(serving, handler, arguments, None, Form::Newest)
             .await
     }
 
-    pub(super) fn new_call(&self, arguments: JsonObject, uri: Option<String>, cx: &Cx) -> Call {
-        Call::new(arguments, uri, self.0.states.clone(), cx.clone())
+    pub(super) fn call_input(&self, arguments: Arguments, uri: Option<String>) -> CallInput {
+        CallInput::new(arguments, uri, self.0.states.clone())
     }
 
     /// Creates the context of a request; for a retry, with the record of earlier runs.
-    fn cx(&self, serving: Serving, version: &str) -> Result<Cx, PeerError> {
+    fn cx(
+        &self,
+        serving: Serving,
+        version: &str,
+        arguments: Arguments,
+        uri: Option<String>,
+    ) -> Result<Cx, PeerError> {
         let request = &serving.request;
-        let may_ask = matches!(
-            request.method(),
-            "tools/call" | "resources/read" | "prompts/get"
-        );
         let mut run = match (request.lifecycle(), request.state()) {
             // The handler waits for its input requests, so nothing is recorded.
             (Lifecycle::Initialize, _) => Run::default(),
@@ -386,13 +383,8 @@ impl Server {
                 _ => None,
             },
         ));
-        Ok(Cx::new(
-            serving.request,
-            serving.link,
-            run,
-            serving.token,
-            may_ask,
-        ))
+        let input = self.call_input(arguments, uri);
+        Ok(Cx::new(serving.request, serving.link, run, input))
     }
 }
 
@@ -463,13 +455,9 @@ pub(super) fn handler_version(server: &Server, version: &str) -> String {
 }
 
 /// Returns the arguments of a call.
-pub(super) fn arguments(params: Option<&JsonObject>) -> Result<JsonObject, PeerError> {
-    let given = params.and_then(|params| params.get("arguments"));
-    match given.map(JsonObject::try_from) {
-        None => Ok(JsonObject::new()),
-        Some(Ok(arguments)) => Ok(arguments),
-        Some(Err(_)) => Err(PeerError::invalid_params("`arguments` has to be an object")),
-    }
+pub(super) fn arguments(request: &Request) -> Result<Arguments, PeerError> {
+    let arguments = Arguments::of_request(request);
+    arguments.ok_or_else(|| PeerError::invalid_params("`arguments` has to be an object"))
 }
 
 /// Error for a handler that has exceeded [`ServerBuilder::timeout`](crate::ServerBuilder::timeout).

@@ -13,8 +13,9 @@ use super::runner::{End, Running, Step};
 use super::visibility::Listed;
 use super::{Server, call_rule, dispatch};
 use crate::background;
-use crate::cx::{Cx, Token};
+use crate::cx::Cx;
 use crate::definition::Tool;
+use crate::extract::Call;
 use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request};
 use crate::replay::Run;
 use crate::reply::ToolResult;
@@ -426,9 +427,9 @@ impl Server {
         let run = Run::resume(&version, record.record().clone(), |_| None);
         let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
         let link = Link::for_resumed_task(&request);
-        let cx = Cx::new(request, link, run, Token::default(), true);
-        let arguments = dispatch::arguments(Some(&origin.params))?;
-        let call = self.new_call(arguments, None, &cx);
+        let arguments = dispatch::arguments(&request)?;
+        let cx = Cx::new(request, link, run, self.call_input(arguments, None));
+        let call = Call::new(&cx);
         // Extractors run with the first poll, so that their panic ends only the task.
         let handler = entry.handler.clone();
         let handler = Box::pin(async move { handler.call(call).await });
