@@ -78,7 +78,7 @@ const FILES: &[File] = &[
         path: "crates/mcp-exact-cli/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
-            ("revision features", cli_features),
+            ("revision features", features),
             ("revision dependencies", cli_dependencies),
         ],
     },
@@ -86,7 +86,7 @@ const FILES: &[File] = &[
         path: "crates/mcp-exact-session/Cargo.toml",
         comment: ("# ", ""),
         regions: &[
-            ("revision features", session_features),
+            ("revision features", features),
             ("revision dependencies", session_dependencies),
         ],
     },
@@ -191,23 +191,15 @@ fn readme_cells(TypeCrate { revision, ir, .. }: TypeCrate<'_>) -> String {
     format!("`mcp-{id}`{unpublished} | {definitions} | [schema/{id}](schema/{id}/schema.json) |")
 }
 
-fn cli_features(revisions: &[TypeCrate<'_>]) -> String {
-    features("\"client\", ", revisions)
-}
-
-fn session_features(revisions: &[TypeCrate<'_>]) -> String {
-    features("", revisions)
-}
-
-/// Formats one feature per released revision, all of which are default features after `others`.
-fn features(others: &str, revisions: &[TypeCrate<'_>]) -> String {
+/// Formats one feature per released revision, all of which are default features after `client`.
+fn features(revisions: &[TypeCrate<'_>]) -> String {
     let names: Vec<String> = released_ids(revisions)
         .map(|id| format!("\"{id}\""))
         .collect();
     let features = format_lines(released_ids(revisions), |id| {
         format!("{id} = [\"dep:mcp-{id}\"]")
     });
-    format!("default = [{others}{}]\n{features}", names.join(", "))
+    format!("default = [\"client\", {}]\n{features}", names.join(", "))
 }
 
 fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {

@@ -13,6 +13,7 @@ use mcp_exact_wire::{
     Json, JsonObject, Reader, Request, Revision, from_str, to_string,
 };
 
+#[cfg(feature = "client")]
 use crate::client::{ClientEndpoint, ServerNotification, ServerRequest};
 use crate::error::{PeerError, SendError};
 use crate::input_request::InputRequest;
@@ -209,6 +210,7 @@ impl<C> ClientNotification<C> {
     }
 }
 
+#[cfg(feature = "client")]
 impl ServerNotification {
     /// Decodes the notification by the types of the revision `H`.
     ///
@@ -234,6 +236,7 @@ impl ServerNotification {
     }
 }
 
+#[cfg(feature = "client")]
 impl ServerRequest {
     /// Decodes the parameters of the request `Q` by the types of the revision `H`.
     ///
@@ -304,6 +307,7 @@ impl RawResult {
     }
 }
 
+#[cfg(feature = "client")]
 impl ClientEndpoint {
     /// Sends a request of the revision `H` in the negotiated revision.
     ///

@@ -116,6 +116,12 @@
 //!   A notification that has no effect is answered with 202, because its sender cannot know this; a `notifications/cancelled` for
 //!   a request of another POST is answered with 202 and ignored, because ids of different callers can collide.
 
+// Parts that clients and servers share have items for clients alone.
+#![cfg_attr(
+    not(feature = "client"),
+    allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
+)]
+
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
@@ -126,6 +132,7 @@ mod canonical;
 mod capabilities;
 mod change;
 mod check_result;
+#[cfg(feature = "client")]
 mod client;
 mod config;
 mod core;
@@ -163,14 +170,14 @@ mod usage;
 pub use call_options::{CallOptions, RequestInput};
 pub use change::{Change, Progress};
 pub use check_result::CheckResult;
+#[cfg(feature = "client")]
 pub use client::{
     CachedNegotiation, ClientEndpoint, ClientEvent, ServerNotification, ServerRequest,
     ServerRequestKey, TransportFailure,
 };
-pub use config::{
-    CacheHint, ClientConfig, ClientSettings, Identity, InputMode, Offer, ServerConfig,
-    ServerSettings,
-};
+pub use config::{CacheHint, Identity, InputMode, Offer, ServerConfig, ServerSettings};
+#[cfg(feature = "client")]
+pub use config::{ClientConfig, ClientSettings};
 pub use error::{
     ConfigError, NegotiationError, PeerError, ReceiveError, SendError, Violation, code,
 };

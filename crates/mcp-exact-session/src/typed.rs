@@ -9,6 +9,7 @@ use mcp_exact_wire::{
     DecodeResult, Direction, JsonObject, Message, Never, Reader, RequestId, Revision, RevisionTypes,
 };
 
+#[cfg(feature = "client")]
 use crate::client::{ServerNotification, ServerRequest};
 use crate::error::PeerError;
 use crate::message::{self, Call};
@@ -243,6 +244,7 @@ impl<C> ClientNotification<C> {
     }
 }
 
+#[cfg(feature = "client")]
 impl ServerRequest {
     /// Decodes the request by the types of the revision that it speaks, if the revision has server requests.
     ///
@@ -257,6 +259,7 @@ impl ServerRequest {
     }
 }
 
+#[cfg(feature = "client")]
 impl ServerNotification {
     /// Decodes the notification by the types of the revision that it speaks.
     ///

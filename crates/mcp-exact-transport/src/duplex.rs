@@ -12,18 +12,16 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, CachedNegotiation, ClientEndpoint, ClientSettings, Closed, FrameContext, ReceiveError,
-    ServerSettings, StreamId, Time, Transmit,
+    Binding, Closed, FrameContext, ReceiveError, ServerSettings, StreamId, Time, Transmit,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
-use tokio::task::{JoinHandle, coop};
+use tokio::task::coop;
 use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::endpoint::{
-    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Endpoint, Internal, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
-    Shared, Signal, State,
+    Endpoint, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
+    Signal, State,
 };
 use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
@@ -105,52 +103,6 @@ pub async fn serve(
     let result = observe::connection("duplex", None, serving).await;
     drop(driver);
     Ok(result?)
-}
-
-/// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
-/// [closed](ClientHandle::close) or the connection ends. `prior` is the result of an earlier negotiation with the server.
-/// [`ClientHandle::ready`] returns an error if client and server share no revision.
-pub fn connect(
-    settings: Arc<ClientSettings>,
-    prior: Option<&CachedNegotiation>,
-    handler: Arc<dyn ClientHandler>,
-    transport: impl Transport,
-    options: ConnectionOptions,
-) -> (ClientHandle, JoinHandle<()>) {
-    let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
-    let notify = Arc::new(Notify::new());
-    let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
-    let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
-    let handle = ClientHandle::of(&shared);
-    let task = tokio::spawn(async move {
-        let _end = EndOfConnection(Arc::clone(&shared));
-        let serving = poll_fn(|cx| driver.poll(cx));
-        let result = observe::connection("duplex", None, serving).await;
-        let reason = match result {
-            Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),
-            Err(error) => ConnectError::Transport(format!("the connection broke: {error}")),
-        };
-        drop(driver);
-        shared.lock().role.fail(reason);
-    });
-    (handle, task)
-}
-
-pub(crate) fn client_shared(
-    endpoint: ClientEndpoint,
-    handler: Arc<dyn ClientHandler>,
-    notify: &Arc<Notify>,
-    internal: Internal,
-) -> Arc<Shared<ClientEndpoint>> {
-    let signal = Arc::new(Wake(Arc::clone(notify)));
-    let dispatch = Arc::new(ClientDispatch { handler, internal });
-    Shared::new(
-        endpoint,
-        ClientConnection::default(),
-        dispatch,
-        signal,
-        None,
-    )
 }
 
 /// State of a connection and its endpoint.

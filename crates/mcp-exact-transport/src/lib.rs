@@ -34,8 +34,8 @@
 //! | standard streams | [`serve_stdio`], without a runtime [`serve_blocking`] | [`ServerCommand`] | `stdio`, `blocking`, `process` |
 //! | Streamable HTTP, and HTTP+SSE of 2024-11-05 | [`http::server`] | [`http::client`] | `http-server`, `http-client` |
 //! | Unix sockets | [`UnixServer`] | [`connect_unix`] | `unix` |
-//! | in memory, any byte stream | [`serve`] | [`connect`] | `tokio` |
-//! | others | [`serve`] with a [`Transport`] | [`connect`] | `tokio` |
+//! | in memory, any byte stream | [`serve`] | [`connect`] | `tokio`, `client` |
+//! | others | [`serve`] with a [`Transport`] | [`connect`] | `tokio`, `client` |
 //!
 //! # Client
 //!
@@ -65,6 +65,7 @@
 #![cfg_attr(
     not(all(
         feature = "blocking",
+        feature = "client",
         feature = "http-client",
         feature = "http-server",
         feature = "opentelemetry",
@@ -85,6 +86,8 @@ compile_error!("TLS is for HTTP: enable the feature `http-client` or `http-serve
 mod accept;
 #[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
 mod clock;
+#[cfg(all(feature = "client", feature = "tokio"))]
+mod connect;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 #[cfg(feature = "tokio")]
@@ -110,12 +113,13 @@ mod transport;
 #[cfg(all(unix, feature = "unix"))]
 mod unix;
 
+#[cfg(all(feature = "client", feature = "tokio"))]
+pub use connect::connect;
 #[cfg(feature = "tokio")]
-pub use duplex::{ConnectionOptions, ServeError, connect, serve};
-pub use endpoint::{
-    ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback, RequestContext,
-    ServerHandle, ServerHandler,
-};
+pub use duplex::{ConnectionOptions, ServeError, serve};
+#[cfg(feature = "client")]
+pub use endpoint::{ClientHandle, ClientHandler, ConnectError};
+pub use endpoint::{PendingRequest, ProgressCallback, RequestContext, ServerHandle, ServerHandler};
 #[cfg(feature = "tokio")]
 pub use line::LineTransport;
 #[cfg(feature = "tokio")]

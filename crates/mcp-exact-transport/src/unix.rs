@@ -14,7 +14,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::accept::recover;
-use crate::duplex::{ConnectionOptions, connect, serve};
+use crate::connect::connect;
+use crate::duplex::{ConnectionOptions, serve};
 use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, ServerHandler};
 use crate::line::LineTransport;
 

@@ -9,6 +9,7 @@
     allow(dead_code, unused_imports)
 )]
 
+#[cfg(feature = "client")]
 mod client;
 #[cfg(all(test, any(feature = "tokio", feature = "blocking")))]
 pub(crate) mod fake;
@@ -16,6 +17,7 @@ mod message;
 mod readers;
 mod request;
 mod server;
+#[cfg(feature = "client")]
 mod waiters;
 
 use std::collections::HashMap;
@@ -27,7 +29,9 @@ use mcp_exact_session::{
     Closed, Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, StreamId, Time, Transmit,
 };
 
+#[cfg(feature = "client")]
 pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
+#[cfg(feature = "client")]
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
 #[cfg(feature = "http-server")]

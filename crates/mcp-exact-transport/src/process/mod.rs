@@ -23,7 +23,8 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::clock;
-use crate::duplex::{ConnectionOptions, Driver, client_shared};
+use crate::connect::client_shared;
+use crate::duplex::{ConnectionOptions, Driver};
 use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, EndOfConnection, Shared};
 use crate::line::LineTransport;
 use crate::transport::Transport;

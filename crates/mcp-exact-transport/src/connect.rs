@@ -1,0 +1,65 @@
+//! Clients of connections that carry all messages in order.
+//!
+//! A task drives the connection; the handle of the client outlives it.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use mcp_exact_session::{Binding, CachedNegotiation, ClientEndpoint, ClientSettings};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::clock;
+use crate::duplex::{ConnectionOptions, Driver, Wake};
+use crate::endpoint::{
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
+    Internal, Shared,
+};
+use crate::observe;
+use crate::transport::Transport;
+
+/// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
+/// [closed](ClientHandle::close) or the connection ends. `prior` is the result of an earlier negotiation with the server.
+/// [`ClientHandle::ready`] returns an error if client and server share no revision.
+pub fn connect(
+    settings: Arc<ClientSettings>,
+    prior: Option<&CachedNegotiation>,
+    handler: Arc<dyn ClientHandler>,
+    transport: impl Transport,
+    options: ConnectionOptions,
+) -> (ClientHandle, JoinHandle<()>) {
+    let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
+    let notify = Arc::new(Notify::new());
+    let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
+    let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
+    let handle = ClientHandle::of(&shared);
+    let task = tokio::spawn(async move {
+        let _end = EndOfConnection(Arc::clone(&shared));
+        let serving = poll_fn(|cx| driver.poll(cx));
+        let result = observe::connection("duplex", None, serving).await;
+        let reason = match result {
+            Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),
+            Err(error) => ConnectError::Transport(format!("the connection broke: {error}")),
+        };
+        drop(driver);
+        shared.lock().role.fail(reason);
+    });
+    (handle, task)
+}
+
+pub(crate) fn client_shared(
+    endpoint: ClientEndpoint,
+    handler: Arc<dyn ClientHandler>,
+    notify: &Arc<Notify>,
+    internal: Internal,
+) -> Arc<Shared<ClientEndpoint>> {
+    let signal = Arc::new(Wake(Arc::clone(notify)));
+    let dispatch = Arc::new(ClientDispatch { handler, internal });
+    Shared::new(
+        endpoint,
+        ClientConnection::default(),
+        dispatch,
+        signal,
+        None,
+    )
+}
