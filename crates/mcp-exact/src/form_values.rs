@@ -4,7 +4,6 @@
 //! The module supports the keywords of form schemas in all revisions, and `uniqueItems`. Other keywords are not
 //! checked.
 
-use regex_lite::Regex;
 use serde_json::Value;
 
 /// Returns the first violation of the schema by the submitted values, if there is one.
@@ -88,14 +87,22 @@ fn fits_string(field: &Value, text: &str) -> bool {
 
 /// Returns true if a string matches a pattern. Matching takes linear time for every pattern, and `\d` and `\w` are ASCII as
 /// in ECMA-262. Patterns with look-around, back references or Unicode properties are not checked.
+#[cfg(feature = "patterns")]
 fn has_pattern(text: &str, pattern: &str) -> bool {
-    match Regex::new(pattern) {
+    match regex_lite::Regex::new(pattern) {
         Ok(regex) => regex.is_match(text),
         Err(error) => {
             tracing::debug!(%error, "the pattern of a form is not checked");
             true
         }
     }
+}
+
+/// Returns true: patterns are not checked without the feature.
+#[cfg(not(feature = "patterns"))]
+fn has_pattern(_: &str, pattern: &str) -> bool {
+    tracing::debug!(pattern, "the pattern of a form is not checked");
+    true
 }
 
 /// Returns true if a string has the form of a mailbox: a local part, `@` and the labels of a domain.
@@ -263,6 +270,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "patterns")]
     #[test]
     fn string_patterns_are_validated() {
         let fits = |pattern: &str, text: &str| {

@@ -60,14 +60,20 @@
 //!
 //! # Features
 //!
-//! `macros`, `stdio`, `process`, `http-server` and `http-client` are on by default; `unix` adds Unix sockets, and
-//! `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients,
+//! `client`, `macros`, `patterns`, `stdio`, `process`, `http-server` and `http-client` are on by default. A server without
+//! `client` compiles faster; `patterns` checks the patterns of form fields. `unix` adds Unix sockets, and `local` handlers whose futures are not `Send`, `logs` a layer of `tracing-subscriber` that sends events to clients,
 //! and `validation` checks arguments and results against their JSON Schemas (without this feature, arguments are
 //! checked by decoding only). `tls` adds HTTPS, `oauth-client` authorization of clients (`Connect::oauth`) including
 //! HTTPS, and `oauth-server` authorization of servers (`auth::server::ResourceServer`, and `Access` as an argument of
 //! handlers).
 
-#[cfg(all(doctest, feature = "macros", feature = "stdio"))]
+// Parts that servers and clients share have items for clients alone.
+#![cfg_attr(
+    not(feature = "client"),
+    allow(dead_code, unused_imports, rustdoc::broken_intra_doc_links)
+)]
+
+#[cfg(all(doctest, feature = "client", feature = "macros", feature = "stdio"))]
 #[doc = include_str!("../README.md")]
 mod readme {}
 
@@ -80,6 +86,7 @@ pub use schemars;
 pub use serde;
 
 mod background;
+#[cfg(feature = "client")]
 mod client;
 mod content;
 mod cx;
@@ -106,13 +113,16 @@ mod seal;
 mod server;
 mod task;
 mod template;
+#[cfg(feature = "client")]
 pub mod testing;
 mod validate;
+mod visit;
 
+#[cfg(feature = "client")]
 pub use client::{
-    BadUrl, Client, ClientCall, ClientChange, ClientError, Completed, Connect, Definition, Form,
+    Client, ClientCall, ClientChange, ClientError, Completed, Connect, Definition, Form,
     FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
-    SampleRequest, ToolOutput, UrlWarning, Visit, VisitAnswer,
+    SampleRequest, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{
@@ -134,10 +144,12 @@ pub use into_server::local;
 pub use into_server::{Argument, check_argument, check_reply};
 pub use into_server::{IntoServer, blocking};
 pub use layer::ToolService;
+#[cfg(feature = "client")]
+pub use link::CachedNegotiation;
 pub use link::{
-    CacheHint, CachedNegotiation, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle,
-    Limits, NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError,
-    TraceContext, TypedRequest, revisions,
+    CacheHint, Encode, Home, Json as RawJson, JsonObject, Level, Lifecycle, Limits,
+    NegotiationError, PeerError, Principal, Progress, Revision, Seal, SendError, TraceContext,
+    TypedRequest, revisions,
 };
 #[cfg(feature = "logs")]
 pub use logs::ClientLogs;
@@ -151,3 +163,4 @@ pub use task::{
     DirectoryTaskStore, MemoryTaskStore, TaskError, TaskRecord, TaskStore, TaskStoreError, Tasks,
 };
 pub use template::{TemplateError, TemplateValue, UriTemplate};
+pub use visit::{BadUrl, UrlWarning, Visit, VisitAnswer};

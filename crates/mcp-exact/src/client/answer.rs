@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use super::connect::{ClientChange, LogMessage};
 use super::panics::{catch_async_panic, catch_panic};
-use super::visit::{Visit, VisitAnswer};
 use crate::content::{Content, Role};
 use crate::cx::Root;
 use crate::link::{Json, JsonObject, PeerError, Revision};
 use crate::outgoing;
+use crate::visit::{Visit, VisitAnswer};
 
 type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 

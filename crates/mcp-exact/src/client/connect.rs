@@ -13,11 +13,11 @@ use transport::{ConnectionOptions, Transport, memory_pair};
 use super::answer::{Form, FormAnswer, Handlers, Roots, SampleReply, SampleRequest};
 use super::link::{ClientLink, Dial, Settings};
 use super::oauth::Authorization;
-use super::visit::{Visit, VisitAnswer};
 use super::{Client, ClientError};
 use crate::cx::Root;
 use crate::link::{CachedNegotiation, Identity, Json, Level, Limits, Revision};
 use crate::server::Server;
+use crate::visit::{Visit, VisitAnswer};
 
 /// Size of the buffer for each direction of an in-memory connection, in bytes.
 const MEMORY_BYTES: usize = 256 << 10;

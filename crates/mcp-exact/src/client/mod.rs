@@ -15,7 +15,6 @@ mod output;
 mod panics;
 mod subscribe;
 mod task;
-mod visit;
 
 use std::fmt;
 use std::sync::Arc;
@@ -37,7 +36,6 @@ pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
 pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
-pub use visit::{BadUrl, UrlWarning, Visit, VisitAnswer};
 
 use crate::cx::Root;
 use crate::link::{

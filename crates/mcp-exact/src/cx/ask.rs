@@ -78,7 +78,7 @@ pub enum InputRequestErrorKind {
     Form(super::FormError),
     /// The URL is not a page that a user can be sent to.
     #[error("{0}; give an absolute URL without a user name")]
-    Url(crate::client::BadUrl),
+    Url(crate::visit::BadUrl),
     /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
     Refused(PeerError),

@@ -13,11 +13,11 @@ use serde_json::Value;
 
 use super::ask::{InputRequestError, InputRequestErrorKind, Question};
 use super::{Cx, form};
-use crate::client::Visit;
 use crate::decode;
 use crate::form_values;
 use crate::link::{Json, JsonObject};
 use crate::schema;
+use crate::visit::Visit;
 
 const METHOD: &str = "elicitation/create";
 

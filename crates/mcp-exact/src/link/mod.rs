@@ -16,18 +16,19 @@ use mcp_exact_transport as transport;
 pub(crate) use dispatcher::Dispatcher;
 pub(crate) use listeners::Listeners;
 pub use mcp_exact_wire::Encode;
-pub(crate) use mcp_exact_wire::ObjectRef;
 use mcp_exact_wire::{Direction, RevisionTypes};
+pub(crate) use mcp_exact_wire::{JsonRef, ObjectRef};
 pub(crate) use request::Reply;
 pub use request::Request;
 pub(crate) use sender::Link;
+#[cfg(feature = "client")]
+pub use session::CachedNegotiation;
 pub use session::Home;
 pub(crate) use session::code::INVALID_PARAMS;
 pub(crate) use session::http::{Mirrored, mirrored};
 pub use session::{
-    CacheHint, CachedNegotiation, Identity, Json, JsonObject, Level, Lifecycle, Limits,
-    NegotiationError, Outcome, PeerError, Principal, Progress, Revision, Seal, SendError,
-    TraceContext, revisions,
+    CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, NegotiationError, Outcome,
+    PeerError, Principal, Progress, Revision, Seal, SendError, TraceContext, revisions,
 };
 pub(crate) use session::{
     Change, ConfigError, ErrorObject, InputRequest, InputResponses, Offer, RequestKey,

@@ -6,7 +6,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::ops::Range;
 
-/// Page that a server wants the user to visit, for the handler of [`Connect::on_visit`](super::Connect::on_visit).
+/// Page that a server wants the user to visit, for the handler of [`Connect::on_visit`](crate::Connect::on_visit).
 ///
 /// A client must show the complete URL and obtain the user's consent before it opens the page in a browser whose
 /// content the client cannot read. The client must not fetch the page itself.
