@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::cx::Cx;
 use crate::decode::{self, Mismatch};
 use crate::error::Error;
-use crate::link::{JsonObject, ObjectRef, Principal, Request, Revision};
+use crate::link::{JsonObject, JsonRef, ObjectRef, Principal, Request, Revision};
 use crate::schema;
 
 /// One call of a handler: the source of extractors.
@@ -57,12 +57,9 @@ pub(crate) enum Arguments {
 }
 
 impl Arguments {
-    /// Returns the member `arguments` of the params; `None` if it is not an object.
-    pub(crate) fn of_request(request: &Request) -> Option<Self> {
-        let Some(params) = request.params() else {
-            return Some(Self::None);
-        };
-        let Some(arguments) = params.view().find("arguments") else {
+    /// Returns the arguments that are a member of the params; `None` if they are not an object.
+    pub(crate) fn in_params(params: &JsonObject, arguments: Option<JsonRef<'_>>) -> Option<Self> {
+        let Some(arguments) = arguments else {
             return Some(Self::None);
         };
         let arguments = arguments.object()?.text();

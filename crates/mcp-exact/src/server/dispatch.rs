@@ -18,7 +18,8 @@ use crate::error::{Error, protocol_error};
 use crate::extract::{Arguments, Call, CallInput};
 use crate::handler::ErasedHandler;
 use crate::link::{
-    self, JsonObject, Lifecycle, Link, Outcome, PeerError, Reply, Request, resource_not_found,
+    self, JsonObject, JsonRef, Lifecycle, Link, Outcome, PeerError, Reply, Request,
+    resource_not_found,
 };
 use crate::outgoing;
 use crate::params::{subject, text};
@@ -198,9 +199,10 @@ impl Server {
         may_be_task: bool,
     ) -> Result<(Arc<ToolEntry>, Arguments), PeerError> {
         let request = &serving.request;
-        let params = request.params();
-        let name = params.and_then(|params| params.view().find("name")?.as_str());
-        let name = name.ok_or_else(|| PeerError::invalid_params("`name` has to be a string"))?;
+        let missing = || PeerError::invalid_params("`name` has to be a string");
+        let params = request.params().ok_or_else(missing)?;
+        let [name, given] = params.view().find_each(["name", "arguments"]);
+        let name = name.and_then(|name| name.as_str()).ok_or_else(missing)?;
         let found = serving.catalogue.tool(&name);
         let entry = found.filter(|entry| {
             self.0
@@ -209,7 +211,7 @@ impl Server {
         });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
-        let arguments = arguments(request)?;
+        let arguments = arguments(params, given)?;
         request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
         if entry.tool.task_required && !may_be_task {
             return Err(link::missing_tasks(&name, request.lifecycle()));
@@ -455,8 +457,11 @@ pub(super) fn handler_version(server: &Server, version: &str) -> String {
 }
 
 /// Returns the arguments of a call.
-pub(super) fn arguments(request: &Request) -> Result<Arguments, PeerError> {
-    let arguments = Arguments::of_request(request);
+pub(super) fn arguments(
+    params: &JsonObject,
+    given: Option<JsonRef<'_>>,
+) -> Result<Arguments, PeerError> {
+    let arguments = Arguments::in_params(params, given);
     arguments.ok_or_else(|| PeerError::invalid_params("`arguments` has to be an object"))
 }
 

@@ -427,7 +427,8 @@ impl Server {
         let run = Run::resume(&version, record.record().clone(), |_| None);
         let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
         let link = Link::for_resumed_task(&request);
-        let arguments = dispatch::arguments(&request)?;
+        let arguments = origin.params.view().find("arguments");
+        let arguments = dispatch::arguments(&origin.params, arguments)?;
         let cx = Cx::new(request, link, run, self.call_input(arguments, None));
         let call = Call::new(&cx);
         // Extractors run with the first poll, so that their panic ends only the task.
