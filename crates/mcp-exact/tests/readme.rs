@@ -68,6 +68,23 @@ fn closures_and_attributes_build_equal_servers() {
     assert_eq!(attributes.capabilities(), closures.capabilities());
 }
 
+/// "The example of README […]: at most 45 lines with macros".
+#[test]
+fn readme_example_stays_short() {
+    let text = include_str!("../README.md");
+    let (_, example) = text.split_once("```rust,no_run\n").expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
+    let kinds = [
+        "#[tool",
+        "#[resource",
+        "#[prompt",
+        "cx.progress",
+        "cx.elicit",
+    ];
+    assert!(kinds.iter().all(|kind| example.contains(kind)));
+    assert!(example.lines().count() <= 45, "{example}");
+}
+
 #[tokio::test]
 async fn readme_example_works_in_memory() {
     for (_, server) in servers() {

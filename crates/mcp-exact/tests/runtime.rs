@@ -314,6 +314,38 @@ async fn timed_out_handlers_are_cancelled() {
     .await;
 }
 
+/// Work that runs on the threads for blocking work cannot be dropped; the context reports the cancellation to it.
+#[tokio::test]
+async fn blocking_handlers_observe_cancellation() {
+    let (begun, mut has_begun) = tokio::sync::mpsc::unbounded_channel();
+    let (ended, mut has_ended) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("test", "1")
+        .tool("slow", move |cx: Cx| {
+            let (begun, ended) = (begun.clone(), ended.clone());
+            mcp_exact::blocking(move || {
+                begun.send(()).expect("a test");
+                while !cx.is_cancelled() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                ended.send(cx.progress(1, 2).is_err()).expect("a test");
+            })
+        })
+        .build()
+        .expect("a server");
+    for revision in revisions() {
+        let client = Client::in_memory(&server).revision(revision);
+        let client = client.await.expect("a client");
+        {
+            let mut call = std::pin::pin!(client.call_tool("slow", &()).into_future());
+            tokio::select! {
+                result = &mut call => panic!("{result:?}"),
+                started = has_begun.recv() => started.expect("a call"),
+            }
+        }
+        assert_eq!(has_ended.recv().await, Some(true), "{revision}");
+    }
+}
+
 /// Requests run concurrently: a slow one does not delay others.
 #[tokio::test]
 async fn slow_calls_do_not_delay_others() {

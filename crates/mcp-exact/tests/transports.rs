@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use mcp_exact::testing::revisions_from;
 use mcp_exact::transport::http::client::HttpEndpoint;
-use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
+use mcp_exact::transport::http::server::{
+    AuthFuture, Authenticate, HttpListener, HttpServerOptions,
+};
 use mcp_exact::transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus};
 use mcp_exact::{
-    Client, ClientChange, ClientError, Connect, Cx, Error, Form, Headers, JsonObject, Progress,
-    Server, Tool, revisions, schemars, serde,
+    Client, ClientChange, ClientError, Connect, Cx, Error, Form, Headers, JsonObject, Meta,
+    Principal, Progress, Server, Tool, revisions, schemars, serde,
 };
 use mcp_exact_session::Change;
 use tokio::task::AbortHandle;
@@ -240,6 +242,60 @@ async fn only_idempotent_calls_are_repeated() {
         assert_eq!(answer, expected, "{called}, allowed {allowed:?}");
     }
     task.abort();
+}
+
+/// Authenticator that uses a header as the principal.
+struct ByHeader;
+
+impl Authenticate for ByHeader {
+    fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
+        let name = request.headers.get("x-user");
+        let name = name.and_then(|name| name.to_str().ok());
+        let principal = name.map(|name| Principal(name.to_owned()));
+        Box::pin(std::future::ready(Ok(principal)))
+    }
+}
+
+/// Handlers extract the principal and the metadata of a request; a handler that needs a principal is not called without one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn handlers_extract_principals_and_metadata() {
+    let server = Server::builder("test", "1.0.0")
+        .tool("who", |Principal(name): Principal| async move { name })
+        .tool("maybe", |principal: Option<Principal>| async move {
+            principal.map_or_else(|| "nobody".to_owned(), |Principal(name)| name)
+        })
+        .tool("meta", |Meta(meta): Meta| async move {
+            meta.get("progressToken").is_some().to_string()
+        })
+        .build()
+        .expect("a server");
+    let options = HttpServerOptions {
+        authenticate: Some(Arc::new(ByHeader)),
+        ..HttpServerOptions::default()
+    };
+    let listening = listen_with(&server, options).await;
+    let endpoint = || HttpEndpoint::new(&listening.url).expect("a URL");
+    let as_ada = || {
+        let name = http::HeaderName::from_static("x-user");
+        Client::http(endpoint().header(name, http::HeaderValue::from_static("ada")))
+    };
+    revisions_from("2025-03-26", as_ada, |client| async move {
+        for tool in ["who", "maybe"] {
+            let name: String = client.call(tool, &()).await.expect("a name");
+            assert_eq!(name, "ada");
+        }
+        let meta = client.call::<_, String>("meta", &()).on_progress(|_| {});
+        assert_eq!(meta.await.expect("a text"), "true");
+    })
+    .await;
+    let anonymous = || Client::http(endpoint());
+    revisions_from("2025-03-26", anonymous, |client| async move {
+        let name: String = client.call("maybe", &()).await.expect("a name");
+        assert_eq!(name, "nobody");
+        let refused = client.call_tool("who", &()).await.expect("a result");
+        assert!(refused.is_error() && refused.text().contains("not authenticated"));
+    })
+    .await;
 }
 
 /// Two services of one server share a change bus, as in an application that mounts the server twice; each change is
