@@ -10,6 +10,7 @@ mod log;
 mod matrix;
 mod operations;
 mod reload;
+mod sessions;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 
@@ -31,6 +32,7 @@ use mcp_exact_bridge::{Bridge, LossHook, LossPolicy, LossReport, Offer, Options,
 use self::config::{Config, ConfiguredServer};
 use self::operations::Operations;
 use self::reload::ConfigReloader;
+use self::sessions::OpenedStores;
 use crate::Outcome;
 use crate::client::{Settings, Target, block_on};
 use crate::output::{Painter, Style, without_control_characters};
@@ -238,12 +240,14 @@ async fn serve_http(
         is_ending: Arc::clone(&is_ending),
         clients,
     };
-    let service = bridge.http(HttpServerOptions {
+    let mut options = HttpServerOptions {
         hosts: only(&setup.hosts, Allowed::Loopback),
         origins: only(&setup.origins, Allowed::Loopback),
         authenticate: Some(Arc::new(operations)),
         ..HttpServerOptions::default()
-    });
+    };
+    let stores = OpenedStores::open(setup.config.sessions.as_ref(), &mut options)?;
+    let service = bridge.http(options);
     let mut options = ListenOptions::default();
     if let Some(drain) = setup.config.drain {
         options.drain = Duration::from_secs(drain);
@@ -259,7 +263,9 @@ async fn serve_http(
         wait_for_shutdown_signal().await;
         is_ending.store(true, Ordering::Release);
     };
-    listener.serve(service, shutdown).await?;
+    let served = listener.serve(service, shutdown).await;
+    stores.end().await;
+    served?;
     Ok(())
 }
 
@@ -326,6 +332,9 @@ impl<'a> Setup<'a> {
         options.servers_may_change = !servers.is_empty();
         options.prefix = config.prefix();
         options.seal = config.create_seal()?;
+        if let Some(seconds) = config.answer_within {
+            options.answer_within = Duration::from_secs(seconds);
+        }
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
@@ -340,8 +349,9 @@ impl<'a> Setup<'a> {
         if listen.is_none() && !(hosts.is_empty() && origins.is_empty()) {
             bail!("allow-host and allow-origin are for HTTP: give an address to listen at, too");
         }
-        if listen.is_none() && (config.metrics || config.auth.is_some()) {
-            bail!("metrics and [auth] are for HTTP: give an address to listen at, too");
+        let is_for_http = config.metrics || config.auth.is_some() || config.sessions.is_some();
+        if listen.is_none() && is_for_http {
+            bail!("metrics, [auth] and [sessions] are for HTTP: give an address to listen at, too");
         }
         Ok(Self {
             arguments,

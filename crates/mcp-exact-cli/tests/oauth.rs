@@ -207,23 +207,16 @@ async fn documented_commands_serve_an_old_client() {
     );
 }
 
-/// The gateway sends its own credentials to the server, and never those of its client.
+/// Starts the gateway with a configuration; returns it with its URL.
 #[cfg(feature = "bridge")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn gateway_sends_its_own_credentials() {
-    let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
-    let data = tempfile::tempdir().expect("a folder");
-    let file = data.path().join("bridge.toml");
-    let text = format!(
-        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
-         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
-    );
-    std::fs::write(&file, text).expect("a file");
+async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, String) {
+    let file = data.join("bridge.toml");
+    std::fs::write(&file, config).expect("a file");
     let mut gateway = Command::new(env!("CARGO_BIN_EXE_mcp-exact"))
         .args(["bridge", "--config"])
         .arg(&file)
-        .env("XDG_DATA_HOME", data.path())
+        .current_dir(data)
+        .env("XDG_DATA_HOME", data)
         .env("GATEWAY_SECRET", "s3cret")
         .stderr(Stdio::piped())
         .kill_on_drop(true)
@@ -237,13 +230,80 @@ async fn gateway_sends_its_own_credentials() {
     }
     let (_, url) = words.split_once("listening at ").expect("a URL");
     let url = url.split(',').next().expect("a URL").trim();
+    (gateway, url.to_owned())
+}
+
+/// Clients need tokens of the authorization server for the gateway, whose subjects are in the audit log; the server
+/// gets the credentials of the gateway alone.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_need_tokens_for_the_gateway() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let resource = "https://gateway.example/mcp";
+    let data = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\naudit = \"audit.jsonl\"\n\
+         [auth]\nissuer = \"{}\"\nresource = \"{resource}\"\nscopes = [\"use\"]\n\
+         [servers.web]\nurl = \"{endpoint}\"\n\
+         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n",
+        issuer.site.url
+    );
+    let (_gateway, url) = start_gateway(data.path(), &text).await;
+    let call = async |token: &str| {
+        let header = format!("Authorization: Bearer {token}");
+        run_program(
+            data.path(),
+            &["call", "--header", &header, "who", "--", &url],
+        )
+        .await
+    };
+    for wrong in [
+        "none".to_owned(),
+        issuer.token(&endpoint, "ada", "use"),
+        issuer.token(resource, "ada", "read"),
+    ] {
+        assert!(!call(&wrong).await.status.success(), "{wrong}");
+    }
+    let output = call(&issuer.token(resource, "ada", "use")).await;
+    let out = String::from_utf8_lossy(&output.stdout);
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    assert!(out.contains("read") && !out.contains("ada"), "{out}");
+    let is_logged = || {
+        let audit = std::fs::read_to_string(data.path().join("audit.jsonl")).unwrap_or_default();
+        let mut lines = audit.lines();
+        // The principal is issuer, subject and client, as JSON.
+        lines.any(|line| line.contains("tools/call") && line.contains(r#"\"ada\""#))
+    };
+    while !is_logged() {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+}
+
+/// The gateway sends its own credentials to the server, and never those of its client.
+#[cfg(feature = "bridge")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn gateway_sends_its_own_credentials() {
+    let issuer = Issuer::start().await;
+    let endpoint = start(&issuer).await;
+    let data = tempfile::tempdir().expect("a folder");
+    let text = format!(
+        "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\
+         oauth = {{ grant = \"client-credentials\", client-id = \"gateway\", secret = \"${{GATEWAY_SECRET}}\", scopes = [\"read\"] }}\n"
+    );
+    let (_gateway, url) = start_gateway(data.path(), &text).await;
     let header = "Authorization: Bearer of-the-client";
-    let output = run_program(data.path(), &["call", "--header", header, "who", "--", url]).await;
+    let output = run_program(
+        data.path(),
+        &["call", "--header", header, "who", "--", &url],
+    )
+    .await;
     let (out, err) = (
         String::from_utf8_lossy(&output.stdout),
         String::from_utf8_lossy(&output.stderr),
     );
-    assert!(output.status.success(), "{err} {words}");
+    assert!(output.status.success(), "{err}");
     assert!(out.contains("read"), "{out}");
     assert!(!out.contains("of-the-client"), "{out}");
     assert_eq!(issuer.site.count("/authorize"), 0);

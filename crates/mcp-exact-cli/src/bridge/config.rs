@@ -34,9 +34,13 @@ pub struct Config {
     pub audit_arguments: audit::Arguments,
     /// Time limit in seconds for calls in flight after a shutdown signal.
     pub drain: Option<u64>,
+    /// Time in seconds that a call waits for the answer of its client to a request of the server.
+    pub answer_within: Option<u64>,
     /// Patterns of methods outside of the specification that are relayed.
     pub extension_methods: Vec<String>,
     pub auth: Option<Auth>,
+    /// Store of the sessions of clients over HTTP; without one, sessions end with the process.
+    pub sessions: Option<Sessions>,
     pub telemetry: Option<Telemetry>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
@@ -58,6 +62,16 @@ pub struct Auth {
     /// Scopes that every request requires.
     #[serde(default)]
     pub scopes: Vec<String>,
+}
+
+/// Store from which sessions are resumed after a restart.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Sessions {
+    /// Directory with a file for each session, for one process.
+    pub directory: Option<PathBuf>,
+    /// URL of Redis, for many processes that serve the same clients.
+    pub redis: Option<String>,
 }
 
 /// Collector of OpenTelemetry that gets the traces.
@@ -242,6 +256,13 @@ impl Config {
                 "[telemetry] otlp: write the URL of the collector, such as `otlp = \"http://127.0.0.1:4318\"`"
             );
         }
+        let sessions = self.sessions.as_ref();
+        if sessions.is_some_and(|store| store.directory.is_some() == store.redis.is_some()) {
+            bail!(
+                "[sessions]: write where sessions are stored, such as `directory = \"sessions\"`, or \
+                 `redis = \"redis://127.0.0.1:6379\"` for many processes"
+            );
+        }
         if limits.burst > 0 && limits.per_second.is_none() {
             bail!("[limits] burst is for requests per second: add `per-second = 10`");
         }
@@ -274,7 +295,9 @@ impl Config {
                 self.audit_arguments != other.audit_arguments,
             ),
             ("drain", self.drain != other.drain),
+            ("answer-within", self.answer_within != other.answer_within),
             ("auth", self.auth != other.auth),
+            ("sessions", self.sessions != other.sessions),
             ("telemetry", self.telemetry != other.telemetry),
             ("seal-keys", self.seal_keys != other.seal_keys),
         ];

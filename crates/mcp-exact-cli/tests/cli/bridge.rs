@@ -180,17 +180,35 @@ impl BridgeProcess {
 
     /// Returns status and body of the response to a GET request.
     fn get_page(&self, path: &str) -> (u16, String) {
+        // What probes a service names it by its address.
+        let (status, _, body) = self.http(&format!("GET {path}"), "Host: 10.1.2.3\r\n", "");
+        (status, body)
+    }
+
+    /// Returns status and headers of the response to a message that is sent with further headers.
+    fn post(&self, headers: &str, message: &str) -> (u16, String) {
+        let headers = format!(
+            "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+             Accept: application/json, text/event-stream\r\n{headers}",
+            message.len()
+        );
+        let (status, headers, _) = self.http("POST /mcp", &headers, message);
+        (status, headers)
+    }
+
+    /// Returns status, headers and body of the response to a request.
+    fn http(&self, target: &str, headers: &str, body: &str) -> (u16, String, String) {
         let address = self.url.strip_prefix("http://").expect("a URL");
         let address = address.strip_suffix("/mcp").expect("a path");
         let mut stream = TcpStream::connect(address).expect("a connection");
-        // What probes a service names it by its address.
-        let request = format!("GET {path} HTTP/1.1\r\nHost: 10.1.2.3\r\nConnection: close\r\n\r\n");
+        let request = format!("{target} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n{body}");
         stream.write_all(request.as_bytes()).expect("a request");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("a response");
         let (head, body) = text.split_once("\r\n\r\n").expect("a response");
         let status = head.split_whitespace().nth(1).expect("a status");
-        (status.parse().expect("a number"), body.to_owned())
+        let status = status.parse().expect("a number");
+        (status, head.to_owned(), body.to_owned())
     }
 
     fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
@@ -562,6 +580,34 @@ fn shared_servers_reuse_processes() {
     assert_eq!(first, second);
 }
 
+/// With a directory for sessions, a client goes on with its session after the bridge was killed; without one, it begins another
+/// session.
+#[test]
+fn sessions_outlive_a_killed_bridge() {
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;
+    let list = r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#;
+    for (store, expected) in [("[sessions]\ndirectory = \"sessions\"\n", 200), ("", 404)] {
+        let config = format!(
+            "listen = \"127.0.0.1:0\"\n{store}[servers.one]\ncommand = \"sh\"\nargs = [\"server.sh\"]\n"
+        );
+        let folder = folder_with(&[("server.sh", SERVER_SCRIPT), ("bridge.toml", &config)]);
+        let start = || BridgeProcess::start(folder.path(), &["--config", "bridge.toml"]);
+        let mut bridge = start();
+        let (status, headers) = bridge.post("", initialize);
+        assert_eq!(status, 200, "{headers}");
+        let session = headers.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            let is_session = name.eq_ignore_ascii_case("mcp-session-id");
+            is_session.then(|| format!("{name}:{value}\r\n"))
+        });
+        let session = session.expect("a session");
+        assert_eq!(bridge.post(&session, list).0, 200);
+        bridge.process.kill().expect("it is killed");
+        bridge.process.wait().expect("it ends");
+        assert_eq!(start().post(&session, list).0, expected, "{store}");
+    }
+}
+
 /// Warnings are written to standard error by default.
 #[test]
 fn warnings_are_logged() {
@@ -624,6 +670,11 @@ fn invalid_files_are_reported() {
             "[telemetry]\notlp = \"localhost:4318\"\n",
             "[telemetry] otlp",
             "http://",
+        ),
+        (
+            "[sessions]\ndirectory = \"a\"\nredis = \"redis://b\"\n",
+            "[sessions]",
+            "directory",
         ),
         (
             "metrics = true\n[servers.a]\ncommand = \"sh\"\n",

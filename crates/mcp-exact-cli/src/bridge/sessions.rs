@@ -1,0 +1,339 @@
+//! Stores of the sessions of clients over HTTP, from which the bridge resumes them after a restart: a directory for one process,
+//! or Redis for many.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use mcp_exact::transport::event_log::StoreFuture;
+use mcp_exact::transport::http::server::HttpServerOptions;
+use mcp_exact::transport::store::{SessionRecord, SessionStore, SessionStoreError};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::config::Sessions;
+
+/// Number of writes between two removals of expired files.
+const WRITES_PER_SWEEP: u64 = 1024;
+
+/// Stores that a configuration has opened.
+pub enum OpenedStores {
+    /// Sessions end with the process, or are in a directory.
+    Local,
+    #[cfg(feature = "sessions")]
+    Redis(mcp_exact_redis::Redis),
+}
+
+impl OpenedStores {
+    /// Opens the configured stores, and adds them to the options of a server.
+    pub fn open(
+        sessions: Option<&Sessions>,
+        options: &mut HttpServerOptions,
+    ) -> anyhow::Result<Self> {
+        let Some(sessions) = sessions else {
+            return Ok(Self::Local);
+        };
+        if let Some(directory) = &sessions.directory {
+            let store = DirectoryStore::open(directory);
+            let words = || format!("[sessions] directory {}", directory.display());
+            options.session_store = Some(Arc::new(store.with_context(words)?));
+        }
+        match &sessions.redis {
+            Some(url) => share_on_redis(url, options),
+            None => Ok(Self::Local),
+        }
+    }
+
+    /// Completes what is not written yet.
+    pub async fn end(self) {
+        match self {
+            Self::Local => {}
+            #[cfg(feature = "sessions")]
+            Self::Redis(redis) => {
+                if let Err(error) = redis.end().await {
+                    use std::io::Write as _;
+                    let words = "[sessions] redis: the lease was not ended";
+                    let _ = writeln!(io::stderr(), "{words}: {error}");
+                }
+            }
+        }
+    }
+}
+
+#[cfg(feature = "sessions")]
+fn share_on_redis(url: &str, options: &mut HttpServerOptions) -> anyhow::Result<OpenedStores> {
+    let url = mcp_exact::expand_variables(url).context("[sessions] redis")?;
+    let redis = mcp_exact_redis::Redis::start(&mcp_exact_redis::RedisOptions::new(url));
+    let redis = redis.context("[sessions] redis: write its URL, such as redis://127.0.0.1:6379")?;
+    *options = redis.share(std::mem::take(options));
+    Ok(OpenedStores::Redis(redis))
+}
+
+#[cfg(not(feature = "sessions"))]
+fn share_on_redis(_: &str, _: &mut HttpServerOptions) -> anyhow::Result<OpenedStores> {
+    anyhow::bail!(
+        "[sessions] redis needs the feature `sessions`: install the program with `--features full`"
+    )
+}
+
+/// Store of sessions in a directory, a file for each session. Only one process at a time may use the directory; only its owner
+/// can read the files.
+///
+/// A file is written under a temporary name and renamed, so that a process that is killed leaves the old file or the new one.
+#[derive(Debug, Clone)]
+struct DirectoryStore(Arc<Directory>);
+
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    /// Lock that is held from reading the version of a session until the next one is written.
+    saving: Mutex<()>,
+    writes: AtomicU64,
+}
+
+/// Content of a session's file.
+#[derive(Debug, Serialize, Deserialize)]
+struct SessionFile {
+    /// End of the lifetime, in milliseconds since the Unix epoch.
+    expires: u64,
+    /// Record of the session; `None` for a session that has ended.
+    record: Option<FileRecord>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct FileRecord {
+    version: u64,
+    lineage: String,
+    principal: Option<String>,
+    snapshot: String,
+}
+
+impl From<SessionRecord> for FileRecord {
+    fn from(record: SessionRecord) -> Self {
+        Self {
+            version: record.version,
+            lineage: record.lineage.to_string(),
+            principal: record.principal,
+            snapshot: record.snapshot,
+        }
+    }
+}
+
+impl FileRecord {
+    /// Returns the record; `None` if the file is damaged.
+    fn into_record(self) -> Option<SessionRecord> {
+        Some(SessionRecord {
+            lineage: self.lineage.parse().ok()?,
+            snapshot: self.snapshot,
+            principal: self.principal,
+            version: self.version,
+        })
+    }
+}
+
+impl SessionFile {
+    fn is_expired(&self) -> bool {
+        self.expires <= milliseconds_since_epoch(Duration::ZERO)
+    }
+}
+
+/// Returns the time after a duration, in milliseconds since the Unix epoch.
+fn milliseconds_since_epoch(after: Duration) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let time = now.unwrap_or_default().saturating_add(after);
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl DirectoryStore {
+    /// Opens the store, and creates the directory if it does not exist.
+    fn open(path: &Path) -> io::Result<Self> {
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(path)?;
+        let directory = Directory {
+            path: path.to_owned(),
+            saving: Mutex::default(),
+            writes: AtomicU64::default(),
+        };
+        directory.remove_expired()?;
+        Ok(Self(Arc::new(directory)))
+    }
+
+    /// Runs work on the file of a session, which may wait for the disk.
+    fn run<'a, T: Send + 'static>(
+        &self,
+        id: &str,
+        work: impl FnOnce(&Directory, &Path) -> Result<T, SessionStoreError> + Send + 'static,
+    ) -> StoreFuture<'a, T, SessionStoreError> {
+        let (directory, file) = (Arc::clone(&self.0), self.0.file(id));
+        let working = tokio::task::spawn_blocking(move || work(&directory, &file));
+        Box::pin(async move {
+            working
+                .await
+                .unwrap_or_else(|error| Err(unavailable(error)))
+        })
+    }
+}
+
+impl Directory {
+    /// Returns the path of a session's file. Ids come from clients, so that the name is a hash.
+    fn file(&self, id: &str) -> PathBuf {
+        let hash = Sha256::digest(id);
+        let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.path.join(format!("{name}.json"))
+    }
+
+    /// Writes the file of a session.
+    fn write(&self, file: &Path, content: &SessionFile) -> Result<(), SessionStoreError> {
+        if self.writes.fetch_add(1, Ordering::Relaxed) % WRITES_PER_SWEEP == WRITES_PER_SWEEP - 1 {
+            self.remove_expired().map_err(unavailable)?;
+        }
+        let temporary = file.with_extension("new");
+        let text = serde_json::to_vec(content).map_err(unavailable)?;
+        let written = write_private(&temporary, &text);
+        let written = written.and_then(|()| fs::rename(&temporary, file));
+        written.map_err(unavailable)
+    }
+
+    /// Removes the files of sessions whose lifetime is over.
+    fn remove_expired(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.path)? {
+            let path = entry?.path();
+            let is_session = path.extension().is_some_and(|known| known == "json");
+            if is_session && read(&path)?.is_none() {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(unix)]
+fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::unix::fs::OpenOptionsExt as _;
+    let mut options = fs::OpenOptions::new();
+    let options = options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(path)?.write_all(text)
+}
+
+#[cfg(not(unix))]
+fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
+    fs::write(path, text)
+}
+
+/// Reads the file of a session; `None` if there is none, its lifetime is over, or it is damaged, as after a power failure.
+fn read(path: &Path) -> io::Result<Option<SessionFile>> {
+    let text = match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text?,
+    };
+    let file = serde_json::from_slice(&text).ok();
+    Ok(file.filter(|file: &SessionFile| !file.is_expired()))
+}
+
+fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SessionStoreError {
+    SessionStoreError::Unavailable(error.into())
+}
+
+impl SessionStore for DirectoryStore {
+    fn save<'a>(
+        &'a self,
+        id: &'a str,
+        record: SessionRecord,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, (), SessionStoreError> {
+        self.run(id, move |directory, file| {
+            let _saving = directory
+                .saving
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if let Some(stored) = read(file).map_err(unavailable)? {
+                let stored = stored.record.and_then(FileRecord::into_record);
+                if !stored.is_some_and(|stored| record.may_replace(&stored)) {
+                    return Err(SessionStoreError::Superseded);
+                }
+            }
+            let content = SessionFile {
+                expires: milliseconds_since_epoch(lifetime),
+                record: Some(record.into()),
+            };
+            directory.write(file, &content)
+        })
+    }
+
+    fn load<'a>(
+        &'a self,
+        id: &'a str,
+    ) -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError> {
+        self.run(id, |_, file| {
+            let file = read(file).map_err(unavailable)?;
+            let record = file.and_then(|file| file.record);
+            Ok(record.and_then(FileRecord::into_record))
+        })
+    }
+
+    fn remove<'a>(
+        &'a self,
+        id: &'a str,
+        lifetime: Duration,
+    ) -> StoreFuture<'a, bool, SessionStoreError> {
+        self.run(id, move |directory, file| {
+            let _saving = directory
+                .saving
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            let known = read(file).map_err(unavailable)?;
+            let content = SessionFile {
+                expires: milliseconds_since_epoch(lifetime),
+                record: None,
+            };
+            directory.write(file, &content)?;
+            Ok(known.is_some_and(|known| known.record.is_some()))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_exact::transport::store::Lineage;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn directory_is_a_session_store() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = DirectoryStore::open(&folder.path().join("sessions")).expect("a store");
+        mcp_exact_transport::contract::session_store(&store, tokio::time::sleep).await;
+    }
+
+    #[tokio::test]
+    async fn records_outlive_their_store() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let record = SessionRecord {
+            snapshot: "{}".to_owned(),
+            principal: Some("own".to_owned()),
+            version: 1,
+            lineage: Lineage::default(),
+        };
+        let hour = Duration::from_secs(3600);
+        let store = DirectoryStore::open(folder.path()).expect("a store");
+        let id = "../../outside";
+        for (id, lifetime) in [(id, hour), ("over", Duration::ZERO)] {
+            let saved = store.save(id, record.clone(), lifetime).await;
+            assert!(saved.is_ok());
+        }
+        drop(store);
+        fs::write(folder.path().join("damaged.json"), "{").expect("a file");
+        let store = DirectoryStore::open(folder.path()).expect("a store");
+        assert_eq!(store.load(id).await.expect("the store"), Some(record));
+        let files = fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 1, "expired and damaged files are removed");
+    }
+}
