@@ -14,6 +14,7 @@ use crate::bridge::Options;
 use crate::losses::Losses;
 use crate::metrics::ServerState;
 use crate::stateless::Stateless;
+use crate::tasks::TaskTable;
 use crate::tools::KnownTools;
 use crate::update::LiveRules;
 use crate::upstream::{ClientSide, Connection, Receiver, Upstream};
@@ -31,6 +32,8 @@ pub(crate) struct Backend {
     pub(crate) options: Arc<Options>,
     pub(crate) stateless: Stateless,
     pub(crate) tools: Arc<KnownTools>,
+    /// Tasks of clients with sessions.
+    pub(crate) tasks: TaskTable,
     live: Arc<LiveRules>,
     is_removed: AtomicBool,
     /// Counts the upstreams that were replaced or removed.
@@ -78,6 +81,7 @@ impl Backend {
             upstream: RwLock::new(upstream),
             options: Arc::clone(options),
             tools,
+            tasks: TaskTable::default(),
             live: Arc::clone(live),
             is_removed: AtomicBool::new(false),
             replaced: watch::channel(0).0,
@@ -223,6 +227,7 @@ impl Backend {
             connection.set_lost();
         }
         self.stateless.release_lost();
+        self.tasks.clear();
     }
 
     /// Returns the number of replacements of the server.

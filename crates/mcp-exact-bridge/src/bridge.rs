@@ -11,7 +11,7 @@ use std::time::Duration;
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{
     Filter, Identity, IncomingRequest, Lifecycle, Limits, Offer, PeerError, Principal, Reply,
-    RequestKey, RequestTimeout, Revision, Seal, ServerConfig, ServerEvent, ServerSettings,
+    RequestKey, RequestTimeout, Revision, Seal, Sent, ServerConfig, ServerEvent, ServerSettings,
     SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
@@ -28,7 +28,8 @@ use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
 use crate::server_config::{HeadersOfMany, config, config_of_many};
 use crate::session::Session;
-use crate::stateless::Established;
+use crate::stateless::{Established, SubscriptionRequest};
+use crate::tasks;
 use crate::update::{LiveRules, Rules, reach};
 use crate::upstream::{EVERY_LIST, Upstream};
 use crate::uris::KnownUris;
@@ -73,9 +74,11 @@ pub struct Options {
     pub connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
-    /// Time that a call waits for a sessionless client's answer to an input request of the server.
+    /// Time that a call waits for the client's answer to a request of the server: of a client without a session, and of a
+    /// client with a session at a [`SharedUpstream`](crate::SharedUpstream). The call holds a connection to the server until
+    /// then. It ends earlier if a client with a session leaves or cancels it.
     pub answer_within: Duration,
-    /// Maximum number of calls that wait for the answer of a sessionless client.
+    /// Maximum number of calls that wait for such an answer.
     pub waiting_calls: usize,
     /// Limits of every connection, on both sides.
     pub limits: Limits,
@@ -165,7 +168,7 @@ impl Bridge {
         let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
         let known = backend.known().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
-        let config = config(&options, &known.info, &live)?;
+        let config = config(&options, &known.info, backend.is_shared(), &live)?;
         Self::build(vec![Arc::new(backend)], options, live, config)
     }
 
@@ -360,9 +363,19 @@ impl SharedState {
                 Ok(_admission) => shared.relay(&client, request).await,
                 Err(error) => Err(error),
             };
-            reply(&client, key, relayed.unwrap_or_else(Reply::Error));
+            let is_sent = reply(&client, key, relayed.unwrap_or_else(Reply::Error));
+            if !is_sent {
+                shared.end_waiting_calls(&client, Some(key));
+            }
         };
         self.start(handle, key, relaying.instrument(span));
+    }
+
+    /// Ends the waiting calls of a client with a session that has left, or the one of a request that it has cancelled.
+    fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
+        for backend in self.backends.all().iter() {
+            backend.stateless.end_waiting_calls(client, request);
+        }
     }
 
     /// Applies the limits of the request's principal.
@@ -430,12 +443,15 @@ impl SharedState {
     /// server, the subscription also ends with the connection to the server.
     async fn listen(
         self: Arc<Self>,
-        client: ServerHandle,
-        key: RequestKey,
+        request: SubscriptionRequest,
         filter: Filter,
         principal: Option<Principal>,
     ) -> Result<(), PeerError> {
         let mut updates = self.updates.subscribe();
+        let accepted = tasks::with_known_ids(
+            filter.clone(),
+            &self.tasks_of_filter(&filter, principal.as_ref()),
+        );
         let is_there = |backend: &&Arc<Backend>| !backend.is_removed();
         let count = self.backends.all().iter().filter(is_there).count();
         let missing = Arc::new(AtomicUsize::new(count));
@@ -454,18 +470,18 @@ impl SharedState {
                     of.is_none_or(|of| of == server) && is_shown(server)
                 });
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
-                let acknowledged = client.clone();
+                let (acknowledged, accepted) = (request.clone(), accepted.clone());
                 // The subscription is acknowledged after all servers have answered.
                 let established: Established = Arc::new(move || {
                     let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if !counted.swap(true, Ordering::AcqRel) && is_last() {
-                        acknowledged.acknowledge(key);
+                        acknowledged.acknowledge(accepted.clone());
                     }
                 });
-                let (backend, client) = (Arc::clone(backend), client.clone());
+                let (backend, request) = (Arc::clone(backend), request.clone());
                 let principal = principal.clone();
                 listening.spawn(async move {
-                    let listening = listen_to(&backend, &client, &filter, principal, established);
+                    let listening = listen_to(&backend, &request, &filter, principal, established);
                     (server, listening.await)
                 });
             }
@@ -478,11 +494,23 @@ impl SharedState {
                 },
                 _ = updates.changed() => {
                     for change in EVERY_LIST {
-                        client.publish(&change);
+                        request.client.publish(&change);
                     }
                 }
             }
         }
+    }
+
+    /// Returns the tasks of a subscription that belong to its principal, by their ids for the client.
+    fn tasks_of_filter(&self, filter: &Filter, principal: Option<&Principal>) -> BTreeSet<String> {
+        let backends = self.backends.all();
+        let known = backends.iter().flat_map(|backend| {
+            let known = backend
+                .stateless
+                .tasks_of_filter(backend, filter, principal);
+            known.into_values()
+        });
+        known.collect()
     }
 }
 
@@ -490,7 +518,7 @@ impl SharedState {
 /// re-established.
 async fn listen_to(
     backend: &Arc<Backend>,
-    client: &ServerHandle,
+    request: &SubscriptionRequest,
     filter: &Filter,
     principal: Option<Principal>,
     established: Established,
@@ -498,9 +526,10 @@ async fn listen_to(
     let mut begin = Arc::clone(&established);
     loop {
         let replaced = backend.replaced();
-        let listening = backend
-            .stateless
-            .listen(backend, client, filter, principal.clone(), begin);
+        let listening =
+            backend
+                .stateless
+                .listen(backend, request, filter, principal.clone(), begin);
         let ended = tokio::select! {
             ended = listening => ended,
             () = replaced => Ok(()),
@@ -516,7 +545,7 @@ async fn listen_to(
         established();
         tokio::time::sleep(SUBSCRIPTION_RETRY_DELAY).await;
         backend.wait_until_retry().await;
-        let client = client.clone();
+        let client = request.client.clone();
         begin = Arc::new(move || {
             // Everything may have changed while the server was unreachable.
             for change in EVERY_LIST {
@@ -533,16 +562,19 @@ fn lifecycle(revision: Revision) -> Option<Lifecycle> {
     mcp_exact_session::lifecycle(revision.as_str())
 }
 
-/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error.
-fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) {
-    let Err(error) = client.reply(key, reply) else {
-        return;
+/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error. Returns true
+/// if the answer was sent.
+fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) -> bool {
+    let error = match client.reply(key, reply) {
+        Ok(sent) => return sent != Sent::Suppressed,
+        Err(error) => error,
     };
     tracing::debug!(%error, "the server's answer cannot be handed on");
     let words = format!("the server's answer cannot be handed on: {error}");
     if let Err(error) = client.reply(key, PeerError::internal(words)) {
         tracing::debug!(%error, "a request could not be answered");
     }
+    false
 }
 
 impl ServerHandler for Bridge {
@@ -572,6 +604,7 @@ impl ServerHandler for Bridge {
                 if let Some(running) = running {
                     running.abort();
                 }
+                shared.end_waiting_calls(handle, Some(key));
             }
             ServerEvent::Subscribed {
                 key,
@@ -581,13 +614,16 @@ impl ServerHandler for Bridge {
                 let principal = request.context().principal.clone();
                 // A subscription lasts: it counts among the requests per second, not among those at the same time.
                 if let Err(error) = shared.admit(principal.as_ref()) {
-                    return reply(handle, key, Reply::Error(error));
+                    reply(handle, key, Reply::Error(error));
+                    return;
                 }
                 let (listening, client) = (Arc::clone(shared), handle.clone());
+                let subscribing = SubscriptionRequest {
+                    client: handle.clone(),
+                    key: Some(key),
+                };
                 shared.start(handle, key, async move {
-                    let ended = listening
-                        .listen(client.clone(), key, filter, principal)
-                        .await;
+                    let ended = listening.listen(subscribing, filter, principal).await;
                     if let Err(error) = ended {
                         tracing::warn!(error = error.message(), "a subscription has ended");
                     }
@@ -615,6 +651,7 @@ impl ServerHandler for Bridge {
                 });
                 drop(state);
                 drop(sessions);
+                shared.end_waiting_calls(handle, None);
             }
             _ => {}
         }

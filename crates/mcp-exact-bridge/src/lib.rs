@@ -62,8 +62,8 @@
 //! closed, so that later messages of the server reach no other call. Subscriptions of clients without sessions share one
 //! subscription at the server if they belong to the same principal and name the same resources. An authenticated
 //! principal holds at most half of the shared connections; subscriptions and waiting calls of clients without a
-//! principal together hold at most half of them, too. Tasks are not relayed, since a server cannot tell which client of
-//! the bridge owns a task.
+//! principal together hold at most half of them, too. Tasks belong to the principal that has made the call, or to the
+//! session if it has no principal; requests of others about a task are answered as if the task did not exist.
 //!
 //! # Limits
 //!
@@ -88,6 +88,7 @@ mod relay;
 mod server_config;
 mod session;
 mod stateless;
+mod tasks;
 mod tools;
 mod translate;
 mod update;

@@ -23,6 +23,8 @@ use crate::losses::{self, Losses};
 use crate::metrics::CallTimer;
 use crate::names::Kind;
 use crate::relay;
+use crate::session::Session;
+use crate::tasks;
 use crate::translate::Translation;
 use crate::update::SERVER_ANSWER_TIMEOUT;
 
@@ -46,9 +48,11 @@ enum Entries {
     Named(Kind),
     Resources,
     Templates,
+    /// Tasks of a client with a session (2025-11-25).
+    Tasks,
 }
 
-const LISTS: [List; 4] = [
+const LISTS: [List; 5] = [
     List {
         method: "tools/list",
         capability: "tools",
@@ -73,6 +77,12 @@ const LISTS: [List; 4] = [
         member: "resourceTemplates",
         entries: Entries::Templates,
     },
+    List {
+        method: "tasks/list",
+        capability: "tasks",
+        member: "tasks",
+        entries: Entries::Tasks,
+    },
 ];
 
 impl Entries {
@@ -82,6 +92,7 @@ impl Entries {
             Self::Named(_) => "name",
             Self::Resources => "uri",
             Self::Templates => "uriTemplate",
+            Self::Tasks => "taskId",
         }
     }
 }
@@ -92,6 +103,16 @@ enum Target {
     One(usize, Option<JsonObject>),
     /// The request is relayed to the first server that knows the named item.
     First,
+}
+
+impl List {
+    /// Returns true if a server has the list for the clients of the bridge.
+    fn is_offered(self, backend: &Backend, capabilities: &JsonObject) -> bool {
+        match self.entries {
+            Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
+            _ => capabilities.view().find(self.capability).is_some(),
+        }
+    }
 }
 
 impl SharedState {
@@ -107,8 +128,16 @@ impl SharedState {
         if self.passes_everything() {
             return self.relay_to(0, client, request).await;
         }
-        if let Some(list) = LISTS.iter().find(|list| list.method == request.method()) {
+        let is_list = |list: &&List| list.method == request.method();
+        if let Some(list) = LISTS.iter().find(is_list)
+            && is_defined(request.revision(), list.method)
+        {
             return self.list(*list, client, &request).await;
+        }
+        if names_task(&request) {
+            let server = self.server_of_task(client, &request);
+            let server = server.ok_or_else(tasks::unknown_task)?;
+            return self.relay_to(server, client, request).await;
         }
         match self.target(client, &request).await? {
             Target::One(server, params) => {
@@ -128,8 +157,47 @@ impl SharedState {
         let rules = self.live.rules();
         let mut patterns = rules.extension_methods.iter();
         is_defined(request.revision(), method)
+            || self.relays_extension_tasks(request)
             || patterns.any(|pattern| matches(pattern, method))
             || is_alone()
+    }
+
+    /// Returns true if the request names a task of the tasks extension, and a server has the extension.
+    fn relays_extension_tasks(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        let backends = self.backends.all();
+        let has_extension = |backend: &Arc<Backend>| {
+            let profile = backend.cached_profile();
+            profile.is_some_and(|known| tasks::declares_extension(&known.info.capabilities))
+        };
+        tasks::is_extension_request(request) && backends.iter().any(has_extension)
+    }
+
+    /// Returns the server that has created the task that a request names, if the task belongs to the client.
+    fn server_of_task(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Option<usize> {
+        self.find_server(client, request, |backend, session| match session {
+            Some(session) => session.has_task(request),
+            None => backend.stateless.has_task(backend, request),
+        })
+    }
+
+    /// Returns the first server that satisfies a predicate, which gets the session of the client with the server.
+    fn find_server(
+        &self,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+        is_right: impl Fn(&Backend, Option<&Session>) -> bool,
+    ) -> Option<usize> {
+        let backends = self.backends.all();
+        let mut servers = backends.iter().enumerate();
+        let found = servers.find(|(server, backend)| {
+            let session = self.session(client, request, *server);
+            is_right(backend, session.as_deref())
+        });
+        found.map(|(server, _)| server)
     }
 
     /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
@@ -271,16 +339,10 @@ impl SharedState {
         request: &IncomingRequest<RequestContext>,
     ) -> Option<usize> {
         request.state.as_ref()?;
-        let backends = self.backends.all();
-        let mut servers = backends.iter().enumerate();
-        let found =
-            servers.find(
-                |(server, backend)| match self.session(client, request, *server) {
-                    Some(session) => session.has_asked(request),
-                    None => backend.stateless.has_asked(backend, request),
-                },
-            );
-        found.map(|(server, _)| server)
+        self.find_server(client, request, |backend, session| match session {
+            Some(session) => session.has_asked(request),
+            None => backend.stateless.has_asked(backend, request),
+        })
     }
 
     /// Relays a request to one server after the other, until one knows the named item. The first one is the server that has asked
@@ -452,14 +514,8 @@ impl SharedState {
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<ServerList>, PeerError> {
-        let known = self.backends.get(server).known().await?;
-        if known
-            .info
-            .capabilities
-            .view()
-            .find(list.capability)
-            .is_none()
-        {
+        let backend = self.backends.get(server);
+        if !list.is_offered(&backend, &backend.known().await?.info.capabilities) {
             return Ok(None);
         }
         let mut listed: Option<ServerList> = None;
@@ -520,7 +576,8 @@ impl SharedState {
             let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
                 return false;
             };
-            let is_shown = self.may_use(server, principal, &key);
+            // The server's session has removed the tasks of other clients.
+            let is_shown = list.entries == Entries::Tasks || self.may_use(server, principal, &key);
             let Entries::Named(kind) = list.entries else {
                 // What the server has does not depend on who looks at it.
                 uris.push(key);
@@ -538,7 +595,7 @@ impl SharedState {
             true
         });
         match list.entries {
-            Entries::Named(_) => {}
+            Entries::Named(_) | Entries::Tasks => {}
             Entries::Resources => self.uris.set_resources(server, uris),
             Entries::Templates => self.uris.set_templates(server, &uris),
         }
@@ -592,14 +649,17 @@ fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
 
 /// Returns a result of the list without entries, in the revision of the client.
 fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
+    let none: Vec<Json> = Vec::new();
+    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
+    if list.entries == Entries::Tasks {
+        return Ok(result);
+    }
     let oldest = mcp_exact_session::revisions().next();
     let way = Translation {
         from: oldest.unwrap_or_else(|| request.revision()),
         to: request.revision(),
         losses: Losses::ignored(),
     };
-    let none: Vec<Json> = Vec::new();
-    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
     let result = way.result(list.method, result.into(), None)?;
     Ok(result.into_object())
 }
@@ -613,6 +673,12 @@ fn is_unknown(error: &PeerError) -> bool {
 fn is_defined(revision: Revision, method: &str) -> bool {
     let spec = mcp_exact_revisions::find(revision.as_str());
     spec.is_some_and(|spec| spec.sends_request(Side::Client, method))
+}
+
+/// Returns true if the request names a task.
+fn names_task(request: &IncomingRequest<RequestContext>) -> bool {
+    tasks::is_extension_request(request)
+        || tasks::is_session_request(request.revision(), request.method())
 }
 
 /// Returns true if the server's revision defines the method but the client's revision does not, such as `initialize`

@@ -13,6 +13,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::{ProgressCallback, RequestContext, ServerHandle};
 
 use crate::hooks::MessageHooks;
+use crate::tasks;
 use crate::upstream::Connection;
 
 /// Returns the members of `_meta` by which a request of 2026-07-28 identifies its client (`basic`, "Per-Request
@@ -181,7 +182,16 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
     if kind?.as_str()? != "input_required" {
         return None;
     }
-    let asks = asks.and_then(|asks| asks.object()).unwrap_or_default();
+    let asks = asks.and_then(|asks| asks.object());
+    Some(InputRequired {
+        asks: input_requests(&asks.map(|asks| asks.to_object()).unwrap_or_default()),
+        state: state.map(|state| state.to_json()),
+    })
+}
+
+/// Parses the member `inputRequests` of a result.
+pub(crate) fn input_requests(asks: &JsonObject) -> Vec<(String, InputRequest)> {
+    let asks = asks.view();
     let asks = asks.iter().filter_map(|(name, ask)| {
         let [method, params] = ask.object()?.find_each(["method", "params"]);
         let params = params.and_then(|params| params.object());
@@ -189,10 +199,7 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
         let ask = InputRequest::new(method?.as_str()?, params);
         Some((name.into_owned(), ask))
     });
-    Some(InputRequired {
-        asks: asks.collect(),
-        state: state.map(|state| state.to_json()),
-    })
+    asks.collect()
 }
 
 impl InputRequired {
@@ -247,31 +254,46 @@ impl SessionCallState {
     }
 }
 
-/// Returns the params of `subscriptions/listen` for these resources and for every list whose changes the server
-/// announces; `None` if there is nothing to subscribe to.
-pub(crate) fn filter_of<'a>(
-    server: &JsonObject,
-    uris: impl Iterator<Item = &'a String>,
-) -> Option<JsonObject> {
-    let lists = [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ];
-    let mut filter = JsonObject::new();
-    for (capability, member) in lists {
-        let declared = server
-            .view()
-            .find(capability)
-            .and_then(|declared| declared.object());
-        let changes = declared.and_then(|declared| declared.find("listChanged"));
-        if changes.is_some_and(|changes| changes.text() == "true") {
-            filter.insert(member, true);
+/// Part of a subscription at a server of 2026-07-28 that does not change while the subscription lasts.
+#[derive(Debug, Default)]
+pub(crate) struct SubscriptionFilter {
+    /// Tasks whose status is wanted.
+    pub(crate) tasks: Vec<String>,
+    /// True if a subscription that the server refuses is tried again.
+    pub(crate) outlasts_refusals: bool,
+}
+
+impl SubscriptionFilter {
+    /// Returns the params of `subscriptions/listen` for the tasks, these resources, and every list whose changes the server
+    /// announces; `None` if there is nothing to subscribe to.
+    pub(crate) fn params(
+        &self,
+        server: &JsonObject,
+        uris: &BTreeSet<String>,
+    ) -> Option<JsonObject> {
+        let lists = [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ];
+        let mut filter = JsonObject::new();
+        for (capability, member) in lists {
+            let declared = server
+                .view()
+                .find(capability)
+                .and_then(|declared| declared.object());
+            let changes = declared.and_then(|declared| declared.find("listChanged"));
+            if changes.is_some_and(|changes| changes.text() == "true") {
+                filter.insert(member, true);
+            }
         }
+        if !uris.is_empty() {
+            let uris: Vec<String> = uris.iter().cloned().collect();
+            filter.insert("resourceSubscriptions", Json::from_encode(&uris));
+        }
+        if !self.tasks.is_empty() {
+            filter.insert(tasks::FILTER, Json::from_encode(&self.tasks));
+        }
+        (!filter.is_empty()).then(|| JsonObject::from_iter([("notifications", filter)]))
     }
-    let uris: Vec<String> = uris.cloned().collect();
-    if !uris.is_empty() {
-        filter.insert("resourceSubscriptions", Json::from_encode(&uris));
-    }
-    (!filter.is_empty()).then(|| JsonObject::from_iter([("notifications", filter)]))
 }

@@ -12,6 +12,7 @@ use crate::backend::{Backend, Backends, ServerProfile};
 use crate::bridge::{BridgeError, Options};
 use crate::many::joined;
 use crate::names::{Kind, Names};
+use crate::tasks;
 use crate::translate::{Translation, newest};
 use crate::update::LiveRules;
 use crate::upstream::identity;
@@ -21,12 +22,14 @@ use crate::upstream::identity;
 pub(crate) fn config(
     options: &Options,
     server: &SessionInfo,
+    is_shared: bool,
     live: &LiveRules,
 ) -> Result<ServerConfig, BridgeError> {
     let identity = server.info.as_ref().and_then(identity);
     let identity = identity.unwrap_or_else(|| options.identity.clone());
     let mut config = config_with(options, identity);
-    config.capabilities = capabilities(server, live)?;
+    config.capabilities = capabilities(server, is_shared, live)?;
+    add_extensions(&mut config);
     config.instructions = server.instructions.clone();
     Ok(config)
 }
@@ -49,23 +52,39 @@ pub(crate) fn config_of_many(
             all.extend(ALL_CAPABILITIES.parse::<JsonObject>());
             continue;
         };
-        all.push(capabilities(&info, live)?);
+        all.push(capabilities(&info, backend.is_shared(), live)?);
         if let Some(text) = info.instructions {
             instructions.push(format!("# {}\n\n{text}", backend.name));
         }
     }
     config.capabilities = joined(all.into_iter());
+    add_extensions(&mut config);
     config.instructions = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
     Ok(config)
 }
 
-/// All capabilities that a server can have.
+/// All capabilities that a server can have. Servers without tasks lose nothing by the declaration, since each tool says whether
+/// its calls may become tasks.
 const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
-    "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{}}"#;
+    "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},
+    "tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},
+    "extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
+
+/// Adds the methods of the extensions that the capabilities declare.
+fn add_extensions(config: &mut ServerConfig) {
+    if tasks::declares_extension(&config.capabilities) {
+        config.extensions.negotiated.push(tasks::extension());
+    }
+}
 
 /// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
-/// revision. Capabilities that are left out, such as tasks, are reported as losses.
-fn capabilities(server: &SessionInfo, live: &LiveRules) -> Result<JsonObject, BridgeError> {
+/// revision, and its tasks of 2025-11-25, which are declared to clients of that revision. Capabilities that clients of the
+/// newest revision lose are reported as losses.
+fn capabilities(
+    server: &SessionInfo,
+    is_shared: bool,
+    live: &LiveRules,
+) -> Result<JsonObject, BridgeError> {
     let up = Translation {
         from: server.revision,
         to: newest(),
@@ -78,6 +97,12 @@ fn capabilities(server: &SessionInfo, live: &LiveRules) -> Result<JsonObject, Br
     if spec.is_some_and(|spec| !spec.has_completions_capability()) {
         // 2024-11-05 has no capability for the method, so only a request shows whether the server supports completion.
         capabilities.insert("completions", JsonObject::new());
+    }
+    if tasks::has_tasks(server.revision)
+        && !is_shared
+        && let Some(declared) = server.capabilities.get("tasks")
+    {
+        capabilities.insert("tasks", declared);
     }
     Ok(capabilities)
 }

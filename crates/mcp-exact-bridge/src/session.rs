@@ -4,6 +4,7 @@
 //! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
 //! retries the call with the answers.
 
+mod own_tasks;
 mod shared;
 
 use std::collections::{BTreeSet, HashMap};
@@ -21,8 +22,9 @@ use tokio::task::AbortHandle;
 
 use crate::backend::Backend;
 use crate::hooks::{MessageHooks, MessageKind};
-use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
 use crate::stateless::SharedCalls;
+use crate::tasks;
 use crate::translate::{Translation, newest};
 use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, Question, Receiver};
 
@@ -47,6 +49,8 @@ struct State {
     questions: HashMap<ServerRequestKey, AbortHandle>,
     /// Principal of the latest request.
     principal: Option<Principal>,
+    /// Ids of the tasks that the client has created for requests of the server; most clients create none.
+    client_tasks: Vec<String>,
     /// Task that listens to the subscription at a server without sessions.
     listening: Option<AbortHandle>,
 }
@@ -139,10 +143,7 @@ impl Session {
         if had_session && !self.backend.is_one_of_many {
             return Err(relay::connection_lost());
         }
-        let capabilities = self
-            .translation_to_newest()
-            .definition("ClientCapabilities", &self.info.capabilities);
-        let client = ClientSide::new(self.info.info.as_ref(), &capabilities?);
+        let client = ClientSide::new(self.info.info.as_ref(), &self.capabilities()?);
         let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
         self.lock().connection = Some(Arc::clone(&connection));
@@ -159,6 +160,22 @@ impl Session {
             }
         }
         Ok(connection)
+    }
+
+    /// Returns the capabilities of the client in the form of the newest revision, and the one for tasks of 2025-11-25 if the
+    /// server has them, too.
+    fn capabilities(&self) -> Result<JsonObject, PeerError> {
+        let mut declared = self.info.capabilities.clone();
+        let tasks = declared.get("tasks").filter(|_| self.may_relay_tasks());
+        if tasks.is_some() {
+            declared = declared.view().with([("tasks", None)]).into();
+        }
+        let way = self.translation_to_newest();
+        let mut capabilities = way.definition("ClientCapabilities", &declared)?;
+        if let Some(tasks) = tasks {
+            capabilities.insert("tasks", tasks);
+        }
+        Ok(capabilities)
     }
 
     fn translation_to_newest(&self) -> Translation {
@@ -236,11 +253,16 @@ impl Session {
         let way = self
             .translation_to(connection)
             .of_request(&request.context().cx);
-        let params = way.params(
-            method,
-            request.params(),
-            relay::client_meta(request.client()),
-        )?;
+        let relays_tasks = calls.is_none() && self.relays_tasks(connection);
+        let params = if relays_tasks {
+            self.task_params(request)?
+        } else {
+            request.params().cloned()
+        };
+        let keeps_task =
+            relays_tasks && tasks::are_declared_for_calls(&connection.info.capabilities);
+        let client_meta = relay::client_meta(request.client());
+        let params = way.params(method, params.as_ref(), client_meta, keeps_task)?;
         let messages = self.messages();
         let progress = ProgressReceiver::new(&self.client, request.key);
         let progress = progress.callback(request, messages.clone());
@@ -283,11 +305,19 @@ impl Session {
                         state: Some(state),
                     })
                 }
-                None => Ok(Reply::Result(way.reversed().result(
-                    method,
-                    result,
-                    uri.as_deref(),
-                )?)),
+                None => {
+                    let result = if relays_tasks {
+                        self.task_result(request, result)
+                    } else {
+                        result
+                    };
+                    let back = way.reversed();
+                    Ok(Reply::Result(back.result(
+                        method,
+                        result,
+                        uri.as_deref(),
+                    )?))
+                }
             },
             Outcome::Error(error) => {
                 Err(way.reversed().error(method, &error, uri.as_deref()).into())
@@ -351,7 +381,11 @@ impl Session {
     fn listen(&self, connection: &Arc<Connection>) {
         let (connection, wanted) = (Arc::clone(connection), self.subscribed().subscribe());
         let listening = tokio::spawn(async move {
-            let error = connection.listen(wanted, true).await;
+            let filter = SubscriptionFilter {
+                outlasts_refusals: true,
+                ..SubscriptionFilter::default()
+            };
+            let error = connection.listen(wanted, filter).await;
             let error = error.message();
             tracing::debug!(error, "changes of the server are not told any more");
         });
@@ -367,6 +401,9 @@ impl Session {
             return;
         };
         let method = notification.method();
+        if !self.may_notify(method, notification.params()) {
+            return;
+        }
         let kind = MessageKind::ClientNotification;
         let params = self
             .messages()
@@ -402,22 +439,24 @@ impl Session {
     ) -> Result<RawResult, PeerError> {
         let back = self.translation_to(connection).reversed();
         let method = question.request.method();
-        let ask = InputRequest::new(method, question.request.params().cloned());
+        let asked = InputRequest::new(method, question.request.params().cloned());
         let messages = self.messages();
+        let ask = self.task_question(connection, asked.clone())?;
         let ask = messages.question(back.question(&ask)?)?;
         let scope = self
             .calls
             .about(question.during)
             .map_or(Scope::Peer, Scope::During);
         let options = CallOptions::default();
-        let asked = self
+        let pending = self
             .client
             .request(scope, method, ask.params, options, None);
-        let asked = asked.map_err(|error| PeerError::internal(error.to_string()))?;
-        match asked.await {
+        let pending = pending.map_err(|error| PeerError::internal(error.to_string()))?;
+        match pending.await {
             Outcome::Result(result) => {
                 let answer = messages.answer(method, result.object())?;
                 let answer = back.reversed().answer(method, &answer)?;
+                let answer = self.task_answer(connection, &asked, answer);
                 Ok(RawResult::from(answer))
             }
             Outcome::Error(error) => Err(error),
@@ -428,6 +467,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.forget_tasks();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         let questions = state.questions.drain().map(|(_, asking)| asking);
         questions
@@ -553,7 +593,15 @@ impl Receiver for SessionReceiver {
         };
         let method = notification.method();
         let back = session.translation_to(connection).reversed();
-        let params = back.notification(method, notification.params(), Role::Server);
+        let params = notification.params().cloned();
+        let Some(params) = session.task_notification(connection, method, params) else {
+            tracing::debug!(
+                method,
+                "a notification about the task of another client was dropped"
+            );
+            return;
+        };
+        let params = back.notification(method, params.as_ref(), Role::Server);
         let kind = MessageKind::ServerNotification;
         match params.and_then(|params| session.messages().pass(kind, method, params)) {
             Ok(params) => {

@@ -10,6 +10,7 @@ mod connections;
 mod listening;
 mod receivers;
 mod sealing;
+mod tasks;
 mod waiting;
 
 use std::sync::{Arc, Mutex};
@@ -25,8 +26,8 @@ use tokio::time::timeout;
 
 pub(crate) use self::connections::SharedConnection;
 use self::connections::{Connections, Lease, Owner};
-pub(crate) use self::listening::Established;
 use self::listening::Subscriptions;
+pub(crate) use self::listening::{Established, SubscriptionRequest};
 use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
@@ -36,6 +37,7 @@ use crate::bridge::Options;
 use crate::hooks::{Hooks, MessageHooks, method_of_answer};
 use crate::losses::Losses;
 use crate::relay::{self, ProgressReceiver, RelayError};
+use crate::tasks::is_extension_request;
 use crate::tools::KnownTools;
 use crate::translate::{Translation, newest};
 use crate::update::LiveRules;
@@ -110,6 +112,9 @@ impl Stateless {
         client: &ServerHandle,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
+        if is_extension_request(&request) {
+            return self.relay_task_request(backend, client, request).await;
+        }
         let owner = self.owner(&request)?;
         let state = request.state.as_deref();
         // The state of a call that waits here is none of the server's.
@@ -247,6 +252,8 @@ impl Stateless {
         let reply = self.finish(request, connection, pending.await, &way)?;
         Ok(match reply {
             Reply::Result(result) => {
+                let tool = request.param("name").and_then(|name| name.as_str());
+                let result = binding.bind_task(result, &tool.unwrap_or_default());
                 Reply::Result(binding.bind(with_questions(result, &messages)?))
             }
             reply => reply,
@@ -285,12 +292,13 @@ impl Stateless {
             way,
             place: None,
         };
-        Ok(self.wait(request, call).await?)
+        Ok(self.wait(client, request, call).await?)
     }
 
     /// Waits for the server's answer to a call, or for a request of the server during the call.
     async fn wait(
         &self,
+        client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut call: RunningCall,
     ) -> Result<Reply, PeerError> {
@@ -319,7 +327,7 @@ impl Stateless {
             Ok((name_of(at), ask))
         });
         let requests = asks.collect::<Result<_, PeerError>>()?;
-        let state = self.keep(request, call, asked)?;
+        let state = self.keep(client, request, call, asked)?;
         Ok(Reply::InputRequired {
             requests,
             state: Some(state),
@@ -390,7 +398,7 @@ impl Stateless {
         }
         call.questions = more;
         call.way = way;
-        self.wait(request, call).await
+        self.wait(client, request, call).await
     }
 
     fn send(
@@ -402,7 +410,7 @@ impl Stateless {
         input: Option<RequestInput>,
     ) -> Result<PendingRequest, RelayError> {
         let client_meta = relay::client_meta(request.client());
-        let params = way.params(request.method(), request.params(), client_meta)?;
+        let params = way.params(request.method(), request.params(), client_meta, false)?;
         let progress = progress.callback(request, self.messages(request));
         let is_stateless = connection.lifecycle() == Lifecycle::Discover;
         let options = CallOptions {
@@ -495,7 +503,17 @@ fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResul
     let Some(required) = relay::input_required(&result) else {
         return Ok(result);
     };
-    let asked = required.asks.into_iter().map(|(name, ask)| {
+    let mut object = result.into_object();
+    object.insert("inputRequests", questions(required.asks, messages)?);
+    Ok(object.into())
+}
+
+/// Passes questions of the server to the hooks; returns them as the member `inputRequests`.
+fn questions(
+    asks: Vec<(String, InputRequest)>,
+    messages: &MessageHooks,
+) -> Result<JsonObject, PeerError> {
+    let asked = asks.into_iter().map(|(name, ask)| {
         let InputRequest { method, params, .. } = messages.question(ask)?;
         let mut ask = JsonObject::from_iter([("method", Json::string(&method))]);
         if let Some(params) = params {
@@ -503,8 +521,5 @@ fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResul
         }
         Ok((name, Json::from(ask)))
     });
-    let asked = asked.collect::<Result<JsonObject, PeerError>>()?;
-    let mut object = result.into_object();
-    object.insert("inputRequests", asked);
-    Ok(object.into())
+    asked.collect()
 }

@@ -34,6 +34,9 @@ const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 /// Members of params that only a retry has (2026-07-28, `basic/patterns/mrtr`).
 const RETRY_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
+/// Request of the tasks extension whose `inputResponses` are no retry.
+const UPDATES_TASK: &str = "tasks/update";
+
 /// Translation of messages from one revision to another.
 #[derive(Debug, Clone)]
 pub(crate) struct Translation {
@@ -62,28 +65,37 @@ impl Translation {
 
     /// Converts the params of a client's request, without the members that the upstream endpoint adds itself.
     ///
-    /// `client_meta` has the members of `_meta` by which a request of 2026-07-28 identifies its client.
+    /// `client_meta` has the members of `_meta` by which a request of 2026-07-28 identifies its client. `keeps_task` is true if
+    /// the server may turn a call into a task of the client.
     pub(crate) fn params(
         &self,
         method: &str,
         params: Option<&JsonObject>,
         client_meta: JsonObject,
+        keeps_task: bool,
     ) -> Result<Option<JsonObject>, PeerError> {
         let cx = Context::new().request_meta(client_meta).has_read_input();
         let root = root(MessageKind::Request, method, Role::Client);
         // The server is told of its client by the connection: that a request cannot say it again is no loss.
-        let params = if self.from == self.to {
+        let params = if self.from == self.to && keeps_task {
+            params.cloned()
+        } else if self.from == self.to {
             let params = params.map(|params| self.without_task(method, params));
             params.transpose()?
         } else {
             params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[])))
         };
         let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
-        Ok(converted.map(|params| without(&params, &OWN_META, &RETRY_MEMBERS)))
+        let retry_members = if UPDATES_TASK == method {
+            &[][..]
+        } else {
+            &RETRY_MEMBERS
+        };
+        Ok(converted.map(|params| without(&params, &OWN_META, retry_members)))
     }
 
-    /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`). Tasks are not
-    /// relayed, because the server cannot distinguish the creator of a task from other clients of the bridge.
+    /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`), for a server without
+    /// tasks, or one whose connections several clients share.
     fn without_task(&self, method: &str, params: &JsonObject) -> Result<JsonObject, PeerError> {
         let spec = mcp_exact_revisions::find(self.from.as_str());
         let has_tasks = spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_tasks);
@@ -95,7 +107,7 @@ impl Translation {
             subject: None,
             kind: LossKind::Dropped,
             revision: known_revision(self.to)?,
-            reason: "the bridge relays no tasks: the call is answered when its work is done".into(),
+            reason: "the server has no tasks for this client: the call is answered when its work is done".into(),
         };
         self.note_losses(method, std::slice::from_ref(&loss), false)?;
         Ok(without(params, &[], &["task"]))

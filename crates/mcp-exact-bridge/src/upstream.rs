@@ -18,7 +18,8 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::bridge::Options;
-use crate::relay::{self, RelayError};
+use crate::relay::{self, RelayError, SubscriptionFilter};
+use crate::tasks;
 
 /// Server that clients reach through the bridge. Each client with a session gets a separate connection.
 pub trait Upstream: Send + Sync + 'static {
@@ -273,22 +274,22 @@ impl Connection {
 
     /// Subscribes to the lists of a server of 2026-07-28 and to the wanted resources, which may change
     /// (`basic/patterns/subscriptions`). A subscription that ends with its stream is renewed. Returns when the connection is
-    /// lost or `wanted` is closed; if the server refuses the subscription, returns unless `outlasts_refusals` is set: then the
+    /// lost or `wanted` is closed; if the server refuses the subscription, returns unless the filter outlasts refusals: then the
     /// subscription is tried again, when the wanted resources change or after a pause.
     pub(crate) async fn listen(
         &self,
         mut wanted: watch::Receiver<BTreeSet<String>>,
-        outlasts_refusals: bool,
+        filter: SubscriptionFilter,
     ) -> PeerError {
         let (shortest, longest) = SUBSCRIPTION_RETRY_DELAYS;
         let mut pause = shortest;
         let mut listening: Option<PendingRequest> = None;
         while !self.is_lost() {
-            let filter = {
+            let params = {
                 let wanted = wanted.borrow_and_update();
-                relay::filter_of(&self.info.capabilities, wanted.iter())
+                filter.params(&self.info.capabilities, &wanted)
             };
-            let sent = filter.map(|params| {
+            let sent = params.map(|params| {
                 let options = CallOptions::default();
                 let method = "subscriptions/listen";
                 self.client.request(method, Some(params), options, None)
@@ -322,7 +323,7 @@ impl Connection {
             };
             listening = None;
             if let Some(error) = refused {
-                if !outlasts_refusals {
+                if !filter.outlasts_refusals {
                     return error;
                 }
                 let error = error.message();
@@ -525,6 +526,9 @@ impl ClientSide {
         config.offer = options.upstream_offer.clone();
         config.capabilities = self.capabilities.parse().unwrap_or_default();
         config.extensions.policy = ExtensionPolicy::AllowAll;
+        if tasks::declares_extension(&config.capabilities) {
+            config.extensions.negotiated.push(tasks::extension());
+        }
         config.pass_input_required = true;
         config.request_timeout = options.request_timeout;
         config.limits = options.limits.clone();

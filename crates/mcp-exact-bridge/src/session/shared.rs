@@ -18,6 +18,7 @@ use tokio::task::JoinHandle;
 use super::Session;
 use crate::backend::Backend;
 use crate::relay::RelayError;
+use crate::stateless::SubscriptionRequest;
 use crate::upstream::EVERY_LIST;
 
 /// Minimum and maximum delay before a subscription that has ended is renewed.
@@ -138,7 +139,11 @@ impl SharedListening {
             uris,
             more: JsonObject::new(),
         };
-        let (backend, client) = (Arc::clone(&self.backend), self.client.clone());
+        let backend = Arc::clone(&self.backend);
+        let request = SubscriptionRequest {
+            client: self.client.clone(),
+            key: None,
+        };
         let principal = self.principal.clone();
         Listening(tokio::spawn(async move {
             let established = Arc::new(move || {
@@ -147,7 +152,7 @@ impl SharedListening {
             let replaced = backend.replaced();
             let stateless = &backend.stateless;
             tokio::select! {
-                ended = stateless.listen(&backend, &client, &filter, principal, established) => {
+                ended = stateless.listen(&backend, &request, &filter, principal, established) => {
                     if let Err(error) = ended {
                         tracing::debug!(error = error.message(), "a shared subscription has ended");
                     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use mcp_exact_session::{
     CallOptions, Change, Filter, Json, JsonObject, Lifecycle, LogMessage, Outcome, PeerError,
-    Principal, RequestKey, ServerNotification, ServerRequestKey,
+    Principal, RequestKey, Scope, ServerNotification, ServerRequestKey,
 };
 use mcp_exact_transport::ServerHandle;
 use tokio::sync::watch;
@@ -14,8 +14,9 @@ use tokio::task::AbortHandle;
 
 use super::Stateless;
 use crate::backend::Backend;
-use crate::hooks::MessageHooks;
-use crate::relay;
+use crate::hooks::{MessageHooks, MessageKind};
+use crate::relay::{self, SubscriptionFilter};
+use crate::tasks::{self, EXTENSION_STATUS};
 use crate::translate::newest;
 use crate::upstream::{ClientSide, Connection, Question, Receiver};
 
@@ -33,6 +34,8 @@ struct SubscriptionKey {
     generation: u64,
     principal: Option<Principal>,
     uris: BTreeSet<String>,
+    /// Tasks whose status is wanted (extension `io.modelcontextprotocol/tasks`): ids of the client by ids of the server.
+    tasks: BTreeMap<String, String>,
 }
 
 /// Subscription at the server, which ends when its last subscriber leaves.
@@ -47,7 +50,24 @@ struct Subscription {
 struct Subscribers {
     is_established: bool,
     next: u64,
-    all: BTreeMap<u64, (ServerHandle, Established)>,
+    all: BTreeMap<u64, (SubscriptionRequest, Established)>,
+}
+
+/// Subscriber to the changes of a server.
+#[derive(Clone)]
+pub(crate) struct SubscriptionRequest {
+    pub(crate) client: ServerHandle,
+    /// Request that has begun the subscription; `None` for a session of a shared server.
+    pub(crate) key: Option<RequestKey>,
+}
+
+impl SubscriptionRequest {
+    /// Acknowledges the accepted part of the filter to the client.
+    pub(crate) fn acknowledge(&self, accepted: Filter) {
+        if let Some(key) = self.key {
+            self.client.acknowledge_part(key, accepted);
+        }
+    }
 }
 
 impl Drop for Subscription {
@@ -84,6 +104,7 @@ impl Subscription {
             backend: Arc::clone(backend),
             principal: wanted.principal.clone(),
             uris: wanted.uris.clone(),
+            tasks: wanted.tasks.clone(),
             subscription: Arc::downgrade(&subscription),
         };
         let task = tokio::spawn(async move {
@@ -101,12 +122,16 @@ impl Subscription {
     }
 
     /// Adds a subscriber, and calls `established` once the server has accepted the subscription.
-    fn join(self: Arc<Self>, client: &ServerHandle, established: &Established) -> Subscriber {
+    fn join(
+        self: Arc<Self>,
+        request: &SubscriptionRequest,
+        established: &Established,
+    ) -> Subscriber {
         let (number, is_established) = {
             let mut subscribers = self.lock();
             let number = subscribers.next;
             subscribers.next += 1;
-            let subscriber = (client.clone(), Arc::clone(established));
+            let subscriber = (request.clone(), Arc::clone(established));
             subscribers.all.insert(number, subscriber);
             (number, subscribers.is_established)
         };
@@ -130,14 +155,26 @@ impl Subscription {
         all.iter().for_each(|established| established());
     }
 
+    fn requests(&self) -> Vec<SubscriptionRequest> {
+        let subscribers = self.lock();
+        let all = subscribers.all.values();
+        all.map(|(request, _)| request.clone()).collect()
+    }
+
     fn publish(&self, change: &Change) {
-        let all: Vec<ServerHandle> = {
-            let subscribers = self.lock();
-            let all = subscribers.all.values();
-            all.map(|(client, _)| client.clone()).collect()
-        };
-        for client in all {
-            client.publish(change);
+        for request in self.requests() {
+            request.client.publish(change);
+        }
+    }
+
+    /// Sends a notification to all subscribers.
+    fn notify(&self, method: &str, params: &JsonObject) {
+        for SubscriptionRequest { client, key } in self.requests() {
+            let params = Some(params.clone());
+            let scope = key.map_or(Scope::Peer, Scope::During);
+            if let Err(error) = client.notify(scope, method, params) {
+                tracing::debug!(%error, method, "a notification was not handed on");
+            }
         }
     }
 }
@@ -148,19 +185,20 @@ impl Stateless {
     pub(crate) async fn listen(
         &self,
         backend: &Arc<Backend>,
-        client: &ServerHandle,
+        request: &SubscriptionRequest,
         filter: &Filter,
         principal: Option<Principal>,
         established: Established,
     ) -> Result<(), PeerError> {
         let wanted = SubscriptionKey {
             generation: backend.generation(),
+            tasks: self.tasks_of_filter(backend, filter, principal.as_ref()),
             principal,
             uris: filter.uris.iter().cloned().collect(),
         };
         let subscription = self.subscriptions.find_or_begin(backend, wanted);
         let mut ended = subscription.ended.clone();
-        let _subscriber = subscription.join(client, &established);
+        let _subscriber = subscription.join(request, &established);
         let ended = ended.wait_for(Option::is_some).await;
         let reason = ended.ok().and_then(|reason| reason.clone());
         Err(reason.unwrap_or_else(|| PeerError::internal("the subscription has ended")))
@@ -190,7 +228,12 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
         Ok(permit) => permit,
         Err(error) => return error,
     };
-    let nobody = ClientSide::new(None, &JsonObject::new());
+    let capabilities = if receiver.tasks.is_empty() {
+        JsonObject::new()
+    } else {
+        tasks::extension_capability()
+    };
+    let nobody = ClientSide::new(None, &capabilities);
     let messages = Arc::clone(&receiver) as Arc<dyn Receiver>;
     let connection = match backend.connect(&nobody, Some(messages)).await {
         Ok(connection) => connection,
@@ -198,9 +241,16 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
     };
     match connection.lifecycle() {
         Lifecycle::Discover => {
-            if relay::filter_of(&connection.info.capabilities, uris.iter()).is_some() {
+            let filter = SubscriptionFilter {
+                tasks: receiver.tasks.keys().cloned().collect(),
+                ..SubscriptionFilter::default()
+            };
+            if filter
+                .params(&connection.info.capabilities, &uris)
+                .is_some()
+            {
                 let (_uris, wanted) = watch::channel(uris);
-                return connection.listen(wanted, false).await;
+                return connection.listen(wanted, filter).await;
             }
         }
         Lifecycle::Initialize => {
@@ -232,7 +282,17 @@ struct SubscriptionReceiver {
     backend: Arc<Backend>,
     principal: Option<Principal>,
     uris: BTreeSet<String>,
+    tasks: BTreeMap<String, String>,
     subscription: Weak<Subscription>,
+}
+
+impl SubscriptionReceiver {
+    fn messages(&self) -> MessageHooks {
+        MessageHooks::new(&self.backend.options.hooks, || {
+            let principal = self.principal.as_ref();
+            MessageHooks::describe(&self.backend.name, principal, None, newest())
+        })
+    }
 }
 
 impl Receiver for SubscriptionReceiver {
@@ -257,11 +317,7 @@ impl Receiver for SubscriptionReceiver {
         {
             return;
         }
-        let messages = MessageHooks::new(&self.backend.options.hooks, || {
-            let principal = self.principal.as_ref();
-            MessageHooks::describe(&self.backend.name, principal, None, newest())
-        });
-        let change = messages.change(change);
+        let change = self.messages().change(change);
         if let (Some(change), Some(subscription)) = (change, self.subscription.upgrade()) {
             subscription.publish(&change);
         }
@@ -271,5 +327,19 @@ impl Receiver for SubscriptionReceiver {
         self.uris.clone()
     }
 
-    fn notified(&self, _: &Arc<Connection>, _: ServerNotification) {}
+    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+        let method = notification.method();
+        let params = notification.params().filter(|_| method == EXTENSION_STATUS);
+        let id = params.and_then(tasks::id_of);
+        let given = id.and_then(|id| self.tasks.get(&id));
+        let (Some(params), Some(given)) = (params, given) else {
+            return;
+        };
+        let params = tasks::rename_ids(params.clone(), |_| Some(given.clone()));
+        let kind = MessageKind::ServerNotification;
+        let passed = self.messages().pass(kind, method, Some(params));
+        if let (Ok(Some(params)), Some(subscription)) = (passed, self.subscription.upgrade()) {
+            subscription.notify(method, &params);
+        }
+    }
 }

@@ -9,10 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
-use mcp_exact_session::{Json, PeerError, RawResult, Seal};
+use mcp_exact_session::{Json, JsonObject, PeerError, RawResult, Seal};
+
+use crate::tasks;
 
 /// Prefix of every `requestState` that is bound to a principal.
 const SEALED_PREFIX: &str = "mcp-exact-bridge-sealed:";
+
+/// Prefix of every task id that is bound to a principal.
+const TASK_PREFIX: &str = "mcp-exact-bridge-task:";
 
 const NONCE: usize = 24;
 
@@ -63,7 +68,15 @@ impl Seal for ProcessKey {
     }
 }
 
-/// Binding of `requestState` values to a principal, and to one server of many. In front of a single server, the values
+/// Task whose id was given to a client.
+pub(super) struct OpenedTask {
+    /// Id of the server.
+    pub(super) id: String,
+    /// Tool whose call has become the task; `None` if the id was not sealed.
+    pub(super) tool: Option<String>,
+}
+
+/// Binding of `requestState` values and ids of tasks to a principal, and to one server of many. In front of a single server, the values
 /// for clients without a principal are relayed unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Binding<'a> {
@@ -73,19 +86,19 @@ pub(super) struct Binding<'a> {
 }
 
 impl Binding<'_> {
-    fn context(&self) -> Option<Vec<u8>> {
+    fn context(&self, kind: &str) -> Option<Vec<u8>> {
         // The name of a server has no line break, and is empty if there is one server.
         let context = match self.principal {
-            Some(principal) => format!("requestState\n{}\n{principal}", self.server),
+            Some(principal) => format!("{kind}\n{}\n{principal}", self.server),
             None if self.server.is_empty() => return None,
-            None => format!("requestState of nobody\n{}", self.server),
+            None => format!("{kind} of nobody\n{}", self.server),
         };
         Some(context.into_bytes())
     }
 
     /// Seals the `requestState` of a result of type `input_required`.
     pub(super) fn bind(&self, result: RawResult) -> RawResult {
-        let Some(context) = self.context() else {
+        let Some(context) = self.context("requestState") else {
             return result;
         };
         let names = ["resultType", "requestState"];
@@ -103,13 +116,48 @@ impl Binding<'_> {
         object.into()
     }
 
+    /// Seals the id of the task in a result of type `task` (extension `io.modelcontextprotocol/tasks`), together with the tool
+    /// of the call.
+    pub(super) fn bind_task(&self, result: RawResult, tool: &str) -> RawResult {
+        let Some(context) = self.context("taskId") else {
+            return result;
+        };
+        let kind = result.object().view().find("resultType");
+        let is_task = kind.is_some_and(|kind| kind.as_str().as_deref() == Some("task"));
+        let Some(id) = tasks::id_of(result.object()).filter(|_| is_task) else {
+            return result;
+        };
+        let task = JsonObject::from_iter([("id", Json::string(&id)), ("tool", Json::string(tool))]);
+        let sealed = self.seal.seal(task.text(), &context);
+        let sealed = format!("{TASK_PREFIX}{sealed}");
+        let rename = |other: &str| (other == id).then(|| sealed.clone());
+        tasks::rename_ids(result.into_object(), rename).into()
+    }
+
+    /// Opens the id of a task from a client; `None` if the id was not given to this principal.
+    pub(super) fn unbind_task(&self, id: &str) -> Option<OpenedTask> {
+        let Some(context) = self.context("taskId") else {
+            return Some(OpenedTask {
+                id: id.to_owned(),
+                tool: None,
+            });
+        };
+        let sealed = id.strip_prefix(TASK_PREFIX)?;
+        let opened: JsonObject = self.seal.open(sealed, &context)?.parse().ok()?;
+        let [id, tool] = opened.view().find_each(["id", "tool"]);
+        Some(OpenedTask {
+            id: id?.as_str()?.into_owned(),
+            tool: Some(tool?.as_str()?.into_owned()),
+        })
+    }
+
     /// Opens a `requestState` from a client; returns the server's original value.
     pub(super) fn unbind(&self, state: Json) -> Result<Json, PeerError> {
         let text = state.view().as_str();
         let sealed = text
             .as_deref()
             .and_then(|text| text.strip_prefix(SEALED_PREFIX));
-        match (self.context(), sealed) {
+        match (self.context("requestState"), sealed) {
             (None, None) => Ok(state),
             (Some(context), Some(sealed)) => {
                 let opened = self.seal.open(sealed, &context);
@@ -129,9 +177,37 @@ fn foreign_state_error() -> PeerError {
 
 #[cfg(test)]
 mod tests {
-    use mcp_exact_session::JsonObject;
-
     use super::*;
+
+    #[test]
+    fn task_ids_belong_to_one_principal() {
+        let key = ProcessKey::random().expect("random numbers");
+        let binding = |server, principal| Binding {
+            seal: &key,
+            server,
+            principal,
+        };
+        let created: JsonObject = r#"{"resultType":"task","taskId":"a","ttlMs":1.0}"#
+            .parse()
+            .expect("an object");
+        let own = binding("", Some("red"));
+        let given = own.bind_task(created.clone().into(), "slow").into_object();
+        let id = tasks::id_of(&given).expect("an id");
+        assert_eq!(tasks::with_id(given, "a").text(), created.text());
+        let opened = own.unbind_task(&id).expect("its own");
+        assert_eq!((&*opened.id, opened.tool.as_deref()), ("a", Some("slow")));
+        for other in [
+            binding("", Some("blue")),
+            binding("web", Some("red")),
+            binding("web", None),
+        ] {
+            assert!(other.unbind_task(&id).is_none(), "{other:?}");
+        }
+        assert!(own.unbind_task("a").is_none(), "the server's own id");
+        let nobody = binding("", None);
+        let unchanged = nobody.bind_task(created.clone().into(), "slow");
+        assert_eq!(unchanged.into_object(), created);
+    }
 
     #[test]
     fn states_are_of_one_principal_and_server() {

@@ -5,8 +5,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcp_exact_session::{IncomingRequest, JsonObject, PeerError, Principal};
-use mcp_exact_transport::{PendingRequest, RequestContext};
+use mcp_exact_session::{IncomingRequest, JsonObject, Lifecycle, PeerError, Principal, RequestKey};
+use mcp_exact_transport::{PendingRequest, RequestContext, ServerHandle};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
@@ -50,6 +50,8 @@ pub(super) struct WaitingCall {
     /// Requests of the server to the client, in the order of their keys in `inputRequests`.
     pub(super) asked: Vec<Question>,
     owner: Option<String>,
+    /// Endpoint and request of a client with a session; `None` for a client without one, whose retry is another request.
+    request: Option<(usize, RequestKey)>,
     method: String,
     /// Params of the call without the members that a retry changes.
     params: serde_json::Value,
@@ -70,6 +72,7 @@ impl Stateless {
     /// Stores a call until its client has answered; returns the `requestState` that identifies the call.
     pub(super) fn keep(
         &self,
+        client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut call: RunningCall,
         asked: Vec<Question>,
@@ -91,6 +94,8 @@ impl Stateless {
             call,
             asked,
             owner: principal.map(|Principal(name)| name.clone()),
+            request: (request.spec().lifecycle() == Lifecycle::Initialize)
+                .then(|| (client.number(), request.key)),
             method: request.method().to_owned(),
             params: bound_params(request),
             expiry: self.expiry(state.clone(), until, session_end),
@@ -127,6 +132,25 @@ impl Stateless {
             }
         });
         Expiry(expiring.abort_handle())
+    }
+
+    /// Ends the waiting calls of a client with a session that has left, or the one of a request that it has cancelled.
+    pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
+        let ended: Vec<WaitingCall> = {
+            let mut all = locked(&self.waiting);
+            let is_ended = |_: &String, waiting: &mut WaitingCall| {
+                waiting.request.is_some_and(|(endpoint, key)| {
+                    endpoint == client.number() && request.is_none_or(|request| request == key)
+                })
+            };
+            all.extract_if(is_ended)
+                .map(|(_, waiting)| waiting)
+                .collect()
+        };
+        if !ended.is_empty() {
+            // Dropping a call takes locks of endpoints, which the caller may hold.
+            tokio::spawn(async move { drop(ended) });
+        }
     }
 
     /// Returns true if a call of this principal waits for this state.

@@ -408,6 +408,16 @@ pub fn object(text: &str) -> JsonObject {
 
 /// Sends unmodified messages to the bridge, and returns the response with an id.
 pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) -> JsonObject {
+    let has_id = |line: &str| object(line).get("id").is_some_and(|of| of.text() == id);
+    object(&line_after(bridge, messages, has_id).await)
+}
+
+/// Sends unmodified messages to the bridge, and returns the first line for which the predicate holds.
+pub async fn line_after(
+    bridge: &Bridge,
+    messages: &[impl AsRef<str>],
+    is_right: impl Fn(&str) -> bool,
+) -> String {
     let (local, remote) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(remote);
     let transport = LineTransport::new(reader, writer, 4 << 20);
@@ -431,9 +441,9 @@ pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) 
     let mut lines = BufReader::new(reader).lines();
     loop {
         let line = lines.next_line().await.expect("a line");
-        let message = object(&line.expect("an answer"));
-        if message.get("id").is_some_and(|of| of.text() == id) {
-            return message;
+        let line = line.expect("an answer");
+        if is_right(&line) {
+            return line;
         }
     }
 }

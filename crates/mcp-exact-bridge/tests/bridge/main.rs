@@ -13,6 +13,7 @@ mod relaying;
 mod restart;
 mod shared;
 mod subscriptions;
+mod tasks;
 mod updates;
 mod upstream_faults;
 mod waiting_calls;

@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::common::{
-    Add, InMemory, Sum, answer_to, client_of, handle_of, listen, noting, object, server,
+    Add, InMemory, Sum, answer_to, client_of, handle_of, line_after, listen, noting, object, server,
 };
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
@@ -377,6 +377,48 @@ async fn calls_lose_their_tasks() {
     let lost = "tools/call:dropped:/task";
     assert_eq!(listed_loss_ids(&result), [lost]);
     assert_eq!(bridge.metrics().losses[lost], 1);
+}
+
+/// "If the batch RPC call itself fails to be recognized … the response from the Server MUST be an Array with the corresponding
+/// Response objects" (JSON-RPC 2.0, section 6; batches are a part of 2025-03-26 alone): the bridge relays each message by itself,
+/// and answers with one batch.
+#[tokio::test]
+async fn batches_are_split_and_gathered() {
+    for of_server in revisions() {
+        let bridge = bridge_with(of_server, Options::default()).await;
+        let call = |id: u32, a: u32| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"add","arguments":{{"a":{a},"b":1}}}}}}"#
+            )
+        };
+        let batch = format!(
+            r#"[{},{},{{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}},{{"jsonrpc":"2.0","id":4,"method":"missing"}}]"#,
+            call(2, 1),
+            call(3, 2)
+        );
+        let messages = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-03-26","capabilities":{"roots":{"listChanged":true}},"clientInfo":{"name":"raw","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            &batch,
+        ];
+        let answers = line_after(&bridge, &messages, |line| line.starts_with('[')).await;
+        let answers: Vec<JsonObject> = answers
+            .parse::<Json>()
+            .expect("JSON")
+            .decode_as()
+            .expect("answers");
+        let answer_to = |id: &str| {
+            let mut answers = answers.iter();
+            answers.find(|answer| answer.get("id").is_some_and(|of| of.text() == id))
+        };
+        assert_eq!(answers.len(), 3, "server {of_server}");
+        for (id, sum) in [("2", r#""sum":2"#), ("3", r#""sum":3"#), ("4", "-32601")] {
+            let answer = answer_to(id).expect(id);
+            // Revisions without structured results have the JSON as text.
+            let text = answer.text().replace('\\', "");
+            assert!(text.contains(sum), "server {of_server}: {answer}");
+        }
+    }
 }
 
 type Seen = Arc<Mutex<Vec<(MessageKind, String)>>>;

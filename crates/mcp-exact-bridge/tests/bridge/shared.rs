@@ -216,3 +216,32 @@ async fn equal_subscriptions_of_sessions_are_shared() {
         clients.iter().for_each(ClientHandle::close);
     }
 }
+
+/// A call that waits for the answer of a client with a session ends when the client leaves or cancels the call, and gives its
+/// connection back long before the time for an answer is over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn waiting_calls_end_with_their_client() {
+    for of_server in with_sessions().filter(|revision| revision.as_str() >= "2025-06-18") {
+        let upstream = InMemory::new(&server(of_server));
+        let bridge = shared_bridge(&upstream).await;
+        let listening = listen_by_header(&bridge).await;
+        for leaves in [true, false] {
+            // The client never answers.
+            let client =
+                session_of(&listening.url, "own", r#"{"elicitation":{}}"#, |_, _| {}).await;
+            let params = object(r#"{"name":"ask","arguments":{}}"#);
+            let asking = client.request("tools/call", Some(params), CallOptions::default(), None);
+            let asking = asking.expect("a request");
+            let what = format!("server {of_server}, leaves: {leaves}");
+            wait_until(|| bridge.usage().waiting_calls == 1, &what).await;
+            if leaves {
+                client.close();
+            } else {
+                drop(asking);
+            }
+            wait_until(|| bridge.usage().waiting_calls == 0, &what).await;
+            client.close();
+            wait_until(|| upstream.connections() == 0, &what).await;
+        }
+    }
+}

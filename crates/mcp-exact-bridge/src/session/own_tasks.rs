@@ -1,0 +1,215 @@
+//! Tasks of clients with sessions (2025-11-25, `basic/utilities/tasks`): the bridge answers requests about the tasks of other
+//! clients as if these tasks did not exist.
+//!
+//! A server may also ask about the tasks that the client has created for the server's own requests.
+
+use mcp_exact_session::{
+    IncomingRequest, InputRequest, JsonObject, PeerError, Principal, RawResult,
+};
+use mcp_exact_transport::RequestContext;
+
+use super::Session;
+use crate::tasks::{self, TaskOwner};
+use crate::upstream::Connection;
+
+/// Maximum number of tasks that a client has created for one server; the oldest ones are forgotten first.
+const MAX_CLIENT_TASKS: usize = 1_000;
+
+impl Session {
+    /// Returns true if messages about tasks are relayed: client and server speak a revision with tasks, and the connection
+    /// belongs to the session.
+    pub(super) fn relays_tasks(&self, connection: &Connection) -> bool {
+        self.info.revision == connection.info.revision
+            && tasks::has_tasks(self.info.revision)
+            && !self.backend.is_shared()
+    }
+
+    /// Returns true if the server may speak the client's revision with tasks, as far as it is known.
+    pub(super) fn may_relay_tasks(&self) -> bool {
+        let profile = self.backend.cached_profile();
+        profile.is_some_and(|known| known.info.revision == self.info.revision)
+            && tasks::has_tasks(self.info.revision)
+            && !self.backend.is_shared()
+    }
+
+    fn task_owner(&self, principal: Option<&Principal>) -> TaskOwner {
+        TaskOwner::new(principal, &self.client)
+    }
+
+    /// Returns true if the server has created the task that a request names, for the same owner.
+    pub(crate) fn has_task(&self, request: &IncomingRequest<RequestContext>) -> bool {
+        self.may_relay_tasks() && self.own_task(request).is_ok()
+    }
+
+    /// Returns the server's id of the task that a request names.
+    fn own_task(&self, request: &IncomingRequest<RequestContext>) -> Result<String, PeerError> {
+        let id = request.params().and_then(tasks::id_of);
+        let id = id.ok_or_else(|| PeerError::invalid_params("`taskId` has to be a string"))?;
+        let id = self.original_id(&id).ok_or_else(tasks::unknown_task)?;
+        let principal = request.context().principal.as_ref();
+        if !self.is_own_task(principal, &id) {
+            return Err(tasks::unknown_task());
+        }
+        Ok(id)
+    }
+
+    /// Returns true if a task belongs to the client, and the rules show the tool of the task to the client.
+    fn is_own_task(&self, principal: Option<&Principal>, id: &str) -> bool {
+        let tool = self.backend.tasks.tool_of(&self.task_owner(principal), id);
+        tool.is_some_and(|tool| self.backend.may_use(principal, &tool))
+    }
+
+    /// Returns the server's id of a task; `None` if the task cannot belong to the server.
+    fn original_id(&self, id: &str) -> Option<String> {
+        if !self.backend.is_one_of_many {
+            return Some(id.to_owned());
+        }
+        let rest = id.strip_prefix(&self.backend.name)?;
+        Some(rest.strip_prefix("__")?.to_owned())
+    }
+
+    /// Returns the id of a task of the server as the client sees it.
+    fn id_for_client(&self, id: &str) -> String {
+        format!("{}__{id}", self.backend.name)
+    }
+
+    /// Returns the params of a request for the server, with the server's ids of tasks.
+    pub(super) fn task_params(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<JsonObject>, PeerError> {
+        let params = request.params().cloned();
+        if tasks::is_session_request(request.revision(), request.method()) {
+            let id = self.own_task(request)?;
+            return Ok(params.map(|params| tasks::with_id(params, &id)));
+        }
+        Ok(params.map(|params| self.with_original_ids(params)))
+    }
+
+    /// Records the task that a result creates, and returns the result with the client's own tasks and their ids for the client.
+    pub(super) fn task_result(
+        &self,
+        request: &IncomingRequest<RequestContext>,
+        result: RawResult,
+    ) -> RawResult {
+        let principal = request.context().principal.as_ref();
+        let method = request.method();
+        let creates = method == "tools/call" && request.param("task").is_some();
+        if !creates && method != "tasks/list" && !self.backend.is_one_of_many {
+            return result;
+        }
+        let mut object = result.into_object();
+        if creates && let Some(id) = tasks::created_id(&object) {
+            let tool = request.param("name").and_then(|name| name.as_str());
+            let (owner, tool) = (self.task_owner(principal), tool.unwrap_or_default());
+            self.backend.tasks.add(owner, id, &tool);
+        }
+        if method == "tasks/list" {
+            object = tasks::filter_list(object, |id| self.is_own_task(principal, id));
+        }
+        self.with_client_ids(object, principal).into()
+    }
+
+    /// Replaces the server's ids of the client's tasks by those for the client.
+    fn with_client_ids(&self, object: JsonObject, principal: Option<&Principal>) -> JsonObject {
+        if !self.backend.is_one_of_many {
+            return object;
+        }
+        tasks::rename_ids(object, |id| {
+            let is_own = self.is_own_task(principal, id);
+            is_own.then(|| self.id_for_client(id))
+        })
+    }
+
+    /// Replaces ids that start with the name of the server by those of the server.
+    fn with_original_ids(&self, object: JsonObject) -> JsonObject {
+        if !self.backend.is_one_of_many {
+            return object;
+        }
+        tasks::rename_ids(object, |id| self.original_id(id))
+    }
+
+    /// Returns the params of a notification of the server for the client; `None` if the notification is about a task that is
+    /// not the client's.
+    pub(super) fn task_notification(
+        &self,
+        connection: &Connection,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Option<Option<JsonObject>> {
+        if !self.relays_tasks(connection) {
+            return Some(params);
+        }
+        let principal = self.lock().principal.clone();
+        let principal = principal.as_ref();
+        if method == tasks::STATUS {
+            let id = params.as_ref().and_then(tasks::id_of);
+            id.filter(|id| self.is_own_task(principal, id))?;
+        }
+        Some(params.map(|params| self.with_client_ids(params, principal)))
+    }
+
+    /// Returns true if a notification of the client may be sent to the server: the status of a task is for the server whose
+    /// request has become the task.
+    pub(super) fn may_notify(&self, method: &str, params: Option<&JsonObject>) -> bool {
+        let id = || params.and_then(tasks::id_of);
+        method != tasks::STATUS || id().is_some_and(|id| self.lock().client_tasks.contains(&id))
+    }
+
+    /// Returns a question of the server for the client, with the client's ids of tasks.
+    ///
+    /// # Errors
+    /// The error for a task that the client has not created for this server.
+    pub(super) fn task_question(
+        &self,
+        connection: &Connection,
+        mut question: InputRequest,
+    ) -> Result<InputRequest, PeerError> {
+        if !self.relays_tasks(connection) {
+            return Ok(question);
+        }
+        if tasks::is_session_request(self.info.revision, &question.method) {
+            let id = question.params.as_ref().and_then(tasks::id_of);
+            let is_known = |id: &String| self.lock().client_tasks.contains(id);
+            id.filter(is_known).ok_or_else(tasks::unknown_task)?;
+            return Ok(question);
+        }
+        let principal = self.lock().principal.clone();
+        let params = question.params.take();
+        question.params = params.map(|params| self.with_client_ids(params, principal.as_ref()));
+        Ok(question)
+    }
+
+    /// Records the task that a client's answer creates, and returns the answer with the server's ids of tasks.
+    pub(super) fn task_answer(
+        &self,
+        connection: &Connection,
+        question: &InputRequest,
+        mut answer: JsonObject,
+    ) -> JsonObject {
+        if !self.relays_tasks(connection) {
+            return answer;
+        }
+        let params = question.params.as_ref();
+        if params.is_some_and(|params| params.view().find("task").is_some())
+            && let Some(id) = tasks::created_id(&answer)
+        {
+            let known = &mut self.lock().client_tasks;
+            if known.len() >= MAX_CLIENT_TASKS {
+                known.remove(0);
+            }
+            known.push(id);
+        }
+        if question.method == "tasks/list" {
+            let state = self.lock();
+            answer =
+                tasks::filter_list(answer, |id| state.client_tasks.iter().any(|own| own == id));
+        }
+        self.with_original_ids(answer)
+    }
+
+    /// Forgets the tasks of a session without a principal, whose ids nobody else has.
+    pub(super) fn forget_tasks(&self) {
+        self.backend.tasks.forget(&self.task_owner(None));
+    }
+}

@@ -1,0 +1,589 @@
+//! Tasks: calls that a server answers with a handle, which belongs to one client (2025-11-25, `basic/utilities/tasks`, and the
+//! extension `io.modelcontextprotocol/tasks` of 2026-07-28).
+//!
+//! The server of 2025-11-25 shows its tasks to every connection, and tells every connection of their status: that a client sees
+//! its own tasks alone is the work of the bridge.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_exact::transport::http::client::HttpEndpoint;
+use mcp_exact::transport::{
+    ClientHandle, ClientHandler, ConnectError, ConnectionOptions, LineTransport, connect,
+};
+use mcp_exact::{Client, Connect, Cx, Error, Form, JsonObject, Revision, Server, Tasks, Tool};
+use mcp_exact_bridge::{AccessRule, Bridge, Options, SharedUpstream, Upstream};
+use mcp_exact_session::{
+    CachedNegotiation, CallOptions, ClientConfig, ClientEvent, ClientSettings, Extension, Identity,
+    Json, Offer, PeerError,
+};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, WriteHalf};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinHandle;
+
+use crate::common::{Confirm, InMemory, client_of, handle_with, listen, object};
+use crate::isolation::{listen_by_header, outcome_of};
+use crate::matrix::wait_until;
+
+const REVISION: &str = "2025-11-25";
+
+fn revision(name: &str) -> Revision {
+    let mut all = mcp_exact::revisions();
+    all.find(|revision| revision.as_str() == name).expect(name)
+}
+
+/// Server of 2025-11-25 with tasks, whose ids have a prefix and count from 1.
+#[derive(Clone)]
+struct TaskServer {
+    prefix: &'static str,
+    state: Arc<Mutex<ServerState>>,
+}
+
+#[derive(Default)]
+struct ServerState {
+    /// Status of each task.
+    tasks: BTreeMap<String, &'static str>,
+    /// Lines for each connection.
+    connections: Vec<mpsc::UnboundedSender<String>>,
+    /// Methods of requests that name a task.
+    asked: Vec<String>,
+}
+
+impl TaskServer {
+    fn new(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            state: Arc::default(),
+        }
+    }
+
+    fn task(id: &str, status: &str) -> String {
+        format!(
+            r#"{{"taskId":"{id}","status":"{status}","createdAt":"2025-11-25T00:00:00Z","lastUpdatedAt":"2025-11-25T00:00:00Z","ttl":6e4,"pollInterval":5,"vendor":1.0}}"#
+        )
+    }
+
+    /// Returns the members that answer a request.
+    fn answer(&self, method: &str, params: &JsonObject) -> String {
+        let mut state = self.state.lock().expect("a lock");
+        let id = text(params, "taskId");
+        if method.starts_with("tasks/") {
+            state.asked.push(method.to_owned());
+        }
+        match (method, id.as_deref()) {
+            ("initialize", _) => r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}}},"serverInfo":{"name":"tasks","version":"1"}}"#.to_owned(),
+            ("tools/list", _) => r#""result":{"tools":[{"name":"slow","inputSchema":{"type":"object"},"execution":{"taskSupport":"optional"}}]}"#.to_owned(),
+            ("tools/call", _) if params.get("task").is_some() => {
+                let id = format!("{}{}", self.prefix, state.tasks.len() + 1);
+                state.tasks.insert(id.clone(), "working");
+                format!(r#""result":{{"task":{},"more":[1.0]}}"#, Self::task(&id, "working"))
+            }
+            ("tools/call", _) => r#""result":{"content":[]}"#.to_owned(),
+            ("tasks/list", _) => {
+                let tasks = state.tasks.iter();
+                let tasks = tasks.map(|(id, status)| Self::task(id, status));
+                let tasks = tasks.collect::<Vec<_>>().join(",");
+                format!(r#""result":{{"tasks":[{tasks}]}}"#)
+            }
+            ("tasks/result", Some(id)) => format!(
+                r#""result":{{"content":[],"_meta":{{"io.modelcontextprotocol/related-task":{{"taskId":"{id}"}}}}}}"#
+            ),
+            ("tasks/get" | "tasks/cancel", Some(id)) => match state.tasks.get_mut(id) {
+                Some(status) => {
+                    if method == "tasks/cancel" {
+                        *status = "cancelled";
+                    }
+                    format!(r#""result":{}"#, Self::task(id, status))
+                }
+                None => r#""error":{"code":-32602,"message":"no such task"}"#.to_owned(),
+            },
+            _ => r#""result":{}"#.to_owned(),
+        }
+    }
+
+    /// Tells every connection of the status of a task.
+    fn tell_status(&self, id: &str) {
+        let state = self.state.lock().expect("a lock");
+        let params = Self::task(id, state.tasks[id]);
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/tasks/status","params":{params}}}"#
+        );
+        for connection in &state.connections {
+            let _ = connection.send(line.clone());
+        }
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().expect("a lock").asked)
+    }
+
+    async fn serve(self, stream: DuplexStream) {
+        let (reader, writer) = tokio::io::split(stream);
+        let (sender, lines) = mpsc::unbounded_channel();
+        self.state
+            .lock()
+            .expect("a lock")
+            .connections
+            .push(sender.clone());
+        tokio::spawn(write_lines(writer, lines));
+        let mut requests = BufReader::new(reader).lines();
+        while let Ok(Some(line)) = requests.next_line().await {
+            let message = object(&line);
+            let (Some(id), Some(method)) = (message.get("id"), text(&message, "method")) else {
+                continue;
+            };
+            let params = message
+                .get("params")
+                .and_then(|params| params.try_into().ok());
+            let answer = self.answer(&method, &params.unwrap_or_default());
+            let _ = sender.send(format!(
+                r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#,
+                id.text()
+            ));
+        }
+    }
+}
+
+async fn write_lines(
+    mut writer: WriteHalf<DuplexStream>,
+    mut lines: mpsc::UnboundedReceiver<String>,
+) {
+    while let Some(line) = lines.recv().await {
+        if writer
+            .write_all(format!("{line}\n").as_bytes())
+            .await
+            .is_err()
+        {
+            return;
+        }
+    }
+}
+
+impl Upstream for TaskServer {
+    fn connect(
+        &self,
+        settings: Arc<ClientSettings>,
+        prior: Option<&CachedNegotiation>,
+        handler: Arc<dyn ClientHandler>,
+    ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        let (local, remote) = tokio::io::duplex(256 << 10);
+        tokio::spawn(self.clone().serve(remote));
+        let (reader, writer) = tokio::io::split(local);
+        let transport = LineTransport::new(reader, writer, settings.limits.message_bytes);
+        let options = ConnectionOptions::default();
+        Ok(connect(settings, prior, handler, transport, options))
+    }
+}
+
+fn text(object: &JsonObject, name: &str) -> Option<String> {
+    object.get(name)?.decode_as().ok()
+}
+
+/// Statuses of tasks that a client was told: ids and statuses.
+type Told = Arc<Mutex<Vec<(String, String)>>>;
+
+fn noting(told: &Told) -> impl Fn(ClientEvent) + Send + Sync + 'static {
+    let told = Arc::clone(told);
+    move |event| {
+        if let ClientEvent::Notification(notification) = event
+            && notification.method().starts_with("notifications/tasks")
+        {
+            let task = notification.params().expect("a task");
+            let [id, status] = ["taskId", "status"].map(|name| text(task, name).expect(name));
+            told.lock().expect("a lock").push((id, status));
+        }
+    }
+}
+
+/// Connects a client of 2025-11-25 with a session over HTTP.
+async fn session_of(url: &str, principal: &'static str) -> ClientHandle {
+    let config = ClientConfig::new(Identity::new("alike", "1.0.0"));
+    connect_to(url, principal, REVISION, config, |_| {}).await
+}
+
+async fn connect_to(
+    url: &str,
+    principal: &'static str,
+    revision: &str,
+    mut config: ClientConfig,
+    on_event: impl Fn(ClientEvent) + Send + Sync + 'static,
+) -> ClientHandle {
+    config.offer = Offer::of([revision]).expect("a revision");
+    let endpoint = HttpEndpoint::new(url).expect("a URL").header(
+        ::http::HeaderName::from_static("x-principal"),
+        ::http::HeaderValue::from_static(principal),
+    );
+    let handler = move |_: &ClientHandle, event| on_event(event);
+    let settings = config.build().expect("settings");
+    let (client, _driver) = endpoint.connect(settings, None, Arc::new(handler));
+    client.ready().await.expect("a negotiation");
+    client
+}
+
+async fn request(
+    client: &ClientHandle,
+    method: &str,
+    params: &str,
+) -> Result<JsonObject, PeerError> {
+    let params = Some(object(params));
+    outcome_of(client.request(method, params, CallOptions::default(), None)).await
+}
+
+/// Calls a tool as a task; returns the result and the id of the task.
+async fn begin(client: &ClientHandle, tool: &str) -> (JsonObject, String) {
+    let params = format!(r#"{{"name":"{tool}","arguments":{{}},"task":{{"ttl":6e4}}}}"#);
+    let created = request(client, "tools/call", &params)
+        .await
+        .expect("a task");
+    let task: JsonObject = created
+        .get("task")
+        .expect("a task")
+        .try_into()
+        .expect("an object");
+    let id = text(&task, "taskId").expect("an id");
+    (created, id)
+}
+
+async fn about(client: &ClientHandle, method: &str, id: &str) -> Result<JsonObject, PeerError> {
+    request(client, method, &format!(r#"{{"taskId":"{id}"}}"#)).await
+}
+
+/// Returns the ids of the tasks that a client can list.
+async fn listed(client: &ClientHandle) -> Vec<String> {
+    let result = request(client, "tasks/list", "{}").await.expect("a list");
+    let tasks: Vec<JsonObject> = result
+        .get("tasks")
+        .expect("tasks")
+        .decode_as()
+        .expect("tasks");
+    let ids = tasks.iter().map(|task| text(task, "taskId"));
+    ids.collect::<Option<Vec<_>>>().expect("ids")
+}
+
+async fn bridge_to(upstream: impl Upstream, options: Options) -> Bridge {
+    Bridge::new(upstream, options).await.expect("a bridge")
+}
+
+/// Between equal revisions tasks are relayed unchanged: their results, their ids, and their status.
+#[tokio::test]
+async fn tasks_of_sessions_are_relayed() {
+    let server = TaskServer::new("");
+    let bridge = bridge_to(server.clone(), Options::default()).await;
+    let told = Told::default();
+    let client = handle_with(&bridge, revision(REVISION), noting(&told)).await;
+    let (created, id) = begin(&client, "slow").await;
+    let expected = format!(
+        r#"{{"task":{},"more":[1.0]}}"#,
+        TaskServer::task("1", "working")
+    );
+    assert_eq!(created.text(), expected);
+    assert_eq!(listed(&client).await, [&*id]);
+    let got = about(&client, "tasks/get", &id).await.expect("a task");
+    assert_eq!(got.text(), TaskServer::task("1", "working"));
+    let cancelled = about(&client, "tasks/cancel", &id).await.expect("a task");
+    assert_eq!(text(&cancelled, "status").as_deref(), Some("cancelled"));
+    server.tell_status(&id);
+    let is_told = || told.lock().expect("a lock").len() == 1;
+    wait_until(is_told, "the status of the task").await;
+    assert_eq!(
+        told.lock().expect("a lock")[0],
+        (id.clone(), "cancelled".to_owned())
+    );
+    let result = about(&client, "tasks/result", &id).await.expect("a result");
+    assert!(result.text().contains(r#""taskId":"1""#), "{result}");
+    assert!(
+        bridge
+            .metrics()
+            .losses
+            .keys()
+            .all(|id| !id.starts_with("tools/call"))
+    );
+    client.close();
+}
+
+/// "receivers MUST reject `tasks/get`, `tasks/result`, and `tasks/cancel` requests for tasks that do not belong to the same
+/// authorization context" (2025-11-25, `basic/utilities/tasks`, "Task Isolation and Access Control").
+#[tokio::test]
+async fn tasks_of_other_sessions_do_not_exist() {
+    let server = TaskServer::new("");
+    let bridge = bridge_to(server.clone(), Options::default()).await;
+    let (told, other_told) = (Told::default(), Told::default());
+    let own = handle_with(&bridge, revision(REVISION), noting(&told)).await;
+    let other = handle_with(&bridge, revision(REVISION), noting(&other_told)).await;
+    let (_, id) = begin(&own, "slow").await;
+    let (_, id_of_other) = begin(&other, "slow").await;
+    server.asked();
+    for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
+        let refused = about(&other, method, &id)
+            .await
+            .expect_err("another session");
+        let missing = about(&other, method, "99").await.expect_err("no task");
+        assert_eq!(refused, missing, "{method}");
+        assert_eq!(refused.code(), Some(-32602), "{method}");
+    }
+    assert!(server.asked().is_empty(), "the server is not asked");
+    assert_eq!(listed(&other).await, [&*id_of_other]);
+    assert_eq!(listed(&own).await, [&*id]);
+    server.tell_status(&id);
+    server.tell_status(&id_of_other);
+    let are_told = || {
+        let told = [&told, &other_told].map(|told| told.lock().expect("a lock").len());
+        told == [1, 1]
+    };
+    wait_until(are_told, "each client is told of its own task").await;
+    assert_eq!(told.lock().expect("a lock")[0].0, id);
+    assert_eq!(other_told.lock().expect("a lock")[0].0, id_of_other);
+    own.close();
+    other.close();
+}
+
+/// A task belongs to its principal, who may have another session by then; no other principal can use it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tasks_belong_to_one_principal() {
+    let server = TaskServer::new("");
+    let bridge = bridge_to(server.clone(), Options::default()).await;
+    let listening = listen_by_header(&bridge).await;
+    let own = session_of(&listening.url, "own").await;
+    let (_, id) = begin(&own, "slow").await;
+    let later = session_of(&listening.url, "own").await;
+    let other = session_of(&listening.url, "other").await;
+    assert!(about(&later, "tasks/get", &id).await.is_ok());
+    assert_eq!(listed(&later).await, [&*id]);
+    let refused = about(&other, "tasks/get", &id).await;
+    assert_eq!(refused.expect_err("another principal").code(), Some(-32602));
+    assert!(listed(&other).await.is_empty());
+    for client in [own, later, other] {
+        client.close();
+    }
+}
+
+/// A task of a tool that a rule hides is hidden, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rules_hide_tasks_of_tools() {
+    let server = TaskServer::new("");
+    let bridge = bridge_to(server.clone(), Options::default()).await;
+    let listening = listen_by_header(&bridge).await;
+    let own = session_of(&listening.url, "own").await;
+    let (_, id) = begin(&own, "slow").await;
+    let mut update = mcp_exact_bridge::Update::default();
+    let mut rules = mcp_exact_bridge::Rules::default();
+    let mut rule = AccessRule::default();
+    rule.deny = vec!["slow".to_owned()];
+    rules.access = vec![rule];
+    update.rules = Some(rules);
+    bridge.update(update).await.expect("an update");
+    let hidden = about(&own, "tasks/get", &id).await;
+    assert_eq!(hidden.expect_err("a hidden tool").code(), Some(-32602));
+    assert!(listed(&own).await.is_empty());
+    own.close();
+}
+
+/// In front of many servers the ids of tasks start with the name of their server.
+#[tokio::test]
+async fn tasks_of_many_servers_are_joined() {
+    let servers = [
+        ("left", TaskServer::new("")),
+        ("right", TaskServer::new("")),
+    ];
+    let upstreams = servers.clone().map(|(name, server)| {
+        let upstream: Arc<dyn Upstream> = Arc::new(server);
+        (name.to_owned(), upstream)
+    });
+    let bridge = Bridge::many(upstreams, Options::default())
+        .await
+        .expect("a bridge");
+    let told = Told::default();
+    let client = handle_with(&bridge, revision(REVISION), noting(&told)).await;
+    let (_, right) = begin(&client, "right__slow").await;
+    let (_, left) = begin(&client, "left__slow").await;
+    assert_eq!([&*left, &*right], ["left__1", "right__1"]);
+    assert_eq!(listed(&client).await, ["left__1", "right__1"]);
+    servers.iter().for_each(|(_, server)| drop(server.asked()));
+    let cancelled = about(&client, "tasks/cancel", &right)
+        .await
+        .expect("a task");
+    assert_eq!(text(&cancelled, "taskId").as_deref(), Some("right__1"));
+    assert!(
+        servers[0].1.asked().is_empty(),
+        "the other server is not asked"
+    );
+    let result = about(&client, "tasks/result", &left)
+        .await
+        .expect("a result");
+    assert!(result.text().contains(r#""taskId":"left__1""#), "{result}");
+    servers[1].1.tell_status("1");
+    let is_told = || told.lock().expect("a lock").len() == 1;
+    wait_until(is_told, "the status of the task").await;
+    let expected = ("right__1".to_owned(), "cancelled".to_owned());
+    assert_eq!(told.lock().expect("a lock")[0], expected);
+    assert!(about(&client, "tasks/get", "1").await.is_err());
+    client.close();
+}
+
+/// Sessions of a shared server have no tasks, because their calls use different connections.
+#[tokio::test]
+async fn shared_servers_have_no_tasks() {
+    let server = TaskServer::new("");
+    let bridge = bridge_to(SharedUpstream(server.clone()), Options::default()).await;
+    let client = handle_with(&bridge, revision(REVISION), |_| {}).await;
+    let info = client.session_info().expect("a session");
+    assert_eq!(info.capabilities.get("tasks"), None);
+    let list = client.request("tasks/list", None, CallOptions::default(), None);
+    assert!(
+        list.is_err(),
+        "the client knows that the server has no tasks"
+    );
+    client.close();
+}
+
+/// Server of 2026-07-28 whose tool becomes a task that asks, and waits.
+fn extension_server(released: &Arc<Notify>) -> Server {
+    let released = Arc::clone(released);
+    Server::builder("tasks", "1.0.0")
+        .revisions([revision("2026-07-28")])
+        .tasks(Tasks::new().poll_interval(Duration::from_millis(5)))
+        .tool(Tool::new("slow").task(), move |cx: Cx| {
+            let released = Arc::clone(&released);
+            async move {
+                let form = cx.elicit::<Confirm>("Go on?").await?;
+                released.notified().await;
+                Ok::<_, Error>(form.accepted_with(|form| form.yes).to_string())
+            }
+        })
+        .build()
+        .expect("a server")
+}
+
+async fn extension_client(
+    url: &str,
+    principal: &'static str,
+    on_event: impl Fn(ClientEvent) + Send + Sync + 'static,
+) -> ClientHandle {
+    let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    let mut extension = Extension::new("io.modelcontextprotocol/tasks");
+    extension.requests = names(&["tasks/get", "tasks/update", "tasks/cancel"]);
+    extension.named_by = Some("taskId".to_owned());
+    extension.notifications = names(&["notifications/tasks"]);
+    extension.result_types = names(&["task"]);
+    extension.filters = names(&["taskIds"]);
+    let mut config = ClientConfig::new(Identity::new("alike", "1.0.0"));
+    config.capabilities = object(r#"{"elicitation":{}}"#);
+    config.extensions.negotiated = vec![extension];
+    config.pass_input_required = true;
+    connect_to(url, principal, "2026-07-28", config, on_event).await
+}
+
+/// Polls a task until it has a status.
+async fn poll_until(client: &ClientHandle, id: &str, status: &str) -> JsonObject {
+    loop {
+        let task = about(client, "tasks/get", id).await.expect("a task");
+        assert_eq!(text(&task, "taskId").as_deref(), Some(id));
+        if text(&task, "status").as_deref() == Some(status) {
+            return task;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// "Servers MUST perform authentication and authorization checks on each task-related request" (extension
+/// `io.modelcontextprotocol/tasks`, "Security Considerations"): the server sees one client, the bridge.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn extension_tasks_belong_to_one_principal() {
+    let released = Arc::new(Notify::new());
+    let upstream = InMemory::new(&extension_server(&released));
+    let bridge = bridge_to(upstream, Options::default()).await;
+    let listening = listen_by_header(&bridge).await;
+    let told = Told::default();
+    let own = extension_client(&listening.url, "own", noting(&told)).await;
+    let other_told = Told::default();
+    let other = extension_client(&listening.url, "other", noting(&other_told)).await;
+    let created = request(&own, "tools/call", r#"{"name":"slow","arguments":{}}"#).await;
+    let id = text(&created.expect("a task"), "taskId").expect("an id");
+    for method in ["tasks/get", "tasks/cancel"] {
+        let refused = about(&other, method, &id)
+            .await
+            .expect_err("another principal");
+        let missing = about(&other, method, "missing").await.expect_err("no task");
+        assert_eq!(refused, missing, "{method}");
+        assert_eq!(refused.code(), Some(-32602), "{method}");
+    }
+    let listening_params = format!(r#"{{"notifications":{{"taskIds":["{id}"]}}}}"#);
+    let listens = |client: &ClientHandle| {
+        let params = Some(object(&listening_params));
+        let listen = "subscriptions/listen";
+        let sent = client.request(listen, params, CallOptions::default(), None);
+        sent.expect("a subscription")
+    };
+    let _subscriptions = [listens(&own), listens(&other)];
+    let is_told = || !told.lock().expect("a lock").is_empty();
+    wait_until(is_told, "the status of the task").await;
+
+    let asking = poll_until(&own, &id, "input_required").await;
+    let asks: JsonObject = asking
+        .get("inputRequests")
+        .expect("questions")
+        .try_into()
+        .expect("an object");
+    let (name, _) = asks.iter().next().expect("a question");
+    let accept = Json::from(object(crate::isolation::ACCEPT_RESPONSE));
+    let mut update = JsonObject::from_iter([("taskId", Json::string(&id))]);
+    update.insert("inputResponses", JsonObject::from_iter([(name, accept)]));
+    let stolen = request(&other, "tasks/update", update.text()).await;
+    assert_eq!(stolen.expect_err("another principal").code(), Some(-32602));
+    request(&own, "tasks/update", update.text())
+        .await
+        .expect("an update");
+    released.notify_one();
+    let done = poll_until(&own, &id, "completed").await;
+    assert!(done.text().contains("true"), "{done}");
+    let is_over = || {
+        let told = told.lock().expect("a lock");
+        told.last().is_some_and(|(_, status)| status == "completed")
+    };
+    wait_until(is_over, "the end of the task").await;
+    assert!(
+        told.lock()
+            .expect("a lock")
+            .iter()
+            .all(|(task, _)| *task == id)
+    );
+    assert!(other_told.lock().expect("a lock").is_empty());
+    own.close();
+    other.close();
+}
+
+/// Accepts every question.
+fn accepting(connect: Connect) -> Connect {
+    let connect = connect.tasks();
+    connect.on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
+}
+
+/// Clients wait for tasks through the bridge, in front of one server and of many, and without a principal.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_wait_for_extension_tasks() {
+    let released = Arc::new(Notify::new());
+    let server = InMemory::new(&extension_server(&released));
+    let many = [("one", server.clone()), ("two", server.clone())].map(|(name, server)| {
+        let upstream: Arc<dyn Upstream> = Arc::new(server);
+        (name.to_owned(), upstream)
+    });
+    let many = Bridge::many(many, Options::default())
+        .await
+        .expect("a bridge");
+    for (bridge, tool) in [
+        (bridge_to(server, Options::default()).await, "slow"),
+        (many, "two__slow"),
+    ] {
+        let newest = revision("2026-07-28");
+        let listening = listen(&bridge).await;
+        let endpoint = HttpEndpoint::new(&listening.url).expect("a URL");
+        let over_http = Client::http(endpoint).revision(newest);
+        for connect in [client_of(&bridge, newest), over_http] {
+            released.notify_one();
+            let client = accepting(connect).await.expect("a client");
+            let done: String = client.call(tool, &()).await.expect("a result");
+            assert_eq!(done, "true", "{tool}");
+        }
+    }
+}
