@@ -45,7 +45,7 @@ pub(crate) struct Backend {
 
 #[derive(Default)]
 struct State {
-    known: Option<ServerProfile>,
+    profile: Option<ServerProfile>,
     failed: Option<FailedAttempt>,
     /// Connections that may be open.
     connections: Vec<Weak<Connection>>,
@@ -108,11 +108,11 @@ impl Backend {
 
     /// Returns the identity and capabilities of the server, if it was reached before.
     pub(crate) fn cached_profile(&self) -> Option<ServerProfile> {
-        self.lock().known.clone()
+        self.lock().profile.clone()
     }
 
     /// Returns the identity and capabilities of the server; connects to the server if it was never reached.
-    pub(crate) async fn known(&self) -> Result<ServerProfile, PeerError> {
+    pub(crate) async fn profile(&self) -> Result<ServerProfile, PeerError> {
         if let Some(known) = self.cached_profile() {
             return Ok(known);
         }
@@ -143,7 +143,7 @@ impl Backend {
             {
                 return Err(failed.error.clone());
             }
-            state.known.as_ref().map(|known| known.negotiation)
+            state.profile.as_ref().map(|known| known.negotiation)
         };
         let (upstream, generation) = self.upstream();
         let opened = Connection::open(&*upstream, &self.options, client, prior.as_ref(), receiver);
@@ -156,7 +156,7 @@ impl Backend {
                     connection.set_lost();
                     return Ok(connection);
                 }
-                state.known = Some(ServerProfile { info, negotiation });
+                state.profile = Some(ServerProfile { info, negotiation });
                 state.failed = None;
                 let is_open = |connection: &Weak<Connection>| connection.strong_count() > 0;
                 state.connections.retain(is_open);
@@ -217,7 +217,7 @@ impl Backend {
     fn lose_connections(&self) {
         let connections = {
             let mut state = self.lock();
-            state.known = None;
+            state.profile = None;
             state.failed = None;
             // The lock is held so that no earlier connection is stored afterwards.
             self.replaced.send_modify(|replaced| *replaced += 1);
@@ -252,14 +252,14 @@ impl Backend {
         };
         ServerState {
             name: self.name.clone(),
-            is_up: state.known.is_some() && state.failed.is_none(),
+            is_up: state.profile.is_some() && state.failed.is_none(),
             connections: state.connections.iter().filter(is_open).count(),
             waiting_calls: self.stateless.waiting(),
         }
     }
 
     /// Returns true if the latest attempt to reach the server failed.
-    pub(crate) fn is_down(&self) -> bool {
+    pub(crate) fn is_unreachable(&self) -> bool {
         self.lock().failed.is_some()
     }
 

@@ -28,9 +28,9 @@ use crate::metrics::{CallObserver, Counters, Metrics};
 use crate::names::{Names, Prefix, check_server_names};
 use crate::server_config::{HeadersOfMany, config, config_of_many};
 use crate::session::Session;
-use crate::stateless::{Established, SubscriptionRequest};
+use crate::stateless::{OnEstablished, SubscriptionRequest};
 use crate::tasks;
-use crate::update::{LiveRules, Rules, reach};
+use crate::update::{LiveRules, Rules, connect_all};
 use crate::upstream::{EVERY_LIST, Upstream};
 use crate::uris::KnownUris;
 
@@ -166,7 +166,7 @@ impl Bridge {
         let options = Arc::new(options);
         let live = Arc::new(LiveRules::new(&options));
         let backend = Backend::new(String::new(), false, Arc::new(upstream), &options, &live);
-        let known = backend.known().await;
+        let known = backend.profile().await;
         let known = known.map_err(|error| BridgeError::Upstream(error.message().to_owned()))?;
         let config = config(&options, &known.info, backend.is_shared(), &live)?;
         Self::build(vec![Arc::new(backend)], options, live, config)
@@ -196,7 +196,7 @@ impl Bridge {
         }
         check_server_names(backends.iter().map(|backend| backend.name.as_str()))
             .map_err(BridgeError::Settings)?;
-        reach(&backends).await;
+        connect_all(&backends).await;
         let config = config_of_many(&options, &backends, &live)?;
         Self::build(backends, options, live, config)
     }
@@ -472,7 +472,7 @@ impl SharedState {
                 let (missing, counted) = (Arc::clone(&missing), AtomicBool::new(false));
                 let (acknowledged, accepted) = (request.clone(), accepted.clone());
                 // The subscription is acknowledged after all servers have answered.
-                let established: Established = Arc::new(move || {
+                let established: OnEstablished = Arc::new(move || {
                     let is_last = || missing.fetch_sub(1, Ordering::AcqRel) == 1;
                     if !counted.swap(true, Ordering::AcqRel) && is_last() {
                         acknowledged.acknowledge(accepted.clone());
@@ -521,7 +521,7 @@ async fn listen_to(
     request: &SubscriptionRequest,
     filter: &Filter,
     principal: Option<Principal>,
-    established: Established,
+    established: OnEstablished,
 ) -> Result<(), PeerError> {
     let mut begin = Arc::clone(&established);
     loop {
@@ -593,7 +593,7 @@ impl ServerHandler for Bridge {
                 shared
                     .sessions(handle)
                     .iter()
-                    .for_each(|session| session.prepare());
+                    .for_each(|session| session.connect_in_background());
             }
             ServerEvent::Request(request) => {
                 shared.resume(handle, &request);

@@ -65,11 +65,11 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// Question of the server to the client: a request (for elicitation, sampling or roots), or an input request in a
-    /// result of type `input_required`.
-    Question,
-    /// Result by which the client answers a question.
-    Answer,
+    /// Request of the server to the client (for elicitation, sampling or roots), or the same in a result of type
+    /// `input_required`.
+    InputRequest,
+    /// Result by which the client responds to an input request.
+    InputResponse,
     /// Notification of the server: progress, a log message, a change, or another one.
     ServerNotification,
     /// Notification of the client.
@@ -91,10 +91,10 @@ pub struct Message {
     pub client: Option<JsonObject>,
     /// Revision of `params`.
     pub revision: Revision,
-    /// Method of the question or notification. If neither client nor server has sessions, the method of an answer is
-    /// inferred from the form of its result.
+    /// Method of the input request or notification. If neither client nor server has sessions, the method of an input
+    /// response is inferred from the form of its result.
     pub method: String,
-    /// Params of the question or notification, or the result of an answer. A member `_meta` may be missing.
+    /// Params of the input request or notification, or the result of an input response. A member `_meta` may be missing.
     pub params: Option<JsonObject>,
 }
 
@@ -106,8 +106,8 @@ pub enum MessageDecision {
     Relay,
     /// Relays the message with other params, or another result, in the same revision.
     RelayWith(JsonObject),
-    /// Does not relay the message. A notification is dropped. If client and server have sessions, the sender of a
-    /// question or answer receives the error; otherwise the request of the client ends with the error.
+    /// Does not relay the message. A notification is dropped. If client and server have sessions, the sender of an
+    /// input request or response receives the error; otherwise the request of the client ends with the error.
     Refuse(PeerError),
 }
 
@@ -152,8 +152,8 @@ pub trait Hook: Send + Sync + 'static {
         Box::pin(ready(reply))
     }
 
-    /// Decides about a question of the server, the answer of the client, or a notification. This method is called between
-    /// other messages of the connection and must not block. Messages of servers are passed to the hooks in reverse order.
+    /// Decides about an input request of the server, the response of the client, or a notification. This method is called
+    /// between other messages of the connection and must not block. Messages of servers are passed to the hooks in reverse order.
     /// Changes that the bridge announces on its own, such as after an update, and errors of clients are not passed.
     fn message(&self, message: &Message) -> MessageDecision {
         let _ = message;
@@ -182,7 +182,7 @@ impl Hooks {
     fn pass(&self, message: &mut Message) -> Result<(), PeerError> {
         let is_of_server = matches!(
             message.kind,
-            MessageKind::Question | MessageKind::ServerNotification
+            MessageKind::InputRequest | MessageKind::ServerNotification
         );
         for at in 0..self.0.len() {
             let at = if is_of_server {
@@ -252,7 +252,7 @@ impl MessageHooks {
         revision: Revision,
     ) -> Message {
         Message {
-            kind: MessageKind::Question,
+            kind: MessageKind::InputRequest,
             server: server.to_owned(),
             principal: principal.map(|Principal(name)| name.clone()),
             client: client.cloned(),
@@ -290,7 +290,7 @@ impl MessageHooks {
 
     /// Passes a question of the server.
     pub(crate) fn question(&self, ask: InputRequest) -> Result<InputRequest, PeerError> {
-        let params = self.pass(MessageKind::Question, &ask.method, ask.params)?;
+        let params = self.pass(MessageKind::InputRequest, &ask.method, ask.params)?;
         Ok(InputRequest::new(ask.method, params))
     }
 
@@ -300,7 +300,7 @@ impl MessageHooks {
         method: &str,
         answer: &JsonObject,
     ) -> Result<JsonObject, PeerError> {
-        let answer = self.pass(MessageKind::Answer, method, Some(answer.clone()))?;
+        let answer = self.pass(MessageKind::InputResponse, method, Some(answer.clone()))?;
         Ok(answer.unwrap_or_default())
     }
 

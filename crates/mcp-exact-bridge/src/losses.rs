@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    const WAY: (Revision, Revision) = (
+    const REVISIONS: (Revision, Revision) = (
         KnownRevision::V2025_11_25.revision(),
         KnownRevision::V2024_11_05.revision(),
     );
@@ -405,7 +405,11 @@ mod tests {
             LossRule::new(["tools/list:dropped:/tools/*/icons"], LossPolicy::Accept),
         ];
         let losses = Losses::new(Arc::new(settings(rules)));
-        let refused = |method, pointer| losses.refused(method, WAY, &[loss(pointer)]).is_some();
+        let refused = |method, pointer| {
+            losses
+                .refused(method, REVISIONS, &[loss(pointer)])
+                .is_some()
+        };
         assert!(refused("tools/list", "/tools/0/title"));
         assert!(!refused("tools/list", "/tools/17/icons"));
         assert!(!refused("prompts/list", "/prompts/0/title"));
@@ -421,7 +425,7 @@ mod tests {
             loss("/tools/1/icons"),
             loss("/tools/1/title"),
         ];
-        losses.report("tools/list", WAY, &both, true);
+        losses.report("tools/list", REVISIONS, &both, true);
         let counted = settings.counters.as_ref().expect("counters").counted();
         let counted: Vec<_> = counted
             .iter()

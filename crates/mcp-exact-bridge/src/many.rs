@@ -125,7 +125,7 @@ impl SharedState {
         if !self.may_relay(&request) {
             return Err(PeerError::method_not_found(request.method()));
         }
-        if self.passes_everything() {
+        if self.relays_without_inspection() {
             return self.relay_to(0, client, request).await;
         }
         let is_list = |list: &&List| list.method == request.method();
@@ -153,7 +153,7 @@ impl SharedState {
     /// single server without rules, and only for clients without a principal.
     fn may_relay(&self, request: &IncomingRequest<RequestContext>) -> bool {
         let method = request.method();
-        let is_alone = || request.context().principal.is_none() && self.passes_everything();
+        let is_alone = || request.context().principal.is_none() && self.relays_without_inspection();
         let rules = self.live.rules();
         let mut patterns = rules.extension_methods.iter();
         is_defined(request.revision(), method)
@@ -201,7 +201,7 @@ impl SharedState {
     }
 
     /// Returns true if there is one server and no rule, so that requests are relayed without inspection.
-    fn passes_everything(&self) -> bool {
+    fn relays_without_inspection(&self) -> bool {
         let backends = self.backends.all();
         backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
     }
@@ -217,7 +217,7 @@ impl SharedState {
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let backend = self.backends.get(server);
-        if has_another_meaning(&backend, &request) {
+        if is_defined_by_server_only(&backend, &request) {
             return Err(PeerError::method_not_found(request.method()));
         }
         let span = tracing::Span::current();
@@ -226,11 +226,15 @@ impl SharedState {
         let observer = self.options.on_call.clone().zip(call.clone());
         let timer = CallTimer::begin(&self.counters, observer, &backend.name, request.method());
         let reply = match call.filter(|_| !self.options.hooks.is_empty()) {
-            None => self.relay_as_it_is(&backend, server, client, request).await,
+            None => {
+                self.relay_without_hooks(&backend, server, client, request)
+                    .await
+            }
             Some(call) => {
                 let relay = async |params| {
                     let request = request.with_call(request.method(), params);
-                    self.relay_as_it_is(&backend, server, client, request).await
+                    self.relay_without_hooks(&backend, server, client, request)
+                        .await
                 };
                 self.options.hooks.run(call, relay).await
             }
@@ -249,7 +253,7 @@ impl SharedState {
         self.options.on_call.is_some() || !self.options.hooks.is_empty()
     }
 
-    async fn relay_as_it_is(
+    async fn relay_without_hooks(
         &self,
         backend: &Backend,
         server: usize,
@@ -356,8 +360,8 @@ impl SharedState {
         // A completion names a template in its reference.
         let reference = request
             .param("ref")
-            .and_then(|reference| relay::uri(Some(&reference.object()?.to_object())));
-        let uri = relay::uri(request.params()).or(reference);
+            .and_then(|reference| relay::uri_of(Some(&reference.object()?.to_object())));
+        let uri = relay::uri_of(request.params()).or(reference);
         let reader = principal.map(|Principal(name)| name.as_str());
         let known = uri.as_deref().and_then(|uri| {
             let answered = || self.uris.answered_by(reader, uri);
@@ -381,7 +385,7 @@ impl SharedState {
                     last.get_or_insert(error);
                 }
                 // An unreachable server may have the item, but its error is returned only after the others were tried.
-                Err(error) if backend.is_down() && !is_last => last = Some(error),
+                Err(error) if backend.is_unreachable() && !is_last => last = Some(error),
                 answered => {
                     if let ("resources/read", Some(uri), Ok(_)) =
                         (request.method(), &uri, &answered)
@@ -515,7 +519,7 @@ impl SharedState {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<Option<ServerList>, PeerError> {
         let backend = self.backends.get(server);
-        if !list.is_offered(&backend, &backend.known().await?.info.capabilities) {
+        if !list.is_offered(&backend, &backend.profile().await?.info.capabilities) {
             return Ok(None);
         }
         let mut listed: Option<ServerList> = None;
@@ -531,7 +535,7 @@ impl SharedState {
             let mut page = self.relay_to(server, client, request.clone()).await;
             if page
                 .as_ref()
-                .is_err_and(|error| *error == relay::no_answer(&Outcome::Lost))
+                .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost))
             {
                 // Repeating a list request is safe.
                 page = self.relay_to(server, client, request).await;
@@ -586,7 +590,7 @@ impl SharedState {
             if !is_shown {
                 return false;
             }
-            let Some(name) = self.names.give(kind, server, &key) else {
+            let Some(name) = self.names.assign(kind, server, &key) else {
                 return false;
             };
             if name != key {
@@ -655,12 +659,12 @@ fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonOb
         return Ok(result);
     }
     let oldest = mcp_exact_session::revisions().next();
-    let way = Translation {
+    let translation = Translation {
         from: oldest.unwrap_or_else(|| request.revision()),
         to: request.revision(),
         losses: Losses::ignored(),
     };
-    let result = way.result(list.method, result.into(), None)?;
+    let result = translation.result(list.method, result.into(), None)?;
     Ok(result.into_object())
 }
 
@@ -683,7 +687,7 @@ fn names_task(request: &IncomingRequest<RequestContext>) -> bool {
 
 /// Returns true if the server's revision defines the method but the client's revision does not, such as `initialize`
 /// from a client of 2026-07-28. Such a request cannot be converted.
-fn has_another_meaning(backend: &Backend, request: &IncomingRequest<RequestContext>) -> bool {
+fn is_defined_by_server_only(backend: &Backend, request: &IncomingRequest<RequestContext>) -> bool {
     let method = request.method();
     !is_defined(request.revision(), method)
         && backend

@@ -72,7 +72,7 @@ impl Names {
     }
 
     /// Returns the name by which clients know a tool or prompt; `None` if the item must be omitted.
-    pub(crate) fn give(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
+    pub(crate) fn assign(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
         let mut assigned = self.lock();
         if let Some(name) = assigned.by_own.get(&(kind, server, own.to_owned())) {
             return Some(name.clone());
@@ -111,7 +111,7 @@ impl Names {
         if found.is_some() || self.prefix != Prefix::Always {
             return found;
         }
-        if is_cut(name) {
+        if is_truncated(name) {
             // Only the process that has truncated a name can resolve it.
             return None;
         }
@@ -133,7 +133,7 @@ impl AssignedNames {
 }
 
 /// Returns true if a name may have been truncated, because it ends with a hash.
-fn is_cut(name: &str) -> bool {
+fn is_truncated(name: &str) -> bool {
     let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let end = name.as_bytes().rsplit(|byte| *byte == b'_').next();
     let is_hash = end.is_some_and(|end| end.len() == 8 && end.iter().all(is_digit));
@@ -185,7 +185,7 @@ mod tests {
     fn prefixed_names_are_found_again() {
         let names = names(Prefix::Always);
         for (server, own) in [(0, "read"), (1, "read"), (2, "__x"), (1, "ü")] {
-            let name = names.give(Kind::Tool, server, own).expect("a name");
+            let name = names.assign(Kind::Tool, server, own).expect("a name");
             assert_eq!(
                 names.find(Kind::Tool, &name),
                 Some((server, own.to_owned()))
@@ -203,9 +203,9 @@ mod tests {
     fn long_names_are_truncated_uniquely() {
         let names = self::names(Prefix::Always);
         let long = "x".repeat(80);
-        let name = names.give(Kind::Tool, 0, &long).expect("a name");
+        let name = names.assign(Kind::Tool, 0, &long).expect("a name");
         let other = names
-            .give(Kind::Tool, 0, &format!("{long}y"))
+            .assign(Kind::Tool, 0, &format!("{long}y"))
             .expect("a name");
         assert_eq!(name.len(), MAX_NAME_LENGTH);
         assert_ne!(name, other);
@@ -219,11 +219,14 @@ mod tests {
     #[test]
     fn conflicts_leave_given_names_alone() {
         let names = names(Prefix::OnConflict);
-        assert_eq!(names.give(Kind::Tool, 1, "read").as_deref(), Some("read"));
-        let second = names.give(Kind::Tool, 0, "read");
+        assert_eq!(names.assign(Kind::Tool, 1, "read").as_deref(), Some("read"));
+        let second = names.assign(Kind::Tool, 0, "read");
         assert_eq!(second.as_deref(), Some("files__read"));
-        assert_eq!(names.give(Kind::Tool, 1, "read").as_deref(), Some("read"));
-        assert_eq!(names.give(Kind::Prompt, 0, "read").as_deref(), Some("read"));
+        assert_eq!(names.assign(Kind::Tool, 1, "read").as_deref(), Some("read"));
+        assert_eq!(
+            names.assign(Kind::Prompt, 0, "read").as_deref(),
+            Some("read")
+        );
         assert_eq!(
             names.find(Kind::Tool, "files__read"),
             Some((0, "read".to_owned()))
@@ -233,8 +236,8 @@ mod tests {
     #[test]
     fn taken_names_are_left_out() {
         let names = names(Prefix::Never);
-        assert_eq!(names.give(Kind::Tool, 0, "read").as_deref(), Some("read"));
-        assert_eq!(names.give(Kind::Tool, 1, "read"), None);
+        assert_eq!(names.assign(Kind::Tool, 0, "read").as_deref(), Some("read"));
+        assert_eq!(names.assign(Kind::Tool, 1, "read"), None);
         assert_eq!(names.find(Kind::Tool, "read"), Some((0, "read".to_owned())));
     }
 

@@ -95,7 +95,7 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
 }
 
 /// Returns the member `uri` of params.
-pub(crate) fn uri(params: Option<&JsonObject>) -> Option<String> {
+pub(crate) fn uri_of(params: Option<&JsonObject>) -> Option<String> {
     let uri = params?.view().find("uri")?;
     Some(uri.as_str()?.into_owned())
 }
@@ -138,23 +138,23 @@ impl From<PeerError> for RelayError {
 }
 
 /// Returns the error for a request that was not sent to the server.
-pub(crate) fn not_sent(error: &SendError) -> PeerError {
+pub(crate) fn not_sent_error(error: &SendError) -> PeerError {
     match error {
         SendError::Params { .. } => PeerError::invalid_params(error.to_string()),
-        SendError::Closed => connection_lost(),
+        SendError::Closed => connection_lost_error(),
         _ => PeerError::internal(format!("the server cannot be asked: {error}")),
     }
 }
 
 /// Returns the error for a session whose connection to the server was lost.
-pub(crate) fn connection_lost() -> PeerError {
+pub(crate) fn connection_lost_error() -> PeerError {
     PeerError::internal(
         "the connection of this session to the server was lost; begin a new session",
     )
 }
 
 /// Returns the error for a request that the server did not answer.
-pub(crate) fn no_answer(outcome: &Outcome) -> PeerError {
+pub(crate) fn missing_answer_error(outcome: &Outcome) -> PeerError {
     PeerError::internal(match outcome {
         Outcome::TimedOut => "the server gave no answer in time",
         Outcome::Lost => {
@@ -165,7 +165,7 @@ pub(crate) fn no_answer(outcome: &Outcome) -> PeerError {
 }
 
 /// Returns the error for a request of the server that its client did not answer.
-pub(crate) fn no_client_answer() -> PeerError {
+pub(crate) fn missing_client_answer_error() -> PeerError {
     PeerError::internal("the client gave no answer")
 }
 

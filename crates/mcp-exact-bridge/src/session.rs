@@ -26,7 +26,7 @@ use crate::relay::{self, ProgressReceiver, RelayError, SubscriptionFilter};
 use crate::stateless::SharedCalls;
 use crate::tasks;
 use crate::translate::{Translation, newest};
-use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, Question, Receiver};
+use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, PendingServerRequest, Receiver};
 
 /// Session of a client with one server.
 pub(crate) struct Session {
@@ -46,7 +46,7 @@ pub(crate) struct Session {
 struct State {
     connection: Option<Arc<Connection>>,
     /// Tasks that wait for the client's answer to a request of the server.
-    questions: HashMap<ServerRequestKey, AbortHandle>,
+    server_requests: HashMap<ServerRequestKey, AbortHandle>,
     /// Principal of the latest request.
     principal: Option<Principal>,
     /// Ids of the tasks that the client has created for requests of the server; most clients create none.
@@ -87,7 +87,7 @@ impl Session {
     pub(crate) fn replace_lost(self: &Arc<Self>) {
         if !self.backend.is_removed() {
             if self.open_connection().is_none() {
-                self.prepare();
+                self.connect_in_background();
             }
             return;
         }
@@ -109,7 +109,7 @@ impl Session {
 
     /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
     /// notifications. Shared connections are opened by requests, which name the principal.
-    pub(crate) fn prepare(self: &Arc<Self>) {
+    pub(crate) fn connect_in_background(self: &Arc<Self>) {
         if self.backend.is_shared() {
             return;
         }
@@ -141,7 +141,7 @@ impl Session {
         let was_open = before.is_some();
         let had_session = before.is_some_and(|before| before.lifecycle() == Lifecycle::Initialize);
         if had_session && !self.backend.is_one_of_many {
-            return Err(relay::connection_lost());
+            return Err(relay::connection_lost_error());
         }
         let client = ClientSide::new(self.info.info.as_ref(), &self.capabilities()?);
         let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
@@ -170,8 +170,8 @@ impl Session {
         if tasks.is_some() {
             declared = declared.view().with([("tasks", None)]).into();
         }
-        let way = self.translation_to_newest();
-        let mut capabilities = way.definition("ClientCapabilities", &declared)?;
+        let translation = self.translation_to_newest();
+        let mut capabilities = translation.definition("ClientCapabilities", &declared)?;
         if let Some(tasks) = tasks {
             capabilities.insert("tasks", tasks);
         }
@@ -250,7 +250,7 @@ impl Session {
         {
             return Ok(self.subscribe(request)?);
         }
-        let way = self
+        let translation = self
             .translation_to(connection)
             .of_request(&request.context().cx);
         let relays_tasks = calls.is_none() && self.relays_tasks(connection);
@@ -262,7 +262,7 @@ impl Session {
         let keeps_task =
             relays_tasks && tasks::are_declared_for_calls(&connection.info.capabilities);
         let client_meta = relay::client_meta(request.client());
-        let params = way.params(method, params.as_ref(), client_meta, keeps_task)?;
+        let params = translation.params(method, params.as_ref(), client_meta, keeps_task)?;
         let messages = self.messages();
         let progress = ProgressReceiver::new(&self.client, request.key);
         let progress = progress.callback(request, messages.clone());
@@ -270,11 +270,11 @@ impl Session {
             progress: progress.is_some(),
             log_level: Some(Level::Debug),
             trace: relay::trace(request),
-            input: input_of(request, &way, &self.backend.name, &messages)?,
+            input: input_of(request, &translation, &self.backend.name, &messages)?,
             ..CallOptions::default()
         };
         let sent = connection.client.request(method, params, options, progress);
-        let pending = sent.map_err(|error| connection.unsent(&error))?;
+        let pending = sent.map_err(|error| connection.unsent_error(&error))?;
         let outcome = match calls {
             None => self.outcome_of(pending, request.key).await,
             Some(calls) => {
@@ -286,15 +286,15 @@ impl Session {
         if let Outcome::Result(_) = &outcome {
             self.note_subscription(request);
         }
-        let uri = relay::uri(request.params());
+        let uri = relay::uri_of(request.params());
         if let ("tools/list", Outcome::Result(result)) = (method, &outcome) {
-            self.backend.tools.learn(result.object());
+            self.backend.tools.update(result.object());
         }
         match outcome {
             Outcome::Result(result) => match relay::input_required(&result) {
                 Some(required) => {
                     let state = required.session_state(&self.backend.name);
-                    let back = way.reversed();
+                    let back = translation.reversed();
                     let asked = required.asks.into_iter();
                     let asked = asked.map(|(name, ask)| {
                         let ask = messages.question(back.question(&ask)?)?;
@@ -311,7 +311,7 @@ impl Session {
                     } else {
                         result
                     };
-                    let back = way.reversed();
+                    let back = translation.reversed();
                     Ok(Reply::Result(back.result(
                         method,
                         result,
@@ -319,10 +319,11 @@ impl Session {
                     )?))
                 }
             },
-            Outcome::Error(error) => {
-                Err(way.reversed().error(method, &error, uri.as_deref()).into())
-            }
-            other => Err(relay::no_answer(&other).into()),
+            Outcome::Error(error) => Err(translation
+                .reversed()
+                .error(method, &error, uri.as_deref())
+                .into()),
+            other => Err(relay::missing_answer_error(&other).into()),
         }
     }
 
@@ -340,7 +341,7 @@ impl Session {
     /// Subscribes to a resource at a server of 2026-07-28, where one subscription covers all resources
     /// (`basic/patterns/subscriptions`).
     fn subscribe(&self, request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
-        if relay::uri(request.params()).is_none() {
+        if relay::uri_of(request.params()).is_none() {
             return Err(PeerError::invalid_params("`uri` has to be a string"));
         }
         self.note_subscription(request);
@@ -349,7 +350,7 @@ impl Session {
 
     /// Updates the set of resources that the client is subscribed to.
     fn note_subscription(&self, request: &IncomingRequest<RequestContext>) {
-        let Some(uri) = relay::uri(request.params()) else {
+        let Some(uri) = relay::uri_of(request.params()) else {
             return;
         };
         let method = request.method();
@@ -408,9 +409,9 @@ impl Session {
         let params = self
             .messages()
             .pass(kind, method, notification.params().cloned());
-        let way = self.translation_to(&connection);
-        let params =
-            params.and_then(|params| way.notification(method, params.as_ref(), Role::Client));
+        let translation = self.translation_to(&connection);
+        let params = params
+            .and_then(|params| translation.notification(method, params.as_ref(), Role::Client));
         let sent = params.map(|params| connection.client.notify(method, params));
         match sent {
             Ok(Ok(_)) => {}
@@ -426,16 +427,20 @@ impl Session {
     }
 
     /// Relays a request of the server to the client, and the answer to the server.
-    async fn ask(self: Arc<Self>, connection: Arc<Connection>, question: Question) {
-        let answer = self.answer_of(&connection, &question).await;
-        self.lock().questions.remove(&question.key);
+    async fn relay_server_request(
+        self: Arc<Self>,
+        connection: Arc<Connection>,
+        question: PendingServerRequest,
+    ) {
+        let answer = self.client_response(&connection, &question).await;
+        self.lock().server_requests.remove(&question.key);
         question.answer(answer);
     }
 
-    async fn answer_of(
+    async fn client_response(
         &self,
         connection: &Connection,
-        question: &Question,
+        question: &PendingServerRequest,
     ) -> Result<RawResult, PeerError> {
         let back = self.translation_to(connection).reversed();
         let method = question.request.method();
@@ -445,7 +450,7 @@ impl Session {
         let ask = messages.question(back.question(&ask)?)?;
         let scope = self
             .calls
-            .about(question.during)
+            .request_of(question.during)
             .map_or(Scope::Peer, Scope::During);
         let options = CallOptions::default();
         let pending = self
@@ -460,7 +465,7 @@ impl Session {
                 Ok(RawResult::from(answer))
             }
             Outcome::Error(error) => Err(error),
-            _ => Err(relay::no_client_answer()),
+            _ => Err(relay::missing_client_answer_error()),
         }
     }
 }
@@ -469,8 +474,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.forget_tasks();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let questions = state.questions.drain().map(|(_, asking)| asking);
-        questions
+        let server_requests = state.server_requests.drain().map(|(_, asking)| asking);
+        server_requests
             .chain(state.listening.take())
             .for_each(|task| task.abort());
     }
@@ -491,7 +496,7 @@ impl Drop for CallEnds<'_> {
 /// Returns the client's answers to input requests, for a server of 2026-07-28.
 fn input_of(
     request: &IncomingRequest<RequestContext>,
-    way: &Translation,
+    translation: &Translation,
     server: &str,
     messages: &MessageHooks,
 ) -> Result<Option<RequestInput>, PeerError> {
@@ -510,11 +515,14 @@ fn input_of(
         Outcome::Result(result) => {
             let method = kept.method_of(name);
             let answer = messages.answer(&method, result.object())?;
-            Ok((name.to_owned(), Json::from(way.answer(&method, &answer)?)))
+            Ok((
+                name.to_owned(),
+                Json::from(translation.answer(&method, &answer)?),
+            ))
         }
         // An answer of 2026-07-28 is no error: the call ends with it.
         Outcome::Error(error) => Err(error.clone()),
-        _ => Err(relay::no_client_answer()),
+        _ => Err(relay::missing_client_answer_error()),
     });
     Ok(Some(RequestInput {
         responses: Some(responses.collect::<Result<JsonObject, PeerError>>()?),
@@ -526,33 +534,33 @@ fn input_of(
 struct SessionReceiver(Weak<Session>);
 
 impl Receiver for SessionReceiver {
-    fn asked(&self, connection: &Arc<Connection>, question: Question) {
+    fn handle_request(&self, connection: &Arc<Connection>, question: PendingServerRequest) {
         let Some(session) = self.0.upgrade() else {
             return question.refuse("the client is gone");
         };
         let key = question.key;
-        let asking = Arc::clone(&session).ask(Arc::clone(connection), question);
+        let asking = Arc::clone(&session).relay_server_request(Arc::clone(connection), question);
         // The task needs the lock to end, so that it is known before.
         let mut state = session.lock();
         let asking = tokio::spawn(asking);
-        state.questions.insert(key, asking.abort_handle());
+        state.server_requests.insert(key, asking.abort_handle());
     }
 
-    fn withdrawn(&self, question: ServerRequestKey) {
+    fn handle_cancellation(&self, question: ServerRequestKey) {
         let session = self.0.upgrade();
-        let asking = session.and_then(|session| session.lock().questions.remove(&question));
+        let asking = session.and_then(|session| session.lock().server_requests.remove(&question));
         if let Some(asking) = asking {
             asking.abort();
         }
     }
 
-    fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
+    fn handle_log(&self, about: Option<RequestKey>, message: LogMessage) {
         let Some(session) = self.0.upgrade() else {
             return;
         };
         let scope = session
             .calls
-            .about(about)
+            .request_of(about)
             .map_or(Scope::Peer, Scope::During);
         let Some(message) = session.messages().log(message) else {
             return;
@@ -566,7 +574,7 @@ impl Receiver for SessionReceiver {
         }
     }
 
-    fn changed(&self, change: Change) {
+    fn handle_change(&self, change: Change) {
         let Some(session) = self.0.upgrade() else {
             return;
         };
@@ -587,7 +595,7 @@ impl Receiver for SessionReceiver {
         session.map_or_else(BTreeSet::new, |session| session.resources())
     }
 
-    fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification) {
+    fn handle_notification(&self, connection: &Arc<Connection>, notification: ServerNotification) {
         let Some(session) = self.0.upgrade() else {
             return;
         };

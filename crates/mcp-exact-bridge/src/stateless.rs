@@ -27,7 +27,7 @@ use tokio::time::timeout;
 pub(crate) use self::connections::SharedConnection;
 use self::connections::{Connections, Lease, Owner};
 use self::listening::Subscriptions;
-pub(crate) use self::listening::{Established, SubscriptionRequest};
+pub(crate) use self::listening::{OnEstablished, SubscriptionRequest};
 use self::receivers::CallReceiver;
 pub(crate) use self::receivers::SharedCalls;
 use self::sealing::{Binding, ProcessKey};
@@ -50,7 +50,7 @@ const MAX_COMBINED_REQUESTS: usize = 16;
 const COMBINING_TIME: Duration = Duration::from_millis(5);
 
 /// Returns the key in `inputRequests` of a request that a server of an older revision has sent.
-fn name_of(at: usize) -> String {
+fn input_request_key(at: usize) -> String {
     format!("question-{}", at + 1)
 }
 
@@ -122,17 +122,18 @@ impl Stateless {
             let waiting = self.take_waiting(state, &owner, &request)?;
             return self.resume(client, &request, waiting).await;
         }
-        let negotiation = backend.known().await?.negotiation;
+        let negotiation = backend.profile().await?.negotiation;
         let asks_by_requests = negotiation.lifecycle == Lifecycle::Initialize;
-        let is_alone = asks_by_requests && owner.client.answers_questions();
+        let needs_lease = asks_by_requests && owner.client.answers_questions();
         loop {
-            let relayed = if is_alone {
+            let relayed = if needs_lease {
                 let lease = self.connections.lease(backend, owner.clone()).await?;
-                self.call_alone(client, &request, lease).await
+                self.call_on_leased_connection(client, &request, lease)
+                    .await
             } else {
                 let binding = self.binding(backend, owner.principal.as_deref())?;
                 let connection = self.connections.shared_connection(backend, &owner).await?;
-                self.call_shared(client, &request, &connection, binding)
+                self.call_on_shared_connection(client, &request, &connection, binding)
                     .await
             };
             match relayed {
@@ -187,12 +188,12 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
     ) -> Result<ClientSide, PeerError> {
         let client = request.client();
-        let way = Translation {
+        let translation = Translation {
             from: request.revision(),
             to: newest(),
             losses: Losses::ignored(),
         };
-        let capabilities = way.definition("ClientCapabilities", &client.capabilities)?;
+        let capabilities = translation.definition("ClientCapabilities", &client.capabilities)?;
         Ok(ClientSide::new(client.info.as_ref(), &capabilities))
     }
 
@@ -234,22 +235,22 @@ impl Stateless {
 
     /// Sends a call on a connection that other calls share. The server sends no requests during the call, or asks by
     /// results of type `input_required`.
-    async fn call_shared(
+    async fn call_on_shared_connection(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         SharedConnection { connection, calls }: &SharedConnection,
         binding: Binding<'_>,
     ) -> Result<Reply, RelayError> {
-        let way = self
+        let translation = self
             .translation_to(request, connection)
             .of_request(&request.context().cx);
         let messages = self.messages(request);
         let input = input_of(request, binding, &messages)?;
         let progress = ProgressReceiver::new(client, request.key);
-        let pending = self.send(request, connection, &way, &progress, input)?;
+        let pending = self.send(request, connection, &translation, &progress, input)?;
         let _call = calls.begin(pending.key(), client, request.key, &messages);
-        let reply = self.finish(request, connection, pending.await, &way)?;
+        let reply = self.reply_of(request, connection, pending.await, &translation)?;
         Ok(match reply {
             Reply::Result(result) => {
                 let tool = request.param("name").and_then(|name| name.as_str());
@@ -261,14 +262,14 @@ impl Stateless {
     }
 
     /// Sends a call on a connection that no other call uses until the call has ended.
-    async fn call_alone(
+    async fn call_on_leased_connection(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut lease: Lease,
     ) -> Result<Reply, RelayError> {
         let connection = lease.connection()?;
-        let way = self
+        let translation = self
             .translation_to(request, &connection)
             .of_request(&request.context().cx);
         let (sender, questions) = mpsc::unbounded_channel();
@@ -281,7 +282,7 @@ impl Stateless {
         })));
         let progress = ProgressReceiver::new(client, request.key);
         // A server with sessions has no states, and asks by requests.
-        let pending = self.send(request, &connection, &way, &progress, None)?;
+        let pending = self.send(request, &connection, &translation, &progress, None)?;
         lease.is_busy = true;
         let call = RunningCall {
             lease,
@@ -289,8 +290,8 @@ impl Stateless {
             pending,
             questions,
             progress,
-            way,
-            place: None,
+            translation,
+            waiting_permit: None,
         };
         Ok(self.wait(client, request, call).await?)
     }
@@ -307,7 +308,7 @@ impl Stateless {
             biased;
             outcome = &mut call.pending => {
                 call.lease.is_busy = !matches!(outcome, Outcome::Result(_) | Outcome::Error(_));
-                return self.finish(request, &call.connection, outcome, &call.way);
+                return self.reply_of(request, &call.connection, outcome, &call.translation);
             }
             Some(question) = questions.recv() => question,
         };
@@ -318,16 +319,16 @@ impl Stateless {
         {
             asked.push(question);
         }
-        let (back, messages) = (call.way.reversed(), self.messages(request));
+        let (back, messages) = (call.translation.reversed(), self.messages(request));
         let asks = asked.iter().enumerate().map(|(at, question)| {
             let params = question.request.params().cloned();
             let ask = InputRequest::new(question.request.method(), params);
             let ask = back.question(&ask).and_then(|ask| messages.question(ask));
             let ask = ask.inspect_err(|error| question.refuse(error.message()))?;
-            Ok((name_of(at), ask))
+            Ok((input_request_key(at), ask))
         });
         let requests = asks.collect::<Result<_, PeerError>>()?;
-        let state = self.keep(client, request, call, asked)?;
+        let state = self.store(client, request, call, asked)?;
         Ok(Reply::InputRequired {
             requests,
             state: Some(state),
@@ -341,32 +342,36 @@ impl Stateless {
         request: &IncomingRequest<RequestContext>,
         waiting: WaitingCall,
     ) -> Result<Reply, PeerError> {
-        let way = Translation {
+        let translation = Translation {
             from: request.revision(),
-            to: waiting.call.way.to,
-            losses: waiting.call.way.losses.of_retry(&request.context().cx),
+            to: waiting.call.translation.to,
+            losses: waiting
+                .call
+                .translation
+                .losses
+                .of_retry(&request.context().cx),
         };
         let messages = self.messages(request);
         let answers = waiting.asked.iter().enumerate();
         let answers = answers.map(|(at, question)| {
             let method = question.request.method();
-            match request.responses.get(&name_of(at)) {
+            match request.responses.get(&input_request_key(at)) {
                 None => Ok(None),
                 Some(Outcome::Result(answer)) => {
                     let answer = messages.answer(method, answer.object())?;
-                    let answer = way.answer(method, &answer)?;
+                    let answer = translation.answer(method, &answer)?;
                     Ok(Some(Ok(RawResult::from(answer))))
                 }
                 // A client with a session can refuse.
                 Some(Outcome::Error(error)) => Ok(Some(Err(error.clone()))),
-                Some(_) => Ok(Some(Err(relay::no_client_answer()))),
+                Some(_) => Ok(Some(Err(relay::missing_client_answer_error()))),
             }
         });
         let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
             Ok(answers) => answers,
             // The client can answer again.
             Err(error) => {
-                self.put_back(waiting);
+                self.store_again(waiting);
                 return Err(error);
             }
         };
@@ -383,7 +388,7 @@ impl Stateless {
             client: client.clone(),
             key: request.key,
             questions: sender.clone(),
-            back: way.reversed(),
+            back: translation.reversed(),
             messages: messages.clone(),
         })));
         call.progress.replace(client, request.key);
@@ -397,7 +402,7 @@ impl Stateless {
             let _ = sender.send(question);
         }
         call.questions = more;
-        call.way = way;
+        call.translation = translation;
         self.wait(client, request, call).await
     }
 
@@ -405,12 +410,12 @@ impl Stateless {
         &self,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
-        way: &Translation,
+        translation: &Translation,
         progress: &ProgressReceiver,
         input: Option<RequestInput>,
     ) -> Result<PendingRequest, RelayError> {
         let client_meta = relay::client_meta(request.client());
-        let params = way.params(request.method(), request.params(), client_meta, false)?;
+        let params = translation.params(request.method(), request.params(), client_meta, false)?;
         let progress = progress.callback(request, self.messages(request));
         let is_stateless = connection.lifecycle() == Lifecycle::Discover;
         let options = CallOptions {
@@ -424,26 +429,26 @@ impl Stateless {
         let sent = connection
             .client
             .request(request.method(), params, options, progress);
-        sent.map_err(|error| connection.unsent(&error))
+        sent.map_err(|error| connection.unsent_error(&error))
     }
 
-    fn finish(
+    fn reply_of(
         &self,
         request: &IncomingRequest<RequestContext>,
         connection: &Connection,
         outcome: Outcome,
-        way: &Translation,
+        translation: &Translation,
     ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
             // The next call begins with another one, whatever became of this one.
             connection.set_lost();
         }
-        let back = way.reversed();
-        let (method, uri) = (request.method(), relay::uri(request.params()));
+        let back = translation.reversed();
+        let (method, uri) = (request.method(), relay::uri_of(request.params()));
         match outcome {
             Outcome::Result(result) => {
                 if method == "tools/list" {
-                    self.tools.learn(result.object());
+                    self.tools.update(result.object());
                 }
                 Ok(Reply::Result(back.result(
                     method,
@@ -452,7 +457,7 @@ impl Stateless {
                 )?))
             }
             Outcome::Error(error) => Err(back.error(method, &error, uri.as_deref())),
-            other => Err(relay::no_answer(&other)),
+            other => Err(relay::missing_answer_error(&other)),
         }
     }
 }

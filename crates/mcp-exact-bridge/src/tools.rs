@@ -24,7 +24,7 @@ pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[Mirrored]>>>);
 
 impl KnownTools {
     /// Adds the tools of a `tools/list` result.
-    pub(crate) fn learn(&self, result: &JsonObject) {
+    pub(crate) fn update(&self, result: &JsonObject) {
         let tools = result.view().find("tools");
         let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ impl KnownTools {
             let Outcome::Result(page) = listing.await else {
                 return;
             };
-            self.learn(page.object());
+            self.update(page.object());
             cursor = page.object().get("nextCursor");
             if cursor.is_none() {
                 return;

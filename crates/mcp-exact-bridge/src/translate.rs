@@ -83,7 +83,7 @@ impl Translation {
             let params = params.map(|params| self.without_task(method, params));
             params.transpose()?
         } else {
-            params.map(|params| with_known_client(&without(params, &OPTIONAL_META, &[])))
+            params.map(|params| without_client_capabilities(&without(params, &OPTIONAL_META, &[])))
         };
         let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
         let retry_members = if UPDATES_TASK == method {
@@ -115,11 +115,11 @@ impl Translation {
 
     /// Reports losses, or returns the error for one that a rule refuses.
     fn note_losses(&self, method: &str, losses: &[Loss], is_result: bool) -> Result<(), PeerError> {
-        let way = (self.from, self.to);
-        if let Some(loss) = self.losses.refused(method, way, losses) {
+        let revisions = (self.from, self.to);
+        if let Some(loss) = self.losses.refused(method, revisions, losses) {
             return Err(refusal(&loss.pointer, loss));
         }
-        self.losses.report(method, way, losses, is_result);
+        self.losses.report(method, revisions, losses, is_result);
         Ok(())
     }
 
@@ -147,7 +147,7 @@ impl Translation {
         let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
         let root = root(MessageKind::Result, method, Role::Server);
         let text = Some(result.object().text());
-        let converted = self.run(root, text, cx).map_err(as_internal)?;
+        let converted = self.run(root, text, cx).map_err(to_internal_error)?;
         let converted = converted.unwrap_or_default();
         Ok(self.losses.list_in(converted).into())
     }
@@ -163,8 +163,8 @@ impl Translation {
         let object: ErrorObject = error.object().clone();
         match mcp_exact_convert::convert_error(method, object, from, to, &mut cx) {
             Ok(converted) => {
-                let way = (self.from, self.to);
-                self.losses.report(method, way, cx.losses(), true);
+                let revisions = (self.from, self.to);
+                self.losses.report(method, revisions, cx.losses(), true);
                 PeerError::from(converted)
             }
             Err(refused) => PeerError::internal(format!(
@@ -204,8 +204,8 @@ impl Translation {
         let (from, to) = (known_revision(self.from)?, known_revision(self.to)?);
         let text = mcp_exact_convert::convert_type(name, value.text(), from, to, &mut cx)
             .map_err(|refused| PeerError::internal(refused.to_string()))?;
-        let way = (self.from, self.to);
-        self.losses.report(name, way, cx.losses(), false);
+        let revisions = (self.from, self.to);
+        self.losses.report(name, revisions, cx.losses(), false);
         object(&text)
     }
 
@@ -247,7 +247,7 @@ fn refusal(pointer: &str, words: &impl ToString) -> PeerError {
 }
 
 /// Returns an internal error for a result that cannot be converted.
-fn as_internal(error: PeerError) -> PeerError {
+fn to_internal_error(error: PeerError) -> PeerError {
     let words = format!(
         "the server's result cannot be sent in this revision: {}",
         error.message()
@@ -265,7 +265,7 @@ fn object(text: &str) -> Result<JsonObject, PeerError> {
 
 /// Replaces the client capabilities in `_meta` by an empty object, because the server already knows them from the
 /// connection.
-fn with_known_client(params: &JsonObject) -> JsonObject {
+fn without_client_capabilities(params: &JsonObject) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());
     let Some(meta) = meta.filter(|meta| meta.find(CLIENT_CAPABILITIES).is_some()) else {
         return params.clone();

@@ -156,7 +156,7 @@ impl Bridge {
                 }
             }
         }
-        reach(&added).await;
+        connect_all(&added).await;
         for session in shared.all_sessions() {
             session.replace_lost();
         }
@@ -202,7 +202,7 @@ impl Bridge {
         for sessions in state.sessions.values_mut() {
             if let Some(session) = sessions.first() {
                 let session = Session::with_other_server(session, &backend);
-                session.prepare();
+                session.connect_in_background();
                 sessions.push(session);
             }
         }
@@ -223,13 +223,13 @@ impl Bridge {
 pub(crate) const SERVER_ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Connects to each server once, concurrently, to learn its identity and capabilities.
-pub(crate) async fn reach(backends: &[Arc<Backend>]) {
+pub(crate) async fn connect_all(backends: &[Arc<Backend>]) {
     let mut reached = JoinSet::new();
     for backend in backends {
         let backend = Arc::clone(backend);
         reached.spawn(async move {
             let server = backend.name.as_str();
-            match timeout(SERVER_ANSWER_TIMEOUT, backend.known()).await {
+            match timeout(SERVER_ANSWER_TIMEOUT, backend.profile()).await {
                 Ok(Ok(_)) => {}
                 Ok(Err(error)) => {
                     let error = error.message();

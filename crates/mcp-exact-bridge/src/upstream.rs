@@ -91,26 +91,26 @@ impl Upstream for mcp_exact_transport::http::client::HttpEndpoint {
 /// Receiver of the upstream server's requests and notifications.
 pub(crate) trait Receiver: Send + Sync + 'static {
     /// Handles a request of the server.
-    fn asked(&self, connection: &Arc<Connection>, question: Question);
+    fn handle_request(&self, connection: &Arc<Connection>, question: PendingServerRequest);
     /// Handles the cancellation of a request by the server.
-    fn withdrawn(&self, question: ServerRequestKey);
+    fn handle_cancellation(&self, question: ServerRequestKey);
     /// Handles a log message; `about` is the upstream request that the message belongs to, if known.
-    fn logged(&self, about: Option<RequestKey>, message: LogMessage);
+    fn handle_log(&self, about: Option<RequestKey>, message: LogMessage);
     /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
-    fn subscribed(&self) {}
+    fn handle_acknowledgement(&self) {}
     /// Handles a change that the server announces.
-    fn changed(&self, change: Change);
+    fn handle_change(&self, change: Change);
     /// Returns the resources whose updates the receiver wants; they are subscribed to again in a new session of the server.
     fn resources(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
     /// Handles any other notification of the server.
-    fn notified(&self, connection: &Arc<Connection>, notification: ServerNotification);
+    fn handle_notification(&self, connection: &Arc<Connection>, notification: ServerNotification);
 }
 
 /// Request of the upstream server that waits for an answer.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct PendingServerRequest {
     pub(crate) key: ServerRequestKey,
     /// Handle of the session in which the server has sent the request. A later session, which may use another
     /// transport, does not accept the answer.
@@ -120,7 +120,7 @@ pub(crate) struct Question {
     pub(crate) request: ServerRequest,
 }
 
-impl Question {
+impl PendingServerRequest {
     /// Answers the server.
     pub(crate) fn answer(&self, answer: Result<RawResult, PeerError>) {
         // A server that has taken its question back goes on without the answer.
@@ -162,7 +162,7 @@ struct RoutingState {
     connection: std::sync::Weak<Connection>,
     receiver: Option<Arc<dyn Receiver>>,
     /// Requests of the server that arrived before a receiver was set.
-    early: Vec<Question>,
+    early: Vec<PendingServerRequest>,
 }
 
 impl Connection {
@@ -190,15 +190,15 @@ impl Connection {
             info,
             routes: Arc::clone(&routes),
         });
-        connection.watch_end();
-        connection.ask_for_logs();
+        connection.watch_for_end();
+        connection.request_all_logs();
         let (early, receiver) = {
             let mut state = routes.lock();
             state.connection = Arc::downgrade(&connection);
             (std::mem::take(&mut state.early), state.receiver.clone())
         };
         for question in early {
-            connection.hand_on(receiver.as_ref(), question);
+            connection.deliver(receiver.as_ref(), question);
         }
         Ok((connection, negotiation))
     }
@@ -236,13 +236,13 @@ impl Connection {
     }
 
     /// Returns the reason why a request was not sent.
-    pub(crate) fn unsent(&self, error: &SendError) -> RelayError {
+    pub(crate) fn unsent_error(&self, error: &SendError) -> RelayError {
         match error {
             SendError::Closed => {
                 self.set_lost();
                 RelayError::Unsent
             }
-            error => RelayError::Error(relay::not_sent(error)),
+            error => RelayError::Error(relay::not_sent_error(error)),
         }
     }
 
@@ -251,7 +251,7 @@ impl Connection {
         self.routes.lock().receiver = receiver;
     }
 
-    fn watch_end(self: &Arc<Self>) {
+    fn watch_for_end(self: &Arc<Self>) {
         let (routes, client) = (Arc::clone(&self.routes), self.client.clone());
         tokio::spawn(async move {
             let reason = client.closed().await;
@@ -264,7 +264,7 @@ impl Connection {
     /// Restores the state of a session that the server has ended in the session that follows: the log level and the
     /// subscriptions. Announces all changes, since changes in between were not reported.
     fn restore(&self) {
-        self.ask_for_logs();
+        self.request_all_logs();
         let Some(receiver) = self.routes.lock().receiver.clone() else {
             return;
         };
@@ -297,7 +297,7 @@ impl Connection {
             let begun = Instant::now();
             let refused = match sent.transpose() {
                 Err(SendError::Closed) => break,
-                Err(error) => Some(relay::not_sent(&error)),
+                Err(error) => Some(relay::not_sent_error(&error)),
                 Ok(next) => {
                     // The previous subscription ends after the next one was sent.
                     drop(std::mem::replace(&mut listening, next));
@@ -340,12 +340,12 @@ impl Connection {
                 changed = wanted.changed() => if changed.is_err() { break },
             }
         }
-        relay::connection_lost()
+        relay::connection_lost_error()
     }
 
     /// Sets the log level of the server to `debug`: the endpoint of each client filters by the level that the client
     /// has set (up to 2025-11-25, `server/utilities/logging`).
-    fn ask_for_logs(&self) {
+    fn request_all_logs(&self) {
         let declared = self.info.capabilities.view().find("logging").is_some();
         if !declared || self.lifecycle() != Lifecycle::Initialize {
             return;
@@ -360,9 +360,13 @@ impl Connection {
         }
     }
 
-    fn hand_on(self: &Arc<Self>, receiver: Option<&Arc<dyn Receiver>>, question: Question) {
+    fn deliver(
+        self: &Arc<Self>,
+        receiver: Option<&Arc<dyn Receiver>>,
+        question: PendingServerRequest,
+    ) {
         match receiver {
-            Some(receiver) => receiver.asked(self, question),
+            Some(receiver) => receiver.handle_request(self, question),
             None => question.refuse("no client is there to answer"),
         }
     }
@@ -429,7 +433,7 @@ impl Routes {
             request,
         } = event
         {
-            let question = Question {
+            let question = PendingServerRequest {
                 key,
                 asked_by: client.clone(),
                 during,
@@ -438,7 +442,7 @@ impl Routes {
             return match connection {
                 Some(connection) => {
                     drop(state);
-                    connection.hand_on(receiver.as_ref(), question);
+                    connection.deliver(receiver.as_ref(), question);
                 }
                 // Under the same lock: whoever sets the connection takes what is here.
                 None => state.early.push(question),
@@ -450,18 +454,18 @@ impl Routes {
             return;
         };
         match event {
-            ClientEvent::RequestCancelled(key) => receiver.withdrawn(key),
-            ClientEvent::Log { about, message, .. } => receiver.logged(about, message),
+            ClientEvent::RequestCancelled(key) => receiver.handle_cancellation(key),
+            ClientEvent::Log { about, message, .. } => receiver.handle_log(about, message),
             ClientEvent::Subscribed(..) => {
-                receiver.subscribed();
+                receiver.handle_acknowledgement();
                 if self.has_gap.swap(false, Ordering::AcqRel) {
                     announce_everything(&*receiver);
                 }
             }
-            ClientEvent::Changed { change, .. } => receiver.changed(change),
+            ClientEvent::Changed { change, .. } => receiver.handle_change(change),
             ClientEvent::Notification(notification) => {
                 if let Some(connection) = connection {
-                    receiver.notified(&connection, notification);
+                    receiver.handle_notification(&connection, notification);
                 }
             }
             ClientEvent::Violation(violation) => {
@@ -483,7 +487,7 @@ pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Chan
 fn announce_everything(receiver: &dyn Receiver) {
     let resources = receiver.resources().into_iter().map(Change::Resource);
     for change in EVERY_LIST.into_iter().chain(resources) {
-        receiver.changed(change);
+        receiver.handle_change(change);
     }
 }
 
@@ -578,7 +582,7 @@ impl Calls {
 
     /// Returns the client's request that a message of the server refers to. Over stdio the message names no request, so
     /// the only running request is returned.
-    pub(crate) fn about(&self, upstream: Option<RequestKey>) -> Option<RequestKey> {
+    pub(crate) fn request_of(&self, upstream: Option<RequestKey>) -> Option<RequestKey> {
         let calls = self.lock();
         match upstream {
             Some(upstream) => calls.get(&upstream).copied(),

@@ -30,7 +30,7 @@ impl Session {
         &self,
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
-        let known = self.backend.known().await?;
+        let known = self.backend.profile().await?;
         self.listen_shared(request.context().principal.clone());
         let method = request.method();
         if matches!(method, "resources/subscribe" | "resources/unsubscribe") {

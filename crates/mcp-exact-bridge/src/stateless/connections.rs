@@ -206,7 +206,7 @@ impl Connections {
 
     /// Returns a permit for a waiting call of a client without a principal; `None` if such calls and subscriptions
     /// already hold half of all connections.
-    pub(super) fn waiting_place(&self) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn waiting_permit(&self) -> Option<OwnedSemaphorePermit> {
         let share = locked(&self.state).share(None, self.share);
         share.try_acquire_owned().ok()
     }

@@ -18,10 +18,10 @@ use crate::hooks::{MessageHooks, MessageKind};
 use crate::relay::{self, SubscriptionFilter};
 use crate::tasks::{self, EXTENSION_STATUS};
 use crate::translate::newest;
-use crate::upstream::{ClientSide, Connection, Question, Receiver};
+use crate::upstream::{ClientSide, Connection, PendingServerRequest, Receiver};
 
 /// Callback for the server's acceptance of a subscription.
-pub(crate) type Established = Arc<dyn Fn() + Send + Sync>;
+pub(crate) type OnEstablished = Arc<dyn Fn() + Send + Sync>;
 
 /// Subscriptions at one server.
 #[derive(Default)]
@@ -50,7 +50,7 @@ struct Subscription {
 struct Subscribers {
     is_established: bool,
     next: u64,
-    all: BTreeMap<u64, (SubscriptionRequest, Established)>,
+    all: BTreeMap<u64, (SubscriptionRequest, OnEstablished)>,
 }
 
 /// Subscriber to the changes of a server.
@@ -125,7 +125,7 @@ impl Subscription {
     fn join(
         self: Arc<Self>,
         request: &SubscriptionRequest,
-        established: &Established,
+        established: &OnEstablished,
     ) -> Subscriber {
         let (number, is_established) = {
             let mut subscribers = self.lock();
@@ -145,7 +145,7 @@ impl Subscription {
     }
 
     fn set_established(&self) {
-        let all: Vec<Established> = {
+        let all: Vec<OnEstablished> = {
             let mut subscribers = self.lock();
             subscribers.is_established = true;
             let all = subscribers.all.values();
@@ -188,7 +188,7 @@ impl Stateless {
         request: &SubscriptionRequest,
         filter: &Filter,
         principal: Option<Principal>,
-        established: Established,
+        established: OnEstablished,
     ) -> Result<(), PeerError> {
         let wanted = SubscriptionKey {
             generation: backend.generation(),
@@ -263,7 +263,7 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
                     .request(method, Some(params), options, None);
                 let subscribing = match subscribing {
                     Ok(subscribing) => subscribing,
-                    Err(error) => return relay::not_sent(&error),
+                    Err(error) => return relay::not_sent_error(&error),
                 };
                 if let Outcome::Error(error) = subscribing.await {
                     let error = error.message();
@@ -272,7 +272,7 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
             }
         }
     }
-    receiver.subscribed();
+    receiver.handle_acknowledgement();
     let reason = connection.client.closed().await;
     PeerError::internal(reason.to_string())
 }
@@ -296,21 +296,21 @@ impl SubscriptionReceiver {
 }
 
 impl Receiver for SubscriptionReceiver {
-    fn asked(&self, _: &Arc<Connection>, question: Question) {
+    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
         question.refuse("a subscription answers no questions");
     }
 
-    fn withdrawn(&self, _: ServerRequestKey) {}
+    fn handle_cancellation(&self, _: ServerRequestKey) {}
 
-    fn logged(&self, _: Option<RequestKey>, _: LogMessage) {}
+    fn handle_log(&self, _: Option<RequestKey>, _: LogMessage) {}
 
-    fn subscribed(&self) {
+    fn handle_acknowledgement(&self) {
         if let Some(subscription) = self.subscription.upgrade() {
             subscription.set_established();
         }
     }
 
-    fn changed(&self, change: Change) {
+    fn handle_change(&self, change: Change) {
         if let Change::Resource(uri) = &change
             // The rules may have changed since the subscription began.
             && !self.backend.may_use(self.principal.as_ref(), uri)
@@ -327,7 +327,7 @@ impl Receiver for SubscriptionReceiver {
         self.uris.clone()
     }
 
-    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+    fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
         let method = notification.method();
         let params = notification.params().filter(|_| method == EXTENSION_STATUS);
         let id = params.and_then(tasks::id_of);

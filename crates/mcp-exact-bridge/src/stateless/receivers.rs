@@ -12,37 +12,37 @@ use tokio::sync::mpsc;
 
 use crate::hooks::{MessageHooks, MessageKind};
 use crate::translate::Translation;
-use crate::upstream::{Connection, Question, Receiver};
+use crate::upstream::{Connection, PendingServerRequest, Receiver};
 
 /// Receiver of the server's requests and notifications during a call that has a separate connection.
 pub(super) struct CallReceiver {
     pub(super) client: ServerHandle,
     pub(super) key: RequestKey,
-    pub(super) questions: mpsc::UnboundedSender<Question>,
+    pub(super) questions: mpsc::UnboundedSender<PendingServerRequest>,
     pub(super) back: Translation,
     pub(super) messages: MessageHooks,
 }
 
 impl Receiver for CallReceiver {
-    fn asked(&self, _: &Arc<Connection>, question: Question) {
+    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
         if let Err(unsent) = self.questions.send(question) {
             unsent.0.refuse("the call has ended");
         }
     }
 
-    fn withdrawn(&self, question: ServerRequestKey) {
+    fn handle_cancellation(&self, question: ServerRequestKey) {
         tracing::debug!(?question, "the server has taken a question back");
     }
 
-    fn logged(&self, _: Option<RequestKey>, message: LogMessage) {
+    fn handle_log(&self, _: Option<RequestKey>, message: LogMessage) {
         log_to(&self.client, self.key, &self.messages, message);
     }
 
-    fn changed(&self, _: Change) {
+    fn handle_change(&self, _: Change) {
         // Changes are for subscriptions, which have connections of their own.
     }
 
-    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+    fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
         let method = notification.method();
         let params = self
             .back
@@ -106,7 +106,7 @@ impl SharedCalls {
     }
 
     /// Returns the call that a message of the server refers to; if the message names no call, the only running call.
-    fn about(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
+    fn request_of(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
             Some(key) => calls.get(&key).cloned(),
@@ -120,24 +120,24 @@ impl SharedCalls {
 pub(super) struct SharedCallsReceiver(pub(super) Weak<SharedCalls>);
 
 impl Receiver for SharedCallsReceiver {
-    fn asked(&self, _: &Arc<Connection>, question: Question) {
+    fn handle_request(&self, _: &Arc<Connection>, question: PendingServerRequest) {
         question.refuse("the client has declared no capability to answer it");
     }
 
-    fn withdrawn(&self, _: ServerRequestKey) {}
+    fn handle_cancellation(&self, _: ServerRequestKey) {}
 
-    fn logged(&self, about: Option<RequestKey>, message: LogMessage) {
-        let call = self.0.upgrade().and_then(|calls| calls.about(about));
+    fn handle_log(&self, about: Option<RequestKey>, message: LogMessage) {
+        let call = self.0.upgrade().and_then(|calls| calls.request_of(about));
         if let Some(call) = call {
             log_to(&call.client, call.request, &call.messages, message);
         }
     }
 
-    fn changed(&self, _: Change) {
+    fn handle_change(&self, _: Change) {
         // Changes are for subscriptions, which have connections of their own.
     }
 
-    fn notified(&self, _: &Arc<Connection>, notification: ServerNotification) {
+    fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
         tracing::debug!(
             method = notification.method(),
             "a notification was not handed on"

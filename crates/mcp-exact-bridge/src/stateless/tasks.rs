@@ -52,7 +52,7 @@ impl Stateless {
         request: IncomingRequest<RequestContext>,
     ) -> Result<Reply, PeerError> {
         let owner = self.owner(&request)?;
-        if backend.known().await?.negotiation.lifecycle != Lifecycle::Discover {
+        if backend.profile().await?.negotiation.lifecycle != Lifecycle::Discover {
             return Err(PeerError::method_not_found(request.method()));
         }
         let given = request.params().and_then(tasks::id_of);
@@ -65,16 +65,17 @@ impl Stateless {
         let request = request.with_call(request.method(), Some(params));
         loop {
             let shared = self.connections.shared_connection(backend, &owner).await?;
-            let way = self
+            let translation = self
                 .translation_to(&request, &shared.connection)
                 .of_request(&request.context().cx);
             let progress = ProgressReceiver::new(client, request.key);
-            let pending = match self.send(&request, &shared.connection, &way, &progress, None) {
-                // Nothing was sent on a connection that was lost meanwhile: another one is as good.
-                Err(RelayError::Unsent) => continue,
-                Err(RelayError::Error(error)) => return Err(error),
-                Ok(pending) => pending,
-            };
+            let pending =
+                match self.send(&request, &shared.connection, &translation, &progress, None) {
+                    // Nothing was sent on a connection that was lost meanwhile: another one is as good.
+                    Err(RelayError::Unsent) => continue,
+                    Err(RelayError::Error(error)) => return Err(error),
+                    Ok(pending) => pending,
+                };
             let _call = shared
                 .calls
                 .begin(pending.key(), client, request.key, &messages);
@@ -84,7 +85,7 @@ impl Stateless {
                     let task = tasks::rename_ids(result.into_object(), rename);
                     Ok(Reply::Result(with_task_questions(task, &messages)?.into()))
                 }
-                outcome => self.finish(&request, &shared.connection, outcome, &way),
+                outcome => self.reply_of(&request, &shared.connection, outcome, &translation),
             };
         }
     }

@@ -15,7 +15,7 @@ use super::Stateless;
 use super::connections::{Lease, Owner};
 use crate::relay::ProgressReceiver;
 use crate::translate::Translation;
-use crate::upstream::{Connection, Question};
+use crate::upstream::{Connection, PendingServerRequest};
 
 /// Prefix of the `requestState` of every waiting call.
 pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
@@ -24,15 +24,15 @@ pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
 pub(super) struct RunningCall {
     // The connection is given back after the request was cancelled: fields are dropped in order.
     pub(super) pending: PendingRequest,
-    pub(super) questions: mpsc::UnboundedReceiver<Question>,
+    pub(super) questions: mpsc::UnboundedReceiver<PendingServerRequest>,
     pub(super) progress: ProgressReceiver,
     /// Conversion of the call's messages, with the losses so far.
-    pub(super) way: Translation,
+    pub(super) translation: Translation,
     pub(super) connection: Arc<Connection>,
     pub(super) lease: Lease,
     /// Permit that counts the calls of clients without a principal that have waited; other calls use the share of their
     /// principal. The call holds the permit until it ends, so that its server can send further input requests.
-    pub(super) place: Option<OwnedSemaphorePermit>,
+    pub(super) waiting_permit: Option<OwnedSemaphorePermit>,
 }
 
 /// Task that ends a waiting call in time. Dropping it cancels the task.
@@ -48,7 +48,7 @@ impl Drop for Expiry {
 pub(super) struct WaitingCall {
     pub(super) call: RunningCall,
     /// Requests of the server to the client, in the order of their keys in `inputRequests`.
-    pub(super) asked: Vec<Question>,
+    pub(super) asked: Vec<PendingServerRequest>,
     owner: Option<String>,
     /// Endpoint and request of a client with a session; `None` for a client without one, whose retry is another request.
     request: Option<(usize, RequestKey)>,
@@ -70,19 +70,19 @@ pub(super) fn locked(calls: &Mutex<WaitingCalls>) -> MutexGuard<'_, WaitingCalls
 
 impl Stateless {
     /// Stores a call until its client has answered; returns the `requestState` that identifies the call.
-    pub(super) fn keep(
+    pub(super) fn store(
         &self,
         client: &ServerHandle,
         request: &IncomingRequest<RequestContext>,
         mut call: RunningCall,
-        asked: Vec<Question>,
+        asked: Vec<PendingServerRequest>,
     ) -> Result<String, PeerError> {
         let too_many = || {
             PeerError::internal("too many calls wait for answers of their clients; try again later")
         };
         let principal = request.context().principal.as_ref();
-        if principal.is_none() && call.place.is_none() {
-            call.place = Some(self.connections.waiting_place().ok_or_else(too_many)?);
+        if principal.is_none() && call.waiting_permit.is_none() {
+            call.waiting_permit = Some(self.connections.waiting_permit().ok_or_else(too_many)?);
         }
         let (state, until) = (random_state()?, Instant::now() + self.answer_within);
         let session_end = call.connection.session_end();
@@ -161,7 +161,7 @@ impl Stateless {
     }
 
     /// Stores a call again under the same `requestState`.
-    pub(super) fn put_back(&self, waiting: WaitingCall) {
+    pub(super) fn store_again(&self, waiting: WaitingCall) {
         let mut all = locked(&self.waiting);
         // Under the lock: the task that ends it at this time has not been here.
         if Instant::now() < waiting.until {

@@ -431,12 +431,12 @@ impl Hook for Watches {
         let note = (message.kind, message.method.clone());
         self.0.lock().expect("a lock").push(note);
         match (message.kind, message.method.as_str()) {
-            (MessageKind::Answer, "sampling/createMessage") => {
+            (MessageKind::InputResponse, "sampling/createMessage") => {
                 let params = message.params.as_ref().expect("an answer").text();
                 let other = params.replace("Something.", "Nothing.");
                 MessageDecision::RelayWith(object(&other))
             }
-            (MessageKind::Question, "roots/list") => {
+            (MessageKind::InputRequest, "roots/list") => {
                 MessageDecision::Refuse(PeerError::invalid_params("no roots"))
             }
             (MessageKind::ServerNotification, "notifications/progress") => {
@@ -473,13 +473,16 @@ async fn hooks_see_questions_and_notifications() {
             let client = client.await.expect(&pair);
             let sampled: String = client.call("sample", &()).await.expect(&pair);
             assert_eq!(sampled, "Nothing.", "{pair}");
-            for kind in [MessageKind::Question, MessageKind::Answer] {
+            for kind in [MessageKind::InputRequest, MessageKind::InputResponse] {
                 assert!(has_seen(kind, "sampling/createMessage"), "{pair}: {kind:?}");
             }
             let roots = client.call::<_, String>("roots", &()).await;
             let error = roots.expect_err(&pair).to_string();
             assert!(error.contains("no roots"), "{pair}: {error}");
-            assert!(!has_seen(MessageKind::Answer, "roots/list"), "{pair}");
+            assert!(
+                !has_seen(MessageKind::InputResponse, "roots/list"),
+                "{pair}"
+            );
             let progress = Arc::default();
             let count = client.call::<_, String>("count", &());
             let count = count.on_progress(noting(&progress)).await;
