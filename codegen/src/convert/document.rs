@@ -53,7 +53,7 @@ impl Page {
     }
 
     /// Adds a section with both directions of one step.
-    pub fn add_step(&mut self, plan: &Plan<'_>, effects: &Effects) {
+    pub fn add_step(&mut self, plan: &Plan<'_>, effects: &StepEffects) {
         let (older, newer) = (&plan.older.revision, &plan.newer.revision);
         let identical = plan
             .pairs

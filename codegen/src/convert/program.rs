@@ -546,7 +546,7 @@ fn index_or_none(at: Option<usize>) -> String {
 /// Creates both directions of all steps.
 pub fn create_steps<'p, 'i>(
     plans: &'p [Plan<'i>],
-    table: &'p super::table_rows::Table,
+    table: &'p super::table::Table,
 ) -> Vec<[Step<'p, 'i>; 2]> {
     plans
         .iter()

@@ -110,7 +110,7 @@ impl<'i> Step<'_, 'i> {
         has_effect.then_some(Rule {
             preparation,
             required_member: when,
-            undefined_members: undefined_members,
+            undefined_members,
             body,
         })
     }

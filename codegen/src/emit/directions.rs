@@ -323,7 +323,7 @@ fn emit_outcome_decoding(
     let Some(objects) = &outcomes.dispatch.objects else {
         return quote!(Err(r.no_variant(#name)));
     };
-    let table = unions::table("OUTCOME", name, objects);
+    let table = unions::emit_dispatch_table("OUTCOME", name, objects);
     let arms = method.outcomes.iter().enumerate().map(|(index, outcome)| {
         let number = Literal::usize_unsuffixed(index);
         let decode = match variant_name(ir, results, outcome) {

@@ -11,7 +11,7 @@ use crate::ir::names;
 /// Emits a string enum; values that the revision does not define are kept as unknown values.
 pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Parts {
     let name = ident(&definition.name);
-    let docs = docs::definition(cx.ir, definition);
+    let docs = docs::definition_docs(cx.ir, definition);
     let variants: Vec<_> = names::value_variants(values)
         .iter()
         .map(|n| ident(n))
@@ -80,7 +80,7 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, values: &[String]) -> Par
 /// Emits an optional constant as an enum with one value, because its presence has a meaning.
 pub fn emit_constant(cx: &Context<'_>, definition: &Definition, value: &str) -> Parts {
     let name = ident(&definition.name);
-    let docs = docs::definition(cx.ir, definition);
+    let docs = docs::definition_docs(cx.ir, definition);
     let only = ident(&names::value_variant(value));
     let variant_doc = format!(" `{value}`");
     let text = serde_json::Value::from(value).to_string();

@@ -40,7 +40,7 @@ fn emit_method(ir: &Ir, method: &Method) -> TokenStream {
         }
         None => quote!(JsonObject),
     };
-    let bare = (!directions::holds_version(ir, method))
+    let bare = (!directions::has_jsonrpc_member(ir, method))
         .then(|| quote!(impl mcp_exact_wire::private::Bare for #definition {}));
     quote! {
         impl mcp_exact_wire::Request for #definition {

@@ -57,7 +57,7 @@ pub fn emit_document(cx: &Context<'_>, definition: &Definition, members: &[Membe
     let view_parts = emit(cx, &view, members);
     let (view_struct, view_codec) = (view_parts.definition, view_parts.codec);
     let (name, view) = (ident(&definition.name), ident(&view.name));
-    let docs = docs::definition(cx.ir, definition);
+    let docs = docs::definition_docs(cx.ir, definition);
     let rules = members
         .iter()
         .map(|member| validate::document_rule(cx.ir, member));
@@ -109,9 +109,9 @@ fn quote_json(text: &str) -> String {
 
 fn emit_struct(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
-    let docs = docs::definition(cx.ir, definition);
+    let docs = docs::definition_docs(cx.ir, definition);
     let fields = field_members(members).map(|(member, value)| {
-        let (field, docs) = (ident(&field(member)), docs::member(cx.ir, member));
+        let (field, docs) = (ident(&field(member)), docs::member_docs(cx.ir, member));
         let value = field_type(cx.ir, definition, member, value);
         let value = if member.required {
             value

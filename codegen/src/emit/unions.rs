@@ -14,7 +14,7 @@ use crate::ir::{Definition, Ir, MemberValue, ObjectDispatch, Shape, Tag, Type, U
 /// Emits an enum with its conversions and codec.
 pub fn emit(cx: &Context<'_>, definition: &Definition, union: &Union) -> Parts {
     let name = ident(&definition.name);
-    let docs = docs::definition(cx.ir, definition);
+    let docs = docs::definition_docs(cx.ir, definition);
     let variants: Vec<_> = union
         .variants
         .iter()

@@ -117,7 +117,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     let entry = registry.revision(id)?;
     let method = arguments.method.as_deref();
     if let Some(method) = method {
-        message::known_method(entry, method)?;
+        message::check_method(entry, method)?;
     }
     let subject = match (&arguments.definition, arguments.part, method) {
         (Some(name), ..) => Subject::Definition(entry.definition(name)?),

@@ -118,7 +118,7 @@ fn session_corpus_covers_all_events() {
     let worlds = read_corpus("session");
     let seen: BTreeSet<&str> = worlds
         .iter()
-        .flat_map(|world| mcp_exact_tests_fuzz::explore(world))
+        .flat_map(|world| mcp_exact_tests_fuzz::run_and_collect_events(world))
         .collect();
     println!("session: {seen:?}");
     let expected = [
@@ -166,7 +166,7 @@ fn http_corpus_covers_all_responses() {
     let requests = read_corpus("http");
     let seen: BTreeSet<String> = requests
         .iter()
-        .flat_map(|requests| mcp_exact_tests_fuzz::responses(requests))
+        .flat_map(|requests| mcp_exact_tests_fuzz::response_kinds(requests))
         .collect();
     println!("http: {seen:?}");
     let expected = [

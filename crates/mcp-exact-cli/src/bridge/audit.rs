@@ -265,7 +265,7 @@ mod tests {
                 (mpsc::channel(), mpsc::channel());
             let out = Box::new(SlowWriter {
                 written: Arc::clone(&written),
-                write_requests: write_requests,
+                write_requests,
                 permissions,
             });
             let log = AuditLog::start(out, "log".to_owned()).expect("a thread");

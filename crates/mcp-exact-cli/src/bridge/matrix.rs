@@ -66,7 +66,7 @@ const FEATURES: [Feature; 15] = [
 
 const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
-        is_supported: is_supported,
+        is_supported,
         sender: Side::Server,
         is_listed: false,
         loss,
@@ -82,7 +82,7 @@ const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
 
 const fn client_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
-        is_supported: is_supported,
+        is_supported,
         sender: Side::Client,
         is_listed: false,
         loss,

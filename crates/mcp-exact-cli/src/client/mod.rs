@@ -88,7 +88,7 @@ impl Settings {
     /// input to sign in.
     #[cfg(feature = "bridge")]
     pub fn parse_target(&self, server: &[OsString], has_input: bool) -> anyhow::Result<Target> {
-        Ok(match server_address::url(server)? {
+        Ok(match server_address::parse_url(server)? {
             Some(url) => Target::Http(Box::new(self.authorized_endpoint(url, has_input)?)),
             None => Target::Command(Box::new(self.server_command(server)?)),
         })
@@ -103,7 +103,7 @@ impl Settings {
 
     /// Starts to build a connection. Commands can add handlers before they await it.
     pub fn connect(&self, server: &[OsString]) -> anyhow::Result<Connect> {
-        let connect = match server_address::url(server)? {
+        let connect = match server_address::parse_url(server)? {
             Some(url) => self.connect_http(url)?,
             None => Client::spawn(self.server_command(server)?),
         };
@@ -235,14 +235,14 @@ impl Settings {
         let shows = !self.quiet || self.trace;
         Ok(command.stderr(move |line| {
             if shows {
-                let _ = writeln!(io::stderr(), "{}", without_control_characters(line));
+                let _ = writeln!(io::stderr(), "{}", keep_colours_and_tabs(line));
             }
         }))
     }
 }
 
 /// Removes control characters from a line; the proxy has added its colours already.
-fn without_control_characters(line: &str) -> String {
+fn keep_colours_and_tabs(line: &str) -> String {
     line.chars()
         .map(|letter| match letter {
             '\t' | '\u{1b}' => letter,

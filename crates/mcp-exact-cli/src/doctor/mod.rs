@@ -105,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
-    let Some(url) = server_address::url(&arguments.server)? else {
+    let Some(url) = server_address::parse_url(&arguments.server)? else {
         return Ok(Server::Command(arguments.server.clone()));
     };
     #[cfg(feature = "http")]

@@ -265,7 +265,7 @@ impl<'r> Session<'r> {
         match &self.channel {
             Channel::Process(_) => Answer::End,
             #[cfg(feature = "http")]
-            Channel::Http(http) => http.status().map_or(Answer::Timeout, Answer::Status),
+            Channel::HttpSession(http) => http.status().map_or(Answer::Timeout, Answer::Status),
         }
     }
 
@@ -333,7 +333,7 @@ impl<'r> Session<'r> {
                 process.end(Duration::from_secs(2));
             }
             #[cfg(feature = "http")]
-            Channel::Http(_) => {}
+            Channel::HttpSession(_) => {}
         }
     }
 }
