@@ -292,7 +292,7 @@ impl Pair {
         }
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
-        let ended = process::run_watched(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
+        let ended = process::run_with_observer(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
             if self.fault == Some(Fault::RestartServer) && printed.contains(RESTART_PROMPT) {
                 site.restart()
             } else {

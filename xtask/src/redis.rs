@@ -72,7 +72,7 @@ pub fn test_command(root: &Path) -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
     if let Some(tools) = install_tools(root)? {
-        command.env("MCP_EXACT_TOOLS", install_tools);
+        command.env("MCP_EXACT_TOOLS", tools);
     }
     for peer in PEERS {
         interop::folder(root, peer)?;
@@ -92,7 +92,7 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
     if let Some(tools) = install_tools(root)? {
-        command.env("MCP_EXACT_TOOLS", install_tools);
+        command.env("MCP_EXACT_TOOLS", tools);
     }
     command.args(["run", "--release", "--quiet", "--locked"]);
     command.args(["--package", "mcp-exact-tests-redis"]);

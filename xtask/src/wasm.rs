@@ -168,7 +168,7 @@ fn run_to_success(mut command: Command) -> anyhow::Result<()> {
 
 /// Tests the page in Chromium, on a large and on a small screen.
 fn test_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
-    let server = Server::start(root.join(book::SITE))?;
+    let server = Server::start(root.join(book::SITE_FOLDER))?;
     let mut failed = 0;
     for (width, height) in page::SCREENS {
         println!("{width} × {height}");
@@ -220,7 +220,7 @@ impl Server {
             .arg(self.url("checked", width, height))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let _running = ChromiumProcess(chromium.spawn().context(page::NO_CHROMIUM)?);
+        let _running = ChromiumProcess(chromium.spawn().context(page::CHROMIUM_HINT)?);
         let results = self.results.recv_timeout(PAGE_TIMEOUT);
         results.context("the checks of the page did not run to their end")
     }
@@ -232,7 +232,7 @@ impl Server {
             .arg(self.url("plain", width, height))
             .stderr(Stdio::null())
             .status()
-            .context(page::NO_CHROMIUM)?;
+            .context(page::CHROMIUM_HINT)?;
         if status.success() {
             Ok(())
         } else {

@@ -43,7 +43,7 @@ impl Proxy {
         let target = Mutex::new(target);
         let shared = Arc::new(ProxyState {
             target,
-            forwarded_count: forwarded_count,
+            forwarded_count,
         });
         let accepting = Arc::clone(&shared);
         thread::spawn(move || {

@@ -313,7 +313,7 @@ impl<'r> Session<'r> {
         let observed = self.conversation.observe(Some(from), text);
         if self.is_tracing {
             let painter = crate::output::Painter::stderr();
-            let words = crate::proxy::trace(&observed, text, painter);
+            let words = crate::proxy::format_trace(&observed, text, painter);
             let _ = std::io::Write::write_all(&mut std::io::stderr(), words.as_bytes());
         }
         // Some messages of the doctor are invalid intentionally.
