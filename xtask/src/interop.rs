@@ -292,13 +292,14 @@ impl Pair {
         }
         let (program, arguments) = self.command.split_first().context("an empty command")?;
         let mut command = Command::new(program);
-        let ended = process::run_with_observer(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
-            if self.fault == Some(Fault::RestartServer) && printed.contains(RESTART_PROMPT) {
-                site.restart()
-            } else {
-                Ok(())
-            }
-        })?;
+        let ended =
+            process::run_with_observer(command.args(arguments), PAIR_TIMEOUT, &log, |printed| {
+                if self.fault == Some(Fault::RestartServer) && printed.contains(RESTART_PROMPT) {
+                    site.restart()
+                } else {
+                    Ok(())
+                }
+            })?;
         let outcome = Outcome::parse_output(&ended);
         row.failures = outcome.failures(&self.required_outcome);
         if !site.has_seen_fault() {

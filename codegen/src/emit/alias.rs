@@ -10,7 +10,10 @@ use crate::ir::{Definition, Type};
 
 /// Emits a type alias.
 pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
-    let (name, docs) = (ident(&definition.name), docs::definition_docs(cx.ir, definition));
+    let (name, docs) = (
+        ident(&definition.name),
+        docs::definition_docs(cx.ir, definition),
+    );
     let value = rust_type(value);
     Parts {
         definition: quote!(#docs pub type #name = #value;),
@@ -20,7 +23,10 @@ pub fn emit(cx: &Context<'_>, definition: &Definition, value: &Type) -> Parts {
 
 /// Emits an alias of a string-or-integer type, which the runtime crate defines with the same name.
 pub fn emit_runtime(cx: &Context<'_>, definition: &Definition) -> Parts {
-    let (name, docs) = (ident(&definition.name), docs::definition_docs(cx.ir, definition));
+    let (name, docs) = (
+        ident(&definition.name),
+        docs::definition_docs(cx.ir, definition),
+    );
     Parts {
         definition: quote!(#docs pub type #name = mcp_exact_wire::#name;),
         codec: TokenStream::new(),
