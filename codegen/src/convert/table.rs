@@ -85,9 +85,9 @@ struct ParsedEntry {
     definition: String,
     variant: Option<String>,
     member: Option<String>,
-    required_member: Option<String>,
+    when: Option<String>,
     #[serde(default)]
-    is_undefined: bool,
+    stray: bool,
     absence: Option<String>,
     call: Option<String>,
     prepare: Option<String>,
@@ -149,14 +149,14 @@ impl ParsedEntry {
             (_, None, Some(_)) => true,
             _ => false,
         };
-        if self.required_member.is_some() && !matches!(action, Action::Prepare(_)) {
+        if self.when.is_some() && !matches!(action, Action::Prepare(_)) {
             return fail(
                 "has a `when` without `prepare`",
                 "remove it: other actions name what they are about",
             );
         }
         let is_taken = matches!(action, Action::Refuse | Action::Drop) && self.member.is_some();
-        if (self.is_undefined || self.absence.is_some()) && !is_taken {
+        if (self.stray || self.absence.is_some()) && !is_taken {
             return fail(
                 "has `stray` or `absence` without a member that is refused or dropped",
                 "remove it",
@@ -174,8 +174,8 @@ impl ParsedEntry {
             definition: self.definition,
             variant: self.variant,
             member: self.member,
-            required_member: self.required_member,
-            is_undefined: self.is_undefined,
+            required_member: self.when,
+            is_undefined: self.stray,
             absence: self.absence,
             action,
             reason: self.reason,
