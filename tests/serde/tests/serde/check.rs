@@ -207,14 +207,14 @@ impl<T: CheckedType> Sample<T> {
 
     fn check_adjacently_tagged(&self) {
         let exact = &self.exact;
-        let tag_first = format!(r#"{{"kind":"It","c":{exact}}}"#);
+        let tag_first = format!(r#"{{"kind":"Tested","c":{exact}}}"#);
         let Adjacent::Tested(got) = serde_json::from_str(&tag_first).expect("the tag first") else {
             panic!("not Nothing")
         };
         self.check_exact(&got);
         let sent = serde_json::to_string(&Adjacent::Tested(got)).expect("adjacent");
         assert_eq!(sent, tag_first);
-        let tag_last = format!(r#"{{"c":{exact},"kind":"It"}}"#);
+        let tag_last = format!(r#"{{"c":{exact},"kind":"Tested"}}"#);
         let Adjacent::Tested(got) = serde_json::from_str(&tag_last).expect("the tag last") else {
             panic!("not Nothing")
         };
@@ -222,13 +222,13 @@ impl<T: CheckedType> Sample<T> {
     }
 
     fn check_internally_tagged(&self) {
-        let text = with_member(r#""x-test-kind":"It""#, &self.exact, "");
+        let text = with_member(r#""x-test-kind":"Tested""#, &self.exact, "");
         let Internal::Tested(got) = serde_json::from_str(&text).expect("internal") else {
             panic!("not Nothing")
         };
         self.check_buffered(&got, Layer::Buffer);
         let sent = Internal::Tested(self.value.clone());
-        let text = with_member(r#""x-test-kind":"It""#, &self.rewritten_by_member(), "");
+        let text = with_member(r#""x-test-kind":"Tested""#, &self.rewritten_by_member(), "");
         assert_eq!(serde_json::to_string(&sent).expect("internal"), text);
     }
 
