@@ -27,7 +27,7 @@ pub fn deserialize<'de, T: Decode, D: Deserializer<'de>>(d: D) -> Result<T, D::E
 #[doc(hidden)]
 pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Error> {
     let text = to_string(value);
-    if takes_text::<S>() {
+    if is_json_serializer::<S>() {
         return serialize_raw(&text, s);
     }
     match Reader::new(&text).kind() {
@@ -42,7 +42,7 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
 
 /// Returns true if `S` is serde_json's own serialiser, without a formatter that wants to see every member. If the name of that
 /// type changed, top-level open objects would lose only the white space between their members.
-fn takes_text<S>() -> bool {
+fn is_json_serializer<S>() -> bool {
     let name = std::any::type_name::<S>();
     let Some(arguments) = name.strip_prefix("&mut serde_json::ser::Serializer<") else {
         return false;
@@ -68,15 +68,15 @@ fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> 
     while r.next_member(&mut first).map_err(lost)?.is_some() {
         let name = r.str().map_err(lost)?;
         r.colon().map_err(lost)?;
-        map.serialize_entry(&name, &Raw(r.raw().map_err(lost)?))?;
+        map.serialize_entry(&name, &RawText(r.raw().map_err(lost)?))?;
     }
     map.end()
 }
 
 /// JSON text of one value, which is serialised unchanged.
-struct Raw<'a>(&'a str);
+struct RawText<'a>(&'a str);
 
-impl Serialize for Raw<'_> {
+impl Serialize for RawText<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         serialize_raw(self.0, s)
     }
@@ -87,19 +87,19 @@ fn serialize_raw<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
     raw.serialize(s)
 }
 
-/// The text of the next value of a deserialiser: raw where it can give that, written out again where it cannot. It has to be
-/// checked: a deserialiser that hands a map on (`MapAccessDeserializer`) takes raw text from any document that has the name
-/// of `RawValue`'s only member, as serde_json itself does.
+/// Returns the text of the next value of a deserialiser: the raw text if the deserialiser provides it, or else the
+/// rewritten value. The text must be validated, because `MapAccessDeserializer` accepts raw text from any document with
+/// the member name of `RawValue`, like serde_json itself.
 fn deserialize_text<'de, D: Deserializer<'de>>(d: D) -> Result<Box<str>, D::Error> {
-    let raw = Box::<RawValue>::deserialize(OrWritten(d))?;
+    let raw = Box::<RawValue>::deserialize(RawValueDeserializer(d))?;
     Ok(Box::<str>::from(raw))
 }
 
-/// A deserialiser that `RawValue` can be asked of, wherever serde has got to. `RawValue` names the newtype that it
-/// wants; a deserialiser that does not know the name passes its own content on, which is then written out as text.
-struct OrWritten<D>(D);
+/// Deserialiser that provides a `RawValue` in any layer of serde. `RawValue` requests a newtype by name; the content of
+/// a deserialiser that does not support the name is written as text.
+struct RawValueDeserializer<D>(D);
 
-impl<'de, D: Deserializer<'de>> Deserializer<'de> for OrWritten<D> {
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for RawValueDeserializer<D> {
     type Error = D::Error;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
@@ -112,7 +112,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for OrWritten<D> {
         visitor: V,
     ) -> Result<V::Value, D::Error> {
         self.0
-            .deserialize_newtype_struct(name, RawOr { visitor, name })
+            .deserialize_newtype_struct(name, RawValueVisitor { visitor, name })
     }
 
     serde::forward_to_deserialize_any! {
@@ -121,100 +121,100 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for OrWritten<D> {
     }
 }
 
-struct RawOr<V> {
+struct RawValueVisitor<V> {
     visitor: V,
     name: &'static str,
 }
 
-impl<'de, V: Visitor<'de>> RawOr<V> {
-    fn text<E: de::Error>(self, text: String) -> Result<V::Value, E> {
+impl<'de, V: Visitor<'de>> RawValueVisitor<V> {
+    fn visit_text<E: de::Error>(self, text: String) -> Result<V::Value, E> {
         let one = std::iter::once((self.name, text));
         self.visitor.visit_map(de::value::MapDeserializer::new(one))
     }
 
-    fn written<E: de::Error>(
+    fn write_and_visit<E: de::Error>(
         self,
-        write: impl FnOnce(WriteOut<'_, '_>) -> Result<(), E>,
+        write: impl FnOnce(TextWriter<'_, '_>) -> Result<(), E>,
     ) -> Result<V::Value, E> {
         let mut text = Vec::new();
-        write(WriteOut(&mut Writer::new(&mut text)))?;
-        self.text(String::from_utf8(text).map_err(E::custom)?)
+        write(TextWriter(&mut Writer::new(&mut text)))?;
+        self.visit_text(String::from_utf8(text).map_err(E::custom)?)
     }
 }
 
-impl<'de, V: Visitor<'de>> Visitor<'de> for RawOr<V> {
+impl<'de, V: Visitor<'de>> Visitor<'de> for RawValueVisitor<V> {
     type Value = V::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a JSON value")
     }
 
-    /// Raw text is handed over as a map of one member, which has the name that was asked for. A document can have such a
-    /// member too, and nothing tells the two apart.
+    /// Raw text arrives as a map with one member of the requested name. A document can have such a member too; the two
+    /// cases cannot be distinguished.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<V::Value, A::Error> {
         let first: Option<String> = map.next_key()?;
         if first.as_deref() == Some(self.name) {
             let text = map.next_value()?;
-            return self.text(text);
+            return self.visit_text(text);
         }
-        self.written(|out| out.members(first, map))
+        self.write_and_visit(|out| out.write_members(first, map))
     }
 
     fn visit_newtype_struct<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
-        self.written(|out| de::DeserializeSeed::deserialize(out, d))
+        self.write_and_visit(|out| de::DeserializeSeed::deserialize(out, d))
     }
 
     // What a deserialiser gives that makes no difference between a newtype and its content.
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<V::Value, E> {
-        self.written(|out| out.visit_bool(value))
+        self.write_and_visit(|out| out.visit_bool(value))
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<V::Value, E> {
-        self.written(|out| out.visit_i64(value))
+        self.write_and_visit(|out| out.visit_i64(value))
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<V::Value, E> {
-        self.written(|out| out.visit_u64(value))
+        self.write_and_visit(|out| out.visit_u64(value))
     }
 
     fn visit_i128<E: de::Error>(self, value: i128) -> Result<V::Value, E> {
-        self.written(|out| out.visit_i128(value))
+        self.write_and_visit(|out| out.visit_i128(value))
     }
 
     fn visit_u128<E: de::Error>(self, value: u128) -> Result<V::Value, E> {
-        self.written(|out| out.visit_u128(value))
+        self.write_and_visit(|out| out.visit_u128(value))
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<V::Value, E> {
-        self.written(|out| out.visit_f64(value))
+        self.write_and_visit(|out| out.visit_f64(value))
     }
 
     fn visit_str<E: de::Error>(self, value: &str) -> Result<V::Value, E> {
-        self.written(|out| out.visit_str(value))
+        self.write_and_visit(|out| out.visit_str(value))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<V::Value, E> {
-        self.written(|out| out.visit_unit())
+        self.write_and_visit(|out| out.visit_unit())
     }
 
     fn visit_none<E: de::Error>(self) -> Result<V::Value, E> {
-        self.written(|out| out.visit_none())
+        self.write_and_visit(|out| out.visit_none())
     }
 
     fn visit_some<D: Deserializer<'de>>(self, d: D) -> Result<V::Value, D::Error> {
-        self.written(|out| out.visit_some(d))
+        self.write_and_visit(|out| out.visit_some(d))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<V::Value, A::Error> {
-        self.written(|out| out.visit_seq(seq))
+        self.write_and_visit(|out| out.visit_seq(seq))
     }
 }
 
 /// Writes the content of a deserialiser as JSON text, with the members in the order of the deserialiser.
-struct WriteOut<'w, 'b>(&'w mut Writer<'b>);
+struct TextWriter<'w, 'b>(&'w mut Writer<'b>);
 
-impl<'de> de::DeserializeSeed<'de> for WriteOut<'_, '_> {
+impl<'de> de::DeserializeSeed<'de> for TextWriter<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, d: D) -> Result<(), D::Error> {
@@ -222,18 +222,18 @@ impl<'de> de::DeserializeSeed<'de> for WriteOut<'_, '_> {
     }
 }
 
-impl WriteOut<'_, '_> {
+impl TextWriter<'_, '_> {
     fn put(self, json: &str) {
         self.0.put(json);
     }
 
     /// Writes a map whose first member name was already read.
-    fn members<'de, A: MapAccess<'de>>(
+    fn write_members<'de, A: MapAccess<'de>>(
         self,
         first: Option<String>,
         mut map: A,
     ) -> Result<(), A::Error> {
-        if first.as_deref() == Some(NUMBER) && keeps_number_text() {
+        if first.as_deref() == Some(NUMBER_MEMBER) && has_arbitrary_precision() {
             let text: String = map.next_value()?;
             let number: Number = text.parse().map_err(de::Error::custom)?;
             number.encode(self.0);
@@ -243,7 +243,7 @@ impl WriteOut<'_, '_> {
         let mut name = first;
         while let Some(known) = name {
             self.0.name(&known);
-            map.next_value_seed(WriteOut(self.0))?;
+            map.next_value_seed(TextWriter(self.0))?;
             name = map.next_key()?;
         }
         self.0.put("}");
@@ -251,7 +251,7 @@ impl WriteOut<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for WriteOut<'_, '_> {
+impl<'de> Visitor<'de> for TextWriter<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -318,7 +318,7 @@ impl<'de> Visitor<'de> for WriteOut<'_, '_> {
         loop {
             let mut item = Vec::new();
             if seq
-                .next_element_seed(WriteOut(&mut Writer::new(&mut item)))?
+                .next_element_seed(TextWriter(&mut Writer::new(&mut item)))?
                 .is_none()
             {
                 break;
@@ -336,15 +336,15 @@ impl<'de> Visitor<'de> for WriteOut<'_, '_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let first = map.next_key()?;
-        self.members(first, map)
+        self.write_members(first, map)
     }
 }
 
-/// Name under which serde_json hands a number to other visitors if its feature `arbitrary_precision` is on.
-const NUMBER: &str = "$serde_json::private::Number";
+/// Member name under which serde_json passes numbers to other visitors with its feature `arbitrary_precision`.
+const NUMBER_MEMBER: &str = "$serde_json::private::Number";
 
 /// Returns true if the feature `arbitrary_precision` is on in this build: any crate of the build can enable it.
-fn keeps_number_text() -> bool {
+fn has_arbitrary_precision() -> bool {
     serde_json::from_str::<serde_json::Number>("1e400").is_ok()
 }
 
@@ -416,6 +416,6 @@ impl<V: Encode> Serialize for Map<V> {
 
 /// Bounds that the bridge provides for every type.
 #[expect(dead_code, reason = "checked by the compiler only")]
-fn bridged(json: Json) -> impl DeserializeOwned + Serialize {
+fn bridge_bounds(json: Json) -> impl DeserializeOwned + Serialize {
     json
 }

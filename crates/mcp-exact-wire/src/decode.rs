@@ -388,7 +388,7 @@ fn unknown_method(
     has_id: bool,
 ) -> ReadResult<MessageClass> {
     r.rewind(start, depth);
-    let has_id = has_id || r.has("id")?;
+    let has_id = has_id || r.next_object_has("id")?;
     r.expect_envelope();
     Ok(if has_id {
         MessageClass::Request

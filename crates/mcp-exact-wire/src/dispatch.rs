@@ -106,7 +106,7 @@ impl DispatchTable for UnionDispatch {
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
 #[derive(Default)]
-struct FoundMembers<'a> {
+struct PresentMembers<'a> {
     tag: Option<Cow<'a, str>>,
     has: u32,
 }
@@ -119,21 +119,21 @@ impl<'a> Reader<'a> {
             && let Some(tag) = self.take_hint(start)
         {
             let tag = Some(Cow::Borrowed(tag));
-            return self.decide(dispatch, start, &FoundMembers { tag, has: 0 });
+            return self.select_case(dispatch, start, &PresentMembers { tag, has: 0 });
         }
         if self.kind()? != Kind::Object {
             return Err(self.expected("an object"));
         }
         let found = if dispatch.probe_count() == 0 {
-            FoundMembers {
-                tag: self.tag(dispatch.tag())?,
+            PresentMembers {
+                tag: self.discriminant(dispatch.tag())?,
                 has: 0,
             }
         } else {
-            self.probe(dispatch)?
+            self.find_members(dispatch)?
         };
-        self.exclude(dispatch, start, found.has)?;
-        self.decide(dispatch, start, &found)
+        self.check_exclusive(dispatch, start, found.has)?;
+        self.select_case(dispatch, start, &found)
     }
 
     /// Returns the index of the union variant that the first item of the next array belongs to; `None` if the array is
@@ -165,7 +165,7 @@ impl<'a> Reader<'a> {
 
     /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked to be
     /// JSON, because the decoding of the object checks it.
-    pub fn tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
+    pub fn discriminant(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut first = true;
@@ -185,7 +185,10 @@ impl<'a> Reader<'a> {
 
     /// Returns the value of a discriminant that no variant of a union has, and checks that the discriminant occurs once, because
     /// no other code checks this.
-    pub(crate) fn unmatched_tag(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
+    pub(crate) fn unmatched_discriminant(
+        &mut self,
+        name: &'static str,
+    ) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
         let mut first = true;
@@ -203,17 +206,19 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    fn probe(&mut self, dispatch: &impl DispatchTable) -> ReadResult<FoundMembers<'a>> {
+    fn find_members(&mut self, dispatch: &impl DispatchTable) -> ReadResult<PresentMembers<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
-        let mut found = FoundMembers::default();
+        let mut found = PresentMembers::default();
         let mut first = true;
         while self.next_member(&mut first)?.is_some() {
             let member = self.name()?;
             self.colon()?;
             for bit in 0..dispatch.probe_count() {
                 let probe = dispatch.probe(bit);
-                if member == probe.name && (probe.inner.is_empty() || self.has(probe.inner)?) {
+                if member == probe.name
+                    && (probe.inner.is_empty() || self.next_object_has(probe.inner)?)
+                {
                     found.has |= 1 << bit;
                 }
             }
@@ -228,7 +233,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns true if the next value is an object with a member of that name.
-    pub(crate) fn has(&mut self, name: &str) -> ReadResult<bool> {
+    pub(crate) fn next_object_has(&mut self, name: &str) -> ReadResult<bool> {
         if self.kind()? != Kind::Object {
             return Ok(false);
         }
@@ -245,7 +250,12 @@ impl<'a> Reader<'a> {
         Ok(has)
     }
 
-    fn exclude(&mut self, dispatch: &impl DispatchTable, start: usize, has: u32) -> ReadResult<()> {
+    fn check_exclusive(
+        &mut self,
+        dispatch: &impl DispatchTable,
+        start: usize,
+        has: u32,
+    ) -> ReadResult<()> {
         for &(a, b) in dispatch.exclusive() {
             if has & a != 0 && has & b != 0 {
                 let name = |bit: u32| dispatch.probe(bit.trailing_zeros() as usize).name;
@@ -256,11 +266,11 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn decide(
+    fn select_case(
         &mut self,
         dispatch: &impl DispatchTable,
         start: usize,
-        found: &FoundMembers<'_>,
+        found: &PresentMembers<'_>,
     ) -> ReadResult<u8> {
         let tag = found.tag.as_deref();
         let mut known = false;
@@ -277,12 +287,12 @@ impl<'a> Reader<'a> {
         }
         match tag {
             Some(_) if !known => Ok(UNRECOGNIZED),
-            _ => Err(self.undecided(dispatch, start, tag)),
+            _ => Err(self.no_variant_error(dispatch, start, tag)),
         }
     }
 
     #[cold]
-    fn undecided(
+    fn no_variant_error(
         &mut self,
         dispatch: &impl DispatchTable,
         start: usize,

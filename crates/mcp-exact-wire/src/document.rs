@@ -180,7 +180,7 @@ pub(crate) fn check_members(
     to: &mut Violations,
 ) {
     let mut seen = vec![false; rules.len()];
-    let walked = each_member(text, |name, value| {
+    let walked = for_each_member(text, |name, value| {
         if let Some(at) = rules.iter().position(|rule| rule.name == name) {
             seen[at] = true;
             check_value(&rules[at].value, value, &path.member(name), to);
@@ -236,12 +236,12 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
     match rule {
         DocumentValue::Object(inner) => {
-            let _ = each_member(text, |name, value| {
+            let _ = for_each_member(text, |name, value| {
                 check_value(inner, value, &path.member(name), to)
             });
         }
         DocumentValue::Array(inner) => {
-            let _ = each_item(text, |at, value| {
+            let _ = for_each_item(text, |at, value| {
                 check_value(inner, value, &path.index(at), to)
             });
         }
@@ -249,7 +249,7 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
 }
 
-fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> {
+fn for_each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     r.open_object()?;
     let mut first = true;
@@ -261,7 +261,7 @@ fn each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> {
     Ok::<(), DecodeFailed>(())
 }
 
-fn each_item(text: &str, mut f: impl FnMut(usize, &str)) -> ReadResult<()> {
+fn for_each_item(text: &str, mut f: impl FnMut(usize, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     let mut more = r.begin_array()?;
     let mut index = 0;

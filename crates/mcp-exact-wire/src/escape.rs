@@ -20,7 +20,7 @@ pub(crate) struct Escape {
 /// Escape sequence of each byte.
 pub(crate) static ESCAPES: [Escape; 256] = {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    const LETTERS: &[u8; 16] = b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
+    const SHORT_ESCAPES: &[u8; 16] = b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
     let mut escapes = [Escape {
         text: [0; 8],
         length: 1,
@@ -30,7 +30,7 @@ pub(crate) static ESCAPES: [Escape; 256] = {
         let (text, length): (&[u8], _) = match b as u8 {
             b'"' => (b"\\\"", 2),
             b'\\' => (b"\\\\", 2),
-            0..0x10 if LETTERS[b] != 0 => (&[b'\\', LETTERS[b]], 2),
+            0..0x10 if SHORT_ESCAPES[b] != 0 => (&[b'\\', SHORT_ESCAPES[b]], 2),
             0..0x20 => (&[b'\\', b'u', b'0', b'0', HEX[b >> 4], HEX[b & 15]], 6),
             _ => (&[b as u8], 1),
         };
@@ -46,11 +46,11 @@ pub(crate) static ESCAPES: [Escape; 256] = {
 };
 
 /// Number of input bytes that are escaped at a time without shuffles, so that the output buffer stays in the cache.
-const PIECE: usize = 2048;
+const PIECE_LENGTH: usize = 2048;
 
 /// Returns the initial capacity for `length` bytes: enough if most characters need no escape, and always enough for one
 /// step.
-pub(crate) fn room(length: usize) -> usize {
+pub(crate) fn initial_capacity(length: usize) -> usize {
     length + length / 8 + length.clamp(16, BLOCK) * MAX_ESCAPED_LENGTH + 2 * STRIDE
 }
 
@@ -59,15 +59,15 @@ pub(crate) fn room(length: usize) -> usize {
 pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     #[cfg(target_arch = "x86_64")]
     if crate::escape_ssse3::is_available() {
-        return with_shuffles(bytes, out);
+        return escape_with_shuffles(bytes, out);
     }
-    without_shuffles(bytes, out);
+    escape_without_shuffles(bytes, out);
 }
 
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
-fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
-    out.reserve(room(bytes.len()));
+fn escape_with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
+    out.reserve(initial_capacity(bytes.len()));
     loop {
         // SAFETY: the only caller has checked that the processor has the required instructions.
         let (taken, written) =
@@ -81,18 +81,18 @@ fn with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         // The rest of the string is estimated to have the same density of escapes. A long string is most of its message, so the
         // buffer does not double, as a vector would, but grows in steps.
         let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, MAX_ESCAPED_LENGTH);
-        out.reserve_exact(room(dense).max(out.len() / 8));
+        out.reserve_exact(initial_capacity(dense).max(out.len() / 8));
     }
 }
 
-fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
+fn escape_without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     while let Some(&b) = bytes.first() {
-        let taken = blocks(bytes, out);
+        let taken = append_blocks(bytes, out);
         bytes = &bytes[taken..];
         if taken == 0 {
             let escape = &ESCAPES[usize::from(b)];
             // One more byte is reserved for the closing quote.
-            make_room(bytes.len(), bytes.len() + MAX_ESCAPED_LENGTH, out);
+            reserve_room(bytes.len(), bytes.len() + MAX_ESCAPED_LENGTH, out);
             out.extend_from_slice(&escape.text[..escape.length]);
             let (plain, rest) = bytes.split_at(plain_end(bytes, 1));
             out.extend_from_slice(&plain[1..]);
@@ -103,22 +103,22 @@ fn without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Reserves capacity for `least` bytes and, if the buffer has to grow, for the `rest` of the string, instead of doubling the
 /// capacity.
-fn make_room(rest: usize, least: usize, out: &mut Vec<u8>) {
+fn reserve_room(rest: usize, least: usize, out: &mut Vec<u8>) {
     if out.capacity() - out.len() < least {
-        out.reserve_exact(room(rest).max(least).max(out.len() / 8));
+        out.reserve_exact(initial_capacity(rest).max(least).max(out.len() / 8));
     }
 }
 
 /// Escapes and appends the complete blocks of the input; returns the number of consumed bytes.
-fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
+fn append_blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     if bytes.len() < 2 * BLOCK {
         return 0;
     }
-    let piece = bytes.get(..PIECE + BLOCK).unwrap_or(bytes);
+    let piece = bytes.get(..PIECE_LENGTH + BLOCK).unwrap_or(bytes);
     let before = out.len();
     // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
-    let most = piece.len() + piece.len() / 8 + ROOM;
-    make_room(bytes.len(), most, out);
+    let most = piece.len() + piece.len() / 8 + BLOCK_ROOM;
+    reserve_room(bytes.len(), most, out);
     out.resize(before + most, 0);
     let (taken, written) = escape_blocks(piece, &mut out[before..]);
     out.truncate(before + written);
@@ -129,15 +129,16 @@ fn blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
 const STRIDE: usize = 32;
 
 /// Room for a block: each of its bytes may become six, and a vector store is longer than its result.
-const ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + 2 * STRIDE;
+const BLOCK_ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + 2 * STRIDE;
 
-/// A run between escaped characters is copied by its first [`STRIDE`] bytes, whatever its length: more bytes than needed,
-/// which the next run overwrites, but with no branch that depends on how long most runs are.
+/// Escapes complete blocks; returns the numbers of consumed and written bytes. At least [`STRIDE`] bytes of each run
+/// between escaped characters are copied and the next run overwrites the excess, so that no branch depends on the
+/// length of short runs.
 fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
     let (mut at, mut length) = (0, 0);
     let window = |at: usize| bytes.get(at..)?.first_chunk::<{ 2 * BLOCK }>();
     while let (Some(window), Some(room)) = (window(at), out.get_mut(length..)) {
-        let Some(room) = room.first_chunk_mut::<ROOM>() else {
+        let Some(room) = room.first_chunk_mut::<BLOCK_ROOM>() else {
             break;
         };
         let Some((block, _)) = window.split_first_chunk() else {
@@ -148,14 +149,14 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
         while special != 0 {
             // The remainder and the minimum below change nothing, but the compiler sees that all indices are within bounds.
             let end = special.trailing_zeros() as usize % BLOCK;
-            to = run(window, room, (from, end), to).min(MAX_ESCAPED_LENGTH * BLOCK);
+            to = copy_run(window, room, (from, end), to).min(MAX_ESCAPED_LENGTH * BLOCK);
             let escape = &ESCAPES[usize::from(window[end])];
             room[to..to + escape.text.len()].copy_from_slice(&escape.text);
             to += escape.length;
             special &= special - 1;
             from = end + 1;
         }
-        length += run(window, room, (from, BLOCK), to);
+        length += copy_run(window, room, (from, BLOCK), to);
         at += BLOCK;
     }
     (at, length)
@@ -163,9 +164,9 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
 
 /// Copies the bytes of a block from `from` to `end`; returns the end offset in the output.
 #[inline(always)]
-fn run(
+fn copy_run(
     window: &[u8; 2 * BLOCK],
-    room: &mut [u8; ROOM],
+    room: &mut [u8; BLOCK_ROOM],
     (from, end): (usize, usize),
     to: usize,
 ) -> usize {
@@ -206,7 +207,7 @@ mod tests {
     /// Checks that every implementation appends the same text to earlier text.
     fn check(bytes: &[u8]) {
         let expected = expected(bytes);
-        for way in [without_shuffles as fn(&[u8], &mut _), escape] {
+        for way in [escape_without_shuffles as fn(&[u8], &mut _), escape] {
             let mut out = b"before".to_vec();
             way(bytes, &mut out);
             assert_eq!(out, [b"before", &*expected].concat(), "{bytes:?}");
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place_of_two_blocks_and_an_end() {
+    fn every_byte_escapes_at_every_position() {
         let length = 2 * BLOCK + 21;
         for among in [b"x", &b"\"x\n"[..], b"\xc3\xa9", b"\x01"] {
             let text: Vec<u8> = among.iter().copied().cycle().take(length).collect();
@@ -251,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_at_every_place_of_every_length() {
+    fn every_kind_escapes_at_every_length() {
         let kinds = b"\x00\x07\x08\t\n\x0b\x0c\r\x0e\x10\x1f !\"#[\\]\x7f\x80\xa2\xdc\xff";
         for length in (0..=2 * BLOCK).step_by(thinned(31)) {
             for place in (0..length).step_by(thinned(19)) {
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn every_length_in_every_density() {
+    fn every_length_and_density_escapes() {
         for length in (0..=200).step_by(thinned(13)) {
             for share in [0, 1, 8, 40, 128, 240] {
                 for seed in (0..8).step_by(thinned(8)) {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_six_times_as_long_finds_room() {
+    fn sixfold_growth_fits_the_buffer() {
         for length in [63, 64, 65, 1_000, 100_000 / thinned(50)] {
             check(&vec![1; length]);
             check(&[vec![b'x'; length], vec![1; length]].concat());
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_string_does_not_double_its_buffer() {
+    fn long_strings_do_not_double_buffers() {
         for share in [0, 1, 10, 40, 120] {
             let mut out = Vec::new();
             append(&bytes(3, 1_000_000 / thinned(200), share), &mut out);

@@ -11,28 +11,28 @@ use std::mem::MaybeUninit;
 
 use crate::escape::{ESCAPES, MAX_ESCAPED_LENGTH};
 use crate::simd::BLOCK;
-use crate::text::word;
+use crate::text::load_word;
 
 /// Number of bytes of a vector.
-const VECTOR: usize = 16;
+const VECTOR_LENGTH: usize = 16;
 
 /// Number of input bytes per output vector, because each input byte may become two bytes.
-const EIGHT: usize = VECTOR / 2;
+const BYTES_PER_STEP: usize = VECTOR_LENGTH / 2;
 
 /// Output bytes to reserve for a block: each input byte may become six bytes, and a vector store writes more bytes than its
 /// result has.
-const ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + VECTOR;
+const BLOCK_ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + VECTOR_LENGTH;
 
 /// Output bytes to reserve for a vector.
-const LITTLE_ROOM: usize = MAX_ESCAPED_LENGTH * VECTOR + VECTOR;
+const VECTOR_ROOM: usize = MAX_ESCAPED_LENGTH * VECTOR_LENGTH + VECTOR_LENGTH;
 
 /// Letters of the two-character escapes of control characters below 0x10.
-const LETTERS: [u8; VECTOR] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
+const CONTROL_LETTERS: [u8; VECTOR_LENGTH] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
 
 /// For each set of special bytes among eight: the source index of each output byte. Indices 0 to 7 are the eight input bytes,
 /// index 8 is a backslash. Bytes after the result have no meaning.
-static SOURCES: [[u8; VECTOR]; 256] = {
-    let mut sources = [[0; VECTOR]; 256];
+static SHUFFLE_INDICES: [[u8; VECTOR_LENGTH]; 256] = {
+    let mut sources = [[0; VECTOR_LENGTH]; 256];
     let mut special = 0;
     while special < 256 {
         let (mut from, mut to) = (0, 0);
@@ -64,51 +64,51 @@ pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usiz
     for block in blocks {
         let Some(room) = room
             .get_mut(length..)
-            .and_then(<[_]>::first_chunk_mut::<ROOM>)
+            .and_then(<[_]>::first_chunk_mut::<BLOCK_ROOM>)
         else {
             return (at, length);
         };
-        let mut vectors = [_mm_setzero_si128(); BLOCK / VECTOR];
+        let mut vectors = [_mm_setzero_si128(); BLOCK / VECTOR_LENGTH];
         for (vector, part) in vectors.iter_mut().zip(block.as_chunks().0) {
             *vector = load(part);
         }
         at += BLOCK;
-        length += expand_vectors(&vectors, room);
+        length += escape_vectors(&vectors, room);
     }
     let (parts, few) = end.as_chunks();
     for part in parts {
-        let Some(room) = little_room(room, length) else {
+        let Some(room) = vector_room(room, length) else {
             return (at, length);
         };
-        at += VECTOR;
-        length += expand_vectors(&[load(part)], room);
+        at += VECTOR_LENGTH;
+        length += escape_vectors(&[load(part)], room);
     }
-    if let (1.., Some(room)) = (few.len(), little_room(room, length)) {
+    if let (1.., Some(room)) = (few.len(), vector_room(room, length)) {
         // Spaces after the end, which stay spaces and do not count.
-        let padded = expand_vectors(&[load_few(few)], room);
+        let padded = escape_vectors(&[load_partial(few)], room);
         at += few.len();
-        length += padded - (VECTOR - few.len());
+        length += padded - (VECTOR_LENGTH - few.len());
     }
     (at, length)
 }
 
 #[inline]
-fn little_room(
+fn vector_room(
     room: &mut [MaybeUninit<u8>],
     from: usize,
-) -> Option<&mut [MaybeUninit<u8>; LITTLE_ROOM]> {
+) -> Option<&mut [MaybeUninit<u8>; VECTOR_ROOM]> {
     room.get_mut(from..)?.first_chunk_mut()
 }
 
 /// Escapes vectors; returns the number of bytes written.
 #[inline]
 #[target_feature(enable = "ssse3,popcnt")]
-fn expand_vectors<const N: usize, const R: usize>(
+fn escape_vectors<const N: usize, const R: usize>(
     vectors: &[__m128i; N],
     room: &mut [MaybeUninit<u8>; R],
 ) -> usize {
     // All counted bytes are written, because the capacity suffices for any input.
-    const { assert!(R >= MAX_ESCAPED_LENGTH * VECTOR * N + VECTOR) };
+    const { assert!(R >= MAX_ESCAPED_LENGTH * VECTOR_LENGTH * N + VECTOR_LENGTH) };
     let mut texts = *vectors;
     let mut special = 0;
     let mut least = _mm_set1_epi8(0x20);
@@ -116,29 +116,33 @@ fn expand_vectors<const N: usize, const R: usize>(
         let bytes = *text;
         // The sum keeps bytes below 0x10 apart by their low half; with the others the high bit is set, which gives zero.
         let places = _mm_adds_epu8(bytes, _mm_set1_epi8(0x70));
-        let letters = _mm_shuffle_epi8(load(&LETTERS), places);
+        let letters = _mm_shuffle_epi8(load(&CONTROL_LETTERS), places);
         let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
         let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
         let lettered = _mm_cmpgt_epi8(letters, _mm_setzero_si128());
         let both = _mm_or_si128(quotes, backslashes);
-        special |= bits(_mm_or_si128(both, lettered), index);
+        special |= comparison_bits(_mm_or_si128(both, lettered), index);
         // A letter is greater than the character that it stands for.
         *text = _mm_max_epu8(bytes, letters);
         least = _mm_min_epu8(least, *text);
     }
     if _mm_movemask_epi8(_mm_cmpeq_epi8(least, _mm_set1_epi8(0x20))) != 0xffff {
-        return expand_with_controls(*vectors, texts, special, room);
+        return escape_vectors_with_controls(*vectors, texts, special, room);
     }
     if special == 0 {
         for (text, place) in texts.into_iter().zip(room.as_chunks_mut().0) {
             store(text, place);
         }
-        return N * VECTOR;
+        return N * VECTOR_LENGTH;
     }
     let mut to = 0;
     for (index, text) in texts.into_iter().enumerate() {
-        for (half, source) in halves(text).into_iter().enumerate() {
-            to += spread(source, byte(special, 2 * index + half), &mut room[to..]);
+        for (half, source) in split_halves(text).into_iter().enumerate() {
+            to += escape_eight_bytes(
+                source,
+                mask_byte(special, 2 * index + half),
+                &mut room[to..],
+            );
         }
     }
     to
@@ -148,19 +152,19 @@ fn expand_vectors<const N: usize, const R: usize>(
 /// contains the bytes, the upper half contains backslashes.
 #[inline]
 #[target_feature(enable = "ssse3,popcnt")]
-fn spread(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]) -> usize {
+fn escape_eight_bytes(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]) -> usize {
     let Some(place) = room.first_chunk_mut() else {
         return 0;
     };
-    let from = load(&SOURCES[usize::from(special)]);
+    let from = load(&SHUFFLE_INDICES[usize::from(special)]);
     store(_mm_shuffle_epi8(source, from), place);
-    EIGHT + special.count_ones() as usize
+    BYTES_PER_STEP + special.count_ones() as usize
 }
 
 /// Escapes vectors that contain control characters without a letter: eight bytes with such a character are written byte by byte.
 #[inline(never)]
 #[target_feature(enable = "ssse3,popcnt")]
-fn expand_with_controls<const N: usize>(
+fn escape_vectors_with_controls<const N: usize>(
     vectors: [__m128i; N],
     texts: [__m128i; N],
     special: u64,
@@ -169,14 +173,18 @@ fn expand_with_controls<const N: usize>(
     let mut to = 0;
     for (index, (bytes, text)) in vectors.into_iter().zip(texts).enumerate() {
         let low = _mm_cmpeq_epi8(_mm_min_epu8(text, _mm_set1_epi8(0x1f)), text);
-        let controls = bits(low, 0);
+        let controls = comparison_bits(low, 0);
         let bytes = to_bytes(bytes);
-        for (half, source) in halves(text).into_iter().enumerate() {
-            if byte(controls, half) == 0 {
-                to += spread(source, byte(special, 2 * index + half), &mut room[to..]);
+        for (half, source) in split_halves(text).into_iter().enumerate() {
+            if mask_byte(controls, half) == 0 {
+                to += escape_eight_bytes(
+                    source,
+                    mask_byte(special, 2 * index + half),
+                    &mut room[to..],
+                );
                 continue;
             }
-            for &b in &bytes[EIGHT * half..][..EIGHT] {
+            for &b in &bytes[BYTES_PER_STEP * half..][..BYTES_PER_STEP] {
                 let escape = &ESCAPES[usize::from(b)];
                 if let Some(place) = room[to..].first_chunk_mut() {
                     *place = escape.text.map(MaybeUninit::new);
@@ -191,7 +199,7 @@ fn expand_with_controls<const N: usize>(
 /// Returns, for each half of a vector, its eight bytes followed by eight backslashes.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn halves(text: __m128i) -> [__m128i; 2] {
+fn split_halves(text: __m128i) -> [__m128i; 2] {
     let backslashes = _mm_set1_epi8(0x5c);
     [
         _mm_unpacklo_epi64(text, backslashes),
@@ -201,7 +209,7 @@ fn halves(text: __m128i) -> [__m128i; 2] {
 
 /// Returns the mask bits of eight bytes out of sixty-four.
 #[inline]
-fn byte(marks: u64, index: usize) -> u8 {
+fn mask_byte(marks: u64, index: usize) -> u8 {
     marks.to_le_bytes()[index % 8]
 }
 
@@ -209,23 +217,23 @@ fn byte(marks: u64, index: usize) -> u8 {
 /// is slow.
 #[inline]
 #[target_feature(enable = "sse2")]
-fn load_few(bytes: &[u8]) -> __m128i {
+fn load_partial(bytes: &[u8]) -> __m128i {
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (i64::from_le_bytes(*first), u64::from_le_bytes(*last));
         // Of the last eight bytes, those that are not among the first ones, and spaces.
         let twice = u128::from(last) | u128::from(SPACES) << 64;
-        let behind = twice >> (8 * (VECTOR - bytes.len() % VECTOR));
+        let behind = twice >> (8 * (VECTOR_LENGTH - bytes.len() % VECTOR_LENGTH));
         return _mm_set_epi64x((behind as u64).cast_signed(), first);
     }
-    let few = word(bytes) | SPACES << (8 * (bytes.len() % 8));
+    let few = load_word(bytes) | SPACES << (8 * (bytes.len() % 8));
     _mm_set_epi64x(SPACES.cast_signed(), few.cast_signed())
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
-fn to_bytes(vector: __m128i) -> [u8; VECTOR] {
+fn to_bytes(vector: __m128i) -> [u8; VECTOR_LENGTH] {
     // SAFETY: both are sixteen bytes, of which all values are valid.
     unsafe { std::mem::transmute(vector) }
 }
@@ -233,7 +241,7 @@ fn to_bytes(vector: __m128i) -> [u8; VECTOR] {
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
-fn load(part: &[u8; VECTOR]) -> __m128i {
+fn load(part: &[u8; VECTOR_LENGTH]) -> __m128i {
     // SAFETY: the reference is to sixteen bytes, and the load requires no alignment.
     unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
 }
@@ -241,15 +249,15 @@ fn load(part: &[u8; VECTOR]) -> __m128i {
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
-fn store(bytes: __m128i, place: &mut [MaybeUninit<u8>; VECTOR]) {
+fn store(bytes: __m128i, place: &mut [MaybeUninit<u8>; VECTOR_LENGTH]) {
     // SAFETY: the reference is to sixteen bytes that may be anything, and the store requires no alignment.
     unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), bytes) }
 }
 
 #[inline]
 #[target_feature(enable = "sse2")]
-fn bits(equal: __m128i, index: usize) -> u64 {
-    u64::from(_mm_movemask_epi8(equal).cast_unsigned()) << (VECTOR * index)
+fn comparison_bits(equal: __m128i, index: usize) -> u64 {
+    u64::from(_mm_movemask_epi8(equal).cast_unsigned()) << (VECTOR_LENGTH * index)
 }
 
 #[cfg(test)]
@@ -260,14 +268,14 @@ mod tests {
     /// With any size of the room: the text up to the returned position is escaped, and only little room is left unused.
     #[test]
     #[allow(unsafe_code)]
-    fn stops_at_the_end_and_continues() {
+    fn escaping_resumes_after_full_buffer() {
         if !is_available() {
             return;
         }
         let bytes = b"plain \"and\" not,\n\x01\x02 by turns of thirty-nine".repeat(7);
         for length in (0..=bytes.len()).step_by(thinned(41)) {
             let bytes = &bytes[..length];
-            for room in (0..=ROOM + 100).step_by(thinned(23)) {
+            for room in (0..=BLOCK_ROOM + 100).step_by(thinned(23)) {
                 let mut out = Vec::with_capacity(room);
                 let room = &mut out.spare_capacity_mut()[..room];
                 // SAFETY: it is available.
@@ -280,9 +288,9 @@ mod tests {
                 });
                 assert!(out.iter().eq(expected), "{length} bytes");
                 let least = if length - taken < BLOCK {
-                    LITTLE_ROOM
+                    VECTOR_ROOM
                 } else {
-                    ROOM
+                    BLOCK_ROOM
                 };
                 assert!(taken == length || out.capacity() - written < least);
             }

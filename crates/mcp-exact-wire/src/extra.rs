@@ -1,4 +1,4 @@
-//! Unknown members of a known type, kept in the order of arrival, without the names that the type knows.
+//! Unknown members of a known type, kept in the order of arrival, without names that the type defines.
 //!
 //! An empty collection is one pointer. Decoders add members without a search, because they find duplicates by one sort.
 
@@ -6,11 +6,11 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use crate::Json;
-use crate::unknown::ENVELOPE;
+use crate::unknown::ENVELOPE_MEMBERS;
 use crate::validate::{Path, ViolationKind, Violations};
 use crate::writer::Writer;
 
-/// A type that knows the names of its members.
+/// Types with a list of their member names.
 pub trait Members {
     /// Every name that the schema gives a meaning, discriminants included.
     const MEMBERS: &'static [&'static str];
@@ -20,11 +20,11 @@ pub trait Members {
 
 pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
 
-/// The members of an object that its type does not know.
+/// Unknown members of an object, which its type does not define.
 ///
-/// A closed map: it refuses every name that `T` knows, so that a member is never written twice. Where `T` is a message, it
-/// refuses the names of JSON-RPC's envelope, too: `jsonrpc`, `id`, `method`, `params`, `result` and `error`. Members keep the
-/// order of arrival and are written after the known ones.
+/// The collection refuses every name that `T` defines, so that a member is never written twice. Where `T` is a message,
+/// it refuses the names of JSON-RPC's envelope, too: `jsonrpc`, `id`, `method`, `params`, `result` and `error`. Members
+/// keep the order of arrival and are written after the known ones.
 pub struct Extra<T>(Unknown, PhantomData<fn() -> T>);
 
 /// Error of [`Extra::insert`].
@@ -61,14 +61,14 @@ impl<T: Members> Extra<T> {
         value: impl Into<Json>,
     ) -> Result<Option<Json>, KnownMember> {
         let name = name.into();
-        if !T::MEMBERS.contains(&&*name) && T::IS_MESSAGE && ENVELOPE.contains(&&*name) {
+        if !T::MEMBERS.contains(&&*name) && T::IS_MESSAGE && ENVELOPE_MEMBERS.contains(&&*name) {
             return Err(KnownMember::Envelope);
         }
         self.insert_arrived(name, value)
     }
 
-    /// As [`insert`](Self::insert), but a message keeps names of its envelope as decoding does: for conversions, which hand
-    /// over received members.
+    /// Sets a member like [`insert`](Self::insert), but allows names of the envelope in a message, as decoding does;
+    /// conversions add received members with it.
     ///
     /// # Errors
     /// [`KnownMember::Field`] if the type has a field for `name`.
@@ -90,17 +90,19 @@ impl<T: Members> Extra<T> {
         Ok(None)
     }
 
-    /// Converts the collection for another type: returns the members that `U` does not know, and the members that `U` knows,
-    /// which have to be decoded as fields.
+    /// Converts the collection for another type: returns the members that are unknown to `U`, and the members that `U`
+    /// defines, which must be decoded as fields.
     #[inline]
     pub fn retype<U: Members>(self) -> (Extra<U>, Vec<(Box<str>, Json)>) {
         match self.0 {
             None => (Extra::new(), Vec::new()),
-            Some(members) => Self::divide(*members),
+            Some(members) => Self::split_known(*members),
         }
     }
 
-    fn divide<U: Members>(members: Vec<(Box<str>, Json)>) -> (Extra<U>, Vec<(Box<str>, Json)>) {
+    fn split_known<U: Members>(
+        members: Vec<(Box<str>, Json)>,
+    ) -> (Extra<U>, Vec<(Box<str>, Json)>) {
         let (known, unknown): (Vec<_>, Vec<_>) = members
             .into_iter()
             .partition(|(name, _)| U::MEMBERS.contains(&&**name));
@@ -162,7 +164,7 @@ impl<T: Members> Extra<T> {
         match &self.0 {
             None => {}
             Some(members) if T::IS_MESSAGE => write_in_message(members, w),
-            Some(members) => write(members, w),
+            Some(members) => write_members(members, w),
         }
     }
 }
@@ -184,9 +186,9 @@ pub fn report_additional(path: &Path<'_>, to: &mut Violations) {
     });
 }
 
-/// Apart from its caller, of which there is one for each type.
+/// Writes the members; a separate function, so that it is compiled once and not for each type.
 #[inline(never)]
-fn write(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
+fn write_members(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {
         w.name(name);
         w.put(value.text());
@@ -196,7 +198,7 @@ fn write(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
 #[inline(never)]
 fn write_in_message(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {
-        if !(w.in_message() && ENVELOPE.contains(&&**name)) {
+        if !(w.is_in_message() && ENVELOPE_MEMBERS.contains(&&**name)) {
             w.name(name);
             w.put(value.text());
         }

@@ -4,10 +4,10 @@
 
 use core::net::Ipv6Addr;
 
-/// A JSON Schema `format` that can be checked on its own.
+/// A JSON Schema `format` that can be checked without other data.
 ///
-/// `email` is not here on purpose: whether a domain with an internationalised (`xn--`) label is
-/// valid depends on Unicode tables (RFC 5892), which this crate does not carry.
+/// `email` is excluded, because the validity of internationalised (`xn--`) labels depends on Unicode tables (RFC 5892),
+/// which this crate does not contain.
 ///
 /// ```
 /// use mcp_exact_wire::Format;
@@ -48,8 +48,8 @@ impl Format {
         }
     }
 
-    /// Returns the format with exactly this [`name`](Self::name), or `None` for a format that is not checked here; JSON Schema
-    /// (Validation, section 7.2.3) has validators pass over formats that they do not know.
+    /// Returns the format with exactly this [`name`](Self::name), or `None` for a format that is not checked here; JSON
+    /// Schema (Validation, section 7.2.3) requires validators to ignore unknown formats.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let all = [
@@ -75,7 +75,7 @@ impl Format {
     }
 }
 
-/// `URI`, RFC 3986 section 3.
+/// Returns true for a `URI` (RFC 3986 section 3).
 fn is_uri(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once(':') else {
         return false;
@@ -93,7 +93,7 @@ fn is_uri(text: &str) -> bool {
         && is_encoded(fragment, is_query_byte)
 }
 
-/// `scheme`, RFC 3986 section 3.1.
+/// Returns true for a `scheme` (RFC 3986 section 3.1).
 fn is_scheme(scheme: &[u8]) -> bool {
     scheme.first().is_some_and(u8::is_ascii_alphabetic)
         && scheme
@@ -101,7 +101,8 @@ fn is_scheme(scheme: &[u8]) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
 }
 
-/// `authority`, RFC 3986 section 3.2. An empty one is fine: its host is an empty `reg-name`.
+/// Returns true for an `authority` (RFC 3986 section 3.2). An empty one is valid, because its host is an empty
+/// `reg-name`.
 fn is_authority(authority: &str) -> bool {
     let (userinfo, host_port) = authority.split_once('@').unwrap_or(("", authority));
     let (host_fits, port) = if let Some(literal) = host_port.strip_prefix('[') {
@@ -137,7 +138,7 @@ fn is_ip_literal(address: &str) -> bool {
     })
 }
 
-/// A run of `allowed` bytes and percent-encoded octets, RFC 3986 section 2.1.
+/// Returns true if the text consists of `allowed` bytes and percent-encoded octets (RFC 3986 section 2.1).
 fn is_encoded(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     let mut rest = text.as_bytes();
     while let [first, tail @ ..] = rest {
@@ -154,7 +155,7 @@ fn is_encoded(text: &str, allowed: impl Fn(u8) -> bool) -> bool {
     true
 }
 
-/// `unreserved` or `sub-delims`, RFC 3986 sections 2.2 and 2.3.
+/// Returns true for a byte of `unreserved` or `sub-delims` (RFC 3986 sections 2.2 and 2.3).
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
         || matches!(byte, b'-' | b'.' | b'_' | b'~')
@@ -164,7 +165,7 @@ fn is_name_byte(byte: u8) -> bool {
         )
 }
 
-/// A `pchar` that is not percent-encoded, RFC 3986 section 3.3.
+/// Returns true for a `pchar` that is not percent-encoded (RFC 3986 section 3.3).
 fn is_pchar(byte: u8) -> bool {
     is_name_byte(byte) || matches!(byte, b':' | b'@')
 }
@@ -174,7 +175,8 @@ fn is_query_byte(byte: u8) -> bool {
     is_pchar(byte) || matches!(byte, b'/' | b'?')
 }
 
-/// `URI-Template`, RFC 6570 section 2. An expression cannot contain `}`, so the first one ends it.
+/// Returns true for a `URI-Template` (RFC 6570 section 2). An expression ends at the first `}`, because it cannot
+/// contain this character.
 fn is_uri_template(text: &str) -> bool {
     let mut rest = text;
     while let Some((literals, after)) = rest.split_once('{') {
@@ -189,8 +191,8 @@ fn is_uri_template(text: &str) -> bool {
     is_encoded(rest, is_literal_byte)
 }
 
-/// A byte of `literals` that is not percent-encoded, RFC 6570 section 2.1. The apostrophe is in by
-/// erratum 6937.
+/// Returns true for a byte of `literals` that is not percent-encoded (RFC 6570 section 2.1, with the apostrophe by
+/// erratum 6937).
 fn is_literal_byte(byte: u8) -> bool {
     !byte.is_ascii()
         || byte.is_ascii_graphic()
@@ -207,7 +209,7 @@ fn is_expression(expression: &str) -> bool {
     variables.split(',').all(is_varspec)
 }
 
-/// `varspec`, RFC 6570 sections 2.3 and 2.4: a prefix length is 1 to 9999.
+/// Returns true for a `varspec` (RFC 6570 sections 2.3 and 2.4), whose prefix length is 1 to 9999.
 fn is_varspec(varspec: &str) -> bool {
     let name = if let Some((name, length)) = varspec.split_once(':') {
         let digits = length.as_bytes();
@@ -226,7 +228,7 @@ fn is_varspec(varspec: &str) -> bool {
         .all(|part| !part.is_empty() && is_encoded(part, is_varchar))
 }
 
-/// RFC 4648 section 4.
+/// Returns true for base64 in the standard alphabet with padding (RFC 4648 section 4).
 fn is_base64(text: &[u8]) -> bool {
     // Section 3.5: the last symbol must not set bits that the padding drops.
     let (symbols, last_fits) = match text {
@@ -245,7 +247,7 @@ fn is_base64(text: &[u8]) -> bool {
         })
 }
 
-/// A character of the alphabet of RFC 4648 section 4, table 1.
+/// Returns true for a character of the base64 alphabet (RFC 4648 section 4, table 1).
 #[inline]
 fn is_symbol(byte: u8) -> bool {
     let is_letter = (byte | 0x20).wrapping_sub(b'a') < 26;
@@ -253,7 +255,7 @@ fn is_symbol(byte: u8) -> bool {
     is_letter | is_digit | (byte == b'+') | (byte == b'/')
 }
 
-/// `full-date`, RFC 3339 section 5.6, with the days of each month from section 5.7 and appendix C.
+/// Returns true for a `full-date` (RFC 3339 section 5.6, with the days of each month from section 5.7 and appendix C).
 fn is_full_date(text: &[u8]) -> bool {
     let [year @ .., b'-', m1, m2, b'-', d1, d2] = text else {
         return false;
@@ -278,7 +280,7 @@ fn is_full_date(text: &[u8]) -> bool {
     (1..=days).contains(&day)
 }
 
-/// `date-time`, RFC 3339 section 5.6. Its `T` and `Z` may be in lower case.
+/// Returns true for a `date-time` (RFC 3339 section 5.6). Its `T` and `Z` may be in lower case.
 fn is_date_time(text: &[u8]) -> bool {
     match text.split_at_checked(10) {
         Some((date, [b'T' | b't', time @ ..])) => is_full_date(date) && is_full_time(time),
@@ -286,7 +288,7 @@ fn is_date_time(text: &[u8]) -> bool {
     }
 }
 
-/// `full-time`, RFC 3339 section 5.6.
+/// Returns true for a `full-time` (RFC 3339 section 5.6).
 fn is_full_time(text: &[u8]) -> bool {
     let [h1, h2, b':', m1, m2, b':', s1, s2, rest @ ..] = text else {
         return false;
@@ -320,7 +322,7 @@ fn is_full_time(text: &[u8]) -> bool {
     hour <= 23 && minute <= 59 && (second <= 59 || second == 60 && last_minute())
 }
 
-/// `time-offset`, RFC 3339 section 5.6, in minutes east of UTC.
+/// Parses a `time-offset` (RFC 3339 section 5.6) as minutes east of UTC.
 fn offset_minutes(text: &[u8]) -> Option<i16> {
     let (sign, h1, h2, m1, m2) = match *text {
         [b'Z' | b'z'] => return Some(0),
@@ -332,7 +334,7 @@ fn offset_minutes(text: &[u8]) -> Option<i16> {
     (hour <= 23 && minute <= 59).then_some(sign * (hour * 60 + minute))
 }
 
-/// `2DIGIT`, as RFC 3339 section 5.6 counts years, months, days, hours, minutes and seconds.
+/// Parses a `2DIGIT` (RFC 3339 section 5.6).
 fn two_digits(tens: u8, units: u8) -> Option<i16> {
     let both = tens.is_ascii_digit() && units.is_ascii_digit();
     both.then(|| i16::from(tens - b'0') * 10 + i16::from(units - b'0'))

@@ -48,9 +48,8 @@ pub struct MessageHead<'a> {
 impl<'a> MessageHead<'a> {
     /// Parses a document, as strictly as decoding reads its envelope.
     ///
-    /// # Errors
-    /// [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method holds a lone
-    /// surrogate.
+    /// # Errors [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method
+    /// contains a lone surrogate.
     pub fn parse(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
         let mut head = Self::empty();
@@ -68,14 +67,16 @@ impl<'a> MessageHead<'a> {
     pub(crate) fn parse_lenient(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);
         let mut head = Self::empty();
-        let mut ambiguous = Ambiguous::default();
+        let mut ambiguous = AmbiguousMembers::default();
         let result = head.read_lenient(&mut r, &mut ambiguous);
         result
             .and_then(|()| r.end())
             .map_err(|DecodeFailed| r.into_error())?;
-        head.kind = head.classify(text, ambiguous.has_string);
+        head.kind = head.classify(text, ambiguous.has_string_method);
         head.id = head.id.filter(|_| !ambiguous.id);
-        let method = ambiguous.method.filter(|_| !ambiguous.methods_differ);
+        let method = ambiguous
+            .method
+            .filter(|_| !ambiguous.has_different_methods);
         head.method = method.and_then(|method| JsonRef::from_checked(method).as_str());
         Ok(head)
     }
@@ -97,13 +98,13 @@ impl<'a> MessageHead<'a> {
             return r.skip();
         }
         r.open_object()?;
-        let (mut first, mut has_string) = (true, false);
+        let (mut first, mut has_string_method) = (true, false);
         while let Some(name_at) = r.next_member(&mut first)? {
             let name = r.name()?;
             r.colon()?;
             match &*name {
                 "method" => {
-                    if std::mem::replace(&mut has_string, true) {
+                    if std::mem::replace(&mut has_string_method, true) {
                         return Err(duplicate_at(r, name_at));
                     }
                     match r.kind()? {
@@ -111,11 +112,11 @@ impl<'a> MessageHead<'a> {
                         _ => r.skip()?,
                     }
                 }
-                "jsonrpc" => once(&mut self.jsonrpc, r, name_at)?,
-                "id" => once(&mut self.id, r, name_at)?,
-                "params" => once(&mut self.params, r, name_at)?,
-                "result" => once(&mut self.result, r, name_at)?,
-                "error" => once(&mut self.error, r, name_at)?,
+                "jsonrpc" => read_once(&mut self.jsonrpc, r, name_at)?,
+                "id" => read_once(&mut self.id, r, name_at)?,
+                "params" => read_once(&mut self.params, r, name_at)?,
+                "result" => read_once(&mut self.result, r, name_at)?,
+                "error" => read_once(&mut self.error, r, name_at)?,
                 _ => r.skip()?,
             }
         }
@@ -125,7 +126,7 @@ impl<'a> MessageHead<'a> {
     fn read_lenient(
         &mut self,
         r: &mut Reader<'a>,
-        ambiguous: &mut Ambiguous<'a>,
+        ambiguous: &mut AmbiguousMembers<'a>,
     ) -> ReadResult<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
@@ -168,18 +169,22 @@ impl<'a> MessageHead<'a> {
 
     /// Returns the JSON text of `_meta` in the parameters or the result.
     pub fn meta(&self) -> Option<&'a str> {
-        member(self.params.or(self.result)?, "_meta")
+        find_member(self.params.or(self.result)?, "_meta")
     }
 
     /// Returns the JSON text of a member of `_meta`, such as `progressToken`.
     pub fn meta_member(&self, name: &str) -> Option<&'a str> {
-        member(self.meta()?, name)
+        find_member(self.meta()?, name)
     }
 }
 
 /// Reads the text of a member that may occur once.
 #[inline]
-fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> ReadResult<()> {
+fn read_once<'a>(
+    place: &mut Option<&'a str>,
+    r: &mut Reader<'a>,
+    name_at: usize,
+) -> ReadResult<()> {
     if place.is_some() {
         return Err(duplicate_at(r, name_at));
     }
@@ -189,25 +194,25 @@ fn once<'a>(place: &mut Option<&'a str>, r: &mut Reader<'a>, name_at: usize) -> 
 
 /// Members that parsers may read differently in a message that does not decode.
 #[derive(Default)]
-struct Ambiguous<'a> {
+struct AmbiguousMembers<'a> {
     /// True if two ids differ.
     id: bool,
     /// The text of the first method.
     method: Option<&'a str>,
-    methods_differ: bool,
+    has_different_methods: bool,
     /// True if one of the methods is a string.
-    has_string: bool,
+    has_string_method: bool,
 }
 
-impl<'a> Ambiguous<'a> {
+impl<'a> AmbiguousMembers<'a> {
     fn add_method(&mut self, text: &'a str) {
-        self.methods_differ |= *self.method.get_or_insert(text) != text;
-        self.has_string |= text.starts_with('"');
+        self.has_different_methods |= *self.method.get_or_insert(text) != text;
+        self.has_string_method |= text.starts_with('"');
     }
 }
 
 /// Returns the JSON text of a member of an object.
-fn member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+fn find_member<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let object = JsonRef::from_checked(text).object()?;
     object.find(name).map(JsonRef::text)
 }

@@ -26,7 +26,7 @@ pub struct JsonSchemas {
     parsed: OnceLock<JsonMap<String, Value>>,
 }
 
-/// A definition as schemars sees its type.
+/// Entry of a definition: its name and the schema of its type.
 #[derive(Debug, Clone, Copy)]
 pub struct JsonSchemaType {
     /// The name of the type.
@@ -39,7 +39,7 @@ pub struct JsonSchemaType {
 }
 
 impl JsonSchemaType {
-    /// A type of its own.
+    /// Creates the entry of a separate type.
     pub const fn of<T: JsonSchema>(name: &'static str) -> Self {
         Self {
             name,
@@ -48,7 +48,7 @@ impl JsonSchemaType {
         }
     }
 
-    /// Another name for a type.
+    /// Creates the entry of an alias.
     pub const fn alias<T: JsonSchema>(name: &'static str) -> Self {
         Self {
             name,
@@ -62,8 +62,8 @@ fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Keywords that hold one schema, several ones in an array, and several ones by name.
-const ONE: &[&str] = &[
+/// Keywords that contain one schema, an array of schemas, or schemas by name.
+const ONE_SCHEMA_KEYWORDS: &[&str] = &[
     "additionalProperties",
     "contains",
     "else",
@@ -73,11 +73,12 @@ const ONE: &[&str] = &[
     "propertyNames",
     "then",
 ];
-const SEVERAL: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
-const NAMED: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
+const SCHEMA_LIST_KEYWORDS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+const SCHEMA_MAP_KEYWORDS: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
 
 impl JsonSchemas {
-    /// For generated code: the text of the definitions and their types, sorted by name.
+    /// Creates the schemas from the text of the definitions and their types, which are sorted by name. For generated
+    /// code.
     #[doc(hidden)]
     pub const fn new(
         references: &'static str,
@@ -92,12 +93,12 @@ impl JsonSchemas {
         }
     }
 
-    /// The types, sorted by name.
+    /// Returns the types, sorted by name.
     pub fn types(&self) -> &'static [JsonSchemaType] {
         self.types
     }
 
-    /// The schema of the definition `name`; an unknown one allows everything.
+    /// Returns the schema of the definition `name`; the schema of an unknown name allows every value.
     pub fn schema(&self, name: &str, generator: &mut SchemaGenerator) -> Schema {
         self.definition(name, generator).into()
     }
@@ -108,40 +109,45 @@ impl JsonSchemas {
             .parsed
             .get_or_init(|| serde_json::from_str(self.text).unwrap_or_default());
         match parsed.get(name) {
-            Some(Value::Object(object)) => self.object(object, generator),
+            Some(Value::Object(object)) => self.resolve_object(object, generator),
             _ => JsonMap::new(),
         }
     }
 
-    fn resolved(&self, schema: &Value, generator: &mut SchemaGenerator) -> Value {
+    fn resolve_references(&self, schema: &Value, generator: &mut SchemaGenerator) -> Value {
         match schema {
-            Value::Object(object) => Value::Object(self.object(object, generator)),
+            Value::Object(object) => Value::Object(self.resolve_object(object, generator)),
             plain => plain.clone(),
         }
     }
 
-    fn object(
+    fn resolve_object(
         &self,
         object: &JsonMap<String, Value>,
         generator: &mut SchemaGenerator,
     ) -> JsonMap<String, Value> {
         let reference = object.get("$ref").and_then(Value::as_str);
         let mut resolved = match reference.and_then(|r| r.strip_prefix(self.references)) {
-            Some(name) => self.referenced(name, generator),
+            Some(name) => self.resolve_reference(name, generator),
             None => JsonMap::new(),
         };
         for (key, value) in object.iter().filter(|(key, _)| *key != "$ref") {
             let value = match value {
-                Value::Array(all) if SEVERAL.contains(&key.as_str()) => {
-                    let all = all.iter().map(|one| self.resolved(one, generator));
+                Value::Array(all) if SCHEMA_LIST_KEYWORDS.contains(&key.as_str()) => {
+                    let all = all
+                        .iter()
+                        .map(|one| self.resolve_references(one, generator));
                     Value::Array(all.collect())
                 }
-                Value::Object(named) if NAMED.contains(&key.as_str()) => {
+                Value::Object(named) if SCHEMA_MAP_KEYWORDS.contains(&key.as_str()) => {
                     let named = named.iter();
-                    let named = named.map(|(name, s)| (name.clone(), self.resolved(s, generator)));
+                    let named = named
+                        .map(|(name, s)| (name.clone(), self.resolve_references(s, generator)));
                     Value::Object(named.collect())
                 }
-                one if ONE.contains(&key.as_str()) => self.resolved(one, generator),
+                one if ONE_SCHEMA_KEYWORDS.contains(&key.as_str()) => {
+                    self.resolve_references(one, generator)
+                }
                 plain => plain.clone(),
             };
             resolved.insert(key.clone(), value);
@@ -149,7 +155,11 @@ impl JsonSchemas {
         resolved
     }
 
-    fn referenced(&self, name: &str, generator: &mut SchemaGenerator) -> JsonMap<String, Value> {
+    fn resolve_reference(
+        &self,
+        name: &str,
+        generator: &mut SchemaGenerator,
+    ) -> JsonMap<String, Value> {
         match self.types.binary_search_by_key(&name, |known| known.name) {
             Ok(at) if !self.types[at].is_alias => {
                 let schema = (self.types[at].subschema)(generator);
@@ -202,15 +212,15 @@ macro_rules! inline {
 
 inline!(Json, "Json", _generator => true.into());
 inline!(Never, "Never", _generator => false.into());
-inline!(JsonObject, "JsonObject", _generator => of_type("object".into()));
-inline!(UnknownVariant<U> where U, "UnknownVariant", _generator => of_type("object".into()));
-inline!(UnknownName<E> where E, "UnknownName", _generator => of_type("string".into()));
-inline!(Integer, "Integer", _generator => of_type("integer".into()));
-inline!(Number, "Number", _generator => of_type("number".into()));
-inline!(RequestId, "RequestId", _generator => of_type(vec!["string", "integer"].into()));
-inline!(ProgressToken, "ProgressToken", _generator => of_type(vec!["string", "integer"].into()));
+inline!(JsonObject, "JsonObject", _generator => schema_of_type("object".into()));
+inline!(UnknownVariant<U> where U, "UnknownVariant", _generator => schema_of_type("object".into()));
+inline!(UnknownName<E> where E, "UnknownName", _generator => schema_of_type("string".into()));
+inline!(Integer, "Integer", _generator => schema_of_type("integer".into()));
+inline!(Number, "Number", _generator => schema_of_type("number".into()));
+inline!(RequestId, "RequestId", _generator => schema_of_type(vec!["string", "integer"].into()));
+inline!(ProgressToken, "ProgressToken", _generator => schema_of_type(vec!["string", "integer"].into()));
 
-fn of_type(kind: Value) -> Schema {
+fn schema_of_type(kind: Value) -> Schema {
     JsonMap::from_iter([("type".to_owned(), kind)]).into()
 }
 
@@ -228,7 +238,7 @@ impl<V: JsonSchema> JsonSchema for Map<V> {
     }
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
-        let mut schema = of_type("object".into());
+        let mut schema = schema_of_type("object".into());
         let values = generator.subschema_for::<V>();
         schema.insert("additionalProperties".to_owned(), values.to_value());
         schema
@@ -250,7 +260,7 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let value = generator.subschema_for::<T>().to_value();
-        let null = of_type("null".into()).to_value();
+        let null = schema_of_type("null".into()).to_value();
         JsonMap::from_iter([("anyOf".to_owned(), Value::Array(vec![value, null]))]).into()
     }
 }

@@ -13,35 +13,35 @@ enum Level<'a> {
     Array(usize),
 }
 
-/// The containers that are open at an offset.
+/// Containers that enclose an offset.
 ///
-/// A pointer is cut before it is this long, because each level takes a byte of it or more; the levels below are counted.
+/// Only as many levels are stored as a pointer of maximum length can name; deeper levels are counted.
 #[derive(Default)]
 struct Path<'a> {
     levels: Vec<Level<'a>>,
-    below: usize,
+    deeper_levels: usize,
 }
 
 impl<'a> Path<'a> {
     fn open(&mut self, level: Level<'a>) {
-        if self.below > 0 || self.levels.len() > MAX_POINTER {
-            self.below += 1;
+        if self.deeper_levels > 0 || self.levels.len() > MAX_POINTER {
+            self.deeper_levels += 1;
         } else {
             self.levels.push(level);
         }
     }
 
     fn close(&mut self) {
-        if self.below > 0 {
-            self.below -= 1;
+        if self.deeper_levels > 0 {
+            self.deeper_levels -= 1;
         } else {
             self.levels.pop();
         }
     }
 
-    /// The innermost container, unless it is only counted.
+    /// Returns the innermost container, unless it is only counted.
     fn innermost(&mut self) -> Option<&mut Level<'a>> {
-        match self.below {
+        match self.deeper_levels {
             0 => self.levels.last_mut(),
             _ => None,
         }
@@ -62,8 +62,8 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Names the member of the innermost container whose name is `inside`, as it is spelled.
-    fn name(&mut self, inside: &'a str) {
+    /// Sets the name of the member of the innermost container whose name is `inside`, as it is spelled.
+    fn set_name(&mut self, inside: &'a str) {
         if let Some(Level::Object(name)) = self.innermost() {
             *name = Some(inside);
         }
@@ -101,7 +101,7 @@ fn path_to(text: &str, offset: usize) -> Path<'_> {
             b'"' => match string_end(bytes, at + 1) {
                 Ok(string_end) if expect_name => {
                     end = string_end;
-                    path.name(&text[at + 1..end - 1]);
+                    path.set_name(&text[at + 1..end - 1]);
                 }
                 Ok(string_end) => end = string_end,
                 Err(_) => break,
@@ -130,7 +130,7 @@ fn name_at<'a>(text: &'a str, at: usize, expect_name: bool, path: &mut Path<'a>)
         return;
     }
     if let Ok(end) = string_end(text.as_bytes(), at + 1) {
-        path.name(&text[at + 1..end - 1]);
+        path.set_name(&text[at + 1..end - 1]);
     }
 }
 

@@ -93,7 +93,7 @@ pub struct WithId<Q> {
 }
 
 impl<Q> WithId<Q> {
-    /// A request with its id.
+    /// Creates a request with its id.
     pub fn new(id: impl Into<RequestId>, request: impl Into<Q>) -> Self {
         Self {
             id: id.into(),
@@ -119,7 +119,7 @@ impl<Q: Decode> Decode for WithId<Q> {
     }
 }
 
-/// For the requests of generated types only: the text after the id is a request without an envelope of its own.
+/// Implemented only for the requests of generated types: the text after the id is a request without an envelope.
 impl<Q: Encode + private::Bare> Encode for WithId<Q> {
     fn encode(&self, w: &mut Writer<'_>) {
         w.envelope(Some(&self.id));

@@ -5,7 +5,7 @@
 
 use crate::decode::utf8;
 use crate::error::ReadResult;
-use crate::places::{Places, found};
+use crate::places::{Places, scan_object};
 use crate::reader::{Kind, Reader};
 use crate::view::ObjectRef;
 use crate::{MessageKind, RequestId};
@@ -28,8 +28,8 @@ pub struct Outline<'a, const N: usize> {
 }
 
 /// Members of a message that were read.
-struct Parts<'a, const N: usize> {
-    version: bool,
+struct MessageParts<'a, const N: usize> {
+    has_version: bool,
     id: Option<RequestId>,
     method: Option<&'a str>,
     params: Option<ObjectRef<'a>>,
@@ -41,24 +41,24 @@ struct Parts<'a, const N: usize> {
 impl<'a, const N: usize> Outline<'a, N> {
     /// Reads the outline of a message and finds members of its body, as [`Places`] do.
     ///
-    /// `None` unless the text is JSON in UTF-8, holds each member of the envelope once at most and nothing beside them, spells their
-    /// names, the method and the version without escape sequences, and has an integer of at most 18 digits or a string without
-    /// escape sequences as its id. Errors have no outline.
+    /// Returns `None` unless the text is JSON in UTF-8 with only members of the envelope, each at most once; their
+    /// names, the method and the version have no escape sequences; and the id is an integer of at most 18 digits or a
+    /// string without escape sequences. Errors have no outline.
     pub fn of(bytes: &'a [u8], names: [&str; N]) -> Option<Self> {
         let mut r = Reader::new(utf8(bytes).ok()?);
         if r.peek() != Some(b'{') {
             return None;
         }
-        let parts = Parts::read(&mut r, &names).ok()??;
+        let parts = MessageParts::read(&mut r, &names).ok()??;
         r.end().ok()?;
-        parts.outline()
+        parts.into_outline()
     }
 }
 
-impl<'a, const N: usize> Parts<'a, N> {
+impl<'a, const N: usize> MessageParts<'a, N> {
     fn read(r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<Option<Self>> {
         let mut parts = Self {
-            version: false,
+            has_version: false,
             id: None,
             method: None,
             params: None,
@@ -70,7 +70,7 @@ impl<'a, const N: usize> Parts<'a, N> {
         let mut first = true;
         while r.next_member(&mut first)?.is_some() {
             let is_usual = if r.literal(b"\"jsonrpc\":\"2.0\"") {
-                !std::mem::replace(&mut parts.version, true)
+                !std::mem::replace(&mut parts.has_version, true)
             } else if r.literal(b"\"id\":") {
                 parts.id.is_none() && parts.read_id(r)?
             } else if r.literal(b"\"method\":") {
@@ -113,20 +113,20 @@ impl<'a, const N: usize> Parts<'a, N> {
 
     fn read_body(&mut self, r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<ObjectRef<'a>> {
         let start = r.peek_at();
-        let (places, depth) = found(r, names)?;
+        let (places, depth) = scan_object(r, names)?;
         self.places = places;
         self.depth = self.depth.max(depth + 1);
         Ok(ObjectRef::from_checked(r.since(start)))
     }
 
-    fn outline(self) -> Option<Outline<'a, N>> {
+    fn into_outline(self) -> Option<Outline<'a, N>> {
         let kind = match (self.method, &self.id, &self.result) {
             (Some(_), Some(_), None) => MessageKind::Request,
             (Some(_), None, None) => MessageKind::Notification,
             (None, Some(_), Some(_)) if self.params.is_none() => MessageKind::Result,
             _ => return None,
         };
-        self.version.then_some(Outline {
+        self.has_version.then_some(Outline {
             kind,
             id: self.id,
             method: self.method,
@@ -200,7 +200,7 @@ mod tests {
 
     /// Skipped values were scanned before: a reader of checked text ends where another one does.
     #[test]
-    fn checked_text_is_read_as_other_text_is() {
+    fn checked_text_has_equal_outlines() {
         let text = r#"{"a":["\"]",{"b":1.5e3}],"_meta":{"x":"\\"}}"#;
         let object: crate::JsonObject = text.parse().expect("an object");
         let members = |mut r: Reader<'_>| -> ReadResult<Vec<String>> {

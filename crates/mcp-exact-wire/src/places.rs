@@ -12,7 +12,7 @@ use crate::view::JsonRef;
 pub struct Places<const N: usize>([(usize, usize); N]);
 
 impl<const N: usize> Places<N> {
-    /// Nothing begins where an object begins.
+    /// Creates positions of absent members; the empty range at the start of the object marks absence.
     pub(crate) const fn none() -> Self {
         Self([(0, 0); N])
     }
@@ -31,8 +31,8 @@ impl<const N: usize> Places<N> {
 }
 
 impl JsonObject {
-    /// Decodes an object and finds members on the way, as [`ObjectRef::find_each`](crate::ObjectRef::find_each) finds them
-    /// afterwards: if a name occurs twice, the last value counts. No two names are the same.
+    /// Decodes an object and finds members in the same pass, as [`ObjectRef::find_each`](crate::ObjectRef::find_each)
+    /// finds them afterwards: if a name occurs twice, the last value counts. No two names are the same.
     ///
     /// # Errors
     /// The errors of decoding a [`JsonObject`].
@@ -41,14 +41,14 @@ impl JsonObject {
         names: [&str; N],
     ) -> ReadResult<(Self, Places<N>)> {
         let start = r.peek_at();
-        let (places, _) = found(r, &names)?;
+        let (places, _) = scan_object(r, &names)?;
         let object = Self::from_checked(r.since(start));
         Ok((object, places))
     }
 }
 
 /// Scans the next object; returns the positions of the members, and the nesting depth of the object.
-pub(crate) fn found<const N: usize>(
+pub(crate) fn scan_object<const N: usize>(
     r: &mut Reader<'_>,
     names: &[&str; N],
 ) -> ReadResult<(Places<N>, usize)> {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_what_a_walk_finds() {
+    fn places_agree_with_iteration() {
         let whole =
             r#" { "a" : [1, {"b":2}] ,"\u0062":"x\"}","c":{}, "a":3 ,"_meta":{"a":1},"\ud800":0} "#;
         check(whole);

@@ -9,7 +9,7 @@ pub const MAX_POINTER: usize = 1024;
 /// Maximum length of a value that the description of a violation quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
-const CUT: char = '…';
+const ELLIPSIS: char = '…';
 
 /// JSON pointer under construction.
 #[derive(Debug, Default)]
@@ -54,7 +54,7 @@ impl Pointer {
         }
         if self.text.len() + text.len() > MAX_POINTER {
             self.is_cut = true;
-            self.text.push(CUT);
+            self.text.push(ELLIPSIS);
             return;
         }
         self.text.push_str(text);
@@ -71,7 +71,7 @@ pub fn quoted(text: &str) -> String {
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    format!("{}{CUT}", &text[..end])
+    format!("{}{ELLIPSIS}", &text[..end])
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
 
     /// A cut never leaves half of an escape sequence or of a character.
     #[test]
-    fn cuts_fall_between_characters() {
+    fn cuts_never_split_characters() {
         for token in ["/", "~", "é", "😀"] {
             let cut = pointer(&[&token.repeat(5000)]);
             let inside = cut.strip_suffix('…').and_then(|cut| cut.strip_prefix('/'));

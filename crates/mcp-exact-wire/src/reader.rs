@@ -200,7 +200,7 @@ impl<'a> Reader<'a> {
             Some(b'f') => (b"false", false),
             _ => return Err(self.expected("a boolean")),
         };
-        self.at = self.scanned(scan::word_end(self.bytes(), self.at, word))?;
+        self.at = self.scanned(scan::literal_end(self.bytes(), self.at, word))?;
         Ok(value)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Reader<'a> {
         if self.peek() != Some(b'n') {
             return Err(self.expected("null"));
         }
-        self.at = self.scanned(scan::word_end(self.bytes(), self.at, b"null"))?;
+        self.at = self.scanned(scan::literal_end(self.bytes(), self.at, b"null"))?;
         Ok(())
     }
 

@@ -24,7 +24,7 @@ pub struct Inspected {
 }
 
 impl Definition {
-    /// The definition `name`, whose type is `T`.
+    /// Creates the entry of the definition `name`, whose type is `T`.
     pub const fn of<T: Decode + Encode + Validate>(name: &'static str) -> Self {
         Self {
             name,

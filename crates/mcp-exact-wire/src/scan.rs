@@ -13,10 +13,10 @@ pub(crate) struct NotJson(pub(crate) usize);
 pub(crate) const BLOCK: usize = 16;
 
 /// Number of blocks that are compared one by one before a string counts as long.
-const SHORT: usize = 12;
+const MAX_SHORT_BLOCKS: usize = 12;
 
-/// The position of the first byte from `at` on that ends or interrupts the plain run of a string: a quote, a
-/// backslash or a control character; the length of the input when there is none.
+/// Returns the offset of the first quote, backslash or control character from `at` on, or the length of the input if
+/// there is none.
 #[inline]
 pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
@@ -38,7 +38,7 @@ fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
         if let Some(found) = first_special(block) {
             return index * BLOCK + found;
         }
-        if index > SHORT {
+        if index > MAX_SHORT_BLOCKS {
             return plain_length_long(bytes, (index + 1) * BLOCK);
         }
     }
@@ -49,10 +49,10 @@ fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
 /// string is scanned in pieces, so that the second pass reads from the nearest cache.
 #[inline(never)]
 fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
-    const PIECE: usize = 8 * 1024;
+    const PIECE_LENGTH: usize = 8 * 1024;
     loop {
         let rest = &bytes[at..];
-        let piece = rest.get(..PIECE).unwrap_or(rest);
+        let piece = rest.get(..PIECE_LENGTH).unwrap_or(rest);
         let end = memchr::memchr2(b'"', b'\\', piece).unwrap_or(piece.len());
         let run = &piece[..end];
         // Without branches, so that the compiler compares many bytes at once.
@@ -61,7 +61,7 @@ fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
             return at + control.unwrap_or(end);
         }
         at += end;
-        if end < PIECE {
+        if end < PIECE_LENGTH {
             return at;
         }
     }
@@ -140,12 +140,12 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
 /// Scans the rest of a string whose opening quote was read; returns the position after the closing one.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
-    string_closed(bytes, plain_end(bytes, at))
+    finish_string(bytes, plain_end(bytes, at))
 }
 
 /// Scans the rest of a string from the end of its plain run on.
 #[inline]
-fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
+fn finish_string(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     match bytes.get(end) {
         Some(b'"') => Ok(end + 1),
         Some(b'\\') => escaped_string_end(bytes, end),
@@ -153,18 +153,21 @@ fn string_closed(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     }
 }
 
-/// Scans the rest of a string from its first escape sequence on. A string with one escape usually holds more of them: long texts are searched
-/// in whole blocks, and no branch depends on the distance between escapes.
+/// Scans the rest of a string from its first escape sequence on. A string with one escape sequence usually contains
+/// more: long texts are searched in whole blocks, and no branch depends on the distance between escapes.
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     at = escape_end(bytes, at)?;
     // One byte more than a block, for the letter of a sequence that begins with the last one.
-    while let Some(window) = bytes.get(at..).and_then(<[u8]>::first_chunk::<WINDOW>) {
+    while let Some(window) = bytes
+        .get(at..)
+        .and_then(<[u8]>::first_chunk::<WINDOW_LENGTH>)
+    {
         let Some((block, _)) = window.split_first_chunk() else {
             break;
         };
         let marks = simd::text_marks(block);
-        let escaped = simd::escaped(marks.backslashes, &mut 0);
+        let escaped = simd::escaped_mask(marks.backslashes, &mut 0);
         let stops = marks.quotes & !escaped | marks.controls;
         let before = (stops & stops.wrapping_neg()).wrapping_sub(1);
         let mut starts = marks.backslashes & !escaped & before;
@@ -201,7 +204,7 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
 }
 
 /// Number of bytes that are searched for escape sequences at a time.
-const WINDOW: usize = simd::BLOCK + 1;
+const WINDOW_LENGTH: usize = simd::BLOCK + 1;
 
 /// Letters of the two-byte escape sequences.
 static IS_LETTER: [bool; 256] = {
@@ -284,35 +287,35 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
 /// Kind of the container that is open at each level: one bit per level.
 #[derive(Default)]
 struct Nesting {
-    top: u64,
+    top_bits: u64,
     depth: usize,
-    deepest: usize,
-    below: Vec<u64>,
+    max_depth: usize,
+    lower_bits: Vec<u64>,
 }
 
 impl Nesting {
     #[inline]
     fn open(&mut self, object: bool) {
         if self.depth != 0 && self.depth.is_multiple_of(64) {
-            self.below.push(self.top);
+            self.lower_bits.push(self.top_bits);
         }
-        self.top = self.top << 1 | u64::from(object);
+        self.top_bits = self.top_bits << 1 | u64::from(object);
         self.depth += 1;
-        self.deepest = self.deepest.max(self.depth);
+        self.max_depth = self.max_depth.max(self.depth);
     }
 
     /// Closes the innermost container and returns true if the one around it is an object; `None` at the outside.
     #[inline]
     fn close(&mut self) -> Option<bool> {
         self.depth -= 1;
-        self.top >>= 1;
+        self.top_bits >>= 1;
         if self.depth == 0 {
             return None;
         }
         if self.depth.is_multiple_of(64) {
-            self.top = self.below.pop().unwrap_or_default();
+            self.top_bits = self.lower_bits.pop().unwrap_or_default();
         }
-        Some(self.top & 1 == 1)
+        Some(self.top_bits & 1 == 1)
     }
 }
 
@@ -336,14 +339,14 @@ pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at) {
         Some(b'"') => string_end(bytes, at + 1),
         Some(b'-' | b'0'..=b'9') => number_end(bytes, at),
-        Some(b't') => word_end(bytes, at, b"true"),
-        Some(b'f') => word_end(bytes, at, b"false"),
-        Some(b'n') => word_end(bytes, at, b"null"),
+        Some(b't') => literal_end(bytes, at, b"true"),
+        Some(b'f') => literal_end(bytes, at, b"false"),
+        Some(b'n') => literal_end(bytes, at, b"null"),
         _ => Err(NotJson(at)),
     }
 }
 
-pub(crate) fn word_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
+pub(crate) fn literal_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
     if bytes[at..].starts_with(word) {
         Ok(at + word.len())
     } else {
@@ -380,7 +383,7 @@ impl StringEndScanner {
         let mut offset = at.wrapping_sub(self.start);
         if (simd::BLOCK..2 * simd::BLOCK).contains(&offset) {
             self.start = self.start.wrapping_add(simd::BLOCK);
-            self.special = special_at(bytes, self.start);
+            self.special = special_mask_at(bytes, self.start);
             offset -= simd::BLOCK;
         }
         let special = self
@@ -388,7 +391,7 @@ impl StringEndScanner {
             .checked_shr(u32::try_from(offset).unwrap_or(u32::MAX));
         match special {
             Some(special) if special != 0 => {
-                string_closed(bytes, at + special.trailing_zeros() as usize)
+                finish_string(bytes, at + special.trailing_zeros() as usize)
             }
             _ => self.end_beyond(bytes, at),
         }
@@ -400,10 +403,10 @@ impl StringEndScanner {
         let mut plain = at;
         if at.wrapping_sub(self.start) < simd::BLOCK {
             self.start = self.start.wrapping_add(simd::BLOCK);
-            self.special = special_at(bytes, self.start);
+            self.special = special_mask_at(bytes, self.start);
             if self.special != 0 {
                 let end = self.start + self.special.trailing_zeros() as usize;
-                return string_closed(bytes, end);
+                return finish_string(bytes, end);
             }
             plain = self.start + simd::BLOCK;
         }
@@ -414,9 +417,10 @@ impl StringEndScanner {
     }
 }
 
-/// The bytes of the block at `at` that may end a string; bytes behind the text do.
+/// Returns the mask of the bytes of the block at `at` that may end a string; bytes after the end of the text are marked
+/// too.
 #[inline]
-fn special_at(bytes: &[u8], at: usize) -> u64 {
+fn special_mask_at(bytes: &[u8], at: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();
     if let Some(block) = rest.first_chunk() {
         return simd::special_marks(block);
@@ -432,9 +436,9 @@ fn special_at(bytes: &[u8], at: usize) -> u64 {
 fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     let mut strings = StringEndScanner::from(at);
     let mut nesting = Nesting::default();
-    let mut close = closing(bytes[at]);
+    let mut close = closing_bracket(bytes[at]);
     nesting.open(close == b'}');
-    let mut next = token(bytes, at + 1);
+    let mut next = next_token(bytes, at + 1);
     let mut is_empty = next.0 == close;
     loop {
         if !is_empty {
@@ -444,27 +448,27 @@ fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
             let end = match next {
                 (b'"', at) => strings.end(bytes, at + 1)?,
                 (open @ (b'{' | b'['), at) => {
-                    close = closing(open);
+                    close = closing_bracket(open);
                     nesting.open(close == b'}');
-                    next = token(bytes, at + 1);
+                    next = next_token(bytes, at + 1);
                     is_empty = next.0 == close;
                     continue;
                 }
                 (_, at) => scalar_end(bytes, at)?,
             };
-            next = token(bytes, end);
+            next = next_token(bytes, end);
         }
         while next.0 != b',' {
             if next.0 != close {
                 return Err(NotJson(next.1));
             }
             match nesting.close() {
-                None => return Ok((next.1 + 1, nesting.deepest)),
+                None => return Ok((next.1 + 1, nesting.max_depth)),
                 Some(is_object) => close = if is_object { b'}' } else { b']' },
             }
-            next = token(bytes, next.1 + 1);
+            next = next_token(bytes, next.1 + 1);
         }
-        next = token(bytes, next.1 + 1);
+        next = next_token(bytes, next.1 + 1);
         if next.0 == close {
             return Err(NotJson(next.1));
         }
@@ -475,7 +479,7 @@ fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
 /// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no token, at
 /// the end of the text.
 #[inline]
-fn token(bytes: &[u8], at: usize) -> (u8, usize) {
+fn next_token(bytes: &[u8], at: usize) -> (u8, usize) {
     match bytes.get(at) {
         Some(&byte) if byte > b' ' => (byte, at),
         _ => {
@@ -486,7 +490,7 @@ fn token(bytes: &[u8], at: usize) -> (u8, usize) {
 }
 
 #[inline]
-const fn closing(open: u8) -> u8 {
+const fn closing_bracket(open: u8) -> u8 {
     if open == b'{' { b'}' } else { b']' }
 }
 
@@ -500,11 +504,11 @@ fn member_value(
     if quote != b'"' {
         return Err(NotJson(at));
     }
-    let (colon, at) = token(bytes, strings.end(bytes, at + 1)?);
+    let (colon, at) = next_token(bytes, strings.end(bytes, at + 1)?);
     if colon != b':' {
         return Err(NotJson(at));
     }
-    Ok(token(bytes, at + 1))
+    Ok(next_token(bytes, at + 1))
 }
 
 #[cfg(test)]
@@ -515,7 +519,7 @@ mod tests {
     /// Strings of every length at every place of a block, plain and with escape sequences, cut everywhere: containers end where
     /// serde_json ends them.
     #[test]
-    fn containers_end_where_serde_json_ends_them() {
+    fn container_ends_agree_with_serde_json() {
         for distance in (0..150).step_by(thinned(7).max(3)) {
             let run = "a".repeat(distance);
             for piece in [
@@ -542,8 +546,8 @@ mod tests {
         }
     }
 
-    /// A walk that looks at one byte after the other (RFC 8259 section 7).
-    fn walk(bytes: &[u8]) -> Result<usize, NotJson> {
+    /// Finds the end of a string byte by byte (RFC 8259 section 7).
+    fn scan_bytewise(bytes: &[u8]) -> Result<usize, NotJson> {
         let mut at = 0;
         loop {
             match bytes.get(at) {
@@ -555,9 +559,9 @@ mod tests {
         }
     }
 
-    /// Whole blocks find the same end as a walk, wherever sequences, ends and errors are.
+    /// Scanning in blocks and byte by byte find the same end, for every position of escape sequences, ends and errors.
     #[test]
-    fn strings_end_where_a_walk_ends() {
+    fn string_ends_agree_with_bytewise_scan() {
         let pieces = [
             "\\\"", "\\\\", "\\n", "\\/", "\\u00e9", "\\u00x9", "\\x", "\\", "\"", "\n", "\u{e9}",
         ];
@@ -567,10 +571,10 @@ mod tests {
                 for second in pieces {
                     let text = format!("{run}{first}{run}{second}\\tb\"{run}");
                     let bytes = text.as_bytes();
-                    assert_eq!(string_end(bytes, 0), walk(bytes), "{text}");
+                    assert_eq!(string_end(bytes, 0), scan_bytewise(bytes), "{text}");
                     let close = format!("{first}{second}{run}\"");
                     let bytes = close.as_bytes();
-                    assert_eq!(string_end(bytes, 0), walk(bytes), "{close}");
+                    assert_eq!(string_end(bytes, 0), scan_bytewise(bytes), "{close}");
                 }
             }
         }

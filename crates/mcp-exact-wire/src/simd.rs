@@ -32,7 +32,7 @@ pub(crate) struct BracketMarks {
 /// byte, and is set for the next block. Runs of backslashes that begin at an even offset and at an odd offset are handled
 /// apart.
 #[inline]
-pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
+pub(crate) fn escaped_mask(backslashes: u64, carry: &mut u64) -> u64 {
     const EVEN: u64 = 0x5555_5555_5555_5555;
     if backslashes == 0 {
         return std::mem::take(carry);
@@ -47,7 +47,7 @@ pub(crate) fn escaped(backslashes: u64, carry: &mut u64) -> u64 {
 
 /// Returns the mask of the bytes within strings, including opening quotes and excluding closing quotes.
 #[inline]
-pub(crate) fn inside(mut quotes: u64) -> u64 {
+pub(crate) fn string_mask(mut quotes: u64) -> u64 {
     for shift in [1, 2, 4, 8, 16, 32] {
         quotes ^= quotes << shift;
     }
@@ -100,9 +100,9 @@ mod sse2 {
         for (index, part) in block.as_chunks::<16>().0.iter().enumerate() {
             let bytes = load(part);
             let controls = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(0x1f)), bytes);
-            marks.quotes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
-            marks.backslashes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
-            marks.controls |= bits(controls, index);
+            marks.quotes |= mask_bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
+            marks.backslashes |= mask_bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
+            marks.controls |= mask_bits(controls, index);
         }
         marks
     }
@@ -117,7 +117,7 @@ mod sse2 {
             let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
             let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
             let special = _mm_or_si128(_mm_or_si128(quotes, backslashes), controls);
-            marks |= bits(special, index);
+            marks |= mask_bits(special, index);
         }
         marks
     }
@@ -130,10 +130,10 @@ mod sse2 {
             let bytes = load(part);
             // A square bracket and a brace differ by one bit.
             let braces = _mm_or_si128(bytes, _mm_set1_epi8(0x20));
-            marks.quotes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
-            marks.backslashes |= bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
-            marks.opening |= bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7b)), index);
-            marks.closing |= bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7d)), index);
+            marks.quotes |= mask_bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), index);
+            marks.backslashes |= mask_bits(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c)), index);
+            marks.opening |= mask_bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7b)), index);
+            marks.closing |= mask_bits(_mm_cmpeq_epi8(braces, _mm_set1_epi8(0x7d)), index);
         }
         marks
     }
@@ -148,7 +148,7 @@ mod sse2 {
 
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn bits(equal: __m128i, index: usize) -> u64 {
+    fn mask_bits(equal: __m128i, index: usize) -> u64 {
         u64::from(_mm_movemask_epi8(equal).cast_unsigned()) << (16 * index)
     }
 }
@@ -160,9 +160,9 @@ mod plain {
 
     pub(crate) fn text_marks(block: &Block) -> TextMarks {
         TextMarks {
-            quotes: bits(block, |b| b == b'"'),
-            backslashes: bits(block, |b| b == b'\\'),
-            controls: bits(block, |b| b < 0x20),
+            quotes: mask_bits(block, |b| b == b'"'),
+            backslashes: mask_bits(block, |b| b == b'\\'),
+            controls: mask_bits(block, |b| b < 0x20),
         }
     }
 
@@ -173,14 +173,14 @@ mod plain {
 
     pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
         BracketMarks {
-            quotes: bits(block, |b| b == b'"'),
-            backslashes: bits(block, |b| b == b'\\'),
-            opening: bits(block, |b| matches!(b, b'{' | b'[')),
-            closing: bits(block, |b| matches!(b, b'}' | b']')),
+            quotes: mask_bits(block, |b| b == b'"'),
+            backslashes: mask_bits(block, |b| b == b'\\'),
+            opening: mask_bits(block, |b| matches!(b, b'{' | b'[')),
+            closing: mask_bits(block, |b| matches!(b, b'}' | b']')),
         }
     }
 
-    fn bits(block: &Block, is: impl Fn(u8) -> bool) -> u64 {
+    fn mask_bits(block: &Block, is: impl Fn(u8) -> bool) -> u64 {
         let bytes = block.iter().enumerate();
         bytes.fold(0, |bits, (index, &b)| bits | u64::from(is(b)) << index)
     }
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_give_the_same_marks() {
+    fn implementations_return_equal_marks() {
         for block in blocks() {
             assert_eq!(text_marks(&block), plain::text_marks(&block));
             assert_eq!(special_marks(&block), plain::special_marks(&block));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn escaped_bytes_are_those_that_a_walk_finds() {
+    fn escaped_mask_agrees_with_bytewise_scan() {
         for block in blocks() {
             for begins_escaped in [false, true] {
                 let (mut expected, mut next) = (0_u64, begins_escaped);
@@ -223,15 +223,15 @@ mod tests {
                     next = !is && b == b'\\';
                 }
                 let mut carry = u64::from(begins_escaped);
-                let found = escaped(text_marks(&block).backslashes, &mut carry);
+                let found = escaped_mask(text_marks(&block).backslashes, &mut carry);
                 assert_eq!((found, carry), (expected, u64::from(next)));
             }
         }
     }
 
     #[test]
-    fn what_is_inside_of_strings_starts_at_a_quote() {
-        assert_eq!(inside(0b0100_0010), 0b0011_1110);
-        assert_eq!(inside(0b0000_0100), u64::MAX << 2);
+    fn string_mask_starts_at_quotes() {
+        assert_eq!(string_mask(0b0100_0010), 0b0011_1110);
+        assert_eq!(string_mask(0b0000_0100), u64::MAX << 2);
     }
 }

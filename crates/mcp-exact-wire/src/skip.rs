@@ -1,7 +1,7 @@
 //! Finding the end of a value by its quotes and brackets only.
 //!
-//! These functions skip text that is decoded, and thereby checked, afterwards. For JSON the result is exact; for other text it is
-//! any position or `None`. No byte is read twice, and nothing recurses or allocates.
+//! These functions skip text that is decoded, and so validated, later. For JSON the result is exact; for other text it
+//! is any position or `None`. No byte is read twice, and nothing recurses or allocates.
 
 use crate::scan;
 use crate::simd::{self, BLOCK, Block};
@@ -39,7 +39,7 @@ fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
     loop {
         let block = block_at(bytes, at)?;
         let marks = simd::text_marks(&block);
-        let quotes = marks.quotes & !simd::escaped(marks.backslashes, &mut carry);
+        let quotes = marks.quotes & !simd::escaped_mask(marks.backslashes, &mut carry);
         if quotes != 0 {
             return Some(at + quotes.trailing_zeros() as usize + 1);
         }
@@ -57,8 +57,8 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         let block = block_at(bytes, at)?;
         let marks = simd::bracket_marks(&block);
-        let quotes = marks.quotes & !simd::escaped(marks.backslashes, &mut carry);
-        let inside = simd::inside(quotes) ^ in_string;
+        let quotes = marks.quotes & !simd::escaped_mask(marks.backslashes, &mut carry);
+        let inside = simd::string_mask(quotes) ^ in_string;
         if in_string == u64::MAX && quotes == 0 {
             // The rest of a long string has no brackets that count.
             at = closing_quote(bytes, at + BLOCK, carry)?;
@@ -77,7 +77,7 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
         }
         let closed = closing.count_ones() as usize;
         if closed >= depth
-            && let Some(end) = outermost(opening, closing, depth)
+            && let Some(end) = outermost_closing(opening, closing, depth)
         {
             return Some(at + end);
         }
@@ -88,7 +88,7 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
 
 /// Returns the offset after the bracket that closes the outermost container, if the bracket is in the block.
 #[inline]
-fn outermost(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> {
+fn outermost_closing(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> {
     while closing != 0 {
         let below = (closing & closing.wrapping_neg()) - 1;
         // Each bracket that closes takes one away, so that what is counted are those that are still open.
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_skip_ends_where_a_scan_does() {
+    fn skip_ends_agree_with_scan() {
         for value in values() {
             // Something after the value must not matter, nor where in a block it begins.
             let text = format!("    {value}]}}\"{value}");
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_cut_has_no_end() {
+    fn truncated_values_have_no_end() {
         for value in values().step_by(thinned(29).max(7)) {
             for length in (1..value.len()).step_by(thinned(11)) {
                 check(&value.as_bytes()[..length], 0);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bracket_that_only_closes_ends_nothing() {
+    fn unmatched_closing_bracket_ends_nothing() {
         for text in ["", "]", "[", "{\"a\":", "\"", "\"\\"] {
             assert_eq!(value_end(text.as_bytes(), 0), None, "{text}");
         }

@@ -9,15 +9,15 @@ use crate::scan::{first_special, plain_end};
 const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
 
 /// Maximum number of bytes that are appended at once.
-const SHORT: usize = 64;
+const MAX_SHORT_LENGTH: usize = 64;
 
 /// Appends a string.
 pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
     let done = match bytes.len() {
-        0..8 => append_few(bytes, out),
+        0..8 => append_under_eight(bytes, out),
         8..=16 => append_words(bytes, out),
         17..=32 => append_halves::<16, 34>(bytes, out),
-        33..=SHORT => append_halves::<32, 66>(bytes, out),
+        33..=MAX_SHORT_LENGTH => append_halves::<32, 66>(bytes, out),
         _ => false,
     };
     if !done {
@@ -29,10 +29,10 @@ pub(crate) fn append(bytes: &[u8], out: &mut Vec<u8>) {
 #[inline(never)]
 fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.len() < 8 {
-        return append_each(bytes, out);
+        return append_with_escapes(bytes, out);
     }
     // Short text is here because it has to be escaped.
-    let plain = if bytes.len() > SHORT {
+    let plain = if bytes.len() > MAX_SHORT_LENGTH {
         plain_end(bytes, 0)
     } else {
         0
@@ -41,7 +41,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     let rest_room = if rest.is_empty() {
         0
     } else {
-        escape::room(rest.len())
+        escape::initial_capacity(rest.len())
     };
     out.reserve(plain.len() + rest_room + 2);
     out.push(b'"');
@@ -53,7 +53,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Appends less than eight bytes, each escaped if necessary.
-fn append_each(bytes: &[u8], out: &mut Vec<u8>) {
+fn append_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
     const ROOM: usize = 1 + 8 * MAX_ESCAPED_LENGTH + 1;
     let before = out.len();
     out.extend_from_slice(&[b'"'; ROOM]);
@@ -72,10 +72,10 @@ fn append_each(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends less than eight bytes, unless one of them has to be escaped.
 #[inline(always)]
-fn append_few(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+fn append_under_eight(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
     let length = bytes.len() % 8;
-    let text = word(bytes);
+    let text = load_word(bytes);
     if is_special(text | SPACES << (8 * length)) {
         return false;
     }
@@ -83,9 +83,9 @@ fn append_few(bytes: &[u8], out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Less than eight bytes, the first one lowest, and zeros behind them.
+/// Returns less than eight bytes as a word, the first byte lowest, padded with zeros.
 #[inline(always)]
-pub(crate) fn word(bytes: &[u8]) -> u64 {
+pub(crate) fn load_word(bytes: &[u8]) -> u64 {
     let length = bytes.len() % 8;
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
@@ -101,7 +101,7 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Appends a quote, eight bytes, and quotes; the string ends with the quote behind `length` bytes.
+/// Appends a quote, eight bytes, and quotes; the string ends with the quote after `length` bytes.
 #[inline(always)]
 fn append_words_at(text: u64, out: &mut Vec<u8>, length: usize) {
     let before = out.len();

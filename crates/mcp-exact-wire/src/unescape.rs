@@ -1,7 +1,7 @@
-//! Escape sequences of JSON strings (RFC 8259 section 7) to text.
+//! Unescaping of JSON strings (RFC 8259 section 7).
 //!
-//! Takes the inside of a string; returns its text, in one allocation that is hardly longer. Never scans for the end of the
-//! string.
+//! The functions take the contents of a string, and return the text in one allocation that is hardly longer. They never
+//! scan for the end of the string.
 
 use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
@@ -9,14 +9,14 @@ use crate::simd::{self, BLOCK};
 /// Error of an escape sequence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BadEscape {
-    /// JSON has none like that.
+    /// The sequence is not valid JSON.
     NotJson,
-    /// A lone surrogate.
+    /// The sequence is a lone surrogate.
     Surrogate,
 }
 
 /// Byte that a letter after a backslash denotes; zero if it denotes several bytes or nothing.
-const MEANINGS: [u8; 256] = {
+const UNESCAPED_BYTES: [u8; 256] = {
     let mut meanings = [0; 256];
     let known = b"\"\"\\\\//b\x08f\x0cn\nr\rt\t";
     let mut at = 0;
@@ -27,54 +27,55 @@ const MEANINGS: [u8; 256] = {
     meanings
 };
 
-/// The character of the escape sequence at `at`, and the position after it.
+/// Returns the character of the escape sequence at `at`, and the offset after the sequence.
 #[inline]
-fn escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
+fn parse_escape(bytes: &[u8], at: usize) -> Result<(char, usize), BadEscape> {
     let Some(&letter) = bytes.get(at + 1) else {
         return Err(BadEscape::NotJson);
     };
     if letter == b'u' {
-        let (c, length) = code_point(&bytes[at..])?;
+        let (c, length) = parse_code_point(&bytes[at..])?;
         return Ok((c, at + length));
     }
-    match MEANINGS[usize::from(letter)] {
+    match UNESCAPED_BYTES[usize::from(letter)] {
         0 => Err(BadEscape::NotJson),
         meaning => Ok((char::from(meaning), at + 2)),
     }
 }
 
-/// Strings of at most so many bytes are unescaped on the stack, so that their text takes one allocation of its own length.
-const SHORT: usize = 2 * BLOCK;
+/// Maximum length of a string that is unescaped on the stack, in bytes, so that its text needs one allocation of exact
+/// length.
+const MAX_STACK_LENGTH: usize = 2 * BLOCK;
 
-/// Bytes behind the text that whole blocks may write to.
-const MARGIN: usize = 2 * BLOCK;
+/// Number of bytes after the text that complete blocks may overwrite.
+const BLOCK_MARGIN: usize = 2 * BLOCK;
 
-/// The text of a string that ends with its closing quote, whose first escape sequence is at `plain`. `further` begins as `bytes`
-/// does and may be longer: text after a string lets its end be read in whole blocks.
+/// Returns the text of a string that ends with its closing quote and whose first escape sequence is at `plain`.
+/// `further` begins with `bytes` and may be longer, so that the end of the string can be read in complete blocks.
 ///
 /// At most a quarter of the text's length stays unused in the allocation.
 pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<String, BadEscape> {
-    if bytes.len() <= SHORT {
-        let mut room = [0; SHORT + MARGIN];
+    if bytes.len() <= MAX_STACK_LENGTH {
+        let mut room = [0; MAX_STACK_LENGTH + BLOCK_MARGIN];
         let length = unescape_into(bytes, plain, further, &mut room)?;
-        return checked(room[..length].to_vec());
+        return into_string(room[..length].to_vec());
     }
     // No sequence is shorter than what it stands for.
-    let mut out = vec![0; bytes.len() + MARGIN];
+    let mut out = vec![0; bytes.len() + BLOCK_MARGIN];
     let length = unescape_into(bytes, plain, further, &mut out)?;
     out.truncate(length);
     if out.capacity() - length > length / 4 {
         out.shrink_to_fit();
     }
-    checked(out)
+    into_string(out)
 }
 
-/// Runs of a `str` between ASCII characters, and characters.
-fn checked(text: Vec<u8>) -> Result<String, BadEscape> {
+/// Converts the unescaped bytes, which are runs of a `str` between ASCII characters and encoded characters.
+fn into_string(text: Vec<u8>) -> Result<String, BadEscape> {
     String::from_utf8(text).map_err(|_| BadEscape::NotJson)
 }
 
-/// Writes the text of a string to a place that is longer by [`MARGIN`]; returns how long the text is.
+/// Writes the text of a string to a buffer that is longer by [`BLOCK_MARGIN`]; returns the length of the text.
 fn unescape_into(
     bytes: &[u8],
     plain: usize,
@@ -88,7 +89,7 @@ fn unescape_into(
         match further.get(at) {
             Some(b'"') => return Ok(length),
             Some(b'\\') => {
-                let (c, end) = escape(bytes, at)?;
+                let (c, end) = parse_escape(bytes, at)?;
                 length += c.encode_utf8(&mut out[length..]).len();
                 at = end;
             }
@@ -106,11 +107,11 @@ fn unescape_into(
     }
 }
 
-/// Unescapes block by block from `at` on into `out[length..]`. Stops at the closing quote, at what JSON does not allow, at
-/// an escape sequence of more than one letter, or where two blocks are no longer there.
+/// Unescapes block by block from `at` on into `out[length..]`. Stops at the closing quote, at invalid JSON, at an
+/// escape sequence of more than one letter, or if less than two blocks remain.
 ///
-/// A block is copied whole, and what follows an escape sequence is copied again, one byte closer: more bytes than needed,
-/// but with no branch that depends on how long the runs are.
+/// Blocks are copied completely, and the bytes after an escape sequence are copied again, one byte closer, so that no
+/// branch depends on the length of runs.
 fn unescape_blocks(
     bytes: &[u8],
     mut at: usize,
@@ -126,7 +127,7 @@ fn unescape_blocks(
             break;
         };
         let marks = simd::text_marks(block);
-        let escaped = simd::escaped(marks.backslashes, &mut 0);
+        let escaped = simd::escaped_mask(marks.backslashes, &mut 0);
         let starts = marks.backslashes & !escaped;
         // A sequence that begins with the last byte is left to the next block.
         let stops = marks.quotes & !escaped | marks.controls | starts & 1 << (BLOCK - 1);
@@ -142,7 +143,7 @@ fn unescape_blocks(
             // The remainders change nothing, but the compiler sees that all indices are within bounds.
             let start = starts.trailing_zeros() as usize % BLOCK;
             let to = (start - removed) % BLOCK;
-            let meaning = MEANINGS[usize::from(window[start + 1])];
+            let meaning = UNESCAPED_BYTES[usize::from(window[start + 1])];
             if meaning == 0 {
                 return (at + start, length + to);
             }
@@ -160,16 +161,16 @@ fn unescape_blocks(
     (at, length)
 }
 
-/// `\u` and four digits, or two of them that make a surrogate pair.
-fn code_point(bytes: &[u8]) -> Result<(char, usize), BadEscape> {
-    let first = unit(bytes, 2).ok_or(BadEscape::NotJson)?;
+/// Parses `\u` and four digits, or two such sequences that form a surrogate pair.
+fn parse_code_point(bytes: &[u8]) -> Result<(char, usize), BadEscape> {
+    let first = parse_code_unit(bytes, 2).ok_or(BadEscape::NotJson)?;
     if !(0xd800..0xdc00).contains(&first) {
         return char::from_u32(first)
             .map(|c| (c, 6))
             .ok_or(BadEscape::Surrogate);
     }
     let second = match bytes.get(6..8) {
-        Some(b"\\u") => unit(bytes, 8).ok_or(BadEscape::NotJson)?,
+        Some(b"\\u") => parse_code_unit(bytes, 8).ok_or(BadEscape::NotJson)?,
         _ => return Err(BadEscape::Surrogate),
     };
     if !(0xdc00..0xe000).contains(&second) {
@@ -179,14 +180,15 @@ fn code_point(bytes: &[u8]) -> Result<(char, usize), BadEscape> {
     c.map(|c| (c, 12)).ok_or(BadEscape::Surrogate)
 }
 
-fn unit(bytes: &[u8], at: usize) -> Option<u32> {
+fn parse_code_unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 4)?;
     digits.iter().try_fold(0, |value, digit| {
         Some(value << 4 | char::from(*digit).to_digit(16)?)
     })
 }
 
-/// The inside of a scanned string as text, with U+FFFD for lone surrogates: for messages and comparisons only.
+/// Returns the text of a scanned string without quotes, with U+FFFD for lone surrogates; only for messages and
+/// comparisons.
 pub(crate) fn unescape_lossy(inside: &str) -> String {
     let bytes = inside.as_bytes();
     let mut out = String::with_capacity(bytes.len());
@@ -198,7 +200,7 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
         if end == bytes.len() {
             break;
         }
-        (_, at) = match escape(bytes, at) {
+        (_, at) = match parse_escape(bytes, at) {
             Ok((c, end)) => (out.push(c), end),
             Err(_) => (out.push('\u{fffd}'), (at + 6).min(bytes.len())),
         };
@@ -210,9 +212,9 @@ pub(crate) fn unescape_lossy(inside: &str) -> String {
 mod tests {
     use crate::{from_str, thinned, to_string};
 
-    /// Strings survive writing and reading, wherever escape sequences and block borders fall.
+    /// Strings are equal after writing and reading, for every position of escape sequences and block borders.
     #[test]
-    fn strings_come_back_at_every_length() {
+    fn strings_round_trip_at_every_length() {
         for among in ["x", "\n", "é", "\"\\", "\u{1}", "😀"] {
             for length in (0..300).step_by(thinned(17)) {
                 let text = format!("{}{among}{}", "x".repeat(length), among.repeat(length % 70));

@@ -1,7 +1,7 @@
 //! Values that a newer peer may send and this revision does not define: enum values and variants of tagged unions.
 //!
-//! Only decoders and `From<&str>` make these, and each belongs to the type that did not know it, so that they never hold a
-//! value that their type knows.
+//! Only decoders and `From<&str>` create these values. Each value belongs to the type that decoded it, so that it is
+//! never one that its type defines.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -17,18 +17,19 @@ use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 
 /// Members of a message that decide its class (JSON-RPC 2.0, sections 4 and 5).
-pub(crate) const ENVELOPE: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+pub(crate) const ENVELOPE_MEMBERS: [&str; 6] =
+    ["jsonrpc", "id", "method", "params", "result", "error"];
 
 /// A value that the string enum `E` does not define in its revision.
 pub struct UnknownName<E>(Box<str>, PhantomData<fn() -> E>);
 
 impl<E> UnknownName<E> {
-    /// The value.
+    /// Returns the value.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// For generated code, which has compared the value with those it knows.
+    /// Creates an unknown value; for generated code, which has compared the value with the defined ones.
     #[doc(hidden)]
     pub fn from_unknown(name: &str) -> Self {
         Self(name.into(), PhantomData)
@@ -61,8 +62,7 @@ impl<E> fmt::Debug for UnknownName<E> {
     }
 }
 
-/// A union whose variants a discriminant tells apart, and which keeps objects whose discriminant its revision does not
-/// define.
+/// Union with a discriminant that keeps objects whose discriminant its revision does not define.
 pub trait OpenUnion {
     /// Name of the discriminant.
     const TAG: &'static str;
@@ -73,7 +73,7 @@ pub trait OpenUnion {
 /// Role of the objects of an [`OpenUnion`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum UnionRole {
-    /// Values inside of a message.
+    /// Values inside a message.
     Value,
     /// Requests or notifications without `jsonrpc` and `id`, as the schemas up to 2025-06-18 have them.
     Bare,
@@ -83,7 +83,7 @@ pub enum UnionRole {
     Notification,
 }
 
-/// A variant of the tagged union `U` that its revision does not define, kept as it arrived.
+/// A variant of the tagged union `U` that its revision does not define, kept as received.
 pub struct UnknownVariant<U> {
     tag: Box<str>,
     json: Json,
@@ -93,24 +93,24 @@ pub struct UnknownVariant<U> {
 }
 
 impl<U> UnknownVariant<U> {
-    /// The value of the discriminant.
+    /// Returns the value of the discriminant.
     pub fn tag(&self) -> &str {
         &self.tag
     }
 
-    /// The entire object.
+    /// Returns the complete object.
     pub fn json(&self) -> &Json {
         &self.json
     }
 
-    /// The id, when it is a request that holds one.
+    /// Returns the id if the variant is a request that contains one.
     #[doc(hidden)]
     pub fn request_id(&self) -> Option<crate::RequestId> {
         let id = crate::MessageHead::parse(self.json.text()).ok()?.id?;
         crate::from_str(id).ok()
     }
 
-    /// Returns the `params`, when it is a request or a notification that has some.
+    /// Returns the `params` of a request or a notification; `None` if they are absent.
     pub fn params(&self) -> Option<Json> {
         let params = self.json.view().object()?.find("params");
         params.map(JsonRef::to_json)
@@ -127,11 +127,11 @@ impl<U> UnknownVariant<U> {
 }
 
 impl<U: OpenUnion> UnknownVariant<U> {
-    /// For generated code, which has found that no variant of the union has this tag.
+    /// Reads an unknown variant; for generated code, which has found that no variant of the union has this tag.
     #[doc(hidden)]
     pub fn read(r: &mut Reader<'_>) -> ReadResult<Self> {
         if U::ROLE == UnionRole::Value {
-            let tag = r.unmatched_tag(U::TAG)?.unwrap_or_default().into();
+            let tag = r.unmatched_discriminant(U::TAG)?.unwrap_or_default().into();
             let json = r.json()?;
             return Ok(Self::new(tag, json, false));
         }
@@ -147,11 +147,11 @@ impl<U: OpenUnion> UnknownVariant<U> {
     }
 }
 
-/// A message of which no variant of its union has the method.
+/// Message with a method that no variant of its union has.
 struct UnknownMessage<'a> {
     tag: Box<str>,
     object: ObjectRef<'a>,
-    /// True if the reader has the envelope around it.
+    /// True if the message includes the envelope.
     is_whole: bool,
     /// True if it is a bare message with members of the envelope.
     has_envelope: bool,
@@ -199,7 +199,7 @@ impl Reader<'_> {
     pub fn unknown_variant(&mut self, tag: &'static str, role: UnionRole) -> ReadResult<()> {
         match role {
             UnionRole::Value => {
-                self.unmatched_tag(tag)?;
+                self.unmatched_discriminant(tag)?;
                 self.skip()
             }
             role => UnknownMessage::read(self, tag, role).map(drop),
@@ -207,32 +207,32 @@ impl Reader<'_> {
     }
 }
 
-/// Members of a message that a walk has found.
+/// Members of a message that were found in one pass.
 #[derive(Default)]
 struct MessageMembers {
     tag: Box<str>,
-    /// One bit for each member of [`ENVELOPE`].
-    seen: u8,
+    /// One bit for each member of [`ENVELOPE_MEMBERS`].
+    seen_members: u8,
     has_envelope: bool,
 }
 
 impl MessageMembers {
-    /// Reads a message to its end. Two parsers must find the same message in it, so that no member of its envelope may occur
-    /// twice. `checks` is true if the reader notes the envelope.
+    /// Reads a complete message. A member of the envelope must not occur twice, so that all parsers find the same
+    /// message. `checks` is true if the reader notes the envelope.
     fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> ReadResult<()> {
         r.open_object()?;
         let mut first = true;
         while let Some(name_at) = r.next_member(&mut first)? {
             let name = r.name()?;
             r.colon()?;
-            let Some(index) = ENVELOPE.iter().position(|known| *known == name) else {
+            let Some(index) = ENVELOPE_MEMBERS.iter().position(|known| *known == name) else {
                 r.skip()?;
                 continue;
             };
-            if self.seen & 1 << index != 0 {
+            if self.seen_members & 1 << index != 0 {
                 return Err(duplicate_at(r, name_at));
             }
-            self.seen |= 1 << index;
+            self.seen_members |= 1 << index;
             if *name == *tag {
                 self.tag = r.str()?.into();
             } else if name == "params" {
@@ -248,7 +248,7 @@ impl MessageMembers {
     }
 }
 
-/// A request or notification without the members of an envelope that goes around it.
+/// Returns a request or notification without the members of its envelope.
 fn without_envelope(object: ObjectRef<'_>) -> Json {
     let mut out = Vec::with_capacity(object.text().len());
     write_without_envelope(object, &mut Writer::new(&mut out));
@@ -259,7 +259,7 @@ fn write_without_envelope(object: ObjectRef<'_>, w: &mut Writer<'_>) {
     w.put("{");
     for (quoted, value) in object.spelt_members() {
         let name = unescape_lossy(&quoted[1..quoted.len() - 1]);
-        if !is_outside(&name) {
+        if !is_envelope_only(&name) {
             w.key(quoted);
             w.put(":");
             w.put(value.text());
@@ -268,15 +268,15 @@ fn write_without_envelope(object: ObjectRef<'_>, w: &mut Writer<'_>) {
     w.put("}");
 }
 
-/// Returns true for members of the envelope that no request and no notification holds without it.
-fn is_outside(name: &str) -> bool {
+/// Returns true for members of the envelope that requests and notifications without an envelope do not have.
+fn is_envelope_only(name: &str) -> bool {
     matches!(name, "jsonrpc" | "id" | "result" | "error")
 }
 
 impl<U> Encode for UnknownVariant<U> {
     fn encode(&self, w: &mut Writer<'_>) {
         match self.json.view().object() {
-            Some(object) if self.has_envelope && w.in_message() => {
+            Some(object) if self.has_envelope && w.is_in_message() => {
                 write_without_envelope(object, w)
             }
             _ => self.json.encode(w),

@@ -1,24 +1,25 @@
-//! The one writer that all generated encoders call.
+//! Writer that all generated encoders call.
 //!
-//! Takes pieces of JSON text and appends them to a byte vector, or passes them on to an [`io::Write`] in large pieces.
-//! Never builds a tree; long strings are scanned for characters to escape many bytes at a time.
+//! The writer appends JSON text to a byte vector, or passes it to an [`io::Write`] in large pieces. Long strings are
+//! searched for characters to escape many bytes at a time.
 
 use std::io;
 
 use crate::{Encode, RequestId, text};
 
 /// Size of the buffer that is passed on to an [`io::Write`], in bytes.
-const PIECE: usize = 16 * 1024;
+const PIECE_LENGTH: usize = 16 * 1024;
 
 /// Appends JSON text to a buffer.
 pub struct Writer<'a> {
     out: &'a mut Vec<u8>,
     sink: Option<Sink<'a>>,
-    /// True if the next piece opens an object whose first members are written already, or is for a sink.
+    /// True if the next piece needs extra steps: it opens an object whose first members are already written, or must be
+    /// passed to a sink.
     watched: bool,
     opened: bool,
-    /// True if a request or a notification is being written, whose envelope has its members.
-    in_message: bool,
+    /// True if a request or a notification is being written whose envelope is written separately.
+    is_in_message: bool,
 }
 
 struct Sink<'a> {
@@ -33,18 +34,18 @@ impl std::fmt::Debug for Writer<'_> {
 }
 
 impl<'a> Writer<'a> {
-    /// A writer that appends to `out`.
+    /// Creates a writer that appends to `out`.
     pub fn new(out: &'a mut Vec<u8>) -> Self {
         Self {
             out,
             sink: None,
             watched: false,
             opened: false,
-            in_message: false,
+            is_in_message: false,
         }
     }
 
-    /// A writer that passes everything on to `to`, gathered in the empty `buffer`.
+    /// Creates a writer that passes all text to `to` through the empty `buffer`.
     pub(crate) fn streaming(buffer: &'a mut Vec<u8>, to: &'a mut dyn io::Write) -> Self {
         let sink = Some(Sink { to, result: Ok(()) });
         Self {
@@ -52,13 +53,13 @@ impl<'a> Writer<'a> {
             sink,
             watched: true,
             opened: false,
-            in_message: false,
+            is_in_message: false,
         }
     }
 
-    /// Passes on the rest and returns the first error of the sink.
+    /// Passes the remaining text to the sink and returns its first error.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.pass_on(0);
+        self.flush_above(0);
         self.sink.map_or(Ok(()), |sink| sink.result)
     }
 
@@ -82,7 +83,7 @@ impl<'a> Writer<'a> {
             }
         }
         self.out.extend_from_slice(json.as_bytes());
-        self.pass_on(PIECE);
+        self.flush_above(PIECE_LENGTH);
     }
 
     /// Opens a message: the next object continues after its version and id.
@@ -94,22 +95,22 @@ impl<'a> Writer<'a> {
         }
         self.watched = true;
         self.opened = true;
-        self.in_message = true;
+        self.is_in_message = true;
     }
 
     /// Opens a message that writes its envelope itself.
     pub(crate) fn begin_message(&mut self) {
-        self.in_message = true;
+        self.is_in_message = true;
     }
 
-    /// Ends what [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has begun.
+    /// Ends a message that [`envelope`](Self::envelope) or [`begin_message`](Self::begin_message) has begun.
     pub(crate) fn end_message(&mut self) {
-        self.in_message = false;
+        self.is_in_message = false;
     }
 
     /// Returns true while unknown members with names of the envelope are left out.
-    pub(crate) fn in_message(&self) -> bool {
-        self.in_message
+    pub(crate) fn is_in_message(&self) -> bool {
+        self.is_in_message
     }
 
     /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first one.
@@ -119,7 +120,8 @@ impl<'a> Writer<'a> {
         self.put(quoted);
     }
 
-    /// The same for a name that is not known to need no escaping.
+    /// Appends a member name that may need escaping, with its quotes and colon, and a comma before it unless it is the
+    /// first one.
     pub fn name(&mut self, name: &str) {
         self.comma();
         self.string(name);
@@ -130,7 +132,7 @@ impl<'a> Writer<'a> {
     pub fn string(&mut self, text: &str) {
         text::append(text.as_bytes(), self.out);
         if self.watched {
-            self.pass_on(PIECE);
+            self.flush_above(PIECE_LENGTH);
         }
     }
 
@@ -141,8 +143,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Passes on all but the last byte, which the next member looks at, once there is more than `limit`.
-    fn pass_on(&mut self, limit: usize) {
+    /// Passes the text to the sink if it is longer than `limit`; keeps the last byte, which the next member reads.
+    fn flush_above(&mut self, limit: usize) {
         let Some(sink) = &mut self.sink else { return };
         if self.out.len() <= limit {
             return;
