@@ -28,13 +28,13 @@ pub fn violations(node: &Node<'_>, value: u16) -> Violations {
 /// Adds the deviations of `node` to `to`. `variants` holds the union variants of `node` that are not matched yet.
 fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut Violations) {
     match Type::at(value) {
-        Type::Definition(place) => definition(node, variants, place, path, to),
+        Type::Definition(place) => check_definition(node, variants, place, path, to),
         Type::Formatted(format) => {
             if let Some(text) = node.string() {
                 check_format(&text, format, path, to);
             }
         }
-        Type::Integer(limits) | Type::Number(limits) => bounds(node, limits, path, to),
+        Type::Integer(limits) | Type::Number(limits) => check_bounds(node, limits, path, to),
         Type::Array(items, limits) => {
             let Body::Array(_, nodes) = &node.body else {
                 return;
@@ -63,7 +63,7 @@ fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut V
     }
 }
 
-fn bounds(node: &Node<'_>, limits: Bounds, path: &Path<'_>, to: &mut Violations) {
+fn check_bounds(node: &Node<'_>, limits: Bounds, path: &Path<'_>, to: &mut Violations) {
     let (low, high) = limits.get();
     let (Body::Text(text), true) = (&node.body, low.is_some() || high.is_some()) else {
         return;
@@ -79,9 +79,15 @@ fn bounds(node: &Node<'_>, limits: Bounds, path: &Path<'_>, to: &mut Violations)
     }
 }
 
-fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &mut Violations) {
+fn check_definition(
+    node: &Node<'_>,
+    variants: u32,
+    place: u16,
+    path: &Path<'_>,
+    to: &mut Violations,
+) {
     match &Definition::at(place).shape {
-        Shape::Object(layout) => object(node, layout, path, to),
+        Shape::Object(layout) => check_object(node, layout, path, to),
         Shape::Document(document) => {
             if let Body::Text(text) = &node.body {
                 check_document(document.rules(), text, path, to);
@@ -97,11 +103,11 @@ fn definition(node: &Node<'_>, variants: u32, place: u16, path: &Path<'_>, to: &
             }
         }
         Shape::Constant(_) => {}
-        Shape::Union(place) => variant(node, variants, Union::at(*place), path, to),
+        Shape::Union(place) => check_variant(node, variants, Union::at(*place), path, to),
     }
 }
 
-fn object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations) {
+fn check_object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations) {
     let Body::Object(_, members) = &node.body else {
         return;
     };
@@ -120,11 +126,17 @@ fn object(node: &Node<'_>, layout: &Layout, path: &Path<'_>, to: &mut Violations
     }
 }
 
-fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &mut Violations) {
+fn check_variant(
+    node: &Node<'_>,
+    variants: u32,
+    union: &Union,
+    path: &Path<'_>,
+    to: &mut Violations,
+) {
     let variant = (variants & 0xff).saturating_sub(1);
     if variant == u32::from(UNKNOWN) {
         to.report(path, ViolationKind::Tag, || {
-            let tag = tag(node, union.open.get());
+            let tag = tag_value(node, union.open.get());
             format!("{:?} is not known to this revision", quoted(&tag))
         });
         return;
@@ -135,7 +147,7 @@ fn variant(node: &Node<'_>, variants: u32, union: &Union, path: &Path<'_>, to: &
 }
 
 /// Returns the value of the discriminant of an object.
-pub fn tag(node: &Node<'_>, name: &str) -> String {
+pub fn tag_value(node: &Node<'_>, name: &str) -> String {
     let mut copy = node.clone();
     let tag = copy
         .member(name)

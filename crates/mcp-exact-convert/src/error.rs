@@ -14,9 +14,9 @@ use crate::{Context, KnownRevision, Lifecycle};
 const URL_ELICITATION_REQUIRED: i64 = -32042;
 const INTERNAL_ERROR: i64 = -32603;
 /// Error codes that 2026-07-28 reserves for itself (`basic`, "Error Codes").
-const RESERVED: std::ops::RangeInclusive<i64> = -32099..=-32020;
+const RESERVED_CODES: std::ops::RangeInclusive<i64> = -32099..=-32020;
 /// Codes of the reserved range that 2026-07-28 defines.
-const DEFINED: std::ops::RangeInclusive<i64> = -32022..=-32020;
+const DEFINED_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
 
 /// Converts an error response to a request of `method`.
 ///
@@ -43,8 +43,12 @@ pub fn convert_error(
         target: to.spec().resource_not_found_code(),
     };
     let changed = match (from.lifecycle(), to.lifecycle()) {
-        (Lifecycle::Initialize, Lifecycle::Discover) => up(method, code, from, not_found)?,
-        (Lifecycle::Discover, Lifecycle::Initialize) => down(method, code, not_found, &error, cx),
+        (Lifecycle::Initialize, Lifecycle::Discover) => {
+            to_newer_code(method, code, from, not_found)?
+        }
+        (Lifecycle::Discover, Lifecycle::Initialize) => {
+            to_older_code(method, code, not_found, &error, cx)
+        }
         _ => None,
     };
     let changed = changed.or_else(|| elicitation_code(code, from, to));
@@ -55,7 +59,7 @@ pub fn convert_error(
     Ok(error)
 }
 
-type Changed = Option<(i64, LossKind, &'static str)>;
+type CodeChange = Option<(i64, LossKind, &'static str)>;
 
 /// Error codes for a resource that does not exist (`server/resources`, "Error Handling").
 #[derive(Clone, Copy)]
@@ -68,7 +72,7 @@ struct ResourceNotFound {
 
 /// Converts the code "URL elicitation required", which only revisions with an `initialize` handshake and URL
 /// elicitation define.
-fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> Changed {
+fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> CodeChange {
     let (defined, wanted) = (has_elicitation_code(from), has_elicitation_code(to));
     if code != URL_ELICITATION_REQUIRED || defined == wanted {
         return None;
@@ -87,12 +91,12 @@ fn has_elicitation_code(revision: KnownRevision) -> bool {
         .is_some()
 }
 
-fn up(
+fn to_newer_code(
     method: &str,
     code: i64,
     from: KnownRevision,
     not_found: ResourceNotFound,
-) -> Result<Changed, Refused> {
+) -> Result<CodeChange, Refused> {
     let changed = match code {
         code if code == not_found.source && method == "resources/read" => {
             let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
@@ -107,11 +111,11 @@ fn up(
                 "since 2026-07-28 a result asks for input (`input_required`); answer with that";
             return Err(Refused::new("/code", reason));
         }
-        code if DEFINED.contains(&code) => {
+        code if DEFINED_CODES.contains(&code) => {
             let reason = "a code of its sender's own, which means something else since 2026-07-28";
             (INTERNAL_ERROR, LossKind::Replaced, reason)
         }
-        code if RESERVED.contains(&code) => {
+        code if RESERVED_CODES.contains(&code) => {
             let reason = "2026-07-28 reserves this code and does not define it";
             (INTERNAL_ERROR, LossKind::Replaced, reason)
         }
@@ -120,13 +124,13 @@ fn up(
     Ok(Some(changed))
 }
 
-fn down(
+fn to_older_code(
     method: &str,
     code: i64,
     not_found: ResourceNotFound,
     error: &ErrorObject,
     cx: &Context,
-) -> Changed {
+) -> CodeChange {
     if method != "resources/read" || code != not_found.source {
         return None;
     }

@@ -13,16 +13,16 @@ use crate::place::cut;
 use crate::rules::{Action, DefaultValue, Removal, Rule, SourceMember, TargetMember, Unknown};
 
 /// Reason for dropping members of the JSON-RPC envelope.
-pub const ENVELOPE: &str = "part of the envelope of the message";
+pub const ENVELOPE_REASON: &str = "part of the envelope of the message";
 
 /// Maximum length of a value that a refusal quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
-/// Members of a request that carry the responses to input requests; the caller may have read them itself.
-const INPUT: [&str; 2] = ["inputResponses", "requestState"];
+/// Members of a request with the responses to input requests; the caller may have read them itself.
+const INPUT_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
 /// Reason for a member that is dropped without a loss.
-pub const ABSENCE: &str = "it says what absence says";
+pub const ABSENCE_REASON: &str = "it says what absence says";
 
 /// Index of an absent member.
 const ABSENT: u32 = u32::MAX;
@@ -33,9 +33,9 @@ struct Object<'t> {
     source: &'static Layout,
     target: &'static Layout,
     /// Indexes of the source's members.
-    old: [u32; 64],
+    source_indexes: [u32; 64],
     /// Indexes of the members that only the target defines.
-    new: [u32; 64],
+    new_indexes: [u32; 64],
     changed: bool,
 }
 
@@ -54,23 +54,23 @@ impl<'t> Object<'t> {
             members,
             source,
             target,
-            old,
-            new,
+            source_indexes: old,
+            new_indexes: new,
             changed: false,
         }
     }
 
     /// Returns a member that the source defines.
-    fn old(&mut self, index: usize) -> Option<&mut Member<'t>> {
-        self.members.get_mut(self.old[index] as usize)
+    fn source_member(&mut self, index: usize) -> Option<&mut Member<'t>> {
+        self.members.get_mut(self.source_indexes[index] as usize)
     }
 
     /// Returns a member of the target, from the source's members or from the unknown members of the object.
-    fn of_target(&mut self, index: usize) -> Option<&mut Member<'t>> {
+    fn target_member(&mut self, index: usize) -> Option<&mut Member<'t>> {
         let name = self.target.name(index);
         let at = match self.source.find(name) {
-            Some(old) => self.old[old],
-            None => self.new[index],
+            Some(old) => self.source_indexes[old],
+            None => self.new_indexes[index],
         };
         self.members.get_mut(at as usize)
     }
@@ -93,7 +93,7 @@ impl<'t> Conversion<'_, 't> {
         &mut self,
         node: &mut Node<'t>,
         rule: &'static Rule,
-        gone: &'static [SourceMember],
+        removals: &'static [SourceMember],
         actions: &'static [TargetMember],
     ) -> Step<()> {
         let (Some(source), Some(target)) = (
@@ -106,10 +106,10 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         let mut object = Object::new(std::mem::take(members), source, target);
-        self.drop_strays(&mut object, rule.strays)?;
-        self.drop_members(&mut object, gone)?;
+        self.drop_undefined_members(&mut object, rule.strays)?;
+        self.drop_members(&mut object, removals)?;
         for (index, action) in actions {
-            self.act(&mut object, usize::from(*index), action)?;
+            self.apply_action(&mut object, usize::from(*index), action)?;
         }
         if object.changed {
             node.changed = true;
@@ -121,11 +121,15 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    fn drop_members(&mut self, object: &mut Object<'t>, gone: &'static [SourceMember]) -> Step<()> {
+    fn drop_members(
+        &mut self,
+        object: &mut Object<'t>,
+        removals: &'static [SourceMember],
+    ) -> Step<()> {
         let mut is_silent = true;
-        for (index, gone) in gone {
-            if let Removal::Default(_, text, _, _, required) = gone {
-                let member = object.old(usize::from(*index));
+        for (index, removals) in removals {
+            if let Removal::Default(_, text, _, _, required) = removals {
+                let member = object.source_member(usize::from(*index));
                 is_silent &= if *required {
                     member.is_some_and(|member| member.value.says(text.get()))
                 } else {
@@ -134,13 +138,13 @@ impl<'t> Conversion<'_, 't> {
             }
         }
         let mut keeps_id = false;
-        for (index, gone) in gone {
-            let at = object.old[usize::from(*index)];
+        for (index, removals) in removals {
+            let at = object.source_indexes[usize::from(*index)];
             let Some(member) = object.members.get(at as usize) else {
                 continue;
             };
             let name = object.source.name(usize::from(*index));
-            let stays = match gone {
+            let stays = match removals {
                 Removal::Refuse(reason, absence) => {
                     self.refuse_member(name, &member.value, *reason, *absence)?;
                     false
@@ -150,22 +154,22 @@ impl<'t> Conversion<'_, 't> {
                     false
                 }
                 Removal::Id => {
-                    keeps_id = self.keeps_id(name, &member.value);
+                    keeps_id = self.is_id_kept(name, &member.value);
                     keeps_id
                 }
                 Removal::Constant(with_id, envelope) => {
-                    self.keeps_constant(name, *with_id && keeps_id, *envelope)
+                    self.is_constant_kept(name, *with_id && keeps_id, *envelope)
                 }
-                Removal::Newer(reason) => self.keeps_member(name, &member.value, *reason),
+                Removal::Newer(reason) => self.is_member_kept(name, &member.value, *reason),
                 Removal::Default(since, text, reason, decides, _) => {
                     if member.value.says(text.get()) && (is_silent || !self.keeps_newer()) {
                         let at = member.value.at;
                         self.record_loss(name, at, LossKind::Rewritten, reason.get());
                         false
                     } else if *decides {
-                        self.keeps_deciding(name, &member.value, *since)?
+                        self.is_deciding_member_kept(name, &member.value, *since)?
                     } else {
-                        self.keeps_member(name, &member.value, *since)
+                        self.is_member_kept(name, &member.value, *since)
                     }
                 }
             };
@@ -177,15 +181,19 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Drops members that the source does not define and that would have a meaning in the target.
-    fn drop_strays(&mut self, object: &mut Object<'t>, strays: List<Unknown>) -> Step<()> {
-        for (name, gone) in strays.rows() {
+    fn drop_undefined_members(
+        &mut self,
+        object: &mut Object<'t>,
+        undefined_members: List<Unknown>,
+    ) -> Step<()> {
+        for (name, removals) in undefined_members.rows() {
             let name = name.get();
             let mut members = object.members.iter();
             let Some(at) = members.position(|member| member.name == name) else {
                 continue;
             };
             let value = &object.members[at].value;
-            match gone {
+            match removals {
                 Removal::Refuse(reason, absence) => {
                     self.refuse_member(name, value, *reason, *absence)?;
                 }
@@ -205,12 +213,12 @@ impl<'t> Conversion<'_, 't> {
         reason: Text,
         absence: Text,
     ) -> Step<()> {
-        if self.known().has_read_input && INPUT.contains(&name) {
+        if self.known().has_read_input && INPUT_MEMBERS.contains(&name) {
             self.record_loss(name, value.at, LossKind::Rewritten, "said by the session");
             return Ok(());
         }
         if value.says_nothing(absence.get()) {
-            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE);
+            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE_REASON);
             return Ok(());
         }
         let place = self.place_of(name, value.at);
@@ -220,7 +228,7 @@ impl<'t> Conversion<'_, 't> {
     /// Drops and reports a member. Nothing is reported if its value has the same meaning as its absence.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
         if value.says_nothing(absence.get()) {
-            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE)
+            self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE_REASON)
         } else {
             self.record_drop(name, value, reason.get())
         }
@@ -228,7 +236,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Returns true if the id of a request, which is part of the envelope, is kept. It is kept together with newer
     /// members, unless the caller provides the id anyway.
-    fn keeps_id(&mut self, name: &str, value: &Node<'t>) -> bool {
+    fn is_id_kept(&mut self, name: &str, value: &Node<'t>) -> bool {
         let known = self.known().request_id.as_ref();
         let is_known = known.is_some_and(|known| {
             let mut value = value.clone();
@@ -236,15 +244,15 @@ impl<'t> Conversion<'_, 't> {
         });
         let stays = self.keeps_newer() && !is_known;
         if !stays {
-            self.record_loss(name, value.at, LossKind::Rewritten, ENVELOPE);
+            self.record_loss(name, value.at, LossKind::Rewritten, ENVELOPE_REASON);
         }
         stays
     }
 
-    fn keeps_constant(&mut self, name: &str, stays: bool, envelope: bool) -> bool {
+    fn is_constant_kept(&mut self, name: &str, stays: bool, envelope: bool) -> bool {
         if !stays {
             let reason = if envelope {
-                ENVELOPE
+                ENVELOPE_REASON
             } else {
                 "a constant of the type, which the other revision leaves out"
             };
@@ -253,7 +261,7 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    fn keeps_member(&mut self, name: &str, value: &Node<'t>, reason: Text) -> bool {
+    fn is_member_kept(&mut self, name: &str, value: &Node<'t>, reason: Text) -> bool {
         let stays = self.keeps_newer();
         if !stays {
             self.record_drop(name, value, reason.get());
@@ -263,7 +271,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Returns true if a member that determines the meaning of the message is kept. Such a member never becomes an
     /// unknown member.
-    fn keeps_deciding(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
+    fn is_deciding_member_kept(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
             None => value.clone().settled_text().into_owned(),
@@ -274,7 +282,12 @@ impl<'t> Conversion<'_, 't> {
         Err(Refusal::new(place, reason, Severity::Message))
     }
 
-    fn act(&mut self, object: &mut Object<'t>, index: usize, action: &'static Action) -> Step<()> {
+    fn apply_action(
+        &mut self,
+        object: &mut Object<'t>,
+        index: usize,
+        action: &'static Action,
+    ) -> Step<()> {
         let name = object.target.name(index);
         match action {
             Action::Convert(op) => self.convert_member(object, index, *op),
@@ -283,25 +296,25 @@ impl<'t> Conversion<'_, 't> {
                 self.convert_optional(object, index, *op)?;
                 let empty = *filter
                     && object
-                        .of_target(index)
+                        .target_member(index)
                         .is_some_and(|member| member.value.is_empty_object());
                 if empty && let Some(old) = object.source.find(name) {
-                    object.remove(object.old[old]);
+                    object.remove(object.source_indexes[old]);
                 }
                 Ok(())
             }
             Action::Required(op, fill) => {
                 if object
-                    .of_target(index)
+                    .target_member(index)
                     .is_none_or(|member| member.value.is_removed())
                 {
-                    let value = self.fill(fill, index, object.target)?;
+                    let value = self.default_value(fill, index, object.target)?;
                     let at = object.members.len();
                     object.push(name, value);
                     if let (Some(old), DefaultValue::EmptyObject(_)) =
                         (object.source.find(name), fill)
                     {
-                        object.old[old] = u32::try_from(at).unwrap_or(ABSENT);
+                        object.source_indexes[old] = u32::try_from(at).unwrap_or(ABSENT);
                     } else {
                         return Ok(());
                     }
@@ -311,13 +324,13 @@ impl<'t> Conversion<'_, 't> {
             Action::ConstantAsValue(_) => self.reinterpret_member(object, index),
             Action::SameConstant(text, reason) => {
                 let same = object
-                    .of_target(index)
+                    .target_member(index)
                     .is_none_or(|m| m.value.says(text.get()));
                 self.refuse_unless(object, index, same, *reason)
             }
             Action::OtherConstant(reason) => self.refuse_unless(object, index, false, *reason),
             Action::NewConstant(text, envelope) => {
-                self.new_constant(object, index, text.get(), *envelope);
+                self.add_constant(object, index, text.get(), *envelope);
                 Ok(())
             }
             Action::NewOptional(true) => {
@@ -326,19 +339,19 @@ impl<'t> Conversion<'_, 't> {
                 Ok(())
             }
             Action::NewOptional(false) => {
-                self.reads_known(object, index);
+                self.decode_known_member(object, index);
                 Ok(())
             }
             Action::NewRequired(fill) => {
                 match fill {
                     DefaultValue::Session(..) => self.drop_reserved(object, index),
                     DefaultValue::Value(text, true, _) => {
-                        self.check_meant(object, index, text.get())?
+                        self.refuse_deciding_member(object, index, text.get())?
                     }
                     _ => {}
                 }
-                if !self.reads_known(object, index) {
-                    let value = self.fill(fill, index, object.target)?;
+                if !self.decode_known_member(object, index) {
+                    let value = self.default_value(fill, index, object.target)?;
                     object.push(name, value);
                 }
                 Ok(())
@@ -347,7 +360,7 @@ impl<'t> Conversion<'_, 't> {
     }
 
     fn convert_member(&mut self, object: &mut Object<'t>, index: usize, op: u16) -> Step<()> {
-        let Some(member) = object.of_target(index) else {
+        let Some(member) = object.target_member(index) else {
             return Ok(());
         };
         if member.value.fixed == Fixed::Whole {
@@ -361,7 +374,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Converts an optional member of both revisions; drops and reports the member if its value cannot be converted.
     fn convert_optional(&mut self, object: &mut Object<'t>, index: usize, op: u16) -> Step<()> {
-        let Some(member) = object.of_target(index) else {
+        let Some(member) = object.target_member(index) else {
             return Ok(());
         };
         if member.value.fixed == Fixed::Whole {
@@ -379,12 +392,12 @@ impl<'t> Conversion<'_, 't> {
                 member.value.body = Body::Removed;
                 let name = member.name.clone();
                 object.changed = true;
-                self.leave_out(&name, at, *refusal)
+                self.drop_or_refuse(&name, at, *refusal)
             }
         }
     }
 
-    pub(crate) fn leave_out(&mut self, name: &str, at: usize, refusal: Refusal) -> Step<()> {
+    pub(crate) fn drop_or_refuse(&mut self, name: &str, at: usize, refusal: Refusal) -> Step<()> {
         if refusal.severity == Severity::Message {
             return Err(Box::new(refusal));
         }
@@ -399,7 +412,7 @@ impl<'t> Conversion<'_, 't> {
 
     fn reinterpret_member(&mut self, object: &mut Object<'t>, index: usize) -> Step<()> {
         let value = object.target.type_of(index);
-        let Some(member) = object.of_target(index) else {
+        let Some(member) = object.target_member(index) else {
             return Ok(());
         };
         self.enter(member.name.clone(), member.value.at);
@@ -423,13 +436,13 @@ impl<'t> Conversion<'_, 't> {
         }
         let name = object.target.name(index);
         let at = object
-            .of_target(index)
+            .target_member(index)
             .map_or(NOWHERE, |member| member.value.at);
         let place = self.place_of(name, at);
         Err(Refusal::new(place, reason.get(), Severity::Message))
     }
 
-    fn new_constant(
+    fn add_constant(
         &mut self,
         object: &mut Object<'t>,
         index: usize,
@@ -437,10 +450,10 @@ impl<'t> Conversion<'_, 't> {
         envelope: bool,
     ) {
         let name = object.target.name(index);
-        let at = object.new[index];
+        let at = object.new_indexes[index];
         let Some(member) = object.members.get_mut(at as usize) else {
             let reason = if envelope {
-                ENVELOPE
+                ENVELOPE_REASON
             } else {
                 "a constant of the type"
             };
@@ -457,8 +470,8 @@ impl<'t> Conversion<'_, 't> {
 
     /// Converts a member that the source leaves untyped to the type of the target. Returns false if the member is
     /// absent, or if its value does not match and is dropped.
-    fn reads_known(&mut self, object: &mut Object<'t>, index: usize) -> bool {
-        let (at, value) = (object.new[index], object.target.type_of(index));
+    fn decode_known_member(&mut self, object: &mut Object<'t>, index: usize) -> bool {
+        let (at, value) = (object.new_indexes[index], object.target.type_of(index));
         let Some(member) = object.members.get_mut(at as usize) else {
             return false;
         };
@@ -485,7 +498,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Drops a member that only the session may set: its name had no meaning in the source revision.
     fn drop_reserved(&mut self, object: &mut Object<'t>, index: usize) {
-        let at = object.new[index];
+        let at = object.new_indexes[index];
         let Some(member) = object.members.get(at as usize) else {
             return;
         };
@@ -496,13 +509,18 @@ impl<'t> Conversion<'_, 't> {
             "free before, reserved now: the session says it",
         );
         object.remove(at);
-        object.new[index] = ABSENT;
+        object.new_indexes[index] = ABSENT;
     }
 
     /// Refuses a member that has no meaning in the source revision and would determine the meaning of the message in
     /// the target.
-    fn check_meant(&mut self, object: &mut Object<'t>, index: usize, text: &str) -> Step<()> {
-        let at = object.new[index];
+    fn refuse_deciding_member(
+        &mut self,
+        object: &mut Object<'t>,
+        index: usize,
+        text: &str,
+    ) -> Step<()> {
+        let at = object.new_indexes[index];
         let Some(member) = object.members.get(at as usize) else {
             return Ok(());
         };
@@ -530,7 +548,7 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Returns the value of a member that the source does not have.
-    fn fill(
+    fn default_value(
         &mut self,
         fill: &'static DefaultValue,
         index: usize,
@@ -584,7 +602,7 @@ impl<'t> Conversion<'_, 't> {
             return Err(Refusal::new(place, reason, Severity::Member));
         };
         let id = Node::made(mcp_exact_wire::to_string(id));
-        self.record_loss(name, NOWHERE, LossKind::Rewritten, ENVELOPE);
+        self.record_loss(name, NOWHERE, LossKind::Rewritten, ENVELOPE_REASON);
         Ok(id)
     }
 

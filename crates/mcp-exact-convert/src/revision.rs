@@ -95,15 +95,15 @@ impl KnownRevision {
 
     /// Returns the methods of the revision, sorted by name.
     pub fn methods(self) -> impl Iterator<Item = MethodInfo> {
-        METHODS.iter().filter_map(move |row| self.info(row))
+        METHODS.iter().filter_map(move |row| self.method_info(row))
     }
 
     /// Returns the request or notification method with this name.
     pub fn method(self, method: &str, request: bool) -> Option<MethodInfo> {
-        self.info(MethodRow::find(method, request)?)
+        self.method_info(MethodRow::find(method, request)?)
     }
 
-    fn info(self, row: &MethodRow) -> Option<MethodInfo> {
+    fn method_info(self, row: &MethodRow) -> Option<MethodInfo> {
         row.revisions.rows()[self.place()].as_ref()?;
         Some(MethodInfo {
             method: row.method.get(),

@@ -7,7 +7,7 @@ use mcp_exact_revisions::Side;
 use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS, TYPE_ROWS};
 use crate::packed::{List, Text};
 
-/// Index that stands for no row.
+/// Index that refers to no row.
 pub const NONE: u16 = u16::MAX;
 
 /// A revision; its index is that in `KnownRevision::ALL`.
@@ -43,7 +43,7 @@ pub const fn named(name: u16, official: bool, value: u16, newer: u16, older: u16
 impl TypeRow {
     /// Returns the index of the counterpart in the next or the previous revision.
     pub fn counterpart(&self, up: bool) -> Option<u16> {
-        some(self.neighbour(up))
+        to_option(self.neighbour(up))
     }
 
     /// Returns the index of the counterpart in the next or the previous revision, or [`NONE`].
@@ -125,12 +125,12 @@ pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<
 impl MethodIn {
     /// Returns the index of the params or the result type; `None` if the revision leaves it untyped.
     pub fn part(&self, is_result: bool) -> Option<u16> {
-        some(if is_result { self.result } else { self.params })
+        to_option(if is_result { self.result } else { self.params })
     }
 }
 
 impl MethodRow {
-    /// Returns true if a side sends the method as a message of its own in the revision at an index.
+    /// Returns true if a side sends the method as a separate message in the revision at an index.
     pub fn is_sent(&self, side: Side, place: usize) -> bool {
         self.sent(side) >> place & 1 == 1
     }
@@ -172,7 +172,7 @@ impl RevisionRow {
     }
 
     /// Returns the index of a definition by its name, in constant evaluation.
-    pub const fn find_constant(&self, name: &str) -> Option<u16> {
+    pub const fn const_find(&self, name: &str) -> Option<u16> {
         let range = self.types.range();
         let mut at = range.start;
         while at < range.end {
@@ -185,13 +185,13 @@ impl RevisionRow {
     }
 
     /// Returns the definition at an index, in constant evaluation.
-    pub const fn definition_constant(&self, place: u16) -> &'static TypeRow {
+    pub const fn const_definition(&self, place: u16) -> &'static TypeRow {
         &TYPE_ROWS[self.types.range().start + place as usize]
     }
 }
 
 /// Returns the index, or `None` if it is [`NONE`].
-pub const fn some(place: u16) -> Option<u16> {
+pub const fn to_option(place: u16) -> Option<u16> {
     if place == NONE { None } else { Some(place) }
 }
 

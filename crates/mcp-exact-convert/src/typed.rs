@@ -7,7 +7,7 @@ use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to
 
 use crate::dynamic::{convert_json, convert_type, counterpart};
 use crate::loss::Refused;
-use crate::rows::{RevisionRow, is_same, some};
+use crate::rows::{RevisionRow, is_same, to_option};
 use crate::{Context, KnownRevision};
 
 /// Converts a value to its counterpart in another revision. JSON pointers of losses refer to the JSON encoding of the
@@ -42,7 +42,7 @@ pub fn convert_as<T: Defined + Decode>(
     value: &(impl Defined + Encode),
     cx: &mut Context,
 ) -> Result<T, Refused> {
-    between(value, cx)
+    convert_between(value, cx)
 }
 
 /// Conversion of a type to its counterpart in another revision.
@@ -58,11 +58,11 @@ pub trait ConvertTo<T>: Sized {
 
 impl<S: Defined + Encode, T: Defined + Decode> ConvertTo<T> for S {
     fn convert_to(self, cx: &mut Context) -> Result<T, Refused> {
-        between(&self, cx)
+        convert_between(&self, cx)
     }
 }
 
-fn between<S: Defined + Encode, T: Defined + Decode>(
+fn convert_between<S: Defined + Encode, T: Defined + Decode>(
     value: &S,
     cx: &mut Context,
 ) -> Result<T, Refused> {
@@ -76,10 +76,10 @@ fn between<S: Defined + Encode, T: Defined + Decode>(
     let to = const { KnownRevision::of(T::REVISION) };
     let text = to_string(value);
     let converted = convert_json(S::NAME, &text, from, to, cx)?;
-    decoded(Reader::of_checked(&converted))
+    decode_text(Reader::of_checked(&converted))
 }
 
-/// Decodes text of any revision as a type, for applications that read what peers of several revisions wrote.
+/// Decodes text of any revision as a type, for applications that read messages of several revisions.
 ///
 /// `from` is the revision of the text. The text is decoded without a conversion if `from` is the revision of the type.
 ///
@@ -109,10 +109,10 @@ pub fn read_as<T: Defined + Decode>(
         let reason = format!("`{}` of {to} has no counterpart in {from}", T::NAME);
         Refused::new("", reason)
     })?;
-    decoded(Reader::new(&convert_type(source, text, from, to, cx)?))
+    decode_text(Reader::new(&convert_type(source, text, from, to, cx)?))
 }
 
-fn decoded<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
+fn decode_text<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
     decoded.map_err(|DecodeFailed| {
         let error = r.into_error();
@@ -128,18 +128,18 @@ const fn are_counterparts(from: Revision, name: &str, to: Revision, target: &str
         KnownRevision::of(to).place(),
     );
     let up = at < end;
-    let mut place = RevisionRow::at(at).find_constant(name);
+    let mut place = RevisionRow::at(at).const_find(name);
     while at != end {
         let Some(found) = place else {
             return false;
         };
-        let row = RevisionRow::at(at).definition_constant(found);
-        place = some(row.neighbour(up));
+        let row = RevisionRow::at(at).const_definition(found);
+        place = to_option(row.neighbour(up));
         at = if up { at + 1 } else { at - 1 };
     }
     match place {
         Some(found) => {
-            let row = RevisionRow::at(end).definition_constant(found);
+            let row = RevisionRow::at(end).const_definition(found);
             is_same(row.name.constant(), target)
         }
         None => false,

@@ -52,7 +52,7 @@ impl<'t> Conversion<'_, 't> {
                 self.back_to(&mark);
                 member.body = Body::Removed;
                 node.changed = true;
-                self.leave_out(name, at, *refusal)
+                self.drop_or_refuse(name, at, *refusal)
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
-use crate::members::ABSENCE;
+use crate::members::ABSENCE_REASON;
 use crate::node::Node;
 
 /// Removes `execution` from a tool, and reports the effect on a client that does not support tasks.
@@ -18,7 +18,12 @@ pub fn without_execution<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -
         .is_some_and(|members| members.len() <= usize::from(support.is_some()));
     match support.as_deref() {
         None | Some("forbidden") if is_alone => {
-            cx.record_loss("execution", execution.at, LossKind::Rewritten, ABSENCE);
+            cx.record_loss(
+                "execution",
+                execution.at,
+                LossKind::Rewritten,
+                ABSENCE_REASON,
+            );
         }
         Some("required") => {
             let reason = format!(
