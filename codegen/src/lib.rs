@@ -98,7 +98,7 @@ pub fn lower_extension(
     lowered.shared = extension::keep_extension_definitions(
         &mut lowered.ir,
         &lowered.corrected,
-        &merged.own,
+        &merged.extension_definitions,
         &base.ir,
     );
     lowered.base = Some(extension.list_entry.extends.clone());

@@ -13,7 +13,7 @@ use crate::ir::{Ir, RustIr};
 
 /// Contents of the page while the generator writes it.
 pub struct Page {
-    text: String,
+    markdown: String,
 }
 
 impl Page {
@@ -49,7 +49,7 @@ impl Page {
              - *refused*: the message is not converted\n",
             ids.join(", ")
         );
-        Self { text }
+        Self { markdown: text }
     }
 
     /// Adds a section with both directions of one step.
@@ -61,7 +61,7 @@ impl Page {
             .filter(|(a, b)| plan.is_same_by_name(a, b));
         // Writing to a `String` does not fail.
         let _ = write!(
-            self.text,
+            self.markdown,
             "\n## {older} ↔ {newer}\n\n{} types are converted; {} of them are identical all the way down, so that their text \
              passes untouched.\n",
             plan.pairs.len(),
@@ -82,7 +82,7 @@ impl Page {
         });
         for (id, names) in [(newer, only_newer), (older, only_older)] {
             if !names.is_empty() {
-                let _ = write!(self.text, "\nOnly in {id}: {}.\n", names.join(", "));
+                let _ = write!(self.markdown, "\nOnly in {id}: {}.\n", names.join(", "));
             }
         }
         self.add_direction(older, newer, &effects[0]);
@@ -94,12 +94,13 @@ impl Page {
         for effect in effects {
             rows.entry(&effect.definition).or_default().push(effect);
         }
-        let _ = write!(self.text, "\n### {from} → {to}\n\n");
+        let _ = write!(self.markdown, "\n### {from} → {to}\n\n");
         if rows.is_empty() {
-            self.text.push_str("Everything converts without loss.\n");
+            self.markdown
+                .push_str("Everything converts without loss.\n");
             return;
         }
-        self.text
+        self.markdown
             .push_str("| type | part | | why |\n|---|---|---|---|\n");
         for (definition, effects) in rows {
             for effect in effects {
@@ -110,14 +111,17 @@ impl Page {
                 };
                 let reason = effect.reason.replace('|', "\\|");
                 let kind = effect_name(effect.kind);
-                let _ = writeln!(self.text, "| `{definition}` | {part} | {kind} | {reason} |");
+                let _ = writeln!(
+                    self.markdown,
+                    "| `{definition}` | {part} | {kind} | {reason} |"
+                );
             }
         }
     }
 
     /// Adds the manual conversions with their functions and tests.
     pub fn add_manual_conversions(&mut self, entries: &[Entry]) {
-        self.text.push_str(
+        self.markdown.push_str(
             "\n## Chosen conversions\n\nEntries of `schema/conversions.toml`. Functions are below \
              `crates/mcp-exact-convert/src/manual/`, tests below `tests/convert/tests/convert/`.\n\n\
              | entry | step | what runs | test |\n|---|---|---|---|\n",
@@ -134,13 +138,16 @@ impl Page {
                 Action::Means(value) => format!("absence means `{value}`"),
                 Action::Session(value) => format!("from the session, else `{value}`"),
             };
-            let _ = writeln!(self.text, "| `{id}` | {from} → {to} | {runs} | `{test}` |");
+            let _ = writeln!(
+                self.markdown,
+                "| `{id}` | {from} → {to} | {runs} | `{test}` |"
+            );
         }
     }
 
     /// Returns the finished page.
     pub fn into_text(self) -> String {
-        self.text
+        self.markdown
     }
 }
 

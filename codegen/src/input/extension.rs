@@ -21,7 +21,7 @@ pub struct MergedSchema {
     /// The merged schema.
     pub schema: Schema,
     /// Definitions of the extension; all others belong to the revision.
-    pub own: BTreeSet<String>,
+    pub extension_definitions: BTreeSet<String>,
 }
 
 /// Adds the definitions of the revision to those of the extension.
@@ -54,5 +54,8 @@ pub fn merge(extension: Extension<'_>, core: &Schema, tables: Tables<'_>) -> Res
         }
     }
     schema.root.sort_all_objects();
-    Ok(MergedSchema { schema, own })
+    Ok(MergedSchema {
+        schema,
+        extension_definitions: own,
+    })
 }

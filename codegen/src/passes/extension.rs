@@ -19,7 +19,8 @@ pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     let anonymous = core.definitions.iter().filter(|d| !d.official);
     let names = anonymous.filter_map(|definition| {
         let mut places = definition.pointers.iter();
-        let pointer = places.find(|pointer| !merged.own.contains(&owner(pointer)))?;
+        let pointer =
+            places.find(|pointer| !merged.extension_definitions.contains(&owner(pointer)))?;
         Some(Name {
             revisions: vec![merged.schema.revision.clone()],
             pointer: pointer.clone(),

@@ -62,7 +62,7 @@ fn obsolete_erratum_is_refused() {
 }
 
 #[test]
-fn erratum_with_another_expected_value_is_refused() {
+fn mismatching_expectation_is_refused() {
     check(
         "/definitions/Thing/properties/a/minimum",
         "expect = '2'\nput = '1'",

@@ -276,7 +276,7 @@ fn malformed_table_is_refused() {
 }
 
 #[test]
-fn two_names_for_one_schema_are_refused() {
+fn duplicate_schema_names_are_refused() {
     check_names(
         r#"
         [[name]]

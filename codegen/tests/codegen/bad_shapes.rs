@@ -160,7 +160,7 @@ fn recursive_all_of_is_refused() {
 }
 
 #[test]
-fn all_of_with_its_owner_is_refused() {
+fn self_referential_all_of_is_refused() {
     let child = json!({ "allOf": [{ "$ref": "#/definitions/Thing" }] });
     check_thing(
         json!({ "type": "object", "properties": { "child": child } }),

@@ -65,7 +65,7 @@ fn keywords_beside_a_union_are_refused() {
 }
 
 #[test]
-fn any_of_with_one_of_is_refused() {
+fn combined_union_keywords_are_refused() {
     let thing = json!({ "anyOf": [{ "type": "string" }], "oneOf": [{ "type": "integer" }] });
     check_thing(
         thing,
@@ -76,7 +76,7 @@ fn any_of_with_one_of_is_refused() {
 }
 
 #[test]
-fn member_keywords_beside_any_of_are_refused() {
+fn members_beside_a_union_are_refused() {
     let thing = json!({
         "type": "object",
         "properties": { "a": { "type": "string" }, "b": { "type": "string" } },

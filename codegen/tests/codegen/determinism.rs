@@ -68,7 +68,7 @@ fn member_order_has_no_effect() {
 struct Lcg(u64);
 
 impl Lcg {
-    fn below(&mut self, bound: usize) -> usize {
+    fn number_below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -96,7 +96,7 @@ fn write_shuffled(value: &Value, random: &mut Lcg, out: &mut String) {
 fn write_object(object: &Map<String, Value>, random: &mut Lcg, out: &mut String) {
     let mut members: Vec<_> = object.iter().collect();
     for at in (1..members.len()).rev() {
-        members.swap(at, random.below(at + 1));
+        members.swap(at, random.number_below(at + 1));
     }
     out.push('{');
     for (index, (name, member)) in members.into_iter().enumerate() {

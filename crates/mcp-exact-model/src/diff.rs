@@ -5,20 +5,20 @@
 
 mod change;
 mod compare;
+mod comparison;
 mod compatibility;
 mod context;
 mod methods;
 mod pairs;
 #[cfg(test)]
 mod tests;
-mod walk;
 
 pub use change::{
     Change, ChangeKind, Compatibility, DefinitionDiff, Diff, Directions, MethodChange,
     MethodChangeKind, MethodDiff, Note, Rewording, Status, Summary,
 };
+pub use comparison::{diff, diff_with_descriptions, pairs};
 #[cfg(feature = "html")]
 pub(crate) use context::is_by_sender;
 #[cfg(feature = "html")]
 pub(crate) use methods::merge_methods;
-pub use walk::{diff, diff_with_descriptions, pairs};

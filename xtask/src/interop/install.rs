@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn pins_are_exact_and_name_no_registry() {
+    fn pins_are_exact_without_registry() {
         let source = source();
         let peers = Peers::read(&source).expect("the file is right");
         for peer in peers.select_peers(&[]).expect("all of them") {

@@ -165,7 +165,10 @@ fn pairs_of_our_client(
     transport: Transport,
 ) -> Vec<Pair> {
     let mut pairs = Vec::new();
-    for client in peers.client_modes(peer).filter(|mode| mode.has(transport)) {
+    for client in peers
+        .client_modes(peer)
+        .filter(|mode| mode.supports_transport(transport))
+    {
         let servers = peer.server.iter();
         for server in servers.filter(|mode| mode.transports.contains(&transport)) {
             let mut command = vec![ours.client(transport).as_os_str().to_owned()];
@@ -211,7 +214,10 @@ fn for_our_server(
     let mut pairs = Vec::new();
     let clients = peer.client.iter();
     for client in clients.filter(|mode| mode.transports.contains(&transport)) {
-        for server in peers.server_modes(peer).filter(|mode| mode.has(transport)) {
+        for server in peers
+            .server_modes(peer)
+            .filter(|mode| mode.supports_transport(transport))
+        {
             let mut server_command = vec![ours.server(transport).as_os_str().to_owned()];
             server_command.extend(server.arguments.iter().map(OsString::from));
             let theirs = peers

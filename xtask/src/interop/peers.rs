@@ -230,7 +230,7 @@ impl Peer {
 
 impl OurMode {
     /// Returns true if our examples support the transport in this mode: HTTP+SSE needs a handshake.
-    pub(super) fn has(&self, transport: Transport) -> bool {
+    pub(super) fn supports_transport(&self, transport: Transport) -> bool {
         let oldest = self.oldest.as_deref().unwrap_or_default();
         transport != Transport::Sse || oldest < FIRST_WITHOUT_HANDSHAKE
     }
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn each_revision_has_a_python_and_a_typescript_peer() {
+    fn every_revision_has_two_peers() {
         let peers = peers();
         let found: BTreeSet<(&str, &str)> = peers
             .peers
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn peers_of_both_lifecycles_test_every_mode() {
+    fn discover_peers_test_every_mode() {
         let peers = peers();
         let met = |name: &str| {
             let chosen = peers.select_peers(&[name.into()]).expect("it is there");

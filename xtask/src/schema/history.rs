@@ -53,13 +53,13 @@ pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
 
 /// Returns every distinct schema file by its hash, with the first commit that contains it.
 fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
-    let log = text(
+    let log = git_text(
         clone,
         &["log", "--reverse", "--format=%H", "HEAD", "--", "schema"],
     )?;
     let mut versions = BTreeMap::new();
     for commit in log.lines() {
-        let tree = text(clone, &["ls-tree", "-r", commit, "schema"])?;
+        let tree = git_text(clone, &["ls-tree", "-r", commit, "schema"])?;
         for line in tree.lines() {
             let Some((about, path)) = line.split_once('\t') else {
                 continue;
@@ -76,7 +76,7 @@ fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
     Ok(versions)
 }
 
-fn text(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
+fn git_text(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(git_bytes(clone, arguments)?).context("git answers with text")
 }
 

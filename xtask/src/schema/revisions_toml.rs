@@ -177,7 +177,7 @@ pub fn remove_entry(list: &str, id: &str) -> anyhow::Result<Option<String>> {
         let found = list
             .entries
             .iter()
-            .position(|entry| text(entry, "id") == id);
+            .position(|entry| string_member(entry, "id") == id);
         if let Some(at) = found {
             list.entries.remove(at);
             list.put_entries(&mut document);
@@ -192,7 +192,7 @@ fn parse(list: &str) -> anyhow::Result<DocumentMut> {
     document.context("the list is not TOML; restore it from version control")
 }
 
-fn text<'e>(entry: &'e Table, key: &str) -> &'e str {
+fn string_member<'e>(entry: &'e Table, key: &str) -> &'e str {
     entry.get(key).and_then(Item::as_str).unwrap_or_default()
 }
 
@@ -228,8 +228,8 @@ impl EntryList {
 
     fn insertion_index(&self, id: &str, draft: bool) -> usize {
         let is_later = |other: &Table| {
-            let is_draft = text(other, "status") == status(true);
-            !draft && (is_draft || text(other, "id") > id)
+            let is_draft = string_member(other, "status") == status(true);
+            !draft && (is_draft || string_member(other, "id") > id)
         };
         let later = self.entries.iter().position(is_later);
         later.unwrap_or(self.entries.len())

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_is_found_by_name_and_version() {
+    fn package_directory_matches_the_version() {
         let metadata = br#"{"packages":[
             {"name":"some-types","version":"1.2.2","manifest_path":"/old/Cargo.toml"},
             {"name":"some-types","version":"1.2.3","manifest_path":"/new/Cargo.toml"}]}"#;

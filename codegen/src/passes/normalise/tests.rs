@@ -49,7 +49,7 @@ fn all_of_is_merged() {
 }
 
 #[test]
-fn all_of_is_merged_inside_of_all_of() {
+fn nested_all_of_is_merged() {
     let top = object(json!({ "a": {} }), &[]);
     let middle =
         json!({ "allOf": [{ "$ref": "#/definitions/Top" }, object(json!({ "b": {} }), &["a"])] });
@@ -371,7 +371,7 @@ fn all_of_is_distributed_over_unions() {
 }
 
 #[test]
-fn two_unions_in_all_of_are_refused() {
+fn several_unions_in_all_of_are_refused() {
     let union = json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] });
     check(
         json!({ "Thing": { "allOf": [union, union] } }),

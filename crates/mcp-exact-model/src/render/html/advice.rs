@@ -71,8 +71,8 @@ pub fn advice_pairs(revisions: &[Ir]) -> Vec<Pair> {
 }
 
 fn build_role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &Diff) -> Role {
-    let sent = SentDefinitions::of(to, is_server);
-    let received = SentDefinitions::of(to, !is_server);
+    let sent = SentDefinitions::sent_by(to, is_server);
+    let received = SentDefinitions::sent_by(to, !is_server);
     let parts = vec![
         Part::new(
             "Stop sending, and do not expect any more",
@@ -124,7 +124,7 @@ impl Part {
 struct SentDefinitions<'i>(BTreeSet<&'i str>);
 
 impl<'i> SentDefinitions<'i> {
-    fn of(ir: &'i Ir, by_server: bool) -> Self {
+    fn sent_by(ir: &'i Ir, by_server: bool) -> Self {
         // Both roles send every kind of message, and batches if the revision supports them.
         let mut found: BTreeSet<_> = ir
             .get(MESSAGE_UNION)

@@ -32,7 +32,7 @@ pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
 /// Returns the differences from `a` to `b`, including the changed descriptions.
 pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     let pairs = Pairs::new(a, b);
-    let mut walk = Comparison {
+    let mut comparison = Comparison {
         context: Context {
             older: a,
             newer: b,
@@ -44,11 +44,11 @@ pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
         definitions: Vec::new(),
         rewordings: BTreeSet::new(),
     };
-    walk.compare_all_pairs();
-    walk.find_renamed_definitions();
-    walk.report_changes();
-    walk.report_added_and_removed();
-    walk.finish()
+    comparison.compare_all_pairs();
+    comparison.find_renamed_definitions();
+    comparison.report_changes();
+    comparison.report_added_and_removed();
+    comparison.finish()
 }
 
 struct Comparison<'i> {
