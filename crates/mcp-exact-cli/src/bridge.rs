@@ -157,7 +157,7 @@ async fn run_bridge(
     audit: &mut Option<audit::AuditLog>,
 ) -> anyhow::Result<Outcome> {
     let setup = Setup::from_arguments(arguments)?;
-    let observation = log::LogAndTraces::begin(arguments.log.as_deref(), &setup.config)?;
+    let observation = log::LogAndTraces::start(arguments.log.as_deref(), &setup.config)?;
     let served = serve(setup, audit).await;
     observation.end().await;
     served
@@ -195,7 +195,7 @@ async fn serve(
         }
     }));
     if let Some(path) = &setup.config.audit {
-        let (observer, log) = audit::open(path, setup.config.audit_arguments)?;
+        let (observer, log) = audit::open_log(path, setup.config.audit_arguments)?;
         setup.options.on_call = Some(observer);
         *audit = Some(log);
     }

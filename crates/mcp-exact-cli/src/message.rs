@@ -265,7 +265,7 @@ pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
     suggest(&mut problem, method, all.into_iter());
     Err(UnknownName {
         problem,
-        known: format!("`mcp-exact show --revision {id}` lists all of them"),
+        known_names: format!("`mcp-exact show --revision {id}` lists all of them"),
     })
 }
 

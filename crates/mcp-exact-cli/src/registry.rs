@@ -47,7 +47,7 @@ pub struct UnknownName {
     /// Description of the problem, with the most similar names.
     pub problem: String,
     /// All known names, or how to list them.
-    pub known: String,
+    pub known_names: String,
 }
 
 impl CompiledRevision {
@@ -91,7 +91,7 @@ impl CompiledRevision {
 
 impl From<UnknownName> for anyhow::Error {
     fn from(unknown: UnknownName) -> Self {
-        anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known)
+        anyhow::anyhow!("{}\n  {}", unknown.problem, unknown.known_names)
     }
 }
 
@@ -112,7 +112,7 @@ impl Registry {
     pub fn revision(&self, id: &str) -> Result<&Entry, UnknownName> {
         self.by_id.get(id).ok_or_else(|| UnknownName {
             problem: format!("unknown revision `{}`", truncate_name(id)),
-            known: match COMPILED {
+            known_names: match COMPILED {
                 [] => "this program was built without any; build it with its default features"
                     .to_owned(),
                 _ => format!(
@@ -148,7 +148,7 @@ impl Entry {
             suggest(&mut problem, name, names());
             UnknownName {
                 problem,
-                known: format!("`mcp-exact show --revision {id}` lists all of them"),
+                known_names: format!("`mcp-exact show --revision {id}` lists all of them"),
             }
         })
     }

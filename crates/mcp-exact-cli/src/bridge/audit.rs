@@ -126,7 +126,7 @@ impl Drop for AuditLog {
 
 /// Opens the log; `-` is standard error. Lines in excess of [`MAX_WAITING_LINES`] unwritten ones are dropped, and the
 /// log contains their number.
-pub fn open(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
+pub fn open_log(path: &Path, arguments: Arguments) -> anyhow::Result<(CallObserver, AuditLog)> {
     let out: Box<dyn Write + Send> = if path == Path::new("-") {
         Box::new(io::stderr())
     } else {
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lines_are_written_at_the_end() {
+    fn shutdown_writes_all_lines() {
         let slow = LogOnSlowDisk::start();
         for number in 0..100 {
             slow.log.queue.add_line(format!("{number}\n"));

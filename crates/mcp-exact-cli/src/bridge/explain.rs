@@ -175,7 +175,7 @@ fn explain_revision(
     writeln!(out, "server of {}", server.id())?;
     for client in offered.into_iter().rev().filter_map(spec) {
         let matrix = Matrix::new(client, server);
-        if !matrix.lost.is_empty() {
+        if !matrix.lost_features.is_empty() {
             outcome = Outcome::Invalid;
         }
         write!(out, "\nclient of {}\n{matrix}", client.id())?;

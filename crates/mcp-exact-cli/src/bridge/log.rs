@@ -25,7 +25,7 @@ pub struct LogAndTraces {
 
 impl LogAndTraces {
     /// Starts the log. Returns an error if the filter or the address of the collector cannot be used.
-    pub fn begin(filter: Option<&str>, config: &Config) -> anyhow::Result<Self> {
+    pub fn start(filter: Option<&str>, config: &Config) -> anyhow::Result<Self> {
         let of_environment = std::env::var("RUST_LOG").ok();
         let filter = match (filter, of_environment.as_deref()) {
             (Some(filter), _) => filter.parse::<Targets>().context(
@@ -44,7 +44,7 @@ impl LogAndTraces {
         let registry = tracing_subscriber::registry();
         #[cfg(feature = "telemetry")]
         {
-            let traces = telemetry::TraceExporter::begin(config.telemetry.as_ref())?;
+            let traces = telemetry::TraceExporter::start(config.telemetry.as_ref())?;
             let layer = traces.as_ref().map(telemetry::TraceExporter::layer);
             // A second gateway in one process is a test; it uses the log of the first one.
             let _ = registry.with(layer).with(log).try_init();

@@ -98,7 +98,7 @@ pub struct Matrix {
     has_calls_only: bool,
     working: Vec<String>,
     changes: Vec<&'static str>,
-    pub lost: Vec<String>,
+    pub lost_features: Vec<String>,
 }
 
 impl Matrix {
@@ -123,7 +123,7 @@ impl Matrix {
             let mut listed = FEATURES.iter().filter(|feature| feature.is_listed);
             listed.any(|feature| feature.loss == lost)
         };
-        matrix.lost.retain(|lost| !is_listed(lost));
+        matrix.lost_features.retain(|lost| !is_listed(lost));
         matrix.has_calls_only = true;
         matrix
     }
@@ -143,7 +143,7 @@ impl Matrix {
         if client.has_tasks() {
             // With a server that has tasks, too: the gateway relays none.
             let tasks = "tasks: calls are answered when their work is done";
-            matrix.lost.push(tasks.to_owned());
+            matrix.lost_features.push(tasks.to_owned());
         }
         for feature in &FEATURES {
             let (from, to) = match feature.sender {
@@ -151,7 +151,7 @@ impl Matrix {
                 Side::Client => (client, server),
             };
             if (feature.is_supported)(from) && !(feature.is_supported)(to) {
-                matrix.lost.push(feature.loss.to_owned());
+                matrix.lost_features.push(feature.loss.to_owned());
             }
         }
         matrix
@@ -204,10 +204,10 @@ impl std::fmt::Display for Matrix {
         } else {
             "lost"
         };
-        for loss in &self.lost {
+        for loss in &self.lost_features {
             writeln!(f, "  {server_name}{lost}: {loss}")?;
         }
-        if self.changes.is_empty() && self.lost.is_empty() && !self.has_calls_only {
+        if self.changes.is_empty() && self.lost_features.is_empty() && !self.has_calls_only {
             writeln!(f, "  messages pass as they came")?;
         }
         Ok(())

@@ -41,7 +41,7 @@ pub struct TraceExporter {
 
 impl TraceExporter {
     /// Starts the export; returns `None` if there is no collector. Runs within the runtime.
-    pub fn begin(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
+    pub fn start(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
         let Some(collector) = Collector::find(config) else {
             return Ok(None);
         };

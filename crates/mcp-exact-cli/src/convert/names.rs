@@ -16,7 +16,10 @@ pub fn revision(id: &str) -> Result<KnownRevision, UnknownName> {
             .collect();
         let problem = format!("unknown revision `{}`", truncate_name(id));
         let known = format!("this program has {}", format_names(names.iter().copied()));
-        UnknownName { problem, known }
+        UnknownName {
+            problem,
+            known_names: known,
+        }
     })
 }
 
@@ -28,5 +31,8 @@ pub fn definition(name: &str, of: KnownRevision) -> Result<(), UnknownName> {
     let mut problem = format!("unknown type `{}` in revision {of}", truncate_name(name));
     suggest(&mut problem, name, of.types());
     let known = format!("`mcp-exact show --revision {of}` lists all of them");
-    Err(UnknownName { problem, known })
+    Err(UnknownName {
+        problem,
+        known_names: known,
+    })
 }

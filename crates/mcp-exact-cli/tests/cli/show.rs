@@ -12,7 +12,7 @@ fn check(arguments: &[&str], expected: Expect) {
 }
 
 #[test]
-fn types_are_shown_with_documentation_and_changes() {
+fn types_show_documentation_and_changes() {
     check(
         &["show", "Annotations", "--revision", "2025-03-26"],
         expect![[r#"
