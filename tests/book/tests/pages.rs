@@ -41,7 +41,7 @@ fn summary_lists_every_page() {
 }
 
 #[test]
-fn rust_blocks_of_all_pages_are_compiled() {
+fn all_rust_blocks_are_compiled() {
     let tested = read_page(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"));
     for path in pages() {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -18,7 +18,7 @@ impl<'b> Choices<'b> {
         self.bytes.is_empty()
     }
 
-    pub(crate) fn next(&mut self) -> u8 {
+    pub(crate) fn next_byte(&mut self) -> u8 {
         match self.bytes {
             [first, rest @ ..] => {
                 self.bytes = rest;
@@ -30,15 +30,15 @@ impl<'b> Choices<'b> {
 
     /// Returns true if the next byte is below a bound.
     pub(crate) fn chance(&mut self, below: u8) -> bool {
-        self.next() < below
+        self.next_byte() < below
     }
 
-    pub(crate) fn pick<'a, const N: usize>(&mut self, all: &[&'a str; N]) -> &'a str {
-        all[usize::from(self.next()) % N]
+    pub(crate) fn pick_text<'a, const N: usize>(&mut self, all: &[&'a str; N]) -> &'a str {
+        all[usize::from(self.next_byte()) % N]
     }
 
     pub(crate) fn pick_of<T: Copy>(&mut self, all: &[T]) -> Option<T> {
-        let at = usize::from(self.next());
+        let at = usize::from(self.next_byte());
         all.get(at % all.len().max(1)).copied()
     }
 
@@ -88,21 +88,21 @@ const METHODS: [&str; 19] = [
 
 /// Returns a hostile frame.
 pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
-    match choices.next() % 8 {
+    match choices.next_byte() % 8 {
         0 => {
-            let count = usize::from(choices.next());
+            let count = usize::from(choices.next_byte());
             choices.take(count).to_vec()
         }
         1 => {
-            let count = usize::from(choices.next()) % 7;
+            let count = usize::from(choices.next_byte()) % 7;
             let items: Vec<String> = (0..count).map(|_| check_output(choices)).collect();
             format!("[{}]", items.join(",")).into_bytes()
         }
-        2 => "[".repeat(usize::from(choices.next())).into_bytes(),
+        2 => "[".repeat(usize::from(choices.next_byte())).into_bytes(),
         3 => {
             let mut bytes = check_output(choices).into_bytes();
-            let at = usize::from(choices.next()) % bytes.len();
-            bytes[at] = choices.next();
+            let at = usize::from(choices.next_byte()) % bytes.len();
+            bytes[at] = choices.next_byte();
             bytes
         }
         _ => check_output(choices).into_bytes(),
@@ -110,15 +110,15 @@ pub(crate) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 fn check_output(choices: &mut Choices<'_>) -> String {
-    let id = choices.pick(&IDS);
-    let method = choices.pick(&METHODS);
+    let id = choices.pick_text(&IDS);
+    let method = choices.pick_text(&METHODS);
     let params = params(choices);
-    let body = match choices.next() % 8 {
+    let body = match choices.next_byte() % 8 {
         0 => format!(r#""id":{id},"result":{params}"#),
         1 => format!(r#""id":{id},"result":{}"#, result(choices)),
         2 => format!(
             r#""id":{id},"error":{{"code":{},"message":"m","data":{{"supported":["2025-11-25","2026-07-28"]}}}}"#,
-            choices.pick(&["-32600", "-32020", "-32021", "-32022", "1e400", "{}"])
+            choices.pick_text(&["-32600", "-32020", "-32021", "-32022", "1e400", "{}"])
         ),
         3 | 4 => format!(r#""method":"{method}","params":{params}"#),
         _ => format!(r#""id":{id},"method":"{method}","params":{params}"#),
@@ -127,13 +127,13 @@ fn check_output(choices: &mut Choices<'_>) -> String {
 }
 
 fn params(choices: &mut Choices<'_>) -> String {
-    let id = choices.pick(&IDS);
+    let id = choices.pick_text(&IDS);
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
     let version = choices.pick_of(&all).unwrap_or("x");
-    match choices.next() % 7 {
+    match choices.next_byte() % 7 {
         0 => format!(
             r#"{{"requestId":{id},"progressToken":{id},"progress":{},"level":"info","data":1,"uri":"u"}}"#,
-            choices.next()
+            choices.next_byte()
         ),
         1 => format!(
             r#"{{"_meta":{{"io.modelcontextprotocol/protocolVersion":"{version}","io.modelcontextprotocol/clientCapabilities":{{"roots":{{}}}},"progressToken":{id}}},"notifications":{{"toolsListChanged":true,"resourceSubscriptions":["a:c"]}},"name":"n","requestState":"s"}}"#
@@ -153,7 +153,7 @@ fn params(choices: &mut Choices<'_>) -> String {
 fn result(choices: &mut Choices<'_>) -> String {
     let all: Vec<&str> = revisions().map(|revision| revision.as_str()).collect();
     let version = choices.pick_of(&all).unwrap_or("x");
-    match choices.next() % 5 {
+    match choices.next_byte() % 5 {
         0 => format!(
             r#"{{"resultType":"complete","supportedVersions":["{version}"],"capabilities":{{"tools":{{}}}},"ttlMs":0,"cacheScope":"private"}}"#
         ),

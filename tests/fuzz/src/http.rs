@@ -95,7 +95,7 @@ struct ServiceUnderTest {
     sessions: Vec<String>,
     events: Vec<String>,
     /// Responses that were not read to their end yet.
-    open: Vec<Response<ResponseBody>>,
+    unread_responses: Vec<Response<ResponseBody>>,
     /// Statuses and media types of the responses so far.
     observed: BTreeSet<String>,
 }
@@ -116,7 +116,7 @@ impl ServiceUnderTest {
             service: HttpService::new(settings, handler, options),
             sessions: Vec::new(),
             events: Vec::new(),
-            open: Vec::new(),
+            unread_responses: Vec::new(),
             observed: BTreeSet::new(),
         }
     }
@@ -173,7 +173,7 @@ impl ServiceUnderTest {
             None => assert!(whole.is_empty(), "{of}"),
         }
         if !is_over {
-            self.open.push(response);
+            self.unread_responses.push(response);
         }
     }
 

@@ -75,7 +75,7 @@ impl SimulatedNetwork {
             Binding::StreamableHttp,
             Binding::HttpSse,
             Binding::Duplex,
-        ][usize::from(choices.next()) % 4];
+        ][usize::from(choices.next_byte()) % 4];
         let client = ClientEndpoint::new(
             client(choices).build().expect("revisions are offered"),
             binding,
@@ -123,7 +123,7 @@ impl SimulatedNetwork {
     }
 
     fn act_randomly(&mut self, choices: &mut Choices<'_>) {
-        match choices.next() % 22 {
+        match choices.next_byte() % 22 {
             0 | 1 => self.request(choices),
             2 => self.cancel(choices),
             3 | 4 => self.reply(choices),
@@ -157,12 +157,12 @@ impl SimulatedNetwork {
             r#"{"messages":[],"maxTokens":1,"message":"m","requestedSchema":{"type":"object","properties":{}}}"#,
             "{\"x\":\n[1,\r2]}",
         ];
-        let at = usize::from(choices.next()) % (texts.len() + 1);
+        let at = usize::from(choices.next_byte()) % (texts.len() + 1);
         texts.get(at).map(|text| object(text))
     }
 
     fn request(&mut self, choices: &mut Choices<'_>) {
-        let method = choices.pick(&METHODS);
+        let method = choices.pick_text(&METHODS);
         let params = Self::params(choices);
         let options = CallOptions {
             progress: choices.chance(128),
@@ -179,7 +179,7 @@ impl SimulatedNetwork {
     }
 
     fn ask_client(&mut self, choices: &mut Choices<'_>) {
-        let method = choices.pick(&METHODS);
+        let method = choices.pick_text(&METHODS);
         let params = Self::params(choices);
         let during = self.pending_requests.last().filter(|_| choices.chance(100));
         let scope = during.map_or(Scope::Peer, |key| Scope::During(*key));
@@ -210,7 +210,7 @@ impl SimulatedNetwork {
         let Some(key) = choices.pick_of(&self.pending_requests) else {
             return;
         };
-        let reply = match choices.next() % 6 {
+        let reply = match choices.next_byte() % 6 {
             0 => {
                 let asks = vec![
                     ("a".to_owned(), InputRequest::new("roots/list", None)),
@@ -274,7 +274,7 @@ impl SimulatedNetwork {
             Change::Resources,
             Change::Resource("a:c".into()),
         ];
-        let change = &change[usize::from(choices.next()) % 4];
+        let change = &change[usize::from(choices.next_byte()) % 4];
         self.server.publish(change);
         if choices.chance(64) {
             let _ = self.client.notify("notifications/roots/list_changed", None);
@@ -286,7 +286,7 @@ impl SimulatedNetwork {
         let scope = key.map_or(Scope::Peer, Scope::During);
         let _ = self.server.log(scope, Level::Error, Some("l\n"), true);
         if let Some(key) = key {
-            let done = f64::from(choices.next());
+            let done = f64::from(choices.next_byte());
             let _ = self
                 .server
                 .progress(key, &Progress::new(done).with_message("m"));
@@ -298,7 +298,7 @@ impl SimulatedNetwork {
 
     /// Delivers a frame, or loses, repeats or reorders it.
     fn deliver(&mut self, choices: &mut Choices<'_>, to_server: bool) {
-        let fault = choices.next();
+        let fault = choices.next_byte();
         if to_server {
             let Some(sent) = self.to_server.pop_front() else {
                 return;
@@ -382,7 +382,7 @@ impl SimulatedNetwork {
     }
 
     fn wait(&mut self, choices: &mut Choices<'_>) {
-        let millis = u64::from(choices.next()) * 8;
+        let millis = u64::from(choices.next_byte()) * 8;
         self.now = self.now.plus(Duration::from_millis(millis));
         self.client.handle_timeout(self.now);
         self.server.handle_timeout(self.now);
@@ -401,7 +401,7 @@ impl SimulatedNetwork {
             .map(|(c, s)| (*c, *s))
             .collect();
         let how = [Closed::Clean, Closed::Lost, Closed::SessionEnded];
-        let how = how[usize::from(choices.next() % 8).min(2)];
+        let how = how[usize::from(choices.next_byte() % 8).min(2)];
         if how == Closed::SessionEnded && !choices.chance(10) {
             return;
         }

@@ -87,7 +87,7 @@ impl Seal for ChecksumSeal {
 }
 
 fn offer(choices: &mut Choices<'_>) -> Offer {
-    let mask = usize::from(choices.next());
+    let mask = usize::from(choices.next_byte());
     let mut chosen: Vec<Revision> = revisions()
         .enumerate()
         .filter(|(at, _)| mask >> at & 1 == 1)

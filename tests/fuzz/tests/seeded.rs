@@ -14,7 +14,7 @@ use std::path::Path;
 struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    fn number_below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -52,15 +52,19 @@ const TOKENS: &[&str] = &[
 
 fn mutate(seed: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = seed.to_vec();
-    for _ in 0..=random.below(3) {
-        let at = random.below(bytes.len() + 1);
-        match random.below(5) {
-            0 => drop(bytes.drain(at..(at + random.below(8)).min(bytes.len()))),
-            1 => drop(bytes.splice(at..at, TOKENS[random.below(TOKENS.len())].bytes())),
-            2 => drop(bytes.get_mut(at).map(|byte| *byte ^= 1 << random.below(8))),
+    for _ in 0..=random.number_below(3) {
+        let at = random.number_below(bytes.len() + 1);
+        match random.number_below(5) {
+            0 => drop(bytes.drain(at..(at + random.number_below(8)).min(bytes.len()))),
+            1 => drop(bytes.splice(at..at, TOKENS[random.number_below(TOKENS.len())].bytes())),
+            2 => drop(
+                bytes
+                    .get_mut(at)
+                    .map(|byte| *byte ^= 1 << random.number_below(8)),
+            ),
             3 => {
-                let from = random.below(bytes.len() + 1);
-                let piece = bytes[from..(from + random.below(40)).min(bytes.len())].to_vec();
+                let from = random.number_below(bytes.len() + 1);
+                let piece = bytes[from..(from + random.number_below(40)).min(bytes.len())].to_vec();
                 bytes.splice(at..at, piece);
             }
             _ => bytes.truncate(at),

@@ -20,8 +20,8 @@ const MAX_EXPONENT: i64 = 400;
 #[derive(Debug, PartialEq, Eq)]
 struct ExpandedNumber {
     negative: bool,
-    whole: String,
-    fraction: String,
+    integer_digits: String,
+    fraction_digits: String,
 }
 
 impl ExpandedNumber {
@@ -46,20 +46,20 @@ impl ExpandedNumber {
         let zero = whole.is_empty() && fraction.is_empty();
         Self {
             negative: negative && !zero,
-            whole,
-            fraction,
+            integer_digits: whole,
+            fraction_digits: fraction,
         }
     }
 
     fn is_integer(&self) -> bool {
-        self.fraction.is_empty()
+        self.fraction_digits.is_empty()
     }
 
     fn to_i128(&self) -> Option<i128> {
-        if !self.is_integer() || self.whole.len() > 30 {
+        if !self.is_integer() || self.integer_digits.len() > 30 {
             return None;
         }
-        let value: i128 = format!("0{}", self.whole).parse().ok()?;
+        let value: i128 = format!("0{}", self.integer_digits).parse().ok()?;
         Some(if self.negative { -value } else { value })
     }
 
@@ -67,9 +67,9 @@ impl ExpandedNumber {
     fn compare(&self, with: &Self) -> Ordering {
         let size = |plain: &Self| {
             (
-                plain.whole.len(),
-                plain.whole.clone(),
-                plain.fraction.clone(),
+                plain.integer_digits.len(),
+                plain.integer_digits.clone(),
+                plain.fraction_digits.clone(),
             )
         };
         match (self.negative, with.negative) {

@@ -293,7 +293,7 @@ fn constructors_share_one_parameter_order() {
 }
 
 #[test]
-fn requests_of_the_other_direction_are_unknown() {
+fn opposite_direction_requests_are_unknown() {
     let text = r#"{"jsonrpc":"2.0","id":1,"method":"sampling/createMessage","params":{}}"#;
     let Ok(Message::Request(call)) = from_client(text) else {
         panic!("a request");

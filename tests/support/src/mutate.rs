@@ -231,7 +231,7 @@ impl<'s> Mutator<'s> {
         for other in others {
             let kind = match (doc, &other) {
                 (Doc::Number(_), Doc::Number(_)) => continue,
-                _ if Types::of(doc) == Types::of(&other) => continue,
+                _ if Types::type_of(doc) == Types::type_of(&other) => continue,
                 (_, Doc::Null) => MutationKind::NullForPresent,
                 (Doc::Object(_), Doc::Array(_)) => MutationKind::ArrayForObject,
                 (Doc::Array(_), Doc::Object(_)) => MutationKind::ObjectForArray,

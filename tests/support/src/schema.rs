@@ -96,7 +96,7 @@ impl Types {
     pub(crate) const ALL: Self = Self(127);
 
     /// Returns the JSON type of a document.
-    pub(crate) fn of(doc: &Doc) -> Self {
+    pub(crate) fn type_of(doc: &Doc) -> Self {
         match doc {
             Doc::Null => Self::NULL,
             Doc::Bool(_) => Self::BOOL,
@@ -438,7 +438,7 @@ impl<'s> Constraints<'s> {
         };
         shape
             && !self.is_never
-            && self.types().intersects(Types::of(doc))
+            && self.types().intersects(Types::type_of(doc))
             && self
                 .literals()
                 .is_none_or(|literals| contains_equal(&literals, doc))

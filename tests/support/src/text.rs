@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_json_is_refused() {
+    fn invalid_json_is_refused() {
         for text in [
             "",
             " ",

@@ -4,8 +4,8 @@
 
 use mcp_exact_tests_support::Doc;
 
+use crate::traversal::{Schema, SchemaAt};
 use crate::unions::{required_names, select_variant};
-use crate::walk::{Schema, SchemaAt};
 
 /// Returns the document as the type of the definition encodes it.
 pub fn expected_encoding(schema: &Schema, definition: &str, doc: &Doc) -> Doc {

@@ -16,5 +16,5 @@ mod round_trip;
 mod rules;
 mod schema_agreement;
 mod tables;
+mod traversal;
 mod unions;
-mod walk;

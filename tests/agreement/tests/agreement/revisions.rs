@@ -13,7 +13,7 @@ use mcp_exact_wire::{
 };
 use serde_json::Value;
 
-use crate::walk::Schema;
+use crate::traversal::Schema;
 
 /// Types of one revision.
 pub struct Types {

@@ -7,7 +7,7 @@ use mcp_exact_tests_support::{Doc, Generator, Mutator, Rng, Style, is_same_json}
 use crate::expected::expected_encoding;
 use crate::revisions::{Revision, revisions};
 use crate::rules::known_exception;
-use crate::walk::VisitedValue;
+use crate::traversal::VisitedValue;
 
 const SEED: u64 = 20_250_326;
 

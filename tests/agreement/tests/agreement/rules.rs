@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use mcp_exact_tests_support::Doc;
 use serde_json::Value;
 
+use crate::traversal::{Schema, SchemaAt, VisitedValue};
 use crate::unions::required_names;
-use crate::walk::{Schema, SchemaAt, VisitedValue};
 
 /// Placeholder for a lone surrogate, which a `String` cannot contain.
 pub const LONE_SURROGATE: &str = "\u{e000}lone\u{e000}";

@@ -8,18 +8,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_support::Doc;
 use serde_json::Value;
 
-use crate::walk::{Schema, SchemaAt};
+use crate::traversal::{Schema, SchemaAt};
 
 /// Form that a variant of a union can have, with the index of the variant.
 struct VariantForm {
     member: usize,
-    at: SchemaAt,
+    schema: SchemaAt,
 }
 
 /// Returns the index of the variant that the rules select; `None` if they select none.
 pub fn select_variant(schema: &Schema, union: &SchemaAt, doc: &Doc) -> Option<usize> {
     let forms = forms(schema, union);
-    let mut of_kind = forms.iter().filter(|form| has_kind(form.at.schema, doc));
+    let mut of_kind = forms
+        .iter()
+        .filter(|form| has_kind(form.schema.schema, doc));
     match doc {
         Doc::Object(_) => select_object_variant(schema, &of_kind.collect::<Vec<_>>(), doc),
         Doc::Array(items) => {
@@ -52,7 +54,7 @@ fn add_forms(schema: &Schema, member: usize, at: &SchemaAt, forms: &mut Vec<Vari
                 add_forms(schema, member, &at, forms);
             }
         }
-        None => forms.push(VariantForm { member, at }),
+        None => forms.push(VariantForm { member, schema: at }),
     }
 }
 
@@ -75,14 +77,14 @@ fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) ->
     let mut forms = Vec::new();
     for array in arrays {
         let items = SchemaAt {
-            pointer: format!("{}/items", array.at.pointer),
-            schema: &array.at.schema["items"],
+            pointer: format!("{}/items", array.schema.pointer),
+            schema: &array.schema.schema["items"],
         };
         add_forms(schema, array.member, &items, &mut forms);
     }
     let forms: Vec<&VariantForm> = forms
         .iter()
-        .filter(|form| has_kind(form.at.schema, item))
+        .filter(|form| has_kind(form.schema.schema, item))
         .collect();
     select_object_variant(schema, &forms, item)
 }
@@ -90,14 +92,16 @@ fn select_array_variant(schema: &Schema, arrays: &[&VariantForm], item: &Doc) ->
 fn select_object_variant(schema: &Schema, forms: &[&VariantForm], doc: &Doc) -> Option<usize> {
     let tag = discriminator(schema, forms);
     let constants = |form: &VariantForm| match tag {
-        Some(tag) => constants(schema, &form.at, tag),
+        Some(tag) => constants(schema, &form.schema, tag),
         None => None,
     };
     let is_right = |form: &&&VariantForm| {
         let value = tag.and_then(|tag| doc.member(tag));
         match (constants(form), value) {
             (Some(constants), Some(Doc::String(value))) => constants.contains(value.as_str()),
-            (Some(_), None) => !required_names(form.at.schema).contains(tag.unwrap_or_default()),
+            (Some(_), None) => {
+                !required_names(form.schema.schema).contains(tag.unwrap_or_default())
+            }
             _ => false,
         }
     };
@@ -149,8 +153,8 @@ fn most_specific(schema: &Schema, candidates: &[&VariantForm], doc: &Doc) -> Opt
             continue;
         }
         let knows =
-            |form: &VariantForm, name: &str| form.at.schema["properties"].get(name).is_some();
-        let mut members = form.at.schema["properties"]
+            |form: &VariantForm, name: &str| form.schema.schema["properties"].get(name).is_some();
+        let mut members = form.schema.schema["properties"]
             .as_object()
             .into_iter()
             .flatten();
@@ -175,7 +179,7 @@ fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMe
     };
     needs.iter().enumerate().any(|(at, need)| {
         let knows =
-            |form: &VariantForm, name: &str| form.at.schema["properties"].get(name).is_some();
+            |form: &VariantForm, name: &str| form.schema.schema["properties"].get(name).is_some();
         !need.is_empty()
             && others(at).any(|(form, theirs)| {
                 need.iter().all(|(name, _)| knows(form, name)) && !need.is_subset(theirs)
@@ -184,17 +188,17 @@ fn may_occur_elsewhere(candidates: &[&VariantForm], needs: &[BTreeSet<RequiredMe
 }
 
 fn required_members(form: &VariantForm) -> BTreeSet<RequiredMember> {
-    let names = required_names(form.at.schema).into_iter();
+    let names = required_names(form.schema.schema).into_iter();
     names.map(|name| (name, None)).collect()
 }
 
 /// Returns the required members, and the required members of their values.
 fn required_inner_members(schema: &Schema, form: &VariantForm) -> BTreeSet<RequiredMember> {
     let mut needs = required_members(form);
-    for name in required_names(form.at.schema) {
+    for name in required_names(form.schema.schema) {
         let value = schema.resolve(&SchemaAt {
-            pointer: format!("{}/properties/{name}", form.at.pointer),
-            schema: &form.at.schema["properties"][name],
+            pointer: format!("{}/properties/{name}", form.schema.pointer),
+            schema: &form.schema.schema["properties"][name],
         });
         needs.extend(
             required_names(value.schema)
@@ -216,20 +220,23 @@ fn without_common(sets: Vec<BTreeSet<RequiredMember>>) -> Vec<BTreeSet<RequiredM
 fn discriminator(schema: &Schema, forms: &[&VariantForm]) -> Option<&'static str> {
     let mut by_name: BTreeMap<&str, Vec<BTreeSet<&str>>> = BTreeMap::new();
     for form in forms {
-        let members = form.at.schema["properties"].as_object();
+        let members = form.schema.schema["properties"].as_object();
         for name in members.into_iter().flat_map(|members| members.keys()) {
-            if let Some(constants) = constants(schema, &form.at, name) {
+            if let Some(constants) = constants(schema, &form.schema, name) {
                 by_name.entry(name).or_default().push(constants);
             }
         }
     }
     let differ = |sets: &[BTreeSet<&str>]| sets.iter().any(|set| *set != sets[0]);
     let sets_apart = |name: &str| {
-        let is_constant =
-            |form: &&VariantForm| form.at.schema["properties"][name].get("const").is_some();
+        let is_constant = |form: &&VariantForm| {
+            form.schema.schema["properties"][name]
+                .get("const")
+                .is_some()
+        };
         let all = forms
             .iter()
-            .all(|form| required_names(form.at.schema).contains(name));
+            .all(|form| required_names(form.schema.schema).contains(name));
         all && forms.iter().any(is_constant) && !forms.iter().all(is_constant)
     };
     let telling = by_name

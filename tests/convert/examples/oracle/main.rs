@@ -136,7 +136,7 @@ fn record_conversions(seed: u64) -> io::Result<()> {
     let mut out = BufWriter::new(io::stdout().lock());
     let mut rng = Rng::new(seed);
     for from in revisions() {
-        for to in revisions().iter().filter(|to| to.known != from.known) {
+        for to in revisions().iter().filter(|to| to.revision != from.revision) {
             record_definitions(from, to, &mut rng, &mut out)?;
             record_methods(from, to, &mut rng, &mut out)?;
             record_errors(from, to, &mut rng, &mut out)?;
@@ -151,16 +151,17 @@ fn record_definitions(
     rng: &mut Rng,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    for name in from.known.types() {
-        let target = counterpart(name, from.known, to.known);
-        let target = target.filter(|target| to.known.types().any(|official| official == *target));
+    for name in from.revision.types() {
+        let target = counterpart(name, from.revision, to.revision);
+        let target =
+            target.filter(|target| to.revision.types().any(|official| official == *target));
         for text in inputs(from, to, name, target, 100, rng) {
             let case = Case {
                 kind: "type",
                 name,
                 sender: "",
-                from: from.known,
-                to: to.known,
+                from: from.revision,
+                to: to.revision,
                 context: rng.next_u64() % 8,
                 text: Some(&text),
             };
@@ -260,8 +261,8 @@ fn record_methods(
                         kind,
                         name: method,
                         sender,
-                        from: from.known,
-                        to: to.known,
+                        from: from.revision,
+                        to: to.revision,
                         context: rng.next_u64() % 8,
                         text: text.as_deref(),
                     };
@@ -290,7 +291,7 @@ fn message_texts(from: &Revision, method: &str, kind: &str, rng: &mut Rng) -> Ve
     let mut reversed: Vec<&str> = method.split('/').collect();
     reversed.reverse();
     let swapped = word(&reversed.concat());
-    let names = from.known.types().filter(|name| {
+    let names = from.revision.types().filter(|name| {
         let name = word(name);
         let Some(name) = name.strip_suffix(suffix) else {
             return false;
@@ -338,8 +339,8 @@ fn record_errors(
                     kind: "error",
                     name: method,
                     sender: "server",
-                    from: from.known,
-                    to: to.known,
+                    from: from.revision,
+                    to: to.revision,
                     context: rng.next_u64() % 8,
                     text: Some(&text),
                 };

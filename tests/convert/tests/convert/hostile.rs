@@ -14,7 +14,7 @@ fn mutants_never_panic() {
     let mut rng = Rng::new(SEED);
     let (mut converted, mut refused) = (0, 0);
     for from in revisions() {
-        for name in from.known.types() {
+        for name in from.revision.types() {
             let doc = Generator::new(from.document, rng.fork()).instance(name);
             let mutants = Mutator::new(from.document, rng.fork()).sample(name, &doc, 6);
             for mutant in mutants {
@@ -22,7 +22,7 @@ fn mutants_never_panic() {
                 for to in revisions() {
                     let mut cx =
                         Context::new().newer(*rng.pick(&[Newer::Report, Newer::KeepInExtra]));
-                    match convert_type(name, &text, from.known, to.known, &mut cx) {
+                    match convert_type(name, &text, from.revision, to.revision, &mut cx) {
                         Ok(out) => {
                             let json: Result<Value, _> = serde_json::from_str(&out);
                             assert!(json.is_ok() || *out == text, "{name}: {text}\n{out}");
@@ -63,7 +63,7 @@ fn depth_and_width_are_limited() {
     ];
     for (name, text) in documents {
         let mut cx = Context::new();
-        let out = convert_type(name, &text, older.known, newer.known, &mut cx);
+        let out = convert_type(name, &text, older.revision, newer.revision, &mut cx);
         if let Ok(out) = out {
             assert!(
                 out.len() + 10 > text.len(),

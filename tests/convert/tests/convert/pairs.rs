@@ -71,12 +71,18 @@ impl Case<'_> {
         } = self;
         format!(
             "{} → {} {name}: {what}\n  {before}\n  {detail}",
-            from.known, to.known
+            from.revision, to.revision
         )
     }
 
     fn run(&self, cx: &mut Context) -> Result<String, Refused> {
-        let out = convert_type(self.name, self.text, self.from.known, self.to.known, cx)?;
+        let out = convert_type(
+            self.name,
+            self.text,
+            self.from.revision,
+            self.to.revision,
+            cx,
+        )?;
         Ok(out.into_owned())
     }
 
@@ -122,7 +128,7 @@ impl Case<'_> {
         if !cx.is_lossy() {
             tally.lossless += 1;
         }
-        if self.from.known != self.to.known && is_up(self.from, self.to) {
+        if self.from.revision != self.to.revision && is_up(self.from, self.to) {
             self.check_round_trip(&out, cx.losses(), tally);
         }
     }
@@ -153,7 +159,13 @@ impl Case<'_> {
         let dropped: Vec<&str> = dropped.collect();
         for newer in [Newer::Report, Newer::KeepInExtra] {
             let mut cx = context().newer(newer);
-            let down = convert_type(self.target, up, self.to.known, self.from.known, &mut cx);
+            let down = convert_type(
+                self.target,
+                up,
+                self.to.revision,
+                self.from.revision,
+                &mut cx,
+            );
             let down = match down {
                 Ok(down) => down,
                 Err(_) if self.is_of_other_revision => continue,
@@ -217,7 +229,7 @@ fn is_explained<'l>(place: &str, mut pointers: impl Iterator<Item = &'l str>) ->
 
 fn is_up(from: &Revision, to: &Revision) -> bool {
     let place = |known| KnownRevision::ALL.iter().position(|other| *other == known);
-    place(from.known) < place(to.known)
+    place(from.revision) < place(to.revision)
 }
 
 fn means_absence(before: &Value, after: &Value, place: &str) -> bool {
@@ -264,9 +276,9 @@ fn instances(
 
 fn pair(from: &Revision, to: &Revision) -> Vec<String> {
     let mut names: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
-    for name in from.known.types() {
-        if let Some(target) = counterpart(name, from.known, to.known)
-            && to.known.types().any(|official| official == target)
+    for name in from.revision.types() {
+        if let Some(target) = counterpart(name, from.revision, to.revision)
+            && to.revision.types().any(|official| official == target)
         {
             names.entry(family(name)).or_default().push((name, target));
         }
@@ -301,7 +313,7 @@ fn pair(from: &Revision, to: &Revision) -> Vec<String> {
         } = tally;
         println!(
             "{} → {} {family}: {converted} converted, {lossless} of them without loss, {refused} refused, {round_trips} up and back",
-            from.known, to.known
+            from.revision, to.revision
         );
         assert!(
             converted + refused >= INSTANCES_PER_FAMILY,
@@ -324,7 +336,7 @@ fn ordered_pairs() -> Vec<(&'static Revision, &'static Revision)> {
     let wanted = places.filter(|(from, to)| {
         let named = |at: usize| {
             only.as_deref()
-                .is_none_or(|id| all[at].known.as_str() == id)
+                .is_none_or(|id| all[at].revision.as_str() == id)
         };
         let near = only.is_none() || from.abs_diff(*to) == 1;
         from != to && near && (named(*from) || named(*to))

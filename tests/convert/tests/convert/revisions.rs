@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// A revision and its schema validator.
 pub struct Revision {
-    pub known: KnownRevision,
+    pub revision: KnownRevision,
     pub document: &'static Value,
     pub oracle: Oracle<'static>,
 }
@@ -34,7 +34,7 @@ pub fn revisions() -> &'static [Revision] {
             let document = without_unchecked(&document.expect("a schema"));
             let document: &'static Value = Box::leak(Box::new(document));
             Revision {
-                known: *known,
+                revision: *known,
                 document,
                 oracle: Oracle::new(document),
             }

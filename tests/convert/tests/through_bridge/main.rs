@@ -82,7 +82,7 @@ fn params(revision: &Revision, definition: &str, rng: &mut Rng, is_exotic: bool)
     };
     // A task is a separate exchange, and a retry belongs to a waiting call.
     members.retain(|(name, _)| !["task", "inputResponses", "requestState"].contains(&&**name));
-    let is_stateless = revision.known.as_str() >= "2026";
+    let is_stateless = revision.revision.as_str() >= "2026";
     let mut meta = match members.iter().position(|(name, _)| name == "_meta") {
         Some(at) => match members.remove(at).1 {
             Doc::Object(meta) => Some((at, meta)),
@@ -155,7 +155,7 @@ struct Pair {
 
 impl Pair {
     async fn new(client: &'static Revision, server: &'static Revision) -> Self {
-        let upstream = RawServer::new(server.known.as_str());
+        let upstream = RawServer::new(server.revision.as_str());
         let reported = ReportedLosses::default();
         let seen = Arc::clone(&reported);
         let mut options = Options::default();
@@ -165,7 +165,7 @@ impl Pair {
         }));
         let bridge = Bridge::new(upstream.clone(), options).await;
         let bridge = bridge.expect("a bridge");
-        let downstream = RawClient::connect(&bridge, client.known.as_str()).await;
+        let downstream = RawClient::connect(&bridge, client.revision.as_str()).await;
         Self {
             upstream,
             downstream,
@@ -210,7 +210,7 @@ fn direct_conversion(
         sender,
     };
     let mut cx = cx;
-    let text = convert(root, Some(text), from.known, to.known, &mut cx).ok()?;
+    let text = convert(root, Some(text), from.revision, to.revision, &mut cx).ok()?;
     let text = text.map_or_else(|| "{}".to_owned(), |text| text.into_owned());
     Some((text, cx.losses().to_vec()))
 }
@@ -266,7 +266,7 @@ async fn equal_revisions_change_nothing() {
                 let (arrived, answer) = pair.exchange(method, &params, &result).await;
                 let words = format!(
                     "{} {method}\n  {params}\n  {result}\n  {answer}",
-                    revision.known
+                    revision.revision
                 );
                 let arrived = arrived.expect(&words);
                 assert_eq!(
@@ -305,7 +305,7 @@ async fn every_difference_is_reported() {
     let (mut looked_at, mut refused, mut losses) = (0, 0, 0);
     for client in revisions() {
         for server in revisions() {
-            if client.known == server.known {
+            if client.revision == server.revision {
                 continue;
             }
             let mut pair = Pair::new(client, server).await;
@@ -319,7 +319,7 @@ async fn every_difference_is_reported() {
                     losses += reported.len();
                     let words = format!(
                         "{} to {}, {method}\n  {params}\n  {arrived:?}\n  {result}\n  {reply}\n  {reported:#?}",
-                        client.known, server.known
+                        client.revision, server.revision
                     );
                     let cx = || Context::new().has_read_input().request_meta(client_meta());
                     let there = direct_conversion(

@@ -115,7 +115,7 @@ fn page_links_and_ids_agree() {
 }
 
 #[test]
-fn each_method_and_type_has_a_row() {
+fn every_item_has_a_row() {
     let page = render_page();
     for ir in revisions::all() {
         let methods = ir

@@ -34,24 +34,24 @@ impl<'a> Mutator<'a> {
     }
 
     fn change(&mut self, text: &mut Vec<char>) {
-        let at = self.below(text.len() + 1);
-        let alphabet = if self.below(3) == 0 {
+        let at = self.number_below(text.len() + 1);
+        let alphabet = if self.number_below(3) == 0 {
             CONFUSABLE_CHARACTERS
         } else {
             self.cases.typical_characters
         };
         let new = self.pick(alphabet);
-        match self.below(12) {
+        match self.number_below(12) {
             0 => text.insert(at, new),
             1 if at < text.len() => drop(text.remove(at)),
             2 if at < text.len() => {
-                let other = self.below(text.len());
+                let other = self.number_below(text.len());
                 text.swap(at, other);
             }
             3 => {
                 let other: Vec<char> = self.pick(self.cases.accepted).chars().collect();
                 text.truncate(at);
-                text.extend(&other[self.below(other.len() + 1)..]);
+                text.extend(&other[self.number_below(other.len() + 1)..]);
             }
             _ if at < text.len() => text[at] = new,
             _ => text.push(new),
@@ -59,15 +59,15 @@ impl<'a> Mutator<'a> {
     }
 
     fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
-        choices[self.below(choices.len())]
+        choices[self.number_below(choices.len())]
     }
 
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit as u64).expect("less than a usize")
+    fn number_below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next_random() % limit as u64).expect("less than a usize")
     }
 
     /// Returns the next random number of SplitMix64 (Steele, Lea and Flood, 2014).
-    fn next(&mut self) -> u64 {
+    fn next_random(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -51,11 +51,11 @@ const NESTINGS: [Nesting; 4] = [
 ];
 
 impl Nesting {
-    fn closed(self) -> String {
-        self.unclosed() + "1" + &self.close.repeat(LEVELS)
+    fn closed_text(self) -> String {
+        self.unclosed_text() + "1" + &self.close.repeat(LEVELS)
     }
 
-    fn unclosed(self) -> String {
+    fn unclosed_text(self) -> String {
         self.open.repeat(LEVELS)
     }
 }
@@ -64,7 +64,7 @@ impl Nesting {
 fn untyped_json_round_trips() {
     with_stack(SMALL_STACK_KIB, || {
         for tower in NESTINGS {
-            let json: Json = check_round_trip(&tower.closed());
+            let json: Json = check_round_trip(&tower.closed_text());
             assert!(json.clone() == json);
         }
         check_round_trip::<Json>(&("[".repeat(LEVELS) + &"]".repeat(LEVELS)));
@@ -74,12 +74,15 @@ fn untyped_json_round_trips() {
 #[test]
 fn untyped_objects_are_read_by_member() {
     with_stack(SMALL_STACK_KIB, || {
-        let mut object: JsonObject = check_round_trip(&NESTED_OBJECTS.closed());
+        let mut object: JsonObject = check_round_trip(&NESTED_OBJECTS.closed_text());
         assert_eq!(object.len(), 1);
         object.insert("b", 1);
         assert_eq!(object.get("b").expect("it is there").text(), "1");
         let inner = object.get("a").expect("it is there");
-        assert!(inner.text() == &NESTED_OBJECTS.closed()[5..NESTED_OBJECTS.closed().len() - 1]);
+        assert!(
+            inner.text()
+                == &NESTED_OBJECTS.closed_text()[5..NESTED_OBJECTS.closed_text().len() - 1]
+        );
         inner.decode_as::<JsonObject>().expect("it is an object");
     });
 }
@@ -88,7 +91,7 @@ fn untyped_objects_are_read_by_member() {
 fn untyped_json_in_messages_round_trips() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
-            let tower = tower.closed();
+            let tower = tower.closed_text();
             let params = format!(r#"{{"name":"t","arguments":{{"x":{tower}}}}}"#);
             check_round_trip::<mcp::ClientRequest>(&format!(
                 r#"{{"method":"tools/call","params":{params},"x":{tower}}}"#
@@ -108,7 +111,7 @@ fn untyped_json_in_messages_round_trips() {
 fn schema_documents_round_trip_and_validate() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
-            let tower = tower.closed();
+            let tower = tower.closed_text();
             let tool: mcp::Tool = check_round_trip(&format!(
                 r#"{{"inputSchema":{{"type":"object","x":{tower}}},"name":"t","x":{tower}}}"#
             ));
@@ -136,11 +139,14 @@ fn unclosed_values_are_reported_with_position() {
     with_stack(SMALL_STACK_KIB, || {
         for tower in NESTINGS {
             let end = cut_pointer(tower.pointer.repeat(LEVELS));
-            assert!(decode_error_of::<Json>(tower.unclosed()) == error_at("syntax", end.as_str()));
             assert!(
-                decode_error_of::<Json>(tower.unclosed() + "1") == error_at("syntax", end.as_str())
+                decode_error_of::<Json>(tower.unclosed_text()) == error_at("syntax", end.as_str())
             );
-            let one_missing = tower.closed();
+            assert!(
+                decode_error_of::<Json>(tower.unclosed_text() + "1")
+                    == error_at("syntax", end.as_str())
+            );
+            let one_missing = tower.closed_text();
             let one_missing = &one_missing[..one_missing.len() - 1];
             assert_eq!(decode_error_of::<Json>(one_missing).0, "syntax");
         }
@@ -151,7 +157,7 @@ fn unclosed_values_are_reported_with_position() {
 fn unclosed_values_in_messages_are_reported() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
-            let open = tower.unclosed();
+            let open = tower.unclosed_text();
             let inside =
                 cut_pointer("/params/arguments/x".to_owned() + &tower.pointer.repeat(LEVELS));
             let params = format!(r#"{{"name":"t","arguments":{{"x":{open}"#);
@@ -196,7 +202,7 @@ fn wrong_closing_brackets_are_errors() {
 fn typed_positions_refuse_nested_values() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
-            let tower = tower.closed();
+            let tower = tower.closed_text();
             let tool = format!(r#"{{"name":{tower},"inputSchema":{{"type":"object"}}}}"#);
             assert_eq!(
                 decode_error_of::<mcp::Tool>(tool),
@@ -219,12 +225,12 @@ fn typed_positions_refuse_nested_values() {
                 error_at("type", "")
             );
         }
-        let arrays = format!(r#"{{"tools":{}}}"#, NESTED_ARRAYS.closed());
+        let arrays = format!(r#"{{"tools":{}}}"#, NESTED_ARRAYS.closed_text());
         assert_eq!(
             decode_error_of::<mcp::ListToolsResult>(arrays),
             error_at("type", "/tools/0")
         );
-        let objects = format!(r#"{{"tools":{}}}"#, NESTED_OBJECTS.closed());
+        let objects = format!(r#"{{"tools":{}}}"#, NESTED_OBJECTS.closed_text());
         assert_eq!(
             decode_error_of::<mcp::ListToolsResult>(objects),
             error_at("type", "/tools")
@@ -235,16 +241,16 @@ fn typed_positions_refuse_nested_values() {
 #[test]
 fn typed_maps_refuse_typed_nesting() {
     with_stack(SMALL_STACK_KIB, || {
-        check_round_trip::<Map<Json>>(&NESTED_OBJECTS.closed());
+        check_round_trip::<Map<Json>>(&NESTED_OBJECTS.closed_text());
         assert_eq!(
-            decode_error_of::<Map<String>>(NESTED_OBJECTS.closed()),
+            decode_error_of::<Map<String>>(NESTED_OBJECTS.closed_text()),
             error_at("type", "/a")
         );
         assert_eq!(
-            decode_error_of::<Map<Json>>(NESTED_ARRAYS.closed()),
+            decode_error_of::<Map<Json>>(NESTED_ARRAYS.closed_text()),
             error_at("type", "")
         );
-        let open = NESTED_OBJECTS.unclosed();
+        let open = NESTED_OBJECTS.unclosed_text();
         assert!(
             decode_error_of::<Map<Json>>(open)
                 == error_at("syntax", cut_pointer(NESTED_OBJECTS.pointer.repeat(LEVELS)))
@@ -256,7 +262,7 @@ fn typed_maps_refuse_typed_nesting() {
 fn serde_json_handles_untyped_json() {
     with_stack(TYPED_STACK_KIB, || {
         for tower in NESTINGS {
-            let text = tower.closed();
+            let text = tower.closed_text();
             let json: Json = serde_json::from_str(&text).expect("it is JSON");
             assert!(json.text() == text);
             assert!(serde_json::to_string(&json).expect("it is JSON") == text);
@@ -299,7 +305,10 @@ fn typed_nesting_is_limited() {
         let beyond = error_at("depth", "/0".repeat(LIMIT));
         assert_eq!(decode_error_of::<Tree>(tower(LIMIT + 1)), beyond);
         assert_eq!(decode_error_of::<Tree>(tower(LEVELS)), beyond);
-        assert_eq!(decode_error_of::<Tree>(NESTED_ARRAYS.unclosed()), beyond);
+        assert_eq!(
+            decode_error_of::<Tree>(NESTED_ARRAYS.unclosed_text()),
+            beyond
+        );
         let chain = |turns: usize| {
             MIXED_NESTING.open.repeat(turns) + "[]" + &MIXED_NESTING.close.repeat(turns)
         };
@@ -308,7 +317,10 @@ fn typed_nesting_is_limited() {
         assert_eq!(levels, 2 * turns + 1);
         let beyond = error_at("depth", "/0/a".repeat(LIMIT / 2));
         assert_eq!(decode_error_of::<Chain>(chain(LIMIT / 2)), beyond);
-        assert_eq!(decode_error_of::<Chain>(MIXED_NESTING.closed()), beyond);
+        assert_eq!(
+            decode_error_of::<Chain>(MIXED_NESTING.closed_text()),
+            beyond
+        );
         let pair: Vec<Tree> = check_round_trip(&format!("[{0},{0}]", tower(LIMIT - 1)));
         assert_eq!(pair.len(), 2, "closing a level gives it back");
     });

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kept::Layer;
+use crate::preserved::Layer;
 
 /// Numbers of checked instances.
 #[derive(Debug, Default)]

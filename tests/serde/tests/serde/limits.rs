@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kept::has_text_numbers;
+use crate::preserved::has_text_numbers;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Flattened<T> {

@@ -2,14 +2,14 @@
 //! options, `serde_json::Value`, readers and pretty printers.
 //!
 //! With serde_json's own (de)serializers, text is preserved exactly. With buffering layers, values are preserved except
-//! for the losses of the layer, see `kept.rs`.
+//! for the losses of the layer, see `preserved.rs`.
 #![allow(clippy::print_stdout, reason = "how much was checked is worth reading")]
 
 mod check;
-mod kept;
 mod limits;
-mod open;
+mod preserved;
 mod types;
+mod untyped_json;
 
 use std::path::Path;
 
@@ -49,7 +49,7 @@ fn check_revision(revision: &str, types: &[Type], definitions: &[Definition]) {
     let schema = corrected_schema(revision);
     let mut rng = Rng::new(SEED);
     let mut generator =
-        Generator::new(&schema, rng.fork()).exotic_numbers(kept::has_text_numbers());
+        Generator::new(&schema, rng.fork()).exotic_numbers(preserved::has_text_numbers());
     let mut checked = CheckCounts::default();
     for Type { name, check } in types {
         let before = checked.instances;
