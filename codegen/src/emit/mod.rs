@@ -95,7 +95,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
     }
     let methods = methods::emit(&cx);
     // Senders and receivers are defined by the revision, not by an extension.
-    let (emit_marker, directions) = match base {
+    let (marker, directions) = match base {
         None => (methods::emit_marker(&cx), directions::emit(&cx)),
         Some(_) => Default::default(),
     };
@@ -103,10 +103,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
         use mcp_exact_wire::generated::*;
         use super::*;
     };
-    write(
-        "methods",
-        quote!(#imports #emit_marker #methods #directions),
-    )?;
+    write("methods", quote!(#imports #marker #methods #directions))?;
     write(
         "definitions",
         definitions::emit(ir, ir.definitions.iter().filter(own)),

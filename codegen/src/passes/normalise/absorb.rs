@@ -68,9 +68,9 @@ pub fn merge_arrays(schema: &Schema, any: &mut Vec<Value>, pointer: &str, notice
     if any.iter().filter(|variant| is_array(variant)).count() < 2 {
         return;
     }
-    let (merge_arrays, others): (Vec<Value>, Vec<Value>) = any.drain(..).partition(is_array);
+    let (arrays, others): (Vec<Value>, Vec<Value>) = any.drain(..).partition(is_array);
     let mut items = Vec::new();
-    for array in &merge_arrays {
+    for array in &arrays {
         match array["items"]["anyOf"].as_array() {
             Some(variants) => items.extend(variants.iter().cloned()),
             None if array["items"].is_null() => items.push(json!({})),

@@ -54,9 +54,9 @@ impl ConfigReloader {
     }
 
     async fn reload(&mut self) -> anyhow::Result<String> {
-        let (config, format_servers) = Config::read(&self.path)?;
+        let (config, servers) = Config::read(&self.path)?;
         let restart = config.needs_restart(&self.config);
-        let changes = format_servers.iter().map(|server| {
+        let changes = servers.iter().map(|server| {
             let known = self.servers.iter().find(|known| known.name == server.name);
             let change = match known {
                 Some(known) if known.is_same(server) => ServerUpdate::Keep,
@@ -68,7 +68,7 @@ impl ConfigReloader {
         update.servers = Some(changes.collect());
         update.rules = Some((self.rules)(&config));
         self.bridge.update(update).await?;
-        self.servers = format_servers;
+        self.servers = servers;
         let mut words = format!(
             "the configuration was reloaded, {}",
             super::format_servers(&self.bridge)
