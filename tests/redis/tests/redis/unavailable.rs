@@ -159,8 +159,6 @@ async fn saves_keep_diverged_records() {
     daemon.command(&["SET", &key, &replicated, "KEEPTTL"]);
     let set = second.send("POST", &headers, &set_level("debug")).await;
     assert_eq!(set.status, 200, "{set:?}");
-    let other = record();
-    assert!(version(&other) < version(&lost), "{other}");
     // The numbers of streams that the first process has reserved are used up, so that it saves the session.
     for id in 10..310 {
         let echoed = first.send("POST", &headers, &call(id, "echo", "")).await;
