@@ -1,5 +1,6 @@
 //! JSON Schema documents inside messages, where the target revision has more rules than the source revision.
 
+use mcp_exact_wire::order::contains;
 use mcp_exact_wire::spans::{check_document, check_document_member};
 use mcp_exact_wire::{DocumentRule, Path, Violations};
 
@@ -81,23 +82,8 @@ fn is_concerned(old: &[DocumentRule], new: &[DocumentRule], text: &str) -> bool 
 /// Returns true if a JSON text may have a member with one of the names, at any depth.
 pub fn may_contain<'n>(names: impl IntoIterator<Item = &'n str>, text: &str) -> bool {
     // RFC 8259, section 7: a name can be escaped with `\u0061` for letters, and with `\/` for a slash.
-    let is_escaped = |name: &str| has(text, "\\u") || name.contains('/') && has(text, "\\/");
+    let is_escaped =
+        |name: &str| contains(text, "\\u") || name.contains('/') && contains(text, "\\/");
     let mut names = names.into_iter();
-    names.any(|name| has(text, name) || is_escaped(name))
-}
-
-/// Minimum length of a text for which preparing a substring search pays off, in bytes.
-const LONG: usize = 512;
-
-/// Returns true if `text` contains `name`. In a short text, comparing at each occurrence of the first byte costs less
-/// than preparing a substring search.
-fn has(text: &str, name: &str) -> bool {
-    let (text, name) = (text.as_bytes(), name.as_bytes());
-    if text.len() >= LONG {
-        return memchr::memmem::find(text, name).is_some();
-    }
-    let Some(&first) = name.first() else {
-        return true;
-    };
-    memchr::memchr_iter(first, text).any(|at| text[at..].starts_with(name))
+    names.any(|name| contains(text, name) || is_escaped(name))
 }

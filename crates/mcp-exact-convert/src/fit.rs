@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::{Reader, from_str};
 
 use crate::conversion::Conversion;
@@ -11,7 +12,6 @@ use crate::decode::decode;
 use crate::layout::{Definition, Layout, Type};
 use crate::loss::{LossKind, Step};
 use crate::node::{Body, Node};
-use crate::report::sorted;
 
 impl<'t> Conversion<'_, 't> {
     /// Converts an untyped object to a type; members that do not match are dropped and reported.

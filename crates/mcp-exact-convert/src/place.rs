@@ -3,9 +3,9 @@
 //! One scan of the text finds the pointers of all locations, so that the cost of many losses is linear in the length
 //! of the text and of the pointers.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
+use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
 
@@ -26,8 +26,8 @@ pub struct Pointers {
     text: String,
     /// Range in `text` of the JSON pointer of the value at each offset.
     found: Vec<Range<usize>>,
-    /// Names of list items by the index of their list in `lists`, and by their index in the list.
-    names: HashMap<(usize, usize), String>,
+    /// Names of the items of each of the `lists`, with the index of the item, in order.
+    names: Vec<Vec<(usize, String)>>,
     lists: &'static [(&'static str, &'static str)],
 }
 
@@ -45,14 +45,15 @@ impl Pointers {
         places: impl Iterator<Item = &'p Place>,
         lists: &'static [(&'static str, &'static str)],
     ) -> Self {
-        let mut offsets: Vec<usize> = places.map(|place| place.at).collect();
-        offsets.sort_unstable();
+        let all: Vec<usize> = places.map(|place| place.at).collect();
+        let order = sorted(all.len(), &|one, other| all[one].cmp(&all[other]));
+        let mut offsets: Vec<usize> = order.into_iter().map(|at| all[at]).collect();
         offsets.dedup();
         let mut pointers = Self {
             text: String::new(),
             found: vec![0..0; offsets.len()],
             offsets,
-            names: HashMap::new(),
+            names: vec![Vec::new(); lists.len()],
             lists,
         };
         if pointers.offsets.last().is_some_and(|last| *last > 0) {
@@ -74,8 +75,12 @@ impl Pointers {
     pub fn item(&self, pointer: &str) -> Option<(&str, &str)> {
         let mut tokens = pointer.strip_prefix('/')?.split('/');
         let list = self.list(tokens.next()?)?;
-        let index = tokens.next()?.parse().ok()?;
-        Some((self.lists[list].1, self.names.get(&(list, index))?))
+        let index: usize = tokens.next()?.parse().ok()?;
+        let names = &self.names[list];
+        let found = names
+            .binary_search_by(|(known, _)| known.cmp(&index))
+            .ok()?;
+        Some((self.lists[list].1, &names[found].1))
     }
 
     fn list(&self, member: &str) -> Option<usize> {
@@ -146,10 +151,10 @@ impl Pointers {
                         push_name(&text[at..end], &mut pointer);
                         is_name = false;
                     } else if levels.len() == 3
-                        && let Some(item) = unnamed.take_if(|_| pointer.ends_with("/name"))
+                        && let Some((list, item)) = unnamed.take_if(|_| pointer.ends_with("/name"))
                         && let Some(name) = short_name(&text[at..end])
                     {
-                        self.names.insert(item, name);
+                        self.names[list].push((item, name));
                     }
                     at = end;
                     continue;

@@ -3,13 +3,11 @@
 //!
 //! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
-use std::cmp::Ordering;
-use std::collections::HashMap;
-
+use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::{Kind, Reader};
 
 use crate::loss::{Loss, LossKind, NotedLoss};
-use crate::place::{Place, Pointers, short_name};
+use crate::place::{Pointers, short_name};
 
 /// Members with lists of named items, and the noun for an item.
 const LISTS: &[(&str, &str)] = &[
@@ -60,36 +58,22 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
             is_gone[pair[0]] = earlier.kind == LossKind::Rewritten || is_repeated;
         }
     }
-    let mut made: HashMap<usize, Vec<usize>> = HashMap::new();
     for (at, note) in notes.iter().enumerate() {
-        if let Some(stood) = &note.stood
-            && !made.is_empty()
-        {
-            let earlier = made.get(&stood.at).into_iter().flatten();
-            for before in earlier.filter(|before| is_below(&notes[**before].place, stood)) {
-                is_gone[*before] = true;
-            }
-        }
-        if !note.place.below.is_empty() && note.kind == LossKind::Rewritten {
-            made.entry(note.place.at).or_default().push(at);
+        let Some(stood) = &note.stood else { continue };
+        // The locations inside of another one follow each other in the order.
+        let inside = [&stood.below, "/"].concat();
+        let first = order.partition_point(|before| place(*before) < (stood.at, inside.as_str()));
+        let is_inside = |before: &&usize| {
+            let (value, below) = place(**before);
+            value == stood.at && below.starts_with(&inside)
+        };
+        for &before in order[first..].iter().take_while(is_inside) {
+            is_gone[before] |= before < at && notes[before].kind == LossKind::Rewritten;
         }
     }
     let mut gone = is_gone.into_iter();
     notes.retain(|_| !gone.next().unwrap_or_default());
     notes
-}
-
-/// Returns the numbers below `count` in the order of `compare`; equal ones stay in their order.
-pub(crate) fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    order.sort_by(|one, other| compare(*one, *other));
-    order
-}
-
-/// Returns true if a location is inside of another location of the same value.
-fn is_below(place: &Place, of: &Place) -> bool {
-    let rest = place.below.strip_prefix(of.below.as_str());
-    rest.is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// Returns the kind and name of the item that the complete text describes.

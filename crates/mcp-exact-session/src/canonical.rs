@@ -6,9 +6,10 @@
 
 use std::borrow::Cow;
 
+use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::{Json, JsonObject, JsonRef, from_str};
 
-/// Value whose members are sorted by their unescaped names.
+/// Value whose members are written in the order of their unescaped names.
 enum Node<'a> {
     /// Literal, number or string, as spelled in the source.
     Scalar(&'a str),
@@ -86,7 +87,6 @@ impl<'a> Source<'a> {
                     self.at += 1;
                     members.push((name, self.value()));
                     if !self.goes_on() {
-                        members.sort_by(|(one, _), (other, _)| one.cmp(other));
                         return Node::Object(members);
                     }
                 }
@@ -125,7 +125,9 @@ impl Node<'_> {
             }
             Self::Object(members) => {
                 out.push('{');
-                for (at, (name, value)) in members.iter().enumerate() {
+                let name = |at: usize| &*members[at].0;
+                let order = sorted(members.len(), &|one, other| name(one).cmp(name(other)));
+                for (at, (name, value)) in order.iter().map(|at| &members[*at]).enumerate() {
                     if at > 0 {
                         out.push(',');
                     }

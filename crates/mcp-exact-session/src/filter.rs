@@ -2,6 +2,7 @@
 //!
 //! Filters are read from and written to the parameters of `subscriptions/listen` and its acknowledgement.
 
+use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::{Json, JsonObject, JsonRef, ObjectRef};
 
 use crate::capabilities::is_declared;
@@ -110,8 +111,14 @@ impl Filter {
             self.resources |= other.resources;
             self.uris.extend_from_slice(&other.uris);
         }
-        self.uris.sort_unstable();
-        self.uris.dedup();
+        let mut all = std::mem::take(&mut self.uris);
+        let order = sorted(all.len(), &|one, other| all[one].cmp(&all[other]));
+        for at in order {
+            let uri = std::mem::take(&mut all[at]);
+            if self.uris.last() != Some(&uri) {
+                self.uris.push(uri);
+            }
+        }
     }
 }
 

@@ -3,10 +3,10 @@
 //!
 //! The input schema of a tool determines the parameters, and the arguments of a call determine the header values.
 
-use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 
+use mcp_exact_wire::order::{contains, duplicate};
 use mcp_exact_wire::{
     DecodeFailed, Integer, JsonObject, JsonRef, Kind, ReadResult, Reader, from_str,
 };
@@ -74,18 +74,21 @@ pub(crate) fn mirrored_within(
     if visitor.exceeds {
         return Ok(None);
     }
-    let mut names = HashSet::new();
-    for mirrored in &visitor.found {
-        if !names.insert(mirrored.header.to_ascii_lowercase()) {
-            return Err(BadTool::Twice(mirrored.header.clone()));
+    let names = visitor.found.iter();
+    let names: Vec<String> = names.map(|one| one.header.to_ascii_lowercase()).collect();
+    match duplicate(names.len(), &|at| &names[at]) {
+        Some(name) => {
+            let again = names.iter().rposition(|other| other == name);
+            let again = again.map(|at| visitor.found[at].header.clone());
+            Err(BadTool::Twice(again.unwrap_or_default()))
         }
+        None => Ok(Some(visitor.found)),
     }
-    Ok(Some(visitor.found))
 }
 
 /// Returns false if the JSON text contains no annotation.
 fn may_annotate(text: &str) -> bool {
-    text.contains(ANNOTATION) || text.contains(ESCAPE)
+    contains(text, ANNOTATION) || contains(text, ESCAPE)
 }
 
 /// Visitor of a schema and its subschemas, in one pass over the JSON text. The depth limit of messages limits the nesting.

@@ -7,8 +7,8 @@ use mcp_exact_wire::{
     Decode, DecodeResult, Direction, Encode, ErrorMessage, Extra, Json, JsonObject, JsonRef,
     Members, Message, MessageError, MessageErrorKind, MessageKind, Nullable, ObjectLayout,
     ObjectRef, ObjectWith, Outline, Path, Places, ReadResult, Reader, RequestId, ResultMessage,
-    Validate, Violations, WithId, Writer, decode_call, decode_message, from_slice, keys, line_into,
-    to_line,
+    Validate, Violations, WithId, Writer, call_text, decode_message, from_slice, keys, line_into,
+    to_line, to_string,
 };
 
 use crate::error::PeerError;
@@ -529,22 +529,18 @@ pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
     answer.view().find("id")?.decode_as().ok()
 }
 
-/// Decodes a request, or a notification if there is no id, by the types of a revision. The parameters were scanned when received.
-pub(crate) fn typed<D: Direction>(
-    id: Option<&RequestId>,
-    call: &Call,
-) -> Result<Message<D>, MessageError> {
-    if call.extra.iter().next().is_none() {
-        return decode_call(id, &call.method, call.params.as_ref());
+/// Returns the text of a received request, or notification if there is no id. Its parts were scanned when received.
+pub(crate) fn text_of(id: Option<&RequestId>, call: &Call) -> String {
+    if call.extra.is_empty() {
+        return call_text(id, &call.method, call.params.as_ref());
     }
-    let text = match id {
-        Some(id) => to_line(&WithId {
+    match id {
+        Some(id) => to_string(&WithId {
             id: id.clone(),
             request: call,
         }),
-        None => to_line(&Message::<Raw>::Notification(call.clone())),
-    };
-    decode_message(&text, &|_| None)
+        None => to_string(&Message::<Raw>::Notification(call.clone())),
+    }
 }
 
 #[cfg(test)]

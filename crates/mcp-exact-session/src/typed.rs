@@ -6,7 +6,8 @@
 use std::fmt::Debug;
 
 use mcp_exact_wire::{
-    DecodeResult, Direction, JsonObject, Message, Never, Reader, RequestId, Revision, RevisionTypes,
+    DecodeResult, Direction, JsonObject, Never, Reader, RequestId, Revision, RevisionTypes,
+    decode_notification, decode_request,
 };
 
 #[cfg(feature = "client")]
@@ -42,7 +43,7 @@ pub struct ReceivedCall<'a> {
 }
 
 macro_rules! views {
-    ($($(#[$doc:meta])* $name:ident $side:ident $variant:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident;)*) => {
         $(
             $(#[$doc])*
             #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,14 +52,15 @@ macro_rules! views {
             impl sealed::Sealed for $name {}
 
             impl View for $name {
-                type Of<R: RevisionTypes> = <R::$side as Direction>::$variant;
+                type Of<R: RevisionTypes> = <R::$side as Direction>::$class;
                 type Source<'a> = ReceivedCall<'a>;
 
                 #[inline]
                 fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::Of<R>, PeerError> {
-                    match message::typed::<R::$side>(call.id, call.call) {
-                        Ok(Message::$variant(value)) => Ok(value),
-                        Ok(_) => Err(PeerError::invalid_request("a message of another kind")),
+                    let text = message::text_of(call.id, call.call);
+                    // Without `map_err`, which would move a large value once more.
+                    match $decode::<R::$side>(&text) {
+                        Ok(value) => Ok(value),
                         Err(error) => Err(PeerError::from(&error)),
                     }
                 }
@@ -69,13 +71,13 @@ macro_rules! views {
 
 views! {
     /// Requests of a client.
-    ClientRequests FromClient Request;
+    ClientRequests FromClient Request decode_request;
     /// Requests of a server (up to 2025-11-25).
-    ServerRequests FromServer Request;
+    ServerRequests FromServer Request decode_request;
     /// Notifications of a client.
-    ClientNotifications FromClient Notification;
+    ClientNotifications FromClient Notification decode_notification;
     /// Notifications of a server.
-    ServerNotifications FromServer Notification;
+    ServerNotifications FromServer Notification decode_notification;
 }
 
 macro_rules! results {

@@ -53,17 +53,8 @@ pub fn decode_message<'m, D: Direction>(
     message(Reader::new(text), text, answers)
 }
 
-/// Decodes a request, or a notification if there is no id, from its parts as [`decode_message`] decodes the entire message.
-///
-/// The parameters are not scanned again, because a [`JsonObject`] contains checked text.
-///
-/// # Errors
-/// The errors of [`decode_frame`].
-pub fn decode_call<D: Direction>(
-    id: Option<&RequestId>,
-    method: &str,
-    params: Option<&JsonObject>,
-) -> Result<Message<D>, MessageError> {
+/// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and [`decode_notification`].
+pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObject>) -> String {
     let params = params.map_or("", JsonObject::text);
     let mut text = String::with_capacity(method.len() + params.len() + ENVELOPE);
     text.push_str("{\"jsonrpc\":\"2.0\"");
@@ -92,7 +83,52 @@ pub fn decode_call<D: Direction>(
         text.push_str(params);
     }
     text.push('}');
-    message(Reader::of_checked(&text), &text, &|_| None)
+    text
+}
+
+/// Decodes a request as [`decode_message`] decodes it, without the code that decodes other messages. `text` must be JSON that
+/// was checked before, such as that of [`call_text`]; values that are skipped are not checked again.
+///
+/// # Errors
+/// The errors of [`decode_message`]. The parameters of a method that is only defined for notifications are not decoded.
+pub fn decode_request<D: Direction>(text: &str) -> Result<D::Request, MessageError> {
+    let mut r = Reader::of_checked(text);
+    if classify_as(&mut r, const { &DirectionSpec::of::<D>() }, true).is_ok()
+        && let Ok(request) = D::Request::decode(&mut r)
+        && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
+    {
+        return Ok(request);
+    }
+    Err(explain(text, r, D::NOTIFICATIONS, &|_| None))
+}
+
+/// Decodes a notification as [`decode_request`] decodes a request.
+///
+/// # Errors
+/// The errors of [`decode_message`]. The parameters of a method that is only defined for requests are not decoded.
+pub fn decode_notification<D: Direction>(text: &str) -> Result<D::Notification, MessageError> {
+    let mut r = Reader::of_checked(text);
+    if classify_as(&mut r, const { &DirectionSpec::of::<D>() }, false).is_ok()
+        && let Ok(notification) = D::Notification::decode(&mut r)
+        && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
+        && r.envelope_without_id().is_ok()
+    {
+        return Ok(notification);
+    }
+    Err(explain(text, r, D::NOTIFICATIONS, &|_| None))
+}
+
+/// Reads up to the method of a request, or of a notification, and refuses messages of other classes.
+fn classify_as(r: &mut Reader<'_>, direction: &DirectionSpec, is_request: bool) -> ReadResult<()> {
+    let start = r.peek_at();
+    match (classify(r, direction)?, is_request) {
+        (MessageClass::Request, true) | (MessageClass::Notification, false) => Ok(()),
+        (MessageClass::Request, false) => {
+            Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("id")))
+        }
+        (MessageClass::Notification, true) => Err(r.id_of_notification(start)),
+        (MessageClass::Response(_), _) => Err(r.request_and_response(start)),
+    }
 }
 
 #[allow(unsafe_code)]
@@ -176,14 +212,14 @@ pub(crate) fn message<'m, D: Direction>(
     match classify(&mut r, const { &DirectionSpec::of::<D>() }) {
         Ok(MessageClass::Request) => {
             if let Ok(request) = D::Request::decode(&mut r)
-                && finish::<D>(&mut r).is_ok()
+                && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
             {
                 return Ok(Message::Request(request));
             }
         }
         Ok(MessageClass::Notification) => {
             if let Ok(notification) = D::Notification::decode(&mut r)
-                && finish::<D>(&mut r).is_ok()
+                && finish(&mut r, D::ENVELOPE_INSIDE).is_ok()
                 && r.envelope_without_id().is_ok()
             {
                 return Ok(Message::Notification(notification));
@@ -198,7 +234,7 @@ pub(crate) fn message<'m, D: Direction>(
         }
         Err(DecodeFailed) => {}
     }
-    Err(explain::<D>(text, r, answers))
+    Err(explain(text, r, D::NOTIFICATIONS, answers))
 }
 
 /// Class of a message, determined by its members.
@@ -234,8 +270,8 @@ struct Beginning {
 }
 
 /// Checks `jsonrpc` if the message type does not contain it, and checks that the text ends.
-fn finish<D: Direction>(r: &mut Reader<'_>) -> ReadResult<()> {
-    if !D::ENVELOPE_INSIDE {
+fn finish(r: &mut Reader<'_>, envelope_inside: bool) -> ReadResult<()> {
+    if !envelope_inside {
         r.envelope_version()?;
     }
     r.end()
@@ -495,9 +531,10 @@ fn decode_result<'m, D: Direction>(
 
 /// Determines the error for a message that did not decode.
 #[cold]
-fn explain<'m, D: Direction>(
+fn explain<'m>(
     text: &str,
     r: Reader<'_>,
+    notifications: &[&str],
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> MessageError {
     let error = r.into_error();
@@ -516,7 +553,7 @@ fn explain<'m, D: Direction>(
         HeadKind::Notification if head.has_valid_version() => MessageErrorKind::InvalidNotification,
         HeadKind::Request if head.has_valid_version() && id.is_some() => {
             let in_params = error.pointer().starts_with("/params") || error.lacks("params");
-            let is_notification = |method| D::NOTIFICATIONS.binary_search(&method).is_ok();
+            let is_notification = |method| notifications.binary_search(&method).is_ok();
             if method.is_some_and(is_notification) {
                 MessageErrorKind::MethodNotFound
             } else if in_params {

@@ -101,10 +101,16 @@ impl Reader<'_> {
             None => Ok(()),
             Some(_) => {
                 let start = self.envelope().start;
-                let words = Detail::Plain("a notification has no `id`");
-                Err(self.fault(start, DecodeErrorKind::Exclusive, words))
+                Err(self.id_of_notification(start))
             }
         }
+    }
+
+    /// Records the failure that the notification at `start` has an id.
+    #[cold]
+    pub(crate) fn id_of_notification(&mut self, start: usize) -> DecodeFailed {
+        let words = Detail::Plain("a notification has no `id`");
+        self.fault(start, DecodeErrorKind::Exclusive, words)
     }
 
     /// Reads a value at another offset, and restores the position of the reader.

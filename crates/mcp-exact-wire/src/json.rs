@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
-use crate::map::Places;
+use crate::order::{FEW, sorted};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
@@ -338,9 +338,6 @@ impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
     }
 }
 
-/// Maximum number of names that are compared pairwise to find duplicates; for more names a map is used.
-const FEW: usize = 8;
-
 /// Text of an object that grows by one member at a time: the part of [`JsonObject`]'s `FromIterator` that is compiled once.
 struct ObjectText {
     /// The members, each of them after a comma.
@@ -393,16 +390,21 @@ impl ObjectText {
 
     /// Returns the members with unique names, each of them at its first place and with its last value.
     fn without_repetition(&self) -> Self {
-        let mut places = Places::default();
-        let mut last = Vec::with_capacity(self.members.len());
-        for at in 0..self.members.len() {
-            match places.place_of(self.member(at).0) {
-                place if place == last.len() => last.push(at),
-                place => last[place] = at,
+        let count = self.members.len();
+        let order = sorted(count, &|one, other| {
+            self.member(one).0.cmp(self.member(other).0)
+        });
+        // The place of the last value of each name, at the first place of the name.
+        let mut last: Vec<Option<usize>> = vec![None; count];
+        let mut first = 0;
+        for (index, &at) in order.iter().enumerate() {
+            if self.member(order[first]).0 != self.member(at).0 {
+                first = index;
             }
+            last[order[first]] = Some(at);
         }
         let mut unique = Self::new();
-        for (name, value) in last.into_iter().map(|at| self.member(at)) {
+        for (name, value) in last.into_iter().flatten().map(|at| self.member(at)) {
             unique.out.push(b',');
             unique.out.extend_from_slice(name);
             let name_end = unique.out.len();

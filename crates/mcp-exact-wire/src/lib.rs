@@ -59,6 +59,8 @@ mod message;
 mod nullable;
 mod number;
 mod object;
+#[doc(hidden)]
+pub mod order;
 mod outline;
 mod places;
 mod pointer;
@@ -83,7 +85,9 @@ pub use schemars1 as private_schemars;
 #[doc(hidden)]
 pub use serde as private_serde;
 
-pub use decode::{MAX_BATCH, decode_call, decode_frame, decode_message};
+pub use decode::{
+    MAX_BATCH, call_text, decode_frame, decode_message, decode_notification, decode_request,
+};
 pub use defined::Defined;
 pub use dispatch::{DispatchCase, Probe, Tag, UNRECOGNIZED, UnionDispatch};
 pub use document::{Document, DocumentRule, DocumentValue, DocumentView};

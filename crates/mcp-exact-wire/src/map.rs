@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::ReadResult;
-use crate::object::{duplicate_in, duplicate_name};
+use crate::object::duplicate_in;
+use crate::order::duplicate;
 use crate::reader::Reader;
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
@@ -144,7 +145,7 @@ impl<V: Decode> Decode for Map<V> {
             r.colon()?;
             entries.push((name, V::decode(r)?));
         }
-        if let Some(name) = duplicate_name(entries.iter().map(|(name, _)| name.as_str())) {
+        if let Some(name) = duplicate(entries.len(), &|at| entries[at].0.as_str()) {
             return Err(duplicate_in(r, start, name));
         }
         Ok(Self(entries))

@@ -247,7 +247,6 @@ impl TryFrom<f64> for Number {
 }
 
 impl Decode for Number {
-    #[inline]
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.peek();
         match r.small_integer() {
@@ -371,7 +370,6 @@ macro_rules! from_integers {
 from_integers!(i8, i16, i32, i64, u8, u16, u32 ; u64, i128, u128, usize, isize);
 
 impl Decode for Integer {
-    #[inline]
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         let at = r.peek_at();
         let number = Number::decode(r)?;

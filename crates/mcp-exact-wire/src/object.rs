@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::extra::{Extra, Members, Unknown};
+use crate::order::duplicate;
 use crate::reader::Reader;
 
 /// The members that a type knows, and which of them are required.
@@ -409,23 +410,10 @@ fn check_unknown(
     start: usize,
     unknown: &[(Box<str>, crate::Json)],
 ) -> ReadResult<()> {
-    match duplicate_name(unknown.iter().map(|(name, _)| &**name)) {
+    match duplicate(unknown.len(), &|at| &unknown[at].0) {
         None => Ok(()),
         Some(name) => Err(duplicate_in(r, start, name)),
     }
-}
-
-/// Returns a name that occurs twice, found by one sort.
-pub(crate) fn duplicate_name<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> Option<&'n str> {
-    if names.len() < 2 {
-        return None;
-    }
-    let mut sorted: Vec<&str> = names.collect();
-    sorted.sort_unstable();
-    sorted
-        .windows(2)
-        .find(|pair| pair[0] == pair[1])
-        .map(|pair| pair[0])
 }
 
 const DUPLICATE: Detail = Detail::Plain("the member is there twice");

@@ -225,7 +225,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the text of the next value of any kind, after checking that it is JSON.
-    #[inline]
     pub fn raw(&mut self) -> ReadResult<&'a str> {
         let start = self.peek_at();
         self.skip()?;
@@ -233,7 +232,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a value as untyped JSON.
-    #[inline]
     pub fn json(&mut self) -> ReadResult<Json> {
         self.raw().map(Json::from_checked)
     }

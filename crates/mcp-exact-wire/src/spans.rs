@@ -10,7 +10,8 @@ use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::ReadResult;
 pub use crate::extra::report_additional;
 pub use crate::object::KnownMembers;
-use crate::object::{ObjectReader, duplicate_in, duplicate_name};
+use crate::object::{ObjectReader, duplicate_in};
+use crate::order::duplicate;
 pub use crate::pointer::quoted;
 use crate::reader::Reader;
 use crate::skip;
@@ -77,7 +78,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         if self.unknown.is_empty() {
             return Ok(());
         }
-        match duplicate_name(self.unknown.iter().map(|name| &**name)) {
+        match duplicate(self.unknown.len(), &|at| &self.unknown[at]) {
             None => Ok(()),
             Some(name) => Err(duplicate_in(r, self.start, name)),
         }
@@ -148,7 +149,7 @@ impl<'a> EntryReader<'a> {
     /// The same errors as when a map is decoded. A duplicate name is an error at the end of the object.
     pub fn next(&mut self, r: &mut Reader<'a>) -> ReadResult<Option<Cow<'a, str>>> {
         if r.next_member(&mut self.first)?.is_none() {
-            return match duplicate_name(self.names.iter().map(|name| &**name)) {
+            return match duplicate(self.names.len(), &|at| &self.names[at]) {
                 None => Ok(None),
                 Some(name) => Err(duplicate_in(r, self.start, name)),
             };

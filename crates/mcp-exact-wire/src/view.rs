@@ -300,36 +300,45 @@ impl<const N: usize> ObjectWith<'_, N> {
 
 impl<const N: usize> Encode for ObjectWith<'_, N> {
     fn encode(&self, w: &mut Writer<'_>) {
-        let text = self.object.0;
-        let (mut left, mut at) = (self.set, 0);
-        let mut members = (!self.is_new).then(|| self.object.members());
-        for member in members.iter_mut().flatten() {
-            let of = |set: &[Set<'_>; N]| set.iter().position(|(name, _)| *name == member.name);
-            if let Some(index) = of(&self.set)
-                && let Some(value) = self.set[index].1
-            {
-                w.put(&text[at..member.value.start]);
-                w.put(value.0);
-                at = member.value.end;
-                left[index].1 = None;
-            }
-        }
-        let rest = &text[at..];
-        let some = left.iter().any(|(_, value)| value.is_some());
-        let Some(open) = rest.strip_suffix('}').filter(|_| some) else {
-            return w.put(rest);
-        };
-        // The comma before a name is the writer's to put: what encloses this object may have begun it.
-        let blank = at == 0 && open.trim_end() == "{";
-        w.put(if blank { "{" } else { open });
-        for (name, value) in left {
-            if let Some(value) = value {
-                w.name(name);
-                w.put(value.0);
-            }
-        }
-        w.put("}");
+        const { assert!(N <= 64, "at most 64 members are set at once") };
+        encode_with(self.object, &self.set, self.is_new, w);
     }
+}
+
+/// Writes an object with members set; all of them are absent from the object if `is_new`.
+#[inline(never)]
+fn encode_with(object: ObjectRef<'_>, set: &[Set<'_>], is_new: bool, w: &mut Writer<'_>) {
+    let text = object.0;
+    let (mut written, mut at) = (0_u64, 0);
+    let mut members = (!is_new).then(|| object.members());
+    for member in members.iter_mut().flatten() {
+        if let Some(index) = set.iter().position(|(name, _)| *name == member.name)
+            && let Some(value) = set[index].1
+        {
+            w.put(&text[at..member.value.start]);
+            w.put(value.0);
+            at = member.value.end;
+            written |= 1 << index;
+        }
+    }
+    let rest = &text[at..];
+    let set = set.iter().enumerate();
+    let mut left = set.filter_map(|(index, (name, value))| {
+        let value = value.filter(|_| written >> index & 1 == 0)?;
+        Some((*name, value))
+    });
+    let first = left.next();
+    let Some(open) = rest.strip_suffix('}').filter(|_| first.is_some()) else {
+        return w.put(rest);
+    };
+    // The comma before a name is the writer's to put: what encloses this object may have begun it.
+    let blank = at == 0 && open.trim_end() == "{";
+    w.put(if blank { "{" } else { open });
+    for (name, value) in first.into_iter().chain(left) {
+        w.name(name);
+        w.put(value.0);
+    }
+    w.put("}");
 }
 
 impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
@@ -367,7 +376,6 @@ impl<'a> Members<'a> {
     }
 
     /// The next member, and where its name is with its quotes.
-    #[inline]
     fn next_spelt(&mut self) -> Option<(Range<usize>, Member<'a>)> {
         if self.skip(b',')? != b'"' {
             return None;

@@ -4,8 +4,8 @@
 use mcp_2025_03_26 as b;
 use mcp_2025_06_18 as mcp;
 use mcp_exact_wire::{
-    Direction, Frame, JsonObject, Message, MessageError, MessageErrorKind, RequestId, decode_call,
-    decode_frame, decode_message, to_string,
+    Direction, Frame, JsonObject, Message, MessageError, MessageErrorKind, RequestId, call_text,
+    decode_frame, decode_message, decode_notification, decode_request, to_string,
 };
 
 /// Returns the method of the request with an id from 1 to 3.
@@ -581,9 +581,26 @@ fn method_with_result_is_refused() {
     }
 }
 
-/// The method and params of a message decode to the same value, or the same error, as the complete message.
+/// The method and params of a message decode to the same value, or the same error, as the complete message; the errors of a
+/// method of the other kind of message have the same kind, id and method.
 #[test]
 fn calls_decode_like_complete_messages() {
+    fn agree<T: PartialEq + std::fmt::Debug>(
+        parts: Result<T, MessageError>,
+        whole: Result<Option<T>, MessageError>,
+        is_other_kind: bool,
+    ) {
+        match (parts, whole) {
+            (Err(parts), Err(whole)) if is_other_kind => {
+                let answer = |error: &MessageError| {
+                    let method = error.method().map(str::to_owned);
+                    (error.kind(), error.id().cloned(), method)
+                };
+                assert_eq!(answer(&parts), answer(&whole));
+            }
+            (parts, whole) => assert_eq!(parts.map(Some), whole),
+        }
+    }
     fn check<D: Direction>(id: Option<RequestId>, method: &str, params: Option<&str>) {
         let mut text = String::from(r#"{"jsonrpc":"2.0""#);
         for (name, value) in [
@@ -596,10 +613,24 @@ fn calls_decode_like_complete_messages() {
             }
         }
         text.push('}');
-        let whole = decode_message::<D>(text.as_bytes(), &|_| None);
         let params: Option<JsonObject> = params.map(|params| params.parse().expect("an object"));
-        let parts = decode_call::<D>(id.as_ref(), method, params.as_ref());
-        assert_eq!(parts, whole, "{text}");
+        assert_eq!(call_text(id.as_ref(), method, params.as_ref()), text);
+        let whole = decode_message::<D>(text.as_bytes(), &|_| None);
+        if id.is_some() {
+            let whole = whole.map(|message| match message {
+                Message::Request(request) => Some(request),
+                _ => None,
+            });
+            let is_other_kind = D::NOTIFICATIONS.contains(&method);
+            agree(decode_request::<D>(&text), whole, is_other_kind);
+        } else {
+            let whole = whole.map(|message| match message {
+                Message::Notification(notification) => Some(notification),
+                _ => None,
+            });
+            let is_other_kind = D::REQUESTS.contains(&method);
+            agree(decode_notification::<D>(&text), whole, is_other_kind);
+        }
     }
     let ids = [
         None,

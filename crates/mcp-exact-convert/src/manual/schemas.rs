@@ -1,5 +1,7 @@
 //! Boolean property schemas, which JSON Schema allows and the protocol allows from 2026-07-28 on.
 
+use mcp_exact_wire::order::contains;
+
 use crate::LossKind;
 use crate::conversion::Conversion;
 use crate::loss::Step;
@@ -30,9 +32,7 @@ fn may_have_booleans(schema: &Node<'_>) -> bool {
     let Body::Text(text) = &schema.body else {
         return true;
     };
-    ["true", "false"]
-        .iter()
-        .any(|word| memchr::memmem::find(text.as_bytes(), word.as_bytes()).is_some())
+    ["true", "false"].iter().any(|word| contains(text, word))
 }
 
 fn rewrite<'t>(cx: &mut Conversion<'_, 't>, properties: &mut Node<'t>) {

@@ -3,9 +3,9 @@
 //!
 //! A request keeps one key over all its retries. The server's state is opaque and is never read.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use mcp_exact_wire::order::duplicate;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::ClientEndpoint;
@@ -127,8 +127,7 @@ impl ClientEndpoint {
             rules.received_input_request(&method, params.as_ref())?;
             calls.push((name.into_owned(), Call::new(method, params)));
         }
-        let names: HashSet<&str> = calls.iter().map(|(name, _)| &**name).collect();
-        if names.len() < calls.len() {
+        if duplicate(calls.len(), &|at| &*calls[at].0).is_some() {
             return Err(invalid("`inputRequests` holds a name twice"));
         }
         Ok((calls, state.map(JsonRef::to_json)))

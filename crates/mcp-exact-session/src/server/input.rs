@@ -3,9 +3,9 @@
 //!
 //! The application supplies the input requests, and receives the request again with the responses.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
+use mcp_exact_wire::order::duplicate;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::discover::state_context;
@@ -108,8 +108,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if state.is_some_and(|state| state.len() > limits.state_bytes) {
             return Err(SendError::Limit(Limit::StateBytes));
         }
-        let names: HashSet<&str> = requests.iter().map(|(name, _)| &**name).collect();
-        if names.len() < requests.len() {
+        if duplicate(requests.len(), &|at| &*requests[at].0).is_some() {
             let text = "two input requests have the same name";
             return Err(SendError::InputRequests(text));
         }

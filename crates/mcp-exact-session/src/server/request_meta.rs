@@ -3,9 +3,9 @@
 //! Each object of the params is read once. This module makes no decisions.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_wire::order::duplicate;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::incoming::ClientContext;
@@ -116,8 +116,7 @@ impl<'a> RequestMeta<'a> {
         };
         let found = responses.iter().map(response);
         let found: Vec<(String, Outcome)> = found.collect::<Result<_, Refusal>>()?;
-        let names: HashSet<&str> = found.iter().map(|(name, _)| &**name).collect();
-        if names.len() < found.len() {
+        if duplicate(found.len(), &|at| &*found[at].0).is_some() {
             let text = "`inputResponses` holds a name twice".to_owned();
             return Err(Refusal::InvalidParams(text));
         }

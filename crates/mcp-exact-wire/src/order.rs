@@ -1,0 +1,86 @@
+//! Sorting and the search for duplicates and substrings, compiled once for all types: callers describe their values by index.
+
+use std::cmp::Ordering;
+
+/// Maximum number of names that are compared pairwise to find duplicates.
+pub(crate) const FEW: usize = 8;
+
+/// Returns the numbers below `count` in the order of `compare`; equal ones keep their order. Outside semantic versioning.
+#[doc(hidden)]
+pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_unstable_by(|one, other| compare(*one, *other).then_with(|| one.cmp(other)));
+    order
+}
+
+/// Returns the first name in alphabetical order that occurs twice among `count` names. Outside semantic versioning.
+#[doc(hidden)]
+pub fn duplicate<'n>(count: usize, name: &dyn Fn(usize) -> &'n str) -> Option<&'n str> {
+    if count <= FEW {
+        let is_repeated = |at: usize| (0..at).any(|before| name(before) == name(at));
+        return (1..count).filter(|at| is_repeated(*at)).map(name).min();
+    }
+    let order = sorted(count, &|one, other| name(one).cmp(name(other)));
+    let mut pairs = order.windows(2);
+    pairs
+        .find(|pair| name(pair[0]) == name(pair[1]))
+        .map(|pair| name(pair[0]))
+}
+
+/// Minimum length of a text for which preparing a substring search pays off, in bytes.
+const LONG: usize = 512;
+
+/// Returns true if `text` contains `part`. In a short text, comparing at each occurrence of the first byte costs less than
+/// preparing a substring search. Outside semantic versioning.
+#[doc(hidden)]
+pub fn contains(text: &str, part: &str) -> bool {
+    let (text, part) = (text.as_bytes(), part.as_bytes());
+    if text.len() >= LONG {
+        return memchr::memmem::find(text, part).is_some();
+    }
+    let Some(&first) = part.first() else {
+        return true;
+    };
+    memchr::memchr_iter(first, text).any(|at| text[at..].starts_with(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_ones_keep_their_order() {
+        let values: Vec<usize> = (0..200).map(|at| at * 7919 % 13).collect();
+        let order = sorted(values.len(), &|one, other| values[one].cmp(&values[other]));
+        let mut expected: Vec<usize> = (0..values.len()).collect();
+        expected.sort_by_key(|at| values[*at]);
+        assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn a_duplicate_is_found_at_any_distance() {
+        for count in [0, 1, 2, 5, FEW, FEW + 1, 40] {
+            let names: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+            assert_eq!(duplicate(count, &|at| &names[at]), None);
+            for (one, other) in [(0, 1), (0, count.saturating_sub(1)), (count / 2, 0)] {
+                if one != other && one.max(other) < count {
+                    let mut twice = names.clone();
+                    twice[one] = twice[other].clone();
+                    let expected = twice[other].as_str();
+                    assert_eq!(duplicate(count, &|at| &twice[at]), Some(expected));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn parts_are_found_in_short_and_long_texts() {
+        for length in [0, 10, LONG, 3 * LONG] {
+            let run = "ab".repeat(length / 2);
+            assert!(contains(&format!("{run}acd{run}"), "acd"));
+            assert!(contains(&format!("{run}acd"), "acd"));
+            assert!(!contains(&format!("{run}ac"), "acd"));
+            assert!(contains(&run, ""));
+        }
+    }
+}
