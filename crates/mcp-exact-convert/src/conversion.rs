@@ -4,9 +4,9 @@
 //! `interpreter.rs` and `members.rs`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use mcp_exact_wire::MAX_POINTER;
+use mcp_exact_wire::order::NumberMap;
 
 use crate::context::CallerFacts;
 use crate::loss::{LossKind, NotedLoss, Refusal, Severity};
@@ -19,8 +19,10 @@ pub struct Conversion<'c, 't> {
     known: &'c CallerFacts,
     path: Vec<Frame<'t>>,
     pub(crate) losses: Vec<NotedLoss>,
-    /// Members that a step has moved, by the offsets of their values in the input.
-    moved: HashMap<usize, MovedMember>,
+    /// Members that a step has moved.
+    moved: Vec<MovedMember>,
+    /// Indexes in `moved` by the offsets of the values in the input.
+    moved_at: NumberMap,
     /// True if a loss refers to a rewritten value below a value of the input.
     has_made: bool,
     /// Index of the rule that is being applied; manual conversions look up their definitions by it.
@@ -68,7 +70,8 @@ impl<'c, 't> Conversion<'c, 't> {
                 segment: Segment::Root,
             }],
             losses: Vec::new(),
-            moved: HashMap::new(),
+            moved: Vec::new(),
+            moved_at: NumberMap::default(),
             has_made: false,
             rule: 0,
             step,
@@ -213,12 +216,14 @@ impl<'c, 't> Conversion<'c, 't> {
     /// member, the loss states the effect on a peer: `peer`.
     pub(crate) fn note_move(&mut self, at: usize, peer: &'static str) {
         let since = self.step.0;
-        self.moved.insert(at, MovedMember { since, peer });
+        self.moved_at.insert(at as u64, self.moved.len());
+        self.moved.push(MovedMember { since, peer });
     }
 
     /// Returns the reason of the loss of a value that was moved.
     fn reason_of_moved(&self, at: usize) -> Option<String> {
-        let MovedMember { since, peer } = self.moved.get(&at)?;
+        let moved = self.moved_at.get(at as u64)?;
+        let MovedMember { since, peer } = &self.moved[moved];
         let target = self.step.1;
         Some(format!(
             "a member of {since} and later; for a peer of {target}: {peer}"

@@ -41,8 +41,8 @@ pub struct Layout {
     pub members: List<MemberName>,
     /// Indexes of the members' types.
     pub types: List<u16>,
-    /// Bit set of the required members.
-    pub required: u64,
+    /// Bit set of the required members, which have to be among the first 32.
+    pub required: u32,
     /// True if the object allows no other members.
     pub closed: bool,
 }
@@ -239,7 +239,7 @@ impl KnownMembers for &'static Layout {
 
     #[inline]
     fn required(self) -> u64 {
-        self.required
+        u64::from(self.required)
     }
 }
 
@@ -283,7 +283,7 @@ pub const fn object(
     name: Text,
     members: List<MemberName>,
     types: List<u16>,
-    required: u64,
+    required: u32,
 ) -> Definition {
     with_members(name, members, types, required, false)
 }
@@ -294,7 +294,7 @@ pub const fn closed_object(
     name: Text,
     members: List<MemberName>,
     types: List<u16>,
-    required: u64,
+    required: u32,
 ) -> Definition {
     with_members(name, members, types, required, true)
 }
@@ -303,7 +303,7 @@ const fn with_members(
     name: Text,
     members: List<MemberName>,
     types: List<u16>,
-    required: u64,
+    required: u32,
     closed: bool,
 ) -> Definition {
     let layout = Layout {

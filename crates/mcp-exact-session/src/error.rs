@@ -168,7 +168,7 @@ impl From<&MessageError> for PeerError {
             ("kind", Json::string(error.decode_error().kind().name())),
         ]);
         let code = error.code().unwrap_or(code::INVALID_REQUEST);
-        Self::new(code, error.to_string()).with_data(data)
+        Self::new(code, format!("{error}")).with_data(data)
     }
 }
 

@@ -48,7 +48,7 @@ impl HeapSize for PeerError {
         // Only numbers beyond 64 bits are kept as digits on the heap.
         let code = match code.as_i64() {
             Some(_) => 0,
-            None => code.to_string().len(),
+            None => format!("{code}").len(),
         };
         let data = data.as_ref().map_or(0, |data| data.text().len());
         let extra = extra.iter().map(|(n, v)| n.len() + v.text().len());
@@ -82,7 +82,7 @@ impl HeapSize for Violation {
         match self {
             Self::NoMessage(error) => error.heap_size(),
             Self::Unaddressed(error) => error.heap_size(),
-            Self::Tool { name, reason } => name.len() + reason.to_string().len(),
+            Self::Tool { name, reason } => name.len() + format!("{reason}").len(),
             Self::BeforeInitialize(method)
             | Self::Method(method)
             | Self::Notification(method)

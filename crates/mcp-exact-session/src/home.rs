@@ -124,7 +124,7 @@ impl<C> IncomingRequest<C> {
         let text = to_string(error.object());
         let error = converted(root, Some(&text), way, cx, LossPolicy::Accept)?;
         let error: ErrorObject = from_str(error.value.as_deref().unwrap_or_default())
-            .map_err(|error| PeerError::internal(error.to_string()))?;
+            .map_err(|error| PeerError::internal(format!("{error}")))?;
         Ok(Reply::Error(PeerError::from(error)))
     }
 
@@ -405,7 +405,7 @@ fn converted<'t>(
     if policy == LossPolicy::Refuse
         && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
     {
-        return Err(at(&loss.pointer, loss.to_string()));
+        return Err(at(&loss.pointer, format!("{loss}")));
     }
     let losses = match policy {
         LossPolicy::Accept => Vec::new(),
@@ -415,7 +415,7 @@ fn converted<'t>(
 }
 
 fn refusal(refused: &Refused) -> PeerError {
-    at(refused.pointer(), refused.to_string())
+    at(refused.pointer(), format!("{refused}"))
 }
 
 fn at(pointer: &str, words: String) -> PeerError {
@@ -439,5 +439,5 @@ fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
 }
 
 fn unfit(error: &DecodeError) -> PeerError {
-    at(error.pointer(), error.to_string())
+    at(error.pointer(), format!("{error}"))
 }

@@ -158,7 +158,7 @@ fn side_name(side: Side) -> &'static str {
 impl Refusal {
     /// Returns the error that answers the message.
     pub fn error(&self) -> PeerError {
-        let text = self.to_string();
+        let text = format!("{self}");
         match self {
             Self::NotUtf8 | Self::NotJson(_) => PeerError::new(code::PARSE_ERROR, text),
             Self::Malformed(error) => PeerError::from(&**error),

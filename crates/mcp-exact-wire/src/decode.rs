@@ -5,7 +5,6 @@
 //! `method` precedes `params` and `id` precedes `result`, and an additional raw scan otherwise.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 
 use crate::error::{DecodeError, DecodeErrorKind, DecodeFailed, Detail, ReadResult};
 use crate::head::{HeadKind, MessageHead};
@@ -60,8 +59,8 @@ pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObjec
     text.push_str("{\"jsonrpc\":\"2.0\"");
     match id {
         Some(RequestId::Integer(id)) => {
-            // Writing to a string cannot fail.
-            let _ = write!(text, ",\"id\":{id}");
+            text.push_str(",\"id\":");
+            id.as_number().push_to(&mut text);
         }
         Some(id) => {
             text.push_str(",\"id\":");

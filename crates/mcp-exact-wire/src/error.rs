@@ -150,7 +150,8 @@ impl Fault {
             kind: self.kind,
             pointer: pointer.into_text(),
             offset: self.at,
-            detail: self.detail.to_string(),
+            // `to_string` would compile the formatting into a string anew in each crate.
+            detail: format!("{}", self.detail),
         }
     }
 }

@@ -73,6 +73,11 @@ impl Number {
         }
     }
 
+    /// Appends the text of the number.
+    pub(crate) fn push_to(&self, to: &mut String) {
+        self.with_text(|text| to.push_str(text));
+    }
+
     fn from_text(text: &str) -> Self {
         if let Some(value) = plain_i64(text) {
             return Self(Text::Int(value));

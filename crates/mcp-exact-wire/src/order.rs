@@ -1,6 +1,8 @@
-//! Sorting and the search for duplicates and substrings, compiled once for all types: callers describe their values by index.
+//! Sorting, a map of numbers, and the search for duplicates and substrings, compiled once for all types: callers describe their
+//! values by index.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 /// Maximum number of names that are compared pairwise to find duplicates.
 pub(crate) const FEW: usize = 8;
@@ -8,8 +10,29 @@ pub(crate) const FEW: usize = 8;
 /// Returns the numbers below `count` in the order of `compare`; equal ones keep their order. Outside semantic versioning.
 #[doc(hidden)]
 pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
+    // A merge sort of a few lines: the sorts of the standard library take ten kilobytes of code for one type.
     let mut order: Vec<usize> = (0..count).collect();
-    order.sort_unstable_by(|one, other| compare(*one, *other).then_with(|| one.cmp(other)));
+    let mut merged = Vec::with_capacity(count);
+    let mut width = 1;
+    while width < count {
+        for pair in order.chunks(2 * width) {
+            let (mut left, mut right) = pair.split_at(width.min(pair.len()));
+            while let ([one, ..], [other, ..]) = (left, right) {
+                if compare(*one, *other).is_le() {
+                    merged.push(*one);
+                    left = &left[1..];
+                } else {
+                    merged.push(*other);
+                    right = &right[1..];
+                }
+            }
+            merged.extend_from_slice(left);
+            merged.extend_from_slice(right);
+        }
+        std::mem::swap(&mut order, &mut merged);
+        merged.clear();
+        width *= 2;
+    }
     order
 }
 
@@ -25,6 +48,28 @@ pub fn duplicate<'n>(count: usize, name: &dyn Fn(usize) -> &'n str) -> Option<&'
     pairs
         .find(|pair| name(pair[0]) == name(pair[1]))
         .map(|pair| name(pair[0]))
+}
+
+/// Map from numbers to numbers. Outside semantic versioning.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct NumberMap(HashMap<u64, usize>);
+
+impl NumberMap {
+    /// Sets the value of a key, and returns the previous one.
+    pub fn insert(&mut self, key: u64, value: usize) -> Option<usize> {
+        self.0.insert(key, value)
+    }
+
+    /// Removes a key, and returns its value.
+    pub fn remove(&mut self, key: u64) -> Option<usize> {
+        self.0.remove(&key)
+    }
+
+    /// Returns the value of a key.
+    pub fn get(&self, key: u64) -> Option<usize> {
+        self.0.get(&key).copied()
+    }
 }
 
 /// Minimum length of a text for which preparing a substring search pays off, in bytes.

@@ -102,7 +102,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Checks that nothing but white space is left, and returns the error otherwise.
+    #[inline(never)]
+    pub(crate) fn finish(mut self) -> Result<(), DecodeError> {
+        match self.end() {
+            Ok(()) => Ok(()),
+            Err(DecodeFailed) => Err(self.into_error()),
+        }
+    }
+
     /// Returns the error for a [`DecodeFailed`] that this reader has returned.
+    #[cold]
+    #[inline(never)]
     pub fn into_error(self) -> DecodeError {
         let fault = self.fault.map_or_else(
             || Fault {
@@ -264,7 +275,6 @@ impl<'a> Reader<'a> {
 
     /// Skips the next value by its quotes and brackets alone. The skipped text has to be decoded, and thereby checked,
     /// afterwards.
-    #[inline]
     pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
         match skip::value_end(self.bytes(), start) {
@@ -421,7 +431,6 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string without escape sequences; otherwise returns the offset of the first escape sequence and reads nothing.
-    #[inline]
     fn plain_string(&mut self) -> ReadResult<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));

@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
     pub fn recover(&mut self, mark: Mark) -> ReadResult<String> {
         let fault = self.forgive()?;
         self.rewind(mark.at, mark.depth);
-        Ok(fault.detail.to_string())
+        Ok(format!("{}", fault.detail))
     }
 
     /// Reads over the next value, whose type is an object with arbitrary members; a value that is no object is recorded as a mismatch.

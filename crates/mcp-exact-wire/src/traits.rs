@@ -31,8 +31,14 @@ pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
 
 /// Decodes the entire text of a reader.
 pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
-    let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
-    decoded.map_err(|DecodeFailed| r.into_error())
+    // Without `and_then`, which would move a large value once more.
+    match T::decode(&mut r) {
+        Ok(value) => match r.finish() {
+            Ok(()) => Ok(value),
+            Err(error) => Err(error),
+        },
+        Err(DecodeFailed) => Err(r.into_error()),
+    }
 }
 
 /// Decodes a document from bytes.
@@ -48,8 +54,15 @@ pub fn from_slice<T: Decode>(bytes: &[u8]) -> Result<T, DecodeError> {
 
 /// Encodes a value as text. Untyped JSON in it is written byte for byte, line breaks between its tokens included.
 pub fn to_string<T: Encode + ?Sized>(value: &T) -> String {
+    text_of(&|w| value.encode(w))
+}
+
+/// Returns the text that `encode` writes: the part of [`to_string`] that is compiled once.
+fn text_of(encode: &dyn Fn(&mut Writer<'_>)) -> String {
+    let mut out = Vec::with_capacity(256);
+    encode(&mut Writer::new(&mut out));
     // All written bytes are UTF-8, because they come from `str`.
-    String::from_utf8(to_vec(value)).unwrap_or_default()
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// Encodes a value as bytes, as [`to_string`].

@@ -108,12 +108,17 @@ impl Violations {
     ) {
         self.count += 1;
         if self.listed.len() < MAX_LISTED {
-            self.listed.push(Violation {
-                pointer: path.pointer().into_text(),
-                kind,
-                message: message(),
-            });
+            self.list(path, kind, message());
         }
+    }
+
+    #[inline(never)]
+    fn list(&mut self, path: &Path<'_>, kind: ViolationKind, message: String) {
+        self.listed.push(Violation {
+            pointer: path.pointer().into_text(),
+            kind,
+            message,
+        });
     }
 }
 
@@ -260,7 +265,7 @@ pub fn check_format(text: &str, format: Format, path: &Path<'_>, to: &mut Violat
 pub fn check_minimum(value: &Number, minimum: i64, path: &Path<'_>, to: &mut Violations) {
     if value.compare(minimum).is_lt() {
         to.report(path, ViolationKind::Minimum, || {
-            format!("{} is less than {minimum}", quoted(&value.to_string()))
+            format!("{} is less than {minimum}", quoted(&format!("{value}")))
         });
     }
 }
@@ -269,7 +274,7 @@ pub fn check_minimum(value: &Number, minimum: i64, path: &Path<'_>, to: &mut Vio
 pub fn check_maximum(value: &Number, maximum: i64, path: &Path<'_>, to: &mut Violations) {
     if value.compare(maximum).is_gt() {
         to.report(path, ViolationKind::Maximum, || {
-            format!("{} is greater than {maximum}", quoted(&value.to_string()))
+            format!("{} is greater than {maximum}", quoted(&format!("{value}")))
         });
     }
 }

@@ -91,7 +91,7 @@ impl Offer {
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let unknown = |id: &&Revision| mcp_exact_revisions::find(id.as_str()).is_none();
         if let Some(id) = self.revisions.iter().chain(&self.floor).find(unknown) {
-            return Err(ConfigError::UnknownRevision(id.to_string()));
+            return Err(ConfigError::UnknownRevision(id.as_str().to_owned()));
         }
         match self.specs().next() {
             Some(_) => Ok(()),

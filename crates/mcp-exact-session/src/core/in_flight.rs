@@ -2,8 +2,9 @@
 //!
 //! Each admitted request ends once. This module does not depend on revisions, methods or roles.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::VecDeque;
 
+use mcp_exact_wire::order::NumberMap;
 use mcp_exact_wire::{Json, RequestId};
 
 use super::batches::BatchId;
@@ -14,7 +15,7 @@ use crate::stream::{RequestKey, StreamId};
 #[derive(Debug)]
 struct Tombstones {
     order: VecDeque<u64>,
-    known: HashSet<u64>,
+    known: NumberMap,
     limit: usize,
 }
 
@@ -22,16 +23,16 @@ impl Tombstones {
     fn new(limit: usize) -> Self {
         Self {
             order: VecDeque::new(),
-            known: HashSet::new(),
+            known: NumberMap::default(),
             limit,
         }
     }
 
     fn insert(&mut self, number: u64) {
-        if self.limit > 0 && self.known.insert(number) {
+        if self.limit > 0 && self.known.insert(number, 0).is_none() {
             if self.order.len() == self.limit {
                 let oldest = self.order.pop_front();
-                oldest.map(|oldest| self.known.remove(&oldest));
+                oldest.map(|oldest| self.known.remove(oldest));
             }
             self.order.push_back(number);
         }
@@ -159,7 +160,7 @@ impl<T> InFlightRequests<T> {
 
     /// Returns true if the request was cancelled, so that an answer to it is late rather than invalid.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
-        self.cancelled.known.contains(&key.0)
+        self.cancelled.known.get(key.0).is_some()
     }
 
     pub(crate) fn keys_where(
@@ -179,7 +180,7 @@ mod tests {
     fn tombstones_are_bounded() {
         let mut stones = Tombstones::new(2);
         (1..=3).for_each(|number| stones.insert(number));
-        let known: Vec<bool> = (1..=3).map(|n| stones.known.contains(&n)).collect();
+        let known: Vec<bool> = (1..=3).map(|n| stones.known.get(n).is_some()).collect();
         assert_eq!(known, [false, true, true]);
     }
 }

@@ -350,19 +350,20 @@ impl Streams {
 
     /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that were never sent.
     pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
-        let mut withdrawn = self.withdraw_deferred(|frame| frame.about == Some(request));
-        withdrawn.extend(self.withdraw(id, |frame| frame.about == Some(request)));
+        let is_about = |frame: &Frame| frame.about == Some(request);
+        let mut withdrawn = self.withdraw_deferred(&is_about);
+        withdrawn.extend(self.withdraw(id, &is_about));
         withdrawn
     }
 
     /// Removes a request of the local peer that was not sent; returns true if the request was still queued.
     pub(crate) fn withdraw_request(&mut self, id: StreamId, request: RequestKey) -> bool {
         let carries = |frame: &Frame| frame.carries == Some(request);
-        !self.withdraw_deferred(carries).is_empty() || !self.withdraw(id, carries).is_empty()
+        !self.withdraw_deferred(&carries).is_empty() || !self.withdraw(id, &carries).is_empty()
     }
 
     /// Removes deferred requests; returns their keys.
-    fn withdraw_deferred(&mut self, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {
+    fn withdraw_deferred(&mut self, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
         let mut requests = Vec::new();
         let bytes = &mut self.deferred_bytes;
         self.deferred.retain(|frame| {
@@ -376,7 +377,7 @@ impl Streams {
         requests
     }
 
-    fn withdraw(&mut self, id: StreamId, gone: impl Fn(&Frame) -> bool) -> Vec<RequestKey> {
+    fn withdraw(&mut self, id: StreamId, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
         let Some(stream) = self.table.get_mut(id) else {
             return Vec::new();
         };

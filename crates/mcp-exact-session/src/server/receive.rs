@@ -296,7 +296,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn set_level(&mut self, call: &Call) -> Result<(), Refusal> {
         let level = call.param("level").and_then(JsonRef::as_str);
         let level: Result<Level, _> = level.unwrap_or_default().parse();
-        let level = level.map_err(|error| Refusal::InvalidParams(error.to_string()))?;
+        let level = level.map_err(|error| Refusal::InvalidParams(format!("{error}")))?;
         self.level = Some(level);
         self.unsaved.level = true;
         self.snapshot_due = true;

@@ -84,7 +84,7 @@ impl<'a> RequestMeta<'a> {
         let capabilities = object(meta::CLIENT_CAPABILITIES, self.capabilities)?;
         let level = self.level.map(|level| {
             let level: Result<Level, _> = level.as_str().unwrap_or_default().parse();
-            level.map_err(|error| Refusal::InvalidParams(error.to_string()))
+            level.map_err(|error| Refusal::InvalidParams(format!("{error}")))
         });
         let required = || Refusal::MissingMeta(meta::CLIENT_CAPABILITIES);
         Ok(ClientContext {
