@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use mcp_exact_wire::order::sorted;
+use mcp_exact_wire::order::{joined, sorted};
 use mcp_exact_wire::spans::value_end;
 use mcp_exact_wire::{MAX_POINTER, from_str};
 
@@ -66,7 +66,7 @@ impl Pointers {
     pub fn of(&self, place: &Place) -> String {
         let found = self.offsets.binary_search(&place.at).ok();
         let above = found.and_then(|at| self.text.get(self.found[at].clone()));
-        let mut pointer = [above.unwrap_or_default(), &place.below].concat();
+        let mut pointer = joined(&[above.unwrap_or_default(), &place.below], "");
         cut(&mut pointer, MAX_POINTER);
         pointer
     }

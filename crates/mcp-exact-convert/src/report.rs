@@ -3,7 +3,7 @@
 //!
 //! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
-use mcp_exact_wire::order::sorted;
+use mcp_exact_wire::order::{joined, sorted};
 use mcp_exact_wire::{Kind, Reader};
 
 use crate::loss::{Loss, LossKind, NotedLoss};
@@ -61,7 +61,7 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
     for (at, note) in notes.iter().enumerate() {
         let Some(stood) = &note.stood else { continue };
         // The locations inside of another one follow each other in the order.
-        let inside = [&stood.below, "/"].concat();
+        let inside = joined(&[&stood.below, "/"], "");
         let first = order.partition_point(|before| place(*before) < (stood.at, inside.as_str()));
         let is_inside = |before: &&usize| {
             let (value, below) = place(**before);
@@ -93,5 +93,5 @@ fn whole(text: &str, definition: &str) -> Option<String> {
 
 /// Returns the kind of an item together with its name.
 fn named(what: &str, name: &str) -> String {
-    [what, " `", name, "`"].concat()
+    joined(&[what, " `", name, "`"], "")
 }

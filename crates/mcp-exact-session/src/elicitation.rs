@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::order::joined;
 use mcp_exact_wire::{Json, JsonObject};
 
 use crate::capabilities;
@@ -138,7 +139,7 @@ pub(crate) fn check_error(
     if spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
         Err(SendError::Capability {
             method: ELICITATION.to_owned(),
-            capability: path.join("."),
+            capability: joined(&path, "."),
         })
     } else {
         Ok(())

@@ -1,5 +1,5 @@
-//! Sorting, a map of numbers, and the search for duplicates and substrings, compiled once for all types: callers describe their
-//! values by index.
+//! Sorting, a map of numbers, joining, and the search for duplicates and substrings, compiled once for all types: callers
+//! describe their values by index.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -72,6 +72,20 @@ impl NumberMap {
     }
 }
 
+/// Returns the parts with a separator between them. Outside semantic versioning.
+#[doc(hidden)]
+pub fn joined(parts: &[&str], separator: &str) -> String {
+    let mut text =
+        String::with_capacity(parts.iter().map(|part| part.len() + separator.len()).sum());
+    for (at, part) in parts.iter().enumerate() {
+        if at > 0 {
+            text.push_str(separator);
+        }
+        text.push_str(part);
+    }
+    text
+}
+
 /// Minimum length of a text for which preparing a substring search pays off, in bytes.
 const LONG: usize = 512;
 
@@ -100,6 +114,14 @@ mod tests {
         let mut expected: Vec<usize> = (0..values.len()).collect();
         expected.sort_by_key(|at| values[*at]);
         assert_eq!(order, expected);
+    }
+
+    #[test]
+    fn parts_are_joined() {
+        assert_eq!(joined(&[], "."), "");
+        assert_eq!(joined(&["a"], "."), "a");
+        assert_eq!(joined(&["a", "", "b"], "."), "a..b");
+        assert_eq!(joined(&["a", "b"], ""), "ab");
     }
 
     #[test]

@@ -104,18 +104,23 @@ impl<'a> Reader<'a> {
 
     /// Checks that nothing but white space is left, and returns the error otherwise.
     #[inline(never)]
-    pub(crate) fn finish(mut self) -> Result<(), DecodeError> {
+    pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
         match self.end() {
             Ok(()) => Ok(()),
-            Err(DecodeFailed) => Err(self.into_error()),
+            Err(DecodeFailed) => Err(self.take_error()),
         }
     }
 
     /// Returns the error for a [`DecodeFailed`] that this reader has returned.
+    pub fn into_error(mut self) -> DecodeError {
+        self.take_error()
+    }
+
+    /// Returns the error for a [`DecodeFailed`]; the reader is not moved, which would be a copy of it in each decoder.
     #[cold]
     #[inline(never)]
-    pub fn into_error(self) -> DecodeError {
-        let fault = self.fault.map_or_else(
+    pub(crate) fn take_error(&mut self) -> DecodeError {
+        let fault = self.fault.take().map_or_else(
             || Fault {
                 at: self.at,
                 kind: DecodeErrorKind::Syntax,

@@ -37,7 +37,7 @@ pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError
             Ok(()) => Ok(value),
             Err(error) => Err(error),
         },
-        Err(DecodeFailed) => Err(r.into_error()),
+        Err(DecodeFailed) => Err(r.take_error()),
     }
 }
 

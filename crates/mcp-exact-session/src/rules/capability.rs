@@ -4,6 +4,7 @@
 //! The checks read capability objects as JSON, and return the missing capability with the error code of the refusal.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
+use mcp_exact_wire::order::joined;
 use mcp_exact_wire::{Json, JsonObject};
 
 use crate::capabilities::{DeclaredCapabilities, is_declared};
@@ -35,7 +36,7 @@ pub(crate) struct Missing {
 impl Missing {
     fn of(path: &[&str], code: i64) -> Self {
         Self {
-            capability: path.join("."),
+            capability: joined(path, "."),
             code,
         }
     }
