@@ -102,15 +102,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Checks that nothing but white space is left, and returns the error otherwise.
-    #[inline(never)]
-    pub(crate) fn finish(&mut self) -> Result<(), DecodeError> {
-        match self.end() {
-            Ok(()) => Ok(()),
-            Err(DecodeFailed) => Err(self.take_error()),
-        }
-    }
-
     /// Returns the error for a [`DecodeFailed`] that this reader has returned.
     pub fn into_error(mut self) -> DecodeError {
         self.take_error()

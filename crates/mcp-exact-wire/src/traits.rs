@@ -2,7 +2,7 @@
 
 use std::{fmt, io};
 
-use crate::error::{DecodeError, DecodeFailed, ReadResult};
+use crate::error::{DecodeError, ReadResult};
 use crate::reader::Reader;
 use crate::writer::Writer;
 
@@ -11,7 +11,7 @@ pub trait Decode: Sized {
     /// Reads one value.
     ///
     /// # Errors
-    /// [`DecodeFailed`] if decoding fails; the reader contains the reason.
+    /// [`DecodeFailed`](crate::DecodeFailed) if decoding fails; the reader contains the reason.
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self>;
 }
 
@@ -32,13 +32,12 @@ pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
 /// Decodes the entire text of a reader.
 pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
     // Without `and_then`, which would move a large value once more.
-    match T::decode(&mut r) {
-        Ok(value) => match r.finish() {
-            Ok(()) => Ok(value),
-            Err(error) => Err(error),
-        },
-        Err(DecodeFailed) => Err(r.take_error()),
+    if let Ok(value) = T::decode(&mut r)
+        && r.end().is_ok()
+    {
+        return Ok(value);
     }
+    Err(r.take_error())
 }
 
 /// Decodes a document from bytes.
