@@ -271,6 +271,7 @@ impl<'a> Reader<'a> {
 
     /// Skips the next value by its quotes and brackets alone. The skipped text has to be decoded, and thereby checked,
     /// afterwards.
+    #[inline]
     pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
         match skip::value_end(self.bytes(), start) {
@@ -427,6 +428,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a string without escape sequences; otherwise returns the offset of the first escape sequence and reads nothing.
+    #[inline]
     fn plain_string(&mut self) -> ReadResult<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));
