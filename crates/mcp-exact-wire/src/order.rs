@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_is_found_at_any_distance() {
+    fn duplicates_are_found_at_any_distance() {
         for count in [0, 1, 2, 5, FEW, FEW + 1, 40] {
             let names: Vec<String> = (0..count).map(|at| at.to_string()).collect();
             assert_eq!(duplicate(count, &|at| &names[at]), None);
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_found_in_short_and_long_texts() {
+    fn parts_of_texts_are_found() {
         for length in [0, 10, LONG, 3 * LONG] {
             let run = "ab".repeat(length / 2);
             assert!(contains(&format!("{run}acd{run}"), "acd"));
