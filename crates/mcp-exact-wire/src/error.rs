@@ -26,7 +26,7 @@ pub enum DecodeErrorKind {
     Syntax,
     /// Typed values are nested deeper than [`MAX_DEPTH`](crate::MAX_DEPTH).
     Depth,
-    /// A string that has to be decoded holds a lone surrogate.
+    /// A string that must be decoded contains a lone surrogate.
     Surrogate,
     /// A value does not have the JSON type that the schema requires.
     Type,
@@ -36,7 +36,7 @@ pub enum DecodeErrorKind {
     Required,
     /// A member occurs twice in an object of a known type.
     Duplicate,
-    /// No variant of a union fits.
+    /// The value matches no variant of a union.
     Union,
     /// Two members exclude each other.
     Exclusive,

@@ -48,7 +48,8 @@ pub struct MessageHead<'a> {
 impl<'a> MessageHead<'a> {
     /// Parses a document, as strictly as decoding reads its envelope.
     ///
-    /// # Errors [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method
+    /// # Errors
+    /// [`DecodeError`] if the text is not JSON, if a member of the envelope occurs twice, and if a method
     /// contains a lone surrogate.
     pub fn parse(text: &'a str) -> Result<Self, DecodeError> {
         let mut r = Reader::new(text);

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{DecodeError, DecodeFailed, ReadResult};
-use crate::order::{FEW, sorted};
+use crate::order::{MAX_PAIRWISE_NAMES, sorted};
 use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::view::{JsonRef, ObjectRef};
@@ -17,7 +17,7 @@ use crate::writer::Writer;
 use crate::{from_str, to_string};
 
 /// Length in bytes up to which an encoded value is copied out of its buffer, which has room for as many.
-const COPIED: usize = 256;
+const MAX_COPIED_LENGTH: usize = 256;
 
 /// One JSON value as text.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ impl Json {
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
         let text = to_string(value);
         // A small text is copied: its buffer serves the next value, where shrinking would split it every time.
-        if text.len() <= COPIED {
+        if text.len() <= MAX_COPIED_LENGTH {
             Self(text.as_str().into())
         } else {
             Self(text.into())
@@ -330,7 +330,7 @@ impl From<serde_json::Map<String, serde_json::Value>> for JsonObject {
 impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
     /// Collects members; a repeated name has its last value.
     fn from_iter<I: IntoIterator<Item = (N, V)>>(members: I) -> Self {
-        let mut text = ObjectText::new();
+        let mut text = ObjectBuilder::new();
         for (name, value) in members {
             text.push(name.as_ref(), &value.into());
         }
@@ -338,15 +338,16 @@ impl<N: AsRef<str>, V: Into<Json>> FromIterator<(N, V)> for JsonObject {
     }
 }
 
-/// Text of an object that grows by one member at a time: the part of [`JsonObject`]'s `FromIterator` that is compiled once.
-struct ObjectText {
-    /// The members, each of them after a comma.
+/// Builder of an object's text, member by member: the part of `FromIterator` of [`JsonObject`] that is not generic and
+/// therefore compiled once.
+struct ObjectBuilder {
+    /// Text of the members, each after a comma.
     out: Vec<u8>,
     /// Ends of the quoted name and of the value of each member.
     members: Vec<(usize, usize)>,
 }
 
-impl ObjectText {
+impl ObjectBuilder {
     fn new() -> Self {
         Self {
             out: Vec::with_capacity(128),
@@ -375,7 +376,7 @@ impl ObjectText {
     fn finish(mut self) -> JsonObject {
         let name_of = |at: usize| self.member(at).0;
         let is_repeated = |at: usize| (0..at).any(|before| name_of(before) == name_of(at));
-        if self.members.len() > FEW || (1..self.members.len()).any(is_repeated) {
+        if self.members.len() > MAX_PAIRWISE_NAMES || (1..self.members.len()).any(is_repeated) {
             self = self.without_repetition();
         }
         match self.out.first_mut() {
@@ -388,7 +389,7 @@ impl ObjectText {
         JsonObject(Json(text.into()))
     }
 
-    /// Returns the members with unique names, each of them at its first place and with its last value.
+    /// Returns the members with unique names, each at its first position and with its last value.
     fn without_repetition(&self) -> Self {
         let count = self.members.len();
         let order = sorted(count, &|one, other| {
@@ -450,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_however_their_names_are_written() {
+    fn escaped_member_names_are_found() {
         check_get(r#"{"a":1,"b" : [2, "a"] }"#, "b", Some(r#"[2, "a"]"#));
         check_get(r#"{"\u0061":1}"#, "a", Some("1"));
         check_get(r#"{"x":"\"a\"","a":{"a":3}}"#, "a", Some(r#"{"a":3}"#));
@@ -469,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_set_and_the_others_keep_their_text() {
+    fn insert_keeps_other_members() {
         check_insert("{}", "a", r#"{"a":true}"#);
         check_insert("{ }", "a", r#"{"a":true}"#);
         check_insert(r#"{"b" : 1e0 }"#, "a", r#"{"b" : 1e0 ,"a":true}"#);
@@ -490,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_name_has_its_last_value_at_its_first_place() {
+    fn repeated_names_keep_first_position() {
         check_collected(&[], "{}");
         check_collected(&["a", "b"], r#"{"a":0,"b":1}"#);
         check_collected(&["a", "b", "a"], r#"{"a":2,"b":1}"#);
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_are_objects_become_objects() {
+    fn object_values_convert_to_objects() {
         let value = serde_json::json!({"a": [1, null]});
         let object = JsonObject::try_from(value).expect("it is an object");
         assert_eq!(object.text(), r#"{"a":[1,null]}"#);
@@ -518,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn long_objects_are_searched_as_short_ones_are_walked() {
+    fn long_and_short_objects_agree() {
         let long = "x".repeat(5000);
         for (name, spelt) in [("a", "a"), ("a", "\\u0061"), ("a/b", "a\\/b")] {
             check_get(
@@ -535,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn several_members_are_found_in_one_walk() {
+    fn several_members_are_found_at_once() {
         let object = object(r#"{"b":1, "\u0061" : {"c":2},"b":3 }"#);
         let found = object.view().find_each(["a", "b", "c"]);
         assert_eq!(
@@ -547,9 +548,9 @@ mod tests {
         assert_eq!(inner.to_object().text(), r#"{"c":2}"#);
     }
 
-    /// Wherever the members stand in the blocks that are compared, and however they are spelled.
+    /// Members are found at every position of the compared blocks and in every spelling.
     #[test]
-    fn rare_members_are_found_as_others_are() {
+    fn rare_members_are_found() {
         for member in [
             r#""_meta":{"a":1}"#,
             r#""task" : 1"#,
@@ -600,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_string_is_borrowed_where_it_can_be() {
+    fn plain_strings_are_borrowed() {
         let object = object(r#"{"a":"x","b":"\u0078\n","c":1,"d":"\ud800","e":""}"#);
         let found = object.view().find_each(["a", "b", "c", "d", "e"]);
         let found = found.map(|found| found.and_then(JsonRef::as_str));
@@ -611,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_written_with_members_that_are_set() {
+    fn set_members_are_encoded() {
         let check = |text: &str, set: [(&str, Option<&str>); 3], expected: &str| {
             let object = object(text);
             let set = set.map(|(name, value)| (name, value.map(JsonRef::from_checked)));

@@ -109,12 +109,13 @@ impl<N: Into<String>, V> Extend<(N, V)> for Map<V> {
     }
 }
 
-/// Places of names in order of arrival: what collecting into a map does whatever its values are, compiled once.
+/// Positions of names in order of arrival: the part of collecting into a map that does not depend on the type of the
+/// values and is compiled once.
 #[derive(Default)]
 pub(crate) struct Places(HashMap<Box<[u8]>, usize>);
 
 impl Places {
-    /// Returns the place of a name; a new name has the place after all others.
+    /// Returns the position of a name; a new name is appended.
     pub(crate) fn place_of(&mut self, name: &[u8]) -> usize {
         if let Some(&place) = self.0.get(name) {
             return place;

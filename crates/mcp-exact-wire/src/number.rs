@@ -15,11 +15,11 @@ use crate::writer::Writer;
 
 /// A JSON number.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Number(Text);
+pub struct Number(NumberText);
 
-/// Invariant: a text that `i64` writes in the same way is `Int`; the others are `Short` where they fit.
+/// Text of a number. A text that formatting an `i64` yields is `Int`; other texts of at most 14 bytes are `Short`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Text {
+enum NumberText {
     Int(i64),
     Short(u8, [u8; 14]),
     Long(Box<str>),
@@ -29,7 +29,7 @@ impl Number {
     /// Returns the value if it is an integer within `i64`, in any spelling.
     pub fn as_i64(&self) -> Option<i64> {
         match &self.0 {
-            Text::Int(value) => Some(*value),
+            NumberText::Int(value) => Some(*value),
             _ => self
                 .with_text(|text| Decimal::parse(text).to_i128())?
                 .try_into()
@@ -40,7 +40,7 @@ impl Number {
     /// Returns the value if it is an integer within `u64`, in any spelling.
     pub fn as_u64(&self) -> Option<u64> {
         match &self.0 {
-            Text::Int(value) => u64::try_from(*value).ok(),
+            NumberText::Int(value) => u64::try_from(*value).ok(),
             _ => self
                 .with_text(|text| Decimal::parse(text).to_i128())?
                 .try_into()
@@ -52,7 +52,7 @@ impl Number {
     pub fn as_f64(&self) -> f64 {
         match &self.0 {
             #[expect(clippy::cast_precision_loss, reason = "documented: the nearest")]
-            Text::Int(value) => *value as f64,
+            NumberText::Int(value) => *value as f64,
             _ => self.with_text(|text| text.parse().unwrap_or(f64::NAN)),
         }
     }
@@ -60,7 +60,7 @@ impl Number {
     /// Returns true if the value is an integer, in any spelling (JSON Schema's `integer`).
     pub fn is_integer(&self) -> bool {
         match &self.0 {
-            Text::Int(_) => true,
+            NumberText::Int(_) => true,
             _ => self.with_text(|text| Decimal::parse(text).is_integer()),
         }
     }
@@ -68,7 +68,7 @@ impl Number {
     /// Compares the value with an integer exactly.
     pub fn compare(&self, with: i64) -> Ordering {
         match &self.0 {
-            Text::Int(value) => value.cmp(&with),
+            NumberText::Int(value) => value.cmp(&with),
             _ => self.with_text(|text| Decimal::parse(text).compare(i128::from(with))),
         }
     }
@@ -79,32 +79,32 @@ impl Number {
     }
 
     fn from_text(text: &str) -> Self {
-        if let Some(value) = plain_i64(text) {
-            return Self(Text::Int(value));
+        if let Some(value) = parse_canonical_i64(text) {
+            return Self(NumberText::Int(value));
         }
         let mut short = [0; 14];
         match (short.get_mut(..text.len()), u8::try_from(text.len())) {
             (Some(place), Ok(length)) => {
                 place.copy_from_slice(text.as_bytes());
-                Self(Text::Short(length, short))
+                Self(NumberText::Short(length, short))
             }
-            _ => Self(Text::Long(text.into())),
+            _ => Self(NumberText::Long(text.into())),
         }
     }
 
     fn with_text<T>(&self, f: impl FnOnce(&str) -> T) -> T {
         match &self.0 {
-            Text::Int(value) => f(itoa::Buffer::new().format(*value)),
-            Text::Short(length, bytes) => {
+            NumberText::Int(value) => f(itoa::Buffer::new().format(*value)),
+            NumberText::Short(length, bytes) => {
                 f(std::str::from_utf8(&bytes[..usize::from(*length)]).unwrap_or_default())
             }
-            Text::Long(text) => f(text),
+            NumberText::Long(text) => f(text),
         }
     }
 }
 
-/// Returns the value of a string that `i64` would format in the same way.
-fn plain_i64(text: &str) -> Option<i64> {
+/// Returns the value of a string that formatting an `i64` yields.
+fn parse_canonical_i64(text: &str) -> Option<i64> {
     if text.len() > 20 || text == "-0" || text.bytes().any(|b| !b.is_ascii_digit() && b != b'-') {
         return None;
     }
@@ -255,7 +255,7 @@ impl Decode for Number {
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
         r.peek();
         match r.small_integer() {
-            Some(value) => Ok(Self(Text::Int(value))),
+            Some(value) => Ok(Self(NumberText::Int(value))),
             None => r.number().map(Self::from_text),
         }
     }
@@ -338,13 +338,13 @@ macro_rules! from_integers {
     ($($small:ty),* ; $($large:ty),*) => {
         $(impl From<$small> for Number {
             fn from(value: $small) -> Self {
-                Self(Text::Int(i64::from(value)))
+                Self(NumberText::Int(i64::from(value)))
             }
         })*
         $(impl From<$large> for Number {
             fn from(value: $large) -> Self {
                 match i64::try_from(value) {
-                    Ok(value) => Self(Text::Int(value)),
+                    Ok(value) => Self(NumberText::Int(value)),
                     Err(_) => Self::from_text(&value.to_string()),
                 }
             }

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Maximum number of names that are compared pairwise to find duplicates.
-pub(crate) const FEW: usize = 8;
+pub(crate) const MAX_PAIRWISE_NAMES: usize = 8;
 
 /// Returns the numbers below `count` in the order of `compare`; equal ones keep their order. Outside semantic versioning.
 #[doc(hidden)]
@@ -39,7 +39,7 @@ pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<u
 /// Returns the first name in alphabetical order that occurs twice among `count` names. Outside semantic versioning.
 #[doc(hidden)]
 pub fn duplicate<'n>(count: usize, name: &dyn Fn(usize) -> &'n str) -> Option<&'n str> {
-    if count <= FEW {
+    if count <= MAX_PAIRWISE_NAMES {
         let is_repeated = |at: usize| (0..at).any(|before| name(before) == name(at));
         return (1..count).filter(|at| is_repeated(*at)).map(name).min();
     }
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn duplicates_are_found_at_any_distance() {
-        for count in [0, 1, 2, 5, FEW, FEW + 1, 40] {
+        for count in [0, 1, 2, 5, MAX_PAIRWISE_NAMES, MAX_PAIRWISE_NAMES + 1, 40] {
             let names: Vec<String> = (0..count).map(|at| at.to_string()).collect();
             assert_eq!(duplicate(count, &|at| &names[at]), None);
             for (one, other) in [(0, 1), (0, count.saturating_sub(1)), (count / 2, 0)] {

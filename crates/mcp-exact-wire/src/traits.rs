@@ -78,15 +78,15 @@ pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
 
 /// Encodes a value as one line without its end, for transports that frame messages by lines.
 ///
-/// A raw CR or LF can only occur between the tokens of untyped JSON, as white space; each is written as a space, so that
-/// nothing can smuggle a second message into a line.
+/// A raw CR or LF can only occur between the tokens of untyped JSON, as white space; each is written as a space, so
+/// that a line cannot contain a second message.
 pub fn to_line<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     let mut out = Vec::with_capacity(256);
     line_into(value, &mut out);
     out
 }
 
-/// Appends what [`to_line`] gives to a buffer that the caller keeps.
+/// Appends the output of [`to_line`] to a buffer of the caller.
 pub fn line_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
     let mut at = out.len();
     encode_into(value, out);
@@ -96,7 +96,7 @@ pub fn line_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
     }
 }
 
-/// Encodes a value straight to a writer, in pieces of some kilobytes.
+/// Encodes a value to a writer, in pieces of some kilobytes.
 ///
 /// # Errors
 /// The first error of `to`.
@@ -184,18 +184,18 @@ impl<T: Encode + ?Sized> Encode for &T {
 
 /// The identifier of a revision of the specification, such as `2025-06-18`.
 ///
-/// An identifier and not a list: nothing here changes when a revision comes out. There is no order, because an unknown
-/// identifier is neither older nor newer than others.
+/// The type contains an identifier and no list, so that a new revision needs no change. Identifiers are not ordered,
+/// because an unknown identifier is neither older nor newer than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Revision(&'static str);
 
 impl Revision {
-    /// The revision that the specification calls `id`.
+    /// Creates the identifier from its text.
     pub const fn new(id: &'static str) -> Self {
         Self(id)
     }
 
-    /// The identifier.
+    /// Returns the identifier.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -209,13 +209,13 @@ impl fmt::Display for Revision {
 
 /// A request: its method, and the types of its parameters and of the result that answers it.
 ///
-/// Open: programs implement it for the methods of extensions and vendors.
+/// Programs implement the trait for methods of extensions and vendors.
 pub trait Request {
     /// The method.
     const METHOD: &'static str;
-    /// The parameters; an `Option` where the schema lets them be absent.
+    /// Type of the parameters; an `Option` if they may be absent by the schema.
     type Params;
-    /// The result.
+    /// Type of the result.
     type Result;
 }
 
@@ -231,7 +231,7 @@ pub trait Notification {
 
 /// Parameters of a message: a value, or nothing for an `Option` that is `None`.
 pub trait EncodeParams {
-    /// The parameters as text.
+    /// Returns the parameters as text; `None` if they are absent.
     fn encode_params(&self) -> Option<String>;
 }
 
@@ -247,12 +247,12 @@ impl<T: Encode> EncodeParams for Option<T> {
     }
 }
 
-/// Parameters as they are read from a message, in which they may be absent.
+/// Parameters that can be decoded from a message, in which they may be absent.
 pub trait DecodeParams: Sized {
-    /// Reads the text of the parameters, when there are any.
+    /// Decodes the text of the parameters; `None` means absent parameters.
     ///
     /// # Errors
-    /// [`DecodeError`] when they do not fit, or are absent where there have to be some.
+    /// [`DecodeError`] if the parameters do not match the type, or are absent and required.
     fn decode_params(text: Option<&str>) -> Result<Self, DecodeError>;
 }
 

@@ -1,6 +1,7 @@
-//! Deviations from the schema that decoding tolerates: bounds, formats, values and tags that the revision does not know.
+//! Deviations from the schema that decoding tolerates: bounds, formats, values and tags that the revision does not
+//! define.
 //!
-//! Takes a value, returns a list with a JSON pointer for each; never changes the value, never fails.
+//! Validation returns a list with a JSON pointer for each deviation; it never changes the value and never fails.
 
 use std::fmt;
 
@@ -17,7 +18,7 @@ pub const MAX_LISTED: usize = 100;
 pub enum ViolationKind {
     /// A string enum has a value that the revision does not define.
     Enum,
-    /// A tagged union has a member that the revision does not define.
+    /// A tagged union has a variant that the revision does not define.
     Tag,
     /// A number is smaller than the schema allows.
     Minimum,
@@ -29,18 +30,18 @@ pub enum ViolationKind {
     MinItems,
     /// A string does not have its format.
     Format,
-    /// A value inside a JSON Schema document has another type than the schema says.
+    /// A value inside a JSON Schema document does not have the type that the schema requires.
     Type,
     /// A constant inside a JSON Schema document has another value.
     Const,
     /// A member that is required inside a JSON Schema document is missing.
     Required,
-    /// An object that allows no other members than its own has one.
+    /// An object has an unknown member, although its schema allows none.
     AdditionalProperties,
 }
 
 impl ViolationKind {
-    /// A short stable name, the JSON Schema keyword where there is one.
+    /// Returns a short stable name: the JSON Schema keyword if one exists.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Enum => "enum",
@@ -61,12 +62,12 @@ impl ViolationKind {
 /// One deviation from the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    /// The JSON pointer (RFC 6901) of the value, from the one that was validated; cut as
+    /// JSON pointer (RFC 6901) of the value, relative to the validated value; cut as
     /// [`DecodeError::pointer`](crate::DecodeError::pointer) is.
     pub pointer: String,
-    /// The kind of rule.
+    /// Kind of the violated rule.
     pub kind: ViolationKind,
-    /// The rule, in words; a long value in it is cut.
+    /// Description of the violation; long values in it are cut.
     pub message: String,
 }
 
@@ -76,7 +77,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// All deviations of one value: the first [`MAX_LISTED`], and how many there are.
+/// Deviations of one value: the first [`MAX_LISTED`], and the number of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Violations {
     listed: Vec<Violation>,
@@ -94,12 +95,12 @@ impl Violations {
         self.count
     }
 
-    /// The first violations.
+    /// Returns the first violations.
     pub fn listed(&self) -> &[Violation] {
         &self.listed
     }
 
-    /// Adds one; `message` is only asked for when it will be listed.
+    /// Adds a violation; `message` is called only if the violation is listed.
     pub fn report(
         &mut self,
         path: &Path<'_>,
@@ -122,7 +123,7 @@ impl Violations {
     }
 }
 
-/// Position of a check in a value: a list on the stack, turned into text only for a violation.
+/// Position of a check in a value, as a linked list on the stack; formatted only for a violation.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
@@ -137,13 +138,13 @@ enum Segment<'a> {
 }
 
 impl<'a> Path<'a> {
-    /// The value that is validated.
+    /// Position of the validated value.
     pub const ROOT: Path<'static> = Path {
         parent: None,
         segment: Segment::Root,
     };
 
-    /// A member of the object at this place.
+    /// Returns the position of a member of the object at this position.
     pub fn member(&'a self, name: &'a str) -> Self {
         Self {
             parent: Some(self),
@@ -151,7 +152,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// An item of the array at this place.
+    /// Returns the position of an item of the array at this position.
     pub fn index(&'a self, index: usize) -> Self {
         Self {
             parent: Some(self),
@@ -159,7 +160,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// The pointer of this place, put together from its root on.
+    /// Returns the JSON pointer of this position.
     fn pointer(&self) -> Pointer {
         let mut pointer = self.parent.map(Path::pointer).unwrap_or_default();
         match self.segment {
@@ -176,7 +177,7 @@ pub trait Validate {
     /// Reports the deviations of a value at `path`.
     fn check(&self, path: &Path<'_>, to: &mut Violations);
 
-    /// All deviations from the schema that decoding tolerates.
+    /// Returns all deviations from the schema that decoding tolerates.
     fn validate(&self) -> Violations {
         let mut violations = Violations::default();
         self.check(&Path::ROOT, &mut violations);

@@ -1,7 +1,7 @@
-//! Untyped JSON that is borrowed: one value, one object, and an object with other members in it.
+//! Borrowed untyped JSON: one value, one object, and an object with changed members.
 //!
-//! Takes text that was checked when it came in, so that only the ends of names and values are looked for. Returns parts
-//! without copies; never builds a tree.
+//! The text was validated when it was received, so that only the ends of names and values are searched. Parts are
+//! returned without copies.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -17,17 +17,17 @@ use crate::{
     Direction, Json, JsonObject, Message, MessageError, RequestId, decode, encode_into, skip,
 };
 
-/// One JSON value, as a part of a larger text.
+/// One JSON value as borrowed text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct JsonRef<'a>(&'a str);
 
 impl<'a> JsonRef<'a> {
-    /// Text that is one JSON value, without white space around it.
+    /// Creates a view of text that was already checked to be one JSON value, without surrounding white space.
     pub(crate) fn from_checked(text: &'a str) -> Self {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn text(self) -> &'a str {
         self.0
     }
@@ -37,13 +37,13 @@ impl<'a> JsonRef<'a> {
         Reader::new(self.0).kind().unwrap_or(Kind::Null)
     }
 
-    /// The object that it is; `None` for a value of another kind.
+    /// Returns the value as an object; `None` for a value of another kind.
     pub fn object(self) -> Option<ObjectRef<'a>> {
         self.0.starts_with('{').then_some(ObjectRef(self.0))
     }
 
-    /// The string that it is, owned only when it is written with escape sequences; `None` for a value of another kind, and
-    /// for a string with a lone surrogate in it.
+    /// Returns the value as a string, owned only if the text has escape sequences; `None` for a value of another kind,
+    /// and for a string with a lone surrogate.
     pub fn as_str(self) -> Option<Cow<'a, str>> {
         let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
         if inside.contains('\\') {
@@ -53,7 +53,7 @@ impl<'a> JsonRef<'a> {
         }
     }
 
-    /// A copy that is owned.
+    /// Returns an owned copy.
     pub fn to_json(self) -> Json {
         Json::from_checked(self.0)
     }
@@ -61,7 +61,7 @@ impl<'a> JsonRef<'a> {
     /// Decodes the value as a generated type, exactly.
     ///
     /// # Errors
-    /// [`DecodeError`] when the value is not of that type; its pointer starts at this value.
+    /// [`DecodeError`] if the value does not match the type; its pointer is relative to this value.
     pub fn decode_as<T: Decode>(self) -> Result<T, DecodeError> {
         decode_from(Reader::of_checked(self.0))
     }
@@ -84,16 +84,16 @@ impl Encode for JsonRef<'_> {
     }
 }
 
-/// One JSON object, as a part of a larger text.
+/// One JSON object as borrowed text.
 ///
 /// If a name occurs twice, which untyped JSON allows, the last one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ObjectRef<'a>(&'a str);
 
-/// From so many bytes on, a search for the name is worth its preparation.
-const LONG: usize = 1024;
-/// Up to so many names, searches for them cost less than the walk that they may save.
-const FEW: usize = 3;
+/// Minimum length of a text for which preparing a substring search pays off, in bytes.
+const MIN_SEARCH_LENGTH: usize = 1024;
+/// Maximum number of names for which substring searches cost less than a scan of the members.
+const MAX_SEARCHED_NAMES: usize = 3;
 
 impl<'a> ObjectRef<'a> {
     /// Creates a view of text that was checked to be one JSON object, without white space around it. Outside semantic
@@ -103,17 +103,17 @@ impl<'a> ObjectRef<'a> {
         Self(text)
     }
 
-    /// The text.
+    /// Returns the JSON text.
     pub fn text(self) -> &'a str {
         self.0
     }
 
-    /// A copy that is owned.
+    /// Returns an owned copy.
     pub fn to_object(self) -> JsonObject {
         JsonObject::from_checked(self.0)
     }
 
-    /// All members in order. A name with a lone surrogate in it has U+FFFD in its place.
+    /// Iterates over all members in order. A lone surrogate in a name is replaced by U+FFFD.
     pub fn iter(self) -> impl Iterator<Item = (Cow<'a, str>, JsonRef<'a>)> {
         let value = move |member: &Member<'a>| JsonRef(&self.0[member.value.clone()]);
         self.members().map(move |member| {
@@ -122,16 +122,17 @@ impl<'a> ObjectRef<'a> {
         })
     }
 
-    /// The value of a member.
+    /// Returns the value of a member.
     pub fn find(self, name: &str) -> Option<JsonRef<'a>> {
         let [found] = self.find_each([name]);
         found
     }
 
-    /// The values of several members, found in one walk. No two names are the same.
+    /// Returns the values of several members, found in one scan. The names must be distinct.
     pub fn find_each<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
         let mut found = [None; N];
-        if N <= FEW && self.0.len() >= LONG && !self.may_contain(&names) {
+        if N <= MAX_SEARCHED_NAMES && self.0.len() >= MIN_SEARCH_LENGTH && !self.may_contain(&names)
+        {
             return found;
         }
         for member in self.members() {
@@ -142,17 +143,17 @@ impl<'a> ObjectRef<'a> {
         found
     }
 
-    /// The same for members that objects seldom have: short text without any of them is told by what follows its quotes, which
-    /// takes a part of the time of a walk.
+    /// Returns the values of several members that objects rarely have. Short text without any of them is recognised by
+    /// the bytes after its quotes, which takes less time than a scan of the members.
     pub fn find_rare<const N: usize>(self, names: [&str; N]) -> [Option<JsonRef<'a>>; N] {
-        if self.0.len() < LONG && !may_begin(self.0.as_bytes(), &names) {
+        if self.0.len() < MIN_SEARCH_LENGTH && !may_begin(self.0.as_bytes(), &names) {
             return [None; N];
         }
         self.find_each(names)
     }
 
-    /// The object with members set as [`JsonObject::insert`] sets them, for encoding. Those that are set to `None` stay as
-    /// they are. No two names are the same.
+    /// Returns the object with members set like [`JsonObject::insert`], for encoding. A member that is set to `None` is
+    /// unchanged. The names must be distinct.
     pub fn with<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],
@@ -165,8 +166,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// The same for members that are known to be absent, such as by [`find_each`](Self::find_each): they are not looked for.
-    /// A member that is present after all occurs twice afterwards.
+    /// Returns the object with new members, which must be absent, as [`find_each`](Self::find_each) shows: they are not
+    /// searched. A member that is present would occur twice.
     pub fn with_new<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],
@@ -178,8 +179,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// Returns true if one of the names is somewhere in the text, or something that could be another spelling of it: in long text
-    /// a search that is much faster than a walk through the members. Letters can only be spelled differently by `\u`.
+    /// Returns true if one of the names may occur in the text: a name itself, or a `\u` escape sequence, which is the
+    /// only other spelling of letters. In long text, the search is much faster than a scan of the members.
     fn may_contain(self, names: &[&str]) -> bool {
         let text = self.0.as_bytes();
         let is_plain = |name: &&str| name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -196,7 +197,7 @@ impl<'a> ObjectRef<'a> {
         names.iter().any(is_there) || memchr::memmem::find(text, b"\\u").is_some()
     }
 
-    /// All members in order: their names as they are spelled with their quotes, and their values.
+    /// Iterates over all members in order, with the names as spelled, including quotes.
     pub(crate) fn spelt_members(self) -> impl Iterator<Item = (&'a str, JsonRef<'a>)> {
         let mut members = self.members();
         std::iter::from_fn(move || {
@@ -213,8 +214,8 @@ impl<'a> ObjectRef<'a> {
     }
 }
 
-/// Returns false if no quote in the text stands before the first two letters of a name, and nothing is spelled by `\u`: then none
-/// of the names is there. They have to begin with two ASCII letters, digits or underscores.
+/// Returns false if the text has no quote followed by the first two letters of a name, and no `\u`, so that it contains
+/// none of the names. The names must begin with two ASCII letters, digits or underscores.
 fn may_begin<const N: usize>(text: &[u8], names: &[&str; N]) -> bool {
     /// A block, and the two letters after a quote at its end.
     const WINDOW: usize = simd::BLOCK + 2;
@@ -277,15 +278,15 @@ impl Encode for ObjectRef<'_> {
     }
 }
 
-/// A member's name, and the value that it is set to.
-type Set<'a> = (&'a str, Option<JsonRef<'a>>);
+/// Name of a member, and its new value.
+type SetMember<'a> = (&'a str, Option<JsonRef<'a>>);
 
-/// An object with some members set, which is written without being built.
+/// Object with some members set, which is encoded without an intermediate copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectWith<'a, const N: usize> {
     object: ObjectRef<'a>,
-    set: [Set<'a>; N],
-    /// True if none of them is in the object.
+    set: [SetMember<'a>; N],
+    /// True if the object has none of these members.
     is_new: bool,
 }
 
@@ -307,7 +308,7 @@ impl<const N: usize> Encode for ObjectWith<'_, N> {
 
 /// Writes an object with members set; all of them are absent from the object if `is_new`.
 #[inline(never)]
-fn encode_with(object: ObjectRef<'_>, set: &[Set<'_>], is_new: bool, w: &mut Writer<'_>) {
+fn encode_with(object: ObjectRef<'_>, set: &[SetMember<'_>], is_new: bool, w: &mut Writer<'_>) {
     let text = object.0;
     let (mut written, mut at) = (0_u64, 0);
     let mut members = (!is_new).then(|| object.members());
@@ -350,20 +351,20 @@ impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
     }
 }
 
-/// The members of an object: only their ends are looked for.
+/// Iterator over the members of a valid object.
 struct Members<'a> {
     text: &'a str,
     at: usize,
 }
 
-/// A member: its name, and the position of its value.
+/// Member of an object: its name, and the position of its value.
 struct Member<'a> {
     name: Cow<'a, str>,
     value: Range<usize>,
 }
 
 impl<'a> Members<'a> {
-    /// The next byte that is no white space and none of `but`.
+    /// Returns the next byte that is neither white space nor `but`.
     fn skip(&mut self, but: u8) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {
@@ -375,7 +376,7 @@ impl<'a> Members<'a> {
         }
     }
 
-    /// The next member, and where its name is with its quotes.
+    /// Returns the next member, and the position of its name, including quotes.
     fn next_spelt(&mut self) -> Option<(Range<usize>, Member<'a>)> {
         if self.skip(b',')? != b'"' {
             return None;
@@ -390,7 +391,7 @@ impl<'a> Members<'a> {
         Some((spelt, Member { name, value }))
     }
 
-    /// The name at this place; owned only when it is written with escape sequences.
+    /// Returns the name at the current offset, owned only if the text has escape sequences.
     fn name(&mut self) -> Option<Cow<'a, str>> {
         let (bytes, start) = (self.text.as_bytes(), self.at + 1);
         let mut end = plain_end(bytes, start);

@@ -496,7 +496,7 @@ fn check_keywords<'s>(schema: &'s Value, pointer: &str, names: &mut BTreeSet<&'s
             (known, _)
                 if ANNOTATION_KEYWORDS.contains(&known) || LEAF_KEYWORDS.contains(&known) => {}
             _ => panic!(
-                "{pointer}: this keyword is unknown here; teach it to Parts, Generator and Mutator"
+                "{pointer}: this keyword is unknown here; teach it to Constraints, Generator and Mutator"
             ),
         }
     }

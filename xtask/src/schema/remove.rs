@@ -14,7 +14,8 @@ use super::rollback::Rollback;
 
 /// Removes a revision or an extension.
 ///
-/// # Errors Returns an error if there is no such revision, or the remaining files cannot be generated.
+/// # Errors
+/// Returns an error if there is no such revision, or the remaining files cannot be generated.
 pub fn remove(root: &Path, id: &str) -> anyhow::Result<()> {
     let mut found = None;
     for path in LISTS {
