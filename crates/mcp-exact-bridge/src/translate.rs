@@ -10,6 +10,7 @@ use mcp_exact_session::{
 use mcp_exact_transport::RequestContext;
 
 use crate::losses::Losses;
+use crate::tasks;
 
 /// Members of `_meta` that the client of the upstream server writes itself (2026-07-28, `basic`, "Per-Request Protocol Fields").
 const OWN_META: [&str; 5] = [
@@ -77,15 +78,17 @@ impl Translation {
         let cx = Context::new().request_meta(client_meta).has_read_input();
         let root = root(MessageKind::Request, method, Role::Client);
         // The server is told of its client by the connection: that a request cannot say it again is no loss.
-        let params = if self.from == self.to && keeps_task {
-            params.cloned()
-        } else if self.from == self.to {
-            let params = params.map(|params| self.without_task(method, params));
-            params.transpose()?
-        } else {
-            params.map(|params| without_client_capabilities(&without(params, &OPTIONAL_META, &[])))
-        };
-        let converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
+        let params = params.map(|params| {
+            if self.from == self.to {
+                params.clone()
+            } else {
+                without_client_capabilities(&without(params, &OPTIONAL_META, &[]))
+            }
+        });
+        let mut converted = self.run(root, params.as_ref().map(JsonObject::text), cx)?;
+        if !keeps_task && let Some(params) = &mut converted {
+            self.remove_task(method, params)?;
+        }
         let retry_members = if UPDATES_TASK == method {
             &[][..]
         } else {
@@ -95,22 +98,25 @@ impl Translation {
     }
 
     /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`), for a server without
-    /// tasks, or one whose connections several clients share.
-    fn without_task(&self, method: &str, params: &JsonObject) -> Result<JsonObject, PeerError> {
-        let spec = mcp_exact_revisions::find(self.from.as_str());
-        let has_tasks = spec.is_some_and(mcp_exact_revisions::RevisionSpec::has_tasks);
-        if !has_tasks || method != "tools/call" || params.view().find("task").is_none() {
-            return Ok(params.clone());
+    /// tasks, or one whose connections several clients share. In other revisions the member has no meaning, so that a client
+    /// can send it by chance.
+    fn remove_task(&self, method: &str, params: &mut JsonObject) -> Result<(), PeerError> {
+        let is_task = tasks::has_tasks(self.to) && method == "tools/call";
+        if !is_task || params.view().find("task").is_none() {
+            return Ok(());
         }
         let loss = Loss {
             pointer: "/task".to_owned(),
             subject: None,
             kind: LossKind::Dropped,
             revision: known_revision(self.to)?,
-            reason: "the server has no tasks for this client: the call is answered when its work is done".into(),
+            reason:
+                "the server has no tasks for this client: the call is answered when its work is done"
+                    .into(),
         };
         self.note_losses(method, std::slice::from_ref(&loss), false)?;
-        Ok(without(params, &[], &["task"]))
+        *params = without(params, &[], &["task"]);
+        Ok(())
     }
 
     /// Reports losses, or returns the error for one that a rule refuses.

@@ -421,6 +421,20 @@ async fn tasks_of_many_servers_are_joined() {
     client.close();
 }
 
+/// In other revisions `task` is an unknown member of a call, which demands nothing: the server gets a call without it.
+#[tokio::test]
+async fn calls_of_other_revisions_become_no_tasks() {
+    for of_client in ["2025-06-18", "2026-07-28"] {
+        let bridge = bridge_to(TaskServer::new(""), Options::default()).await;
+        let client = handle_with(&bridge, revision(of_client), |_| {}).await;
+        let params = r#"{"name":"slow","arguments":{},"task":{"ttl":60000}}"#;
+        let done = request(&client, "tools/call", params).await;
+        let done = done.unwrap_or_else(|error| panic!("{of_client}: {error:?}"));
+        assert!(done.get("content").is_some(), "{of_client}: {done}");
+        client.close();
+    }
+}
+
 /// Sessions of a shared server have no tasks, because their calls use different connections.
 #[tokio::test]
 async fn shared_servers_have_no_tasks() {
