@@ -3,29 +3,33 @@
 
 use std::hint::black_box;
 
-use bench_record::{Row, repeated, take_turns};
 use mcp_exact_convert::Home;
 use mcp_exact_session::{
     Binding, FrameContext, Identity, IncomingRequest, LossPolicy, ServerConfig, ServerEndpoint,
     ServerEvent, StreamId, Time,
 };
 
+use crate::Line;
+
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"client","version":"1"}}}"#;
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Measures a 2025-06-18 call for an application with the home revision `H`.
-pub fn row<H: Home>(name: &str, call: &str) -> Row {
+/// Returns the line of a 2025-06-18 call for an application with the home revision `H`.
+pub fn line<H: Home>(name: &str, call: &str) -> Line {
     let request = received_request(call);
-    let own = || drop(black_box(request.typed().expect("a call")));
-    let home = || {
+    let same = request.clone();
+    let own = move || drop(black_box(same.typed().expect("a call")));
+    let home = move || {
         let home = request.typed_as::<H>(LossPolicy::Report);
         drop(black_box(home.expect("a call of the other revision")));
     };
-    Row {
+    Line {
         what: format!("home view, {}, of {name}", H::REVISION.as_str()),
         base: "its own",
-        demanded: Some(1.3),
-        cost: take_turns(2_000, repeated(own), repeated(home)),
+        demanded: 1.3,
+        calls: 2_000,
+        compared: Box::new(own),
+        run: Box::new(home),
     }
 }
 

@@ -3,14 +3,15 @@
 //!
 //! Each line is measured in interleaved rounds; the smallest CPU time of a round is used. Prints a table, and writes it
 //! to a page with `--markdown`; the ratios are the project's own demands. `--linear [WORD]` measures long inputs
-//! instead, optionally only kinds whose name contains the word.
+//! instead, optionally only kinds whose name contains the word. `--calls N` runs each line N times, or with `--base`
+//! what the line is compared with, without measuring, for callgrind. `--only` selects the lines that contain the words.
 
 mod home;
 mod linear;
 
 use std::hint::black_box;
 
-use bench_record::{Row, repeated, report, take_turns};
+use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_2024_11_05 as oldest;
 use mcp_2025_11_25::V2025_11_25;
 use mcp_2026_07_28 as newest;
@@ -21,59 +22,104 @@ use mcp_exact_wire::{MessageHead, from_str, to_string};
 fn main() -> std::io::Result<()> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let prompt = r#"{"name":"greet","arguments":{"name":"x"}}"#;
-    let mut rows = vec![
-        pass_through("a prompt", &request("prompts/get", prompt)),
-        pass_through("a call of 300 B", &request("tools/call", &call(200))),
-        pass_through("a call of 100 kB", &request("tools/call", &call(100_000))),
-        home::row::<V2025_11_25>("a call of 2 kB", &request("tools/call", &call(1_800))),
-        home::row::<V2026_07_28>("a call of 2 kB", &request("tools/call", &call(1_800))),
-        measure_typed(&tools(200)),
-        text(&tools(200), KnownRevision::V2026_07_28, "four steps", 1.0),
-        text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),
-    ];
     if let Some(at) = arguments.iter().position(|argument| argument == "--linear") {
         linear::keep_freed_memory()?;
         arguments.remove(at);
-        rows = linear::rows(arguments.first().map(String::as_str));
+        let rows = linear::rows(arguments.first().map(String::as_str));
+        return record(&arguments, &rows);
     }
-    report(
-        &arguments,
-        "Conversions",
-        "cargo xtask bench convert",
-        &rows,
-    )
+    let mut lines = vec![
+        pass_through("a prompt", &request("prompts/get", prompt)),
+        pass_through("a call of 300 B", &request("tools/call", &call(200))),
+        pass_through("a call of 100 kB", &request("tools/call", &call(100_000))),
+        home::line::<V2025_11_25>("a call of 2 kB", &request("tools/call", &call(1_800))),
+        home::line::<V2026_07_28>("a call of 2 kB", &request("tools/call", &call(1_800))),
+        typed(&tools(200)),
+        text(&tools(200), KnownRevision::V2026_07_28, "four steps", 1.0),
+        text(&tools(200), KnownRevision::V2025_03_26, "one step", 0.6),
+    ];
+    if let Some(words) = after(&arguments, "--only") {
+        lines.retain(|line| line.what.contains(&words));
+    }
+    if let Some(calls) = after(&arguments, "--calls") {
+        let calls = calls.parse().expect("a number of calls");
+        let is_base = arguments.iter().any(|argument| argument == "--base");
+        for mut line in lines {
+            let run = if is_base {
+                &mut line.compared
+            } else {
+                &mut line.run
+            };
+            (0..calls).for_each(|_| run());
+        }
+        return Ok(());
+    }
+    let rows: Vec<Row> = lines.into_iter().map(Line::measure).collect();
+    record(&arguments, &rows)
 }
 
-/// Measures a message whose type is the same in both revisions.
-fn pass_through(name: &str, message: &str) -> Row {
-    let calls = if message.len() > 10_000 { 200 } else { 20_000 };
-    let head = repeated(|| drop(black_box(MessageHead::parse(black_box(message)))));
-    Row {
+fn record(arguments: &[String], rows: &[Row]) -> std::io::Result<()> {
+    report(arguments, "Conversions", "cargo xtask bench convert", rows)
+}
+
+/// An operation to measure, and the operation that it is compared with.
+struct Line {
+    what: String,
+    base: &'static str,
+    demanded: f64,
+    /// Number of calls in a round.
+    calls: u32,
+    compared: Box<dyn FnMut()>,
+    run: Box<dyn FnMut()>,
+}
+
+impl Line {
+    fn measure(self) -> Row {
+        Row {
+            what: self.what,
+            base: self.base,
+            demanded: Some(self.demanded),
+            cost: take_turns(self.calls, repeated(self.compared), repeated(self.run)),
+        }
+    }
+}
+
+/// Returns the line of a message whose type is the same in both revisions.
+fn pass_through(name: &str, message: &str) -> Line {
+    let messages = [message.to_owned(), message.to_owned()];
+    let [head, passed] = messages;
+    Line {
         what: format!("pass-through of {name}"),
         base: "a message head",
-        demanded: Some(1.3),
-        cost: take_turns(calls, head, repeated(|| pass(message))),
+        demanded: 1.3,
+        calls: if message.len() > 10_000 { 200 } else { 20_000 },
+        compared: Box::new(move || drop(black_box(MessageHead::parse(black_box(&head))))),
+        run: Box::new(move || pass(&passed)),
     }
 }
 
-/// Measures the typed conversion of a list over four steps.
-fn measure_typed(list: &str) -> Row {
+/// Returns the line of the typed conversion of a list over four steps.
+fn typed(list: &str) -> Line {
     let decoded: oldest::ListToolsResult = from_str(list).expect("a list of tools");
-    let convert = || {
+    let list = list.to_owned();
+    let convert = move || {
         let up = convert_as::<newest::ListToolsResult>(&decoded, &mut Context::new());
         drop(black_box(up.expect("convertible")));
     };
-    Row {
+    Line {
         what: "200 tools from 2024-11-05 to 2026-07-28".to_owned(),
         base: "codec",
-        demanded: Some(2.2),
-        cost: take_turns(20, repeated(|| codec(list)), repeated(convert)),
+        demanded: 2.2,
+        calls: 20,
+        compared: Box::new(move || codec(&list)),
+        run: Box::new(convert),
     }
 }
 
-/// Measures the raw conversion of the same list.
-fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Row {
-    let through = || {
+/// Returns the line of the raw conversion of the same list.
+fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
+    let (list, decoded) = (list.to_owned(), list.to_owned());
+    let through = move || {
         let root = Root {
             kind: MessageKind::Result,
             method: "tools/list",
@@ -81,13 +127,15 @@ fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Row {
         };
         let cx = &mut Context::new();
         let from = KnownRevision::V2024_11_05;
-        drop(black_box(convert(root, Some(list), from, to, cx)));
+        drop(black_box(convert(root, Some(&list), from, to, cx)));
     };
-    Row {
+    Line {
         what: format!("200 tools as raw text, {steps}"),
         base: "codec",
-        demanded: Some(demanded),
-        cost: take_turns(20, repeated(|| codec(list)), repeated(through)),
+        demanded,
+        calls: 20,
+        compared: Box::new(move || codec(&decoded)),
+        run: Box::new(through),
     }
 }
 
