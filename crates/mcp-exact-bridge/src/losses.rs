@@ -362,7 +362,7 @@ mod tests {
 
     fn loss(pointer: &str) -> Loss {
         Loss {
-            pointer: pointer.to_owned(),
+            pointer: pointer.into(),
             subject: None,
             kind: LossKind::Dropped,
             revision: KnownRevision::V2024_11_05,

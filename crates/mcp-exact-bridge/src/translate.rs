@@ -106,7 +106,7 @@ impl Translation {
             return Ok(());
         }
         let loss = Loss {
-            pointer: "/task".to_owned(),
+            pointer: "/task".into(),
             subject: None,
             kind: LossKind::Dropped,
             revision: known_revision(self.to)?,

@@ -132,7 +132,7 @@ impl Context {
 
     pub(crate) fn report(
         &mut self,
-        pointer: impl Into<String>,
+        pointer: &str,
         kind: LossKind,
         revision: KnownRevision,
         reason: impl Into<Cow<'static, str>>,

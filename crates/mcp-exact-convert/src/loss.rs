@@ -4,9 +4,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::KnownRevision;
-use crate::place::{Place, Pointers};
+use crate::place::Place;
 
 /// Kind of change of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -48,9 +49,9 @@ impl LossKind {
 pub struct Loss {
     /// JSON pointer (RFC 6901) into the input; for a member that only the output has, the pointer it would have in the
     /// input. A pointer longer than [`MAX_POINTER`](mcp_exact_wire::MAX_POINTER) bytes is truncated and ends in `…`.
-    pub pointer: String,
+    pub pointer: Arc<str>,
     /// Kind and name of the tool, prompt or resource that contains the value, such as ``tool `echo` ``.
-    pub subject: Option<String>,
+    pub subject: Option<Arc<str>>,
     /// Kind of the change.
     pub kind: LossKind,
     /// Target revision of the step in which the change happened.
@@ -130,22 +131,6 @@ impl NotedLoss {
     /// Returns all locations that the loss refers to.
     pub fn places(&self) -> impl Iterator<Item = &Place> {
         std::iter::once(&self.place).chain(&self.inside)
-    }
-
-    /// Returns the loss with JSON pointers; `subject` returns the named item that contains the value at a pointer.
-    pub fn into_loss(self, pointers: &Pointers, subject: impl Fn(&str) -> Option<String>) -> Loss {
-        let reason = match &self.inside {
-            None => self.reason,
-            Some(inside) => format!("{} at {}", self.reason, pointers.of(inside)).into(),
-        };
-        let pointer = pointers.of(&self.place);
-        Loss {
-            subject: subject(&pointer),
-            pointer,
-            kind: self.kind,
-            revision: self.revision,
-            reason,
-        }
     }
 }
 

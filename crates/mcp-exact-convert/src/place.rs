@@ -3,7 +3,9 @@
 //! One scan of the text finds the pointers of all locations, so that the cost of many losses is linear in the length
 //! of the text and of the pointers.
 
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use mcp_exact_wire::order::{joined, sorted};
 use mcp_exact_wire::spans::value_end;
@@ -26,8 +28,8 @@ pub struct Pointers {
     text: String,
     /// Range in `text` of the JSON pointer of the value at each offset.
     found: Vec<Range<usize>>,
-    /// Names of the items of each of the `lists`, with the index of the item, in order.
-    names: Vec<Vec<(usize, String)>>,
+    /// List items with a name: their range in the input, and their kind and name.
+    items: Vec<(Range<usize>, Arc<str>)>,
     lists: &'static [(&'static str, &'static str)],
 }
 
@@ -52,35 +54,34 @@ impl Pointers {
         let mut pointers = Self {
             text: String::new(),
             found: vec![0..0; offsets.len()],
-            offsets,
-            names: vec![Vec::new(); lists.len()],
+            offsets: Vec::new(),
+            items: Vec::new(),
             lists,
         };
-        if pointers.offsets.last().is_some_and(|last| *last > 0) {
-            pointers.walk(text);
+        if offsets.last().is_some_and(|last| *last > 0) {
+            pointers.walk(text, &offsets);
         }
+        pointers.offsets = offsets;
         pointers
     }
 
     /// Returns the JSON pointer of a location; one longer than [`MAX_POINTER`] bytes is truncated and ends in `…`.
-    pub fn of(&self, place: &Place) -> String {
+    pub fn of(&self, place: &Place) -> Cow<'_, str> {
         let found = self.offsets.binary_search(&place.at).ok();
-        let above = found.and_then(|at| self.text.get(self.found[at].clone()));
-        let mut pointer = joined(&[above.unwrap_or_default(), &place.below], "");
+        let above = found.map_or("", |at| &self.text[self.found[at].clone()]);
+        if place.below.is_empty() && above.len() <= MAX_POINTER {
+            return above.into();
+        }
+        let mut pointer = joined(&[above, &place.below], "");
         cut(&mut pointer, MAX_POINTER);
-        pointer
+        pointer.into()
     }
 
-    /// Returns the noun for the list item that contains the value at a JSON pointer, and the item's name.
-    pub fn item(&self, pointer: &str) -> Option<(&str, &str)> {
-        let mut tokens = pointer.strip_prefix('/')?.split('/');
-        let list = self.list(tokens.next()?)?;
-        let index: usize = tokens.next()?.parse().ok()?;
-        let names = &self.names[list];
-        let found = names
-            .binary_search_by(|(known, _)| known.cmp(&index))
-            .ok()?;
-        Some((self.lists[list].1, &names[found].1))
+    /// Returns the kind and name of the list item that contains the value at an offset.
+    pub fn item(&self, at: usize) -> Option<Arc<str>> {
+        let next = self.items.partition_point(|(item, _)| item.start <= at);
+        let (item, name) = self.items.get(next.checked_sub(1)?)?;
+        item.contains(&at).then(|| Arc::clone(name))
     }
 
     fn list(&self, member: &str) -> Option<usize> {
@@ -88,9 +89,9 @@ impl Pointers {
     }
 
     /// Scans valid JSON and records the pointer at each requested offset. Skips containers without one.
-    fn walk(&mut self, text: &str) {
+    fn walk(&mut self, text: &str, offsets: &[usize]) {
         let bytes = text.as_bytes();
-        let mut wanted = self.offsets.iter().copied().enumerate().peekable();
+        let mut wanted = offsets.iter().copied().enumerate().peekable();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
         let (mut at, mut is_name, mut unnamed) = (0, false, None);
         while let Some(byte) = bytes.get(at) {
@@ -126,7 +127,7 @@ impl Pointers {
                         at = end;
                         continue;
                     }
-                    unnamed = item.or(unnamed);
+                    unnamed = item.map(|list| (list, at)).or(unnamed);
                     is_name = *byte == b'{';
                     levels.push(if is_name {
                         Level::Object(pointer.len())
@@ -141,6 +142,9 @@ impl Pointers {
                     if let Some(Level::Object(length) | Level::Array(length, _)) = levels.pop() {
                         pointer.truncate(length);
                     }
+                    if let (2, Some((item, _))) = (levels.len(), self.items.last_mut()) {
+                        item.end = item.end.min(at + 1);
+                    }
                     unnamed = unnamed.filter(|_| levels.len() > 2);
                     is_name = false;
                 }
@@ -151,10 +155,10 @@ impl Pointers {
                         push_name(&text[at..end], &mut pointer);
                         is_name = false;
                     } else if levels.len() == 3
-                        && let Some((list, item)) = unnamed.take_if(|_| pointer.ends_with("/name"))
-                        && let Some(name) = short_name(&text[at..end])
+                        && let Some((list, start)) = unnamed.take_if(|_| pointer.ends_with("/name"))
+                        && let Some(name) = named(self.lists[list].1, &text[at..end])
                     {
-                        self.names[list].push((item, name));
+                        self.items.push((start..usize::MAX, name));
                     }
                     at = end;
                     continue;
@@ -165,20 +169,20 @@ impl Pointers {
         }
     }
 
-    /// Returns the indexes of the list and of its item if the scan is at an item of one of the lists.
-    fn item_at(&self, levels: &[Level], pointer: &str) -> Option<(usize, usize)> {
-        let [Level::Object(start), Level::Array(end, index)] = levels else {
+    /// Returns the index of the list if the scan is at an item of one of the lists.
+    fn item_at(&self, levels: &[Level], pointer: &str) -> Option<usize> {
+        let [Level::Object(start), Level::Array(end, _)] = levels else {
             return None;
         };
-        Some((self.list(pointer.get(start + 1..*end)?)?, *index))
+        self.list(pointer.get(start + 1..*end)?)
     }
 }
 
-/// Decodes a JSON string, truncated to the maximum length of names in reports.
-pub fn short_name(text: &str) -> Option<String> {
-    let mut name = from_str::<String>(text).ok()?;
+/// Returns the kind of an item together with its name, which is a JSON string and is truncated if it is long.
+pub fn named(what: &str, name: &str) -> Option<Arc<str>> {
+    let mut name = from_str::<String>(name).ok()?;
     cut(&mut name, MAX_NAME);
-    Some(name)
+    Some(joined(&[what, " `", &name, "`"], "").into())
 }
 
 /// An object or array that the scan is inside of.

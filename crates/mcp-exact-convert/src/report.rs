@@ -3,11 +3,13 @@
 //!
 //! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
+use std::sync::Arc;
+
 use mcp_exact_wire::order::{joined, sorted};
 use mcp_exact_wire::{Kind, Reader};
 
 use crate::loss::{Loss, LossKind, NotedLoss};
-use crate::place::{Pointers, short_name};
+use crate::place::{Pointers, named};
 
 /// Members with lists of named items, and the noun for an item.
 const LISTS: &[(&str, &str)] = &[
@@ -37,12 +39,17 @@ pub fn losses(notes: Vec<NotedLoss>, text: &str, definition: &str) -> Vec<Loss> 
     let notes = without_repetition(notes);
     let pointers = Pointers::find(text, notes.iter().flat_map(NotedLoss::places), LISTS);
     let whole = whole(text, definition);
-    let item = |pointer: &str| pointers.item(pointer).map(|(what, name)| named(what, name));
-    let subject = |pointer: &str| whole.clone().or_else(|| item(pointer));
-    let losses = notes.into_iter();
-    losses
-        .map(|note| note.into_loss(&pointers, subject))
-        .collect()
+    let losses = notes.into_iter().map(|note| Loss {
+        pointer: pointers.of(&note.place).into(),
+        subject: whole.clone().or_else(|| pointers.item(note.place.at)),
+        kind: note.kind,
+        revision: note.revision,
+        reason: match &note.inside {
+            None => note.reason,
+            Some(inside) => joined(&[&note.reason, " at ", &pointers.of(inside)], "").into(),
+        },
+    });
+    losses.collect()
 }
 
 /// Removes losses that a later step repeats at the same location, and losses in a value that a later step drops.
@@ -77,7 +84,7 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
 }
 
 /// Returns the kind and name of the item that the complete text describes.
-fn whole(text: &str, definition: &str) -> Option<String> {
+fn whole(text: &str, definition: &str) -> Option<Arc<str>> {
     let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
     let (mut r, mut first) = (Reader::of_checked(text), true);
     if r.kind() != Ok(Kind::Object) {
@@ -85,13 +92,8 @@ fn whole(text: &str, definition: &str) -> Option<String> {
     }
     while let Ok(Some(member)) = r.open_member(&mut first) {
         if member.name == *name {
-            return short_name(member.value).map(|name| named(what, &name));
+            return named(what, member.value);
         }
     }
     None
-}
-
-/// Returns the kind of an item together with its name.
-fn named(what: &str, name: &str) -> String {
-    joined(&[what, " `", name, "`"], "")
 }

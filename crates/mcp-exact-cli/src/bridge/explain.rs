@@ -101,7 +101,7 @@ async fn explain_server(gateway: &super::Arguments) -> anyhow::Result<Outcome> {
         let subjects = seen
             .entry(ReportedLossKind::from_report(report))
             .or_default();
-        subjects.extend(report.loss.subject.clone());
+        subjects.extend(report.loss.subject.as_deref().map(str::to_owned));
     }));
     let offered = setup.options.downstream_offer.revisions.clone();
     let bridge = setup.connect().await?;

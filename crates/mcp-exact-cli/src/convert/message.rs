@@ -181,7 +181,7 @@ impl Findings {
     /// Adds the losses and notes of the part at `place`.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {
-            loss.pointer.insert_str(0, place);
+            loss.pointer = [place, &loss.pointer].concat().into();
             loss
         });
         self.losses.extend(losses);

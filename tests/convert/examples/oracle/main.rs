@@ -89,7 +89,7 @@ impl Case<'_> {
                     _ => false,
                 };
                 let losses = cx.losses().iter();
-                let losses = losses.map(|l| json!([l.pointer, l.kind.name(), l.reason]));
+                let losses = losses.map(|l| json!([&*l.pointer, l.kind.name(), l.reason]));
                 let losses: Vec<Value> = losses.collect();
                 if untouched {
                     json!(["same", losses])

@@ -118,7 +118,10 @@ fn dropped_task_execution_states_its_effect() {
             &mut cx,
         )
         .expect("convertible");
-        let loss = cx.losses().iter().find(|loss| loss.pointer == "/execution");
+        let loss = cx
+            .losses()
+            .iter()
+            .find(|loss| &*loss.pointer == "/execution");
         let loss = loss.expect("a loss").to_string();
         assert!(loss.contains("requires task execution"), "{loss}");
         assert!(loss.contains("tool `n`"), "{loss}");

@@ -155,7 +155,7 @@ impl Case<'_> {
         let dropped = upwards
             .iter()
             .filter(|loss| has_input_value(loss) || loss.reason == "it says what absence says")
-            .map(|loss| loss.pointer.as_str());
+            .map(|loss| &*loss.pointer);
         let dropped: Vec<&str> = dropped.collect();
         for newer in [Newer::Report, Newer::KeepInExtra] {
             let mut cx = context().newer(newer);
@@ -182,7 +182,7 @@ impl Case<'_> {
             // Up to 2025-11-25 an empty object of params or metadata has the same meaning as absence.
             missing.retain(|place| !means_absence(self.before, &down, place));
             if newer == Newer::Report || self.is_of_other_revision {
-                let reported = || cx.losses().iter().map(|loss| loss.pointer.as_str());
+                let reported = || cx.losses().iter().map(|loss| &*loss.pointer);
                 missing.retain(|place| !is_explained(place, reported()));
             }
             // The envelope is part of the message, whether the type includes it or not.
@@ -192,7 +192,7 @@ impl Case<'_> {
                     |l: &Loss| l.reason.contains("envelope") || l.reason.contains("initialize");
                 cx.losses()
                     .iter()
-                    .any(|l| l.pointer == *place && is_envelope(l))
+                    .any(|l| *l.pointer == **place && is_envelope(l))
             };
             missing.retain(|place| !envelope(place));
             if self.is_of_other_revision {

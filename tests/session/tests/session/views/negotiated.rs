@@ -155,7 +155,7 @@ fn home_losses_follow_the_policy() {
         .losses
         .iter()
         .filter(|loss| loss.kind == LossKind::Dropped);
-    let dropped: Vec<&str> = dropped.map(|loss| loss.pointer.as_str()).collect();
+    let dropped: Vec<&str> = dropped.map(|loss| &*loss.pointer).collect();
     assert_eq!(dropped, ["/task"]);
     let refused = request
         .typed_as::<Home>(LossPolicy::Refuse)
