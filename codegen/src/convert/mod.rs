@@ -123,7 +123,7 @@ const LAYOUT_IMPORT: &str = "#[allow(unused_imports)]\n\
 const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
     #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
     #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
-    Unrecognized, Watch, prepared, rule, watch,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
+    Unrecognized, Watch, adding, prepared, rule, watch,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
 
 /// Tables with rows that other tables refer to: the name, the row type, and a description.
 const DEFINITION_TABLES: &[(&str, &str, &str)] = &[

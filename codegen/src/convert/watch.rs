@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 
 use super::pool::Pool;
-use super::rules::{Action, Arm, Body, MemberStep, Op};
+use super::rules::{Action, Arm, Body, DefaultValue, MemberStep, Op};
 use super::steps::Step;
 use crate::ir::{Definition, Member, Shape};
 
@@ -18,6 +18,8 @@ pub struct Watch {
     /// For each variant of a union: the index of the target variant that the variant becomes after the steps so far, or
     /// `None` if a step changes the variant itself.
     variants: Vec<Option<usize>>,
+    /// True if a step adds `_meta` to objects without it.
+    adds_meta: bool,
 }
 
 impl Watch {
@@ -37,6 +39,7 @@ impl Watch {
         let mut watch = Self {
             names: BTreeSet::new(),
             variants,
+            adds_meta: false,
         };
         watch.follow(steps, &definition.name, from, to)?;
         Some(watch)
@@ -56,7 +59,8 @@ impl Watch {
         let known = stays.fold(known, |bits, (at, _)| bits | 1 << at);
         let is_known = |name: &&String| members.iter().any(|member| member.name == **name);
         let names = self.names.iter().filter(|name| !is_known(name));
-        format!("watch({known:#x},{})", pool.string_list("TEXTS", names))
+        let create = if self.adds_meta { "adding" } else { "watch" };
+        format!("{create}({known:#x},{})", pool.string_list("TEXTS", names))
     }
 
     /// Adds the changes that the remaining steps make to a definition, which is named `name` in the current revision.
@@ -85,11 +89,13 @@ impl Watch {
         if pairs.len() > 1 && !self.variants.is_empty() {
             return None;
         }
+        let is_only = pairs.len() == 1;
         for pair in pairs {
             self.add(of, pair)?;
             self.follow(steps, of.order_by_direction(pair.0, pair.1).1, next, to)?;
         }
-        Some(())
+        // Several targets may get different metadata.
+        (is_only || !self.adds_meta).then_some(())
     }
 
     /// Adds the changes that one rule makes.
@@ -145,6 +151,12 @@ impl Watch {
             | Action::RequireConstant(..)
             | Action::NewOptional(false) => {
                 self.names.insert(members[step.target].name.clone());
+            }
+            Action::Required(_, DefaultValue::EmptyObject(_))
+                if members[step.target].name == "_meta" =>
+            {
+                self.names.insert("_meta".to_owned());
+                self.adds_meta = true;
             }
             // An absent member gets a value.
             Action::Required(..)

@@ -37,7 +37,6 @@ pub(crate) struct CallerFacts {
     pub requested_uri: Option<String>,
     pub has_read_input: bool,
     pub is_json: bool,
-    pub is_decoded: bool,
 }
 
 impl CallerFacts {
@@ -100,14 +99,6 @@ impl Context {
     #[must_use]
     pub fn text_is_json(mut self) -> Self {
         self.known.is_json = true;
-        self
-    }
-
-    /// States that the caller decodes the output as a type of the target revision. Text that no step changes is not
-    /// validated before, because decoding validates it.
-    #[must_use]
-    pub fn text_is_decoded(mut self) -> Self {
-        self.known.is_decoded = true;
         self
     }
 

@@ -8,7 +8,7 @@ use mcp_exact_wire::Reader;
 
 use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
-use crate::read::{Unfit, Wanted, read, read_lenient};
+use crate::read::{Unfit, Wanted, read_parts};
 
 /// Reason why a value does not have a type, and the offset in its text.
 pub struct Mismatch {
@@ -18,24 +18,7 @@ pub struct Mismatch {
 
 /// Decodes a value as another type, with all objects and arrays as trees.
 pub fn decode<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mismatch> {
-    let at = node.at;
-    let read = match node.settled_text() {
-        Cow::Borrowed(text) => read(Reader::of_checked(text), at, value, Wanted::Everything),
-        Cow::Owned(text) => read(
-            Reader::of_checked(&text),
-            NOWHERE,
-            value,
-            Wanted::Everything,
-        )
-        .map(|node| Node {
-            at,
-            ..node.into_owned()
-        }),
-    };
-    read.map_err(|error| Mismatch {
-        pointer: error.pointer().to_owned(),
-        reason: error.detail().to_owned(),
-    })
+    decode_parts(node, value, None).map(|(node, _)| node)
 }
 
 /// Decodes a value as another type and also requires that the value is valid by its schema.
@@ -55,16 +38,27 @@ pub fn decode_lenient<'t>(
     node: &mut Node<'t>,
     value: u16,
 ) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
-    let at = node.at;
+    decode_parts(node, value, Some(Vec::new()))
+}
+
+fn decode_parts<'t>(
+    node: &mut Node<'t>,
+    value: u16,
+    unfit: Option<Vec<Unfit>>,
+) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
+    let (at, how) = (node.at, (Wanted::Everything, unfit));
     let read = match node.settled_text() {
-        Cow::Borrowed(text) => read_lenient(Reader::of_checked(text), at, value),
+        Cow::Borrowed(text) => read_parts(Reader::of_checked(text), at, value, how),
         Cow::Owned(text) => {
-            read_lenient(Reader::of_checked(&text), NOWHERE, value).map(|(node, unfit)| {
-                let node = Node {
-                    at,
-                    ..node.into_owned()
-                };
-                (node, unfit)
+            let read = read_parts(Reader::of_checked(&text), NOWHERE, value, how);
+            read.map(|(node, unfit)| {
+                (
+                    Node {
+                        at,
+                        ..node.into_owned()
+                    },
+                    unfit,
+                )
             })
         }
     };

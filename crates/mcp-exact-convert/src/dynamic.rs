@@ -5,6 +5,7 @@
 //! all revisions of the path is returned unchanged and is not parsed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{
@@ -12,12 +13,15 @@ use mcp_exact_wire::{
 };
 
 use crate::conversion::Conversion;
+use crate::document::may_contain;
 use crate::generated::{KnownRevision, PATHS};
 use crate::loss::{NotedLoss, Refused};
 use crate::node::Node;
 use crate::place::Pointers;
-use crate::read::{Wanted, read, stays_object};
+use crate::read::{Wanted, adds_meta, read};
+use crate::report::whole;
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
+use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
 
 /// Role of the sender of a message.
@@ -72,10 +76,11 @@ pub fn convert<'t>(
         let text = text.ok_or_else(|| refused("an error has to be there"))?;
         return error::convert_text(root.method, text, from, to, cx).map(Some);
     }
-    if text.is_some() && passes(&root, from, to) {
+    let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
+    let Some(row) = row.filter(|row| text.is_none() || !passes(row, &root, from, to)) else {
         return Ok(text.map(Cow::Borrowed));
-    }
-    let Some(method) = MethodOnPath::new(&root, from, to)? else {
+    };
+    let Some(method) = MethodOnPath::new(row, &root, from, to)? else {
         return Ok(text.map(Cow::Borrowed));
     };
     let needs_text = root.kind == MessageKind::Result || method.last.params_required;
@@ -99,11 +104,49 @@ pub fn convert<'t>(
     Ok((!is_silent).then_some(converted))
 }
 
-/// Returns true if the text is valid in both revisions without a change.
-fn passes(root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
-    let Some(row) = MethodRow::find(root.method, root.kind != MessageKind::Notification) else {
-        return false;
+/// Change of the params of a request or notification in a conversion.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ParamsChange {
+    /// No step changes the params.
+    None,
+    /// The conversion adds `_meta` with the metadata of the session, as to all requests without it; nothing else changes.
+    /// Holds the subject of its losses.
+    Metadata(Option<Arc<str>>),
+    /// A step may change the params.
+    Unknown,
+}
+
+/// Returns how a conversion changes params, as far as the names of their members determine it, for callers that decode
+/// the params as a type of the target revision, which validates them. `lacks` returns true if the params are known to
+/// have no member of that name.
+pub fn params_change(
+    root: Root<'_>,
+    text: &str,
+    from: KnownRevision,
+    to: KnownRevision,
+    lacks: &dyn Fn(&str) -> bool,
+) -> ParamsChange {
+    let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
+    let row = row.filter(|row| from != to && !passes(row, &root, from, to));
+    let Some(row) = row else {
+        return ParamsChange::None;
     };
+    let method = MethodOnPath::new(row, &root, from, to);
+    let Ok(Some(Ok(Some(types)))) = method.map(|found| found.map(|found| found.types())) else {
+        return ParamsChange::Unknown;
+    };
+    let way = ConversionPath::new(from, to);
+    let has = |name: &str| !lacks(name) && may_contain([name], text);
+    let row = way.row(0).definition(types[0]);
+    match adds_meta(row.value, way.rules(), &has) {
+        None => ParamsChange::Unknown,
+        Some(false) => ParamsChange::None,
+        Some(true) => ParamsChange::Metadata(whole(text, row.name.get())),
+    }
+}
+
+/// Returns true if the text is valid in both revisions without a change.
+fn passes(row: &MethodRow, root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     let same = match root.kind {
         MessageKind::Result => row.same_results,
         _ => row.same_params,
@@ -136,14 +179,11 @@ struct MethodOnPath {
 impl MethodOnPath {
     /// Looks up a method; returns `None` if neither the source nor the target revision defines it.
     fn new(
+        row: &'static MethodRow,
         root: &Root<'_>,
         from: KnownRevision,
         to: KnownRevision,
     ) -> Result<Option<Self>, Refused> {
-        let is_request = root.kind != MessageKind::Notification;
-        let Some(row) = MethodRow::find(root.method, is_request) else {
-            return Ok(None);
-        };
         let (from_at, to_at) = (from.place(), to.place());
         let all = row.revisions.rows();
         if all[from_at].is_none() && all[to_at].is_none() {
@@ -231,9 +271,10 @@ pub(crate) fn convert_json<'t>(
 /// [`Refused`] if the text is invalid JSON, does not have its type, or is required and absent; the pointer refers to
 /// `text`.
 pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
-    let found = match root.kind {
-        MessageKind::Error => None,
-        _ => MethodOnPath::new(&root, of, of)?,
+    let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
+    let found = match row.filter(|_| root.kind != MessageKind::Error) {
+        None => None,
+        Some(row) => MethodOnPath::new(row, &root, of, of)?,
     };
     let Some(text) = text else {
         return match (root.kind, &found) {
@@ -324,6 +365,11 @@ impl ConversionPath {
         RevisionRow::at(self.revision(at).place())
     }
 
+    /// Returns the combined changes of all steps.
+    fn rules(&self) -> &'static PathRow {
+        &PATHS[self.from.place() * REVISIONS + self.to.place()]
+    }
+
     /// Returns the revision at an index of the path.
     fn revision(&self, at: usize) -> KnownRevision {
         let first = self.from.place();
@@ -364,16 +410,12 @@ impl ConversionPath {
             return Ok((Cow::Borrowed(text), false));
         }
         let row = self.row(0).definition(types[0]);
-        let path = &PATHS[self.from.place() * REVISIONS + self.to.place()];
-        if cx.known.is_decoded && stays_object(text, row.value, path) {
-            return Ok((Cow::Borrowed(text), false));
-        }
         let r = if is_json {
             Reader::of_checked(text)
         } else {
             Reader::new(text)
         };
-        let node = read(r, 0, row.value, Wanted::Path(path));
+        let node = read(r, 0, row.value, Wanted::Path(self.rules()));
         let mut node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
         let notes = self.take(&edges, &mut node, text, cx)?;
         cx.add(crate::report::losses(notes, text, row.name.get()));

@@ -156,13 +156,9 @@ impl<'t> Conversion<'_, 't> {
 
     /// Converts a union variant without a counterpart: reinterprets its text as the target type, or refuses it.
     fn foreign(&mut self, node: &mut Node<'t>, rule: &'static Rule, reason: Text) -> Step<()> {
-        match decode_valid(node, rule.target_type) {
-            Ok(read) => {
-                *node = read;
-                Ok(())
-            }
-            Err(_) => Err(self.refused(reason.get())),
-        }
+        let read = decode_valid(node, rule.target_type);
+        *node = read.map_err(|_| self.refused(reason.get()))?;
+        Ok(())
     }
 
     /// Converts a union variant that the source revision does not define; the target revision may define it.
@@ -182,10 +178,8 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         }
         let place = self.place();
-        match self.adopt(node, rule.target_type, &place) {
-            Ok(read) => *node = read,
-            Err(mismatch) => return Err(self.mismatch_below(mismatch)),
-        }
+        let read = self.adopt(node, rule.target_type, &place);
+        *node = read.map_err(|mismatch| self.mismatch_below(mismatch))?;
         Ok(())
     }
 
@@ -254,13 +248,9 @@ impl<'t> Conversion<'_, 't> {
 
     /// Converts a value by decoding its text as the target type, for types with different layouts and the same values.
     fn reinterpret(&mut self, node: &mut Node<'t>, value: u16) -> Step<()> {
-        match decode_valid(node, value) {
-            Ok(read) => {
-                *node = read;
-                Ok(())
-            }
-            Err(mismatch) => Err(self.mismatch_below(mismatch)),
-        }
+        let read = decode_valid(node, value);
+        *node = read.map_err(|mismatch| self.mismatch_below(mismatch))?;
+        Ok(())
     }
 
     fn items(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {

@@ -56,7 +56,9 @@ mod typed;
 pub use context::{Context, Newer};
 #[doc(hidden)]
 pub use dynamic::violations;
-pub use dynamic::{Role, Root, check, check_type, convert, convert_type, counterpart};
+pub use dynamic::{
+    ParamsChange, Role, Root, check, check_type, convert, convert_type, counterpart, params_change,
+};
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};

@@ -11,7 +11,7 @@ use mcp_exact_wire::{
 };
 
 use crate::document::may_contain;
-use crate::generated::{DEFINITIONS, WATCHES};
+use crate::generated::DEFINITIONS;
 use crate::layout::{Definition, Layout, NONE, Objects, PackedDispatch, Shape, Type, Union};
 use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
 use crate::packed::{List, Text};
@@ -45,31 +45,18 @@ impl Wanted {
         let Self::Path(path) = self else {
             return None;
         };
-        let at = usize::from(definition.checked_sub(path.first)?);
-        let row = usize::from(*path.watched.rows().get(at)?);
-        WATCHES.get(row.checked_sub(1)?)
+        path.watch(definition).filter(|watch| !watch.adds_meta)
     }
 }
 
 /// Reads a complete text as a value of a type. `base` is the offset of the text in the input, or [`NOWHERE`].
 pub fn read(
-    mut r: Reader<'_>,
+    r: Reader<'_>,
     base: usize,
     value: u16,
     wanted: Wanted,
 ) -> Result<Node<'_>, DecodeError> {
-    let mut source = Source {
-        base,
-        wanted,
-        members: Vec::new(),
-        items: Vec::new(),
-        changing: [0; DEFINITION_WORDS],
-        unfit: None,
-    };
-    let read = source
-        .value(&mut r, value)
-        .and_then(|node| r.end().map(|()| node));
-    read.map_err(|DecodeFailed| r.into_error())
+    read_parts(r, base, value, (wanted, None)).map(|(node, _)| node)
 }
 
 /// A member that was dropped because its value does not match the type.
@@ -79,24 +66,24 @@ pub struct Unfit {
     pub reason: String,
 }
 
-/// Reads a complete text as a value of a type, as a tree. Optional members whose values do not match are dropped.
-pub fn read_lenient(
+/// Reads a complete text as a value of a type. Optional members whose values do not match are dropped and added to the
+/// list, if there is one.
+pub fn read_parts(
     mut r: Reader<'_>,
     base: usize,
     value: u16,
+    (wanted, unfit): (Wanted, Option<Vec<Unfit>>),
 ) -> Result<(Node<'_>, Vec<Unfit>), DecodeError> {
     let mut source = Source {
         base,
-        wanted: Wanted::Everything,
+        wanted,
         members: Vec::new(),
         items: Vec::new(),
         changing: [0; DEFINITION_WORDS],
-        unfit: Some(Vec::new()),
+        unfit,
     };
-    let read = source
-        .value(&mut r, value)
-        .and_then(|node| r.end().map(|()| node));
-    match read {
+    let read = source.value(&mut r, value);
+    match read.and_then(|node| r.end().map(|()| node)) {
         Ok(node) => Ok((node, source.unfit.unwrap_or_default())),
         Err(DecodeFailed) => Err(r.into_error()),
     }
@@ -446,20 +433,21 @@ fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
 }
 
-/// Returns true if all steps of a path keep an object unchanged, judged by the member names that do not occur in its
-/// text. Objects with parts that a step may change must be parsed.
-pub fn stays_object(text: &str, value: u16, path: &'static PathRow) -> bool {
-    let wanted = Wanted::Path(path);
+/// Returns if the steps of a path add `_meta` to an object and change nothing else; `None` if they may, as far as the
+/// names of its members determine it. `has` returns true if the object may have a member of that name.
+pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool) -> Option<bool> {
     let Type::Definition(place) = Type::at(value) else {
-        return false;
+        return None;
     };
-    let (Some(layout), Some(watch)) = (Definition::at(place).layout(), wanted.watch(place)) else {
-        return false;
-    };
-    let mut types = layout.types.rows().iter();
-    watch.known == 0
-        && !types.any(|part| wanted.has(*part))
-        && !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
+    let (layout, watch) = (Definition::at(place).layout()?, path.watch(place)?);
+    let mut parts = layout.types.rows().iter().enumerate();
+    let is_concerned = parts.any(|(index, part)| {
+        let is_watched = watch.known >> index & 1 == 1 || Wanted::Path(path).has(*part);
+        is_watched && has(layout.name(index))
+    });
+    let mut names = watch.names.rows().iter();
+    let may_change = is_concerned || names.any(|name| has(name.get()));
+    (!may_change).then_some(watch.adds_meta)
 }
 
 /// Skips a value of a type and validates it like decoding does.

@@ -84,7 +84,7 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
 }
 
 /// Returns the kind and name of the item that the complete text describes.
-fn whole(text: &str, definition: &str) -> Option<Arc<str>> {
+pub fn whole(text: &str, definition: &str) -> Option<Arc<str>> {
     let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
     let (mut r, mut first) = (Reader::of_checked(text), true);
     if r.kind() != Ok(Kind::Object) {

@@ -4,7 +4,7 @@
 //! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
 
 use crate::conversion::Conversion;
-use crate::generated::{CALLS, TYPES};
+use crate::generated::{CALLS, TYPES, WATCHES};
 use crate::loss::Step;
 use crate::node::Node;
 use crate::packed::{Bounds, List, Text, list};
@@ -57,6 +57,15 @@ pub struct PathRow {
     pub watched: List<u16>,
 }
 
+impl PathRow {
+    /// Returns the changes that the steps make to a definition; `None` if they may change every value of it.
+    pub fn watch(&self, definition: u16) -> Option<&'static Watch> {
+        let at = usize::from(definition.checked_sub(self.first)?);
+        let row = usize::from(*self.watched.rows().get(at)?);
+        WATCHES.get(row.checked_sub(1)?)
+    }
+}
+
 /// Number of 64-bit words of a bit set of all types.
 pub const WORDS: usize = TYPES.len().div_ceil(64);
 
@@ -67,11 +76,26 @@ pub struct Watch {
     pub known: u64,
     /// Names of unknown members that a step changes.
     pub names: List<Text>,
+    /// True if a step adds `_meta` with the metadata of the session even so.
+    pub adds_meta: bool,
 }
 
 /// Creates a row of the table of watches.
 pub const fn watch(known: u64, names: List<Text>) -> Watch {
-    Watch { known, names }
+    Watch {
+        known,
+        names,
+        adds_meta: false,
+    }
+}
+
+/// Creates a row for params that get `_meta`.
+pub const fn adding(known: u64, names: List<Text>) -> Watch {
+    Watch {
+        known,
+        names,
+        adds_meta: true,
+    }
 }
 
 /// Rule for a pair of definitions.

@@ -4,9 +4,11 @@
 //! serves peers of every revision. Endpoints are not changed.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use mcp_exact_convert::{
-    Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, Refused, Role, Root, convert,
+    Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange, Refused, Role, Root,
+    convert, params_change,
 };
 use mcp_exact_wire::{
     Decode, DecodeError, DecodeFailed, DecodeParams, Direction, Encode, EncodeParams, ErrorObject,
@@ -20,7 +22,7 @@ use crate::input_request::InputRequest;
 use crate::message::Call;
 use crate::meta;
 use crate::outcome::RawResult;
-use crate::server::{ClientNotification, IncomingRequest, Reply};
+use crate::server::{ClientContext, ClientNotification, IncomingRequest, Reply};
 use crate::stream::RequestKey;
 use crate::typed::{ClientNotifications, ClientRequests, ReceivedCall, ServerNotifications, View};
 use crate::{CallOptions, Time};
@@ -65,23 +67,29 @@ impl<C> IncomingRequest<C> {
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
-        let id = self.id().clone();
-        // The application reads answers and state of a retry from the request.
-        let mut cx = Context::new().request_id(id.clone()).has_read_input();
-        if H::KNOWN.lifecycle() == Lifecycle::Discover {
-            cx = cx.request_meta(self.client_meta());
-        }
+        let (id, call) = (Some(self.id()), &self.origin.call);
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,
             method: self.method(),
             sender: Role::Client,
         };
-        let call = converted_call(root, &self.origin.call, way, cx, policy)?;
+        if let Some((added, losses)) = self.without_conversion::<H>(root, policy) {
+            let value = ClientRequests::decode::<H>(ReceivedCall { id, call, added })?;
+            return Ok(Converted { value, losses });
+        }
+        // The application reads answers and state of a retry from the request.
+        let mut cx = Context::new().has_read_input();
+        cx = cx.request_id(self.id().clone());
+        if H::KNOWN.lifecycle() == Lifecycle::Discover {
+            cx = cx.request_meta(self.client.request_meta());
+        }
+        let call = converted_call(root, call, way, cx, policy)?;
         call.map(|call| {
             ClientRequests::decode::<H>(ReceivedCall {
-                id: Some(&id),
+                id,
                 call: &call,
+                added: "",
             })
         })
     }
@@ -171,17 +179,92 @@ impl<C> IncomingRequest<C> {
         Some(result_between::<Q>(result, Role::Client, way, policy))
     }
 
+    /// Returns the members that the conversion to `H` adds to the params, and its losses, if it changes nothing else.
+    fn without_conversion<H: Home>(
+        &self,
+        root: Root<'_>,
+        policy: LossPolicy,
+    ) -> Option<(&str, Vec<Loss>)> {
+        let change = change_of(
+            root,
+            &self.origin.call,
+            (self.revision(), H::KNOWN.revision()),
+        );
+        match change {
+            ParamsChange::None => Some(("", Vec::new())),
+            ParamsChange::Metadata(subject) => {
+                let meta = self.client.session_meta(H::KNOWN)?;
+                Some((&meta.member, meta.losses(policy, subject)?))
+            }
+            ParamsChange::Unknown => None,
+        }
+    }
+}
+
+/// Metadata that a session adds to each request for a home revision in which requests describe their client. It is the same
+/// for all requests of the session.
+#[derive(Debug)]
+pub(crate) struct SessionMeta {
+    home: KnownRevision,
+    /// Text of the member `_meta`.
+    member: String,
+    losses: Vec<Loss>,
+}
+
+impl SessionMeta {
+    /// Converts a request without params.
+    fn new(client: &ClientContext, home: KnownRevision) -> Option<Self> {
+        let mut cx = Context::new().request_meta(client.request_meta());
+        let root = Root {
+            kind: MessageKind::Request,
+            method: "tools/list",
+            sender: Role::Client,
+        };
+        let from = KnownRevision::parse(client.info.revision.as_str())?;
+        let params = convert(root, Some("{}"), from, home, &mut cx).ok()??;
+        Some(Self {
+            home,
+            member: params.strip_prefix('{')?.strip_suffix('}')?.to_owned(),
+            losses: cx.into_losses(),
+        })
+    }
+
+    /// Returns the losses to report for a request that names `subject`; `None` if the policy refuses them.
+    fn losses(&self, policy: LossPolicy, subject: Option<Arc<str>>) -> Option<Vec<Loss>> {
+        let is_lossy = || self.losses.iter().any(|loss| loss.kind.is_lossy());
+        match policy {
+            LossPolicy::Refuse if is_lossy() => None,
+            LossPolicy::Accept => Some(Vec::new()),
+            LossPolicy::Refuse | LossPolicy::Report => {
+                let mut losses = self.losses.clone();
+                losses
+                    .iter_mut()
+                    .for_each(|loss| loss.subject.clone_from(&subject));
+                Some(losses)
+            }
+        }
+    }
+}
+
+impl ClientContext {
     /// Returns the members of `_meta` by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol
     /// Fields").
-    fn client_meta(&self) -> JsonObject {
-        let client = self.client();
+    fn request_meta(&self) -> JsonObject {
         let mut known = JsonObject::new();
-        let capabilities = client.capabilities.clone();
+        let capabilities = self.info.capabilities.clone();
         known.insert(meta::CLIENT_CAPABILITIES, capabilities);
-        if let Some(info) = &client.info {
+        if let Some(info) = &self.info.info {
             known.insert(meta::CLIENT_INFO, info.clone());
         }
         known
+    }
+
+    /// Returns the metadata for a home revision; `None` if it cannot be converted, or belongs to another home revision.
+    fn session_meta(&self, home: KnownRevision) -> Option<&SessionMeta> {
+        let meta = self
+            .meta
+            .get_or_init(|| SessionMeta::new(self, home).map(Box::new));
+        meta.as_deref().filter(|meta| meta.home == home)
     }
 }
 
@@ -205,6 +288,7 @@ impl<C> ClientNotification<C> {
             ClientNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
+                added: "",
             })
         })
     }
@@ -231,6 +315,7 @@ impl ServerNotification {
             ServerNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
+                added: "",
             })
         })
     }
@@ -260,12 +345,17 @@ impl ServerRequest {
         };
         let way = (self.revision(), H::KNOWN.revision());
         let text = self.params().map(JsonObject::text);
-        let cx = Context::new().text_is_decoded();
-        let params = converted(root, text, way, cx, policy)?;
-        params.map(|text| {
+        let decoded = |text: Option<Cow<'_, str>>| {
             let params = Q::Params::decode_params(text.as_deref());
             params.map_err(|error| unfit(&error))
-        })
+        };
+        if change_of(root, &self.call, way) == ParamsChange::None {
+            return Ok(Converted {
+                value: decoded(text.map(Cow::Borrowed))?,
+                losses: Vec::new(),
+            });
+        }
+        converted(root, text, way, Context::new(), policy)?.map(decoded)
     }
 
     /// Creates the answer in the revision of the request from a result of the revision `H`.
@@ -371,8 +461,14 @@ fn converted_call<'c>(
     cx: Context,
     policy: LossPolicy,
 ) -> Result<Converted<Cow<'c, Call>>, PeerError> {
+    if change_of(root, call, way) == ParamsChange::None {
+        return Ok(Converted {
+            value: Cow::Borrowed(call),
+            losses: Vec::new(),
+        });
+    }
     let text = call.params.as_ref().map(JsonObject::text);
-    let params = converted(root, text, way, cx.text_is_decoded(), policy)?;
+    let params = converted(root, text, way, cx, policy)?;
     params.map(|converted| {
         let params = match converted {
             // The identical string, and not only an equal one, means that nothing was converted.
@@ -384,6 +480,17 @@ fn converted_call<'c>(
         };
         Ok(Cow::Owned(call.with_params(params)))
     })
+}
+
+/// Returns how a conversion changes a message whose output is decoded, as far as the names of its members determine it.
+fn change_of(root: Root<'_>, call: &Call, (from, to): (Revision, Revision)) -> ParamsChange {
+    let known = |revision: Revision| KnownRevision::parse(revision.as_str());
+    match (&call.params, known(from), known(to)) {
+        (Some(params), Some(from), Some(to)) if !call.has_extra() => {
+            params_change(root, params.text(), from, to, &|name| call.lacks(name))
+        }
+        _ => ParamsChange::Unknown,
+    }
 }
 
 fn converted<'t>(

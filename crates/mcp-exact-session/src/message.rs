@@ -26,8 +26,8 @@ pub(crate) struct Raw;
 pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
-    /// Positions of the [`LOCATED_MEMBERS`] within the params; `None` unless the params were received from the remote peer.
-    places: Option<Places<{ LOCATED_MEMBERS.len() }>>,
+    /// Positions of the [`LOCATED_PARAMS`] within the params; `None` unless the params were received from the remote peer.
+    places: Option<Places<{ LOCATED_PARAMS.len() }>>,
     extra: Extra<Self>,
 }
 
@@ -40,8 +40,11 @@ impl PartialEq for Call {
 /// Names of the params members that endpoints read themselves.
 pub(crate) const PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// Names of the members that are located while params or a result are scanned: [`PARAMS`], and the member with the kind of a
-/// result.
+/// Names of the members that are located while params are scanned: [`PARAMS`], and one that only 2025-11-25 defines
+/// (`basic/utilities/tasks`).
+const LOCATED_PARAMS: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], "task"];
+
+/// Names of the members that are located while a result is scanned; the last one has the kind of the result.
 const LOCATED_MEMBERS: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], RESULT_TYPE];
 
 /// A result of any request.
@@ -135,6 +138,20 @@ impl Call {
         self.params.as_ref()?.view().find(name)
     }
 
+    /// Returns true if the parameters are known to have no member of this name.
+    pub(crate) fn lacks(&self, name: &str) -> bool {
+        let (Some(params), Some(places)) = (&self.params, &self.places) else {
+            return false;
+        };
+        let index = LOCATED_PARAMS.iter().position(|located| *located == name);
+        index.is_some_and(|index| places.value(params, index).is_none())
+    }
+
+    /// Returns true if the message has members beside the method and the parameters.
+    pub(crate) fn has_extra(&self) -> bool {
+        !self.extra.is_empty()
+    }
+
     /// Returns the params members that endpoints read themselves, in the order of [`PARAMS`].
     pub(crate) fn own_params(&self) -> [Option<JsonRef<'_>>; PARAMS.len()] {
         match (&self.params, &self.places) {
@@ -172,7 +189,7 @@ impl Decode for Call {
             match member {
                 0 => method = Some(r.string()?),
                 _ => {
-                    let (object, found) = JsonObject::decode_finding(r, LOCATED_MEMBERS)?;
+                    let (object, found) = JsonObject::decode_finding(r, LOCATED_PARAMS)?;
                     (params, places) = (Some(object), Some(found));
                 }
             }
@@ -303,7 +320,7 @@ fn head_of(message: &ParsedMessage) -> OversizedHead {
 
 /// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
 fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
-    let outline = Outline::of(frame, LOCATED_MEMBERS)?;
+    let outline = Outline::of(frame, LOCATED_PARAMS, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
     let long = |id: &RequestId| match id {
         RequestId::String(id) => id.len() > limits.name_bytes,
@@ -529,10 +546,11 @@ pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
     answer.view().find("id")?.decode_as().ok()
 }
 
-/// Returns the text of a received request, or notification if there is no id. Its parts were scanned when received.
-pub(crate) fn text_of(id: Option<&RequestId>, call: &Call) -> String {
-    if call.extra.is_empty() {
-        return call_text(id, &call.method, call.params.as_ref());
+/// Returns the text of a received request, or notification if there is no id. Its parts were scanned when received. `added` is
+/// the text of members that are appended to the parameters; it is empty if the message has extra members.
+pub(crate) fn text_of(id: Option<&RequestId>, call: &Call, added: &str) -> String {
+    if !call.has_extra() {
+        return call_text(id, &call.method, call.params.as_ref(), added);
     }
     match id {
         Some(id) => to_string(&WithId {

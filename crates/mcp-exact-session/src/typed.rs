@@ -40,6 +40,8 @@ pub struct ReceivedCall<'a> {
     /// The id, if the message is a request.
     pub(crate) id: Option<&'a RequestId>,
     pub(crate) call: &'a Call,
+    /// Text of members that are added to the parameters, or empty.
+    pub(crate) added: &'a str,
 }
 
 macro_rules! views {
@@ -57,7 +59,7 @@ macro_rules! views {
 
                 #[inline]
                 fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::Of<R>, PeerError> {
-                    let text = message::text_of(call.id, call.call);
+                    let text = message::text_of(call.id, call.call, call.added);
                     // Without `map_err`, which would move a large value once more.
                     match $decode::<R::$side>(&text) {
                         Ok(value) => Ok(value),
@@ -228,6 +230,7 @@ impl<C> IncomingRequest<C> {
         ReceivedCall {
             id: Some(self.id()),
             call: &self.origin.call,
+            added: "",
         }
     }
 }
@@ -241,6 +244,7 @@ impl<C> ClientNotification<C> {
         let received = ReceivedCall {
             id: None,
             call: &self.call,
+            added: "",
         };
         Negotiated::decode(self.revision(), received)
     }
@@ -256,6 +260,7 @@ impl ServerRequest {
         let received = ReceivedCall {
             id: Some(&0_i64.into()),
             call: &self.call,
+            added: "",
         };
         Negotiated::decode(self.revision(), received)
     }
@@ -271,6 +276,7 @@ impl ServerNotification {
         let received = ReceivedCall {
             id: None,
             call: &self.call,
+            added: "",
         };
         Negotiated::decode(self.revision(), received)
     }

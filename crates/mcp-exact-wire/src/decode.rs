@@ -53,9 +53,16 @@ pub fn decode_message<'m, D: Direction>(
 }
 
 /// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and [`decode_notification`].
-pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObject>) -> String {
+/// `added` is JSON text of members that are appended to the parameters, without braces, or empty.
+pub fn call_text(
+    id: Option<&RequestId>,
+    method: &str,
+    params: Option<&JsonObject>,
+    added: &str,
+) -> String {
     let params = params.map_or("", JsonObject::text);
-    let mut text = String::with_capacity(method.len() + params.len() + ENVELOPE);
+    let length = method.len() + params.len() + added.len() + ENVELOPE;
+    let mut text = String::with_capacity(length);
     text.push_str("{\"jsonrpc\":\"2.0\"");
     match id {
         Some(RequestId::Integer(id)) => {
@@ -79,7 +86,7 @@ pub fn call_text(id: Option<&RequestId>, method: &str, params: Option<&JsonObjec
     }
     if !params.is_empty() {
         text.push_str(",\"params\":");
-        text.push_str(params);
+        push_params(params, added, &mut text);
     }
     text.push('}');
     text
@@ -128,6 +135,20 @@ fn classify_as(r: &mut Reader<'_>, direction: &DirectionSpec, is_request: bool) 
         (MessageClass::Notification, true) => Err(r.id_of_notification(start)),
         (MessageClass::Response(_), _) => Err(r.request_and_response(start)),
     }
+}
+
+/// Appends an object with members added to it.
+fn push_params(params: &str, added: &str, text: &mut String) {
+    let open = params.strip_suffix('}').filter(|_| !added.is_empty());
+    let Some(open) = open else {
+        return text.push_str(params);
+    };
+    text.push_str(open);
+    if open.trim_end() != "{" {
+        text.push(',');
+    }
+    text.push_str(added);
+    text.push('}');
 }
 
 #[allow(unsafe_code)]

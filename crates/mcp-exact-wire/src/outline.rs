@@ -39,24 +39,29 @@ struct MessageParts<'a, const N: usize> {
 }
 
 impl<'a, const N: usize> Outline<'a, N> {
-    /// Reads the outline of a message and finds members of its body, as [`Places`] do.
+    /// Reads the outline of a message and finds members of its body, as [`Places`] do: `params` of parameters, `result` of a
+    /// result.
     ///
     /// Returns `None` unless the text is JSON in UTF-8 with only members of the envelope, each at most once; their
     /// names, the method and the version have no escape sequences; and the id is an integer of at most 18 digits or a
     /// string without escape sequences. Errors have no outline.
-    pub fn of(bytes: &'a [u8], names: [&str; N]) -> Option<Self> {
+    pub fn of(bytes: &'a [u8], params: [&str; N], result: [&str; N]) -> Option<Self> {
         let mut r = Reader::new(utf8(bytes).ok()?);
         if r.peek() != Some(b'{') {
             return None;
         }
-        let parts = MessageParts::read(&mut r, &names).ok()??;
+        let parts = MessageParts::read(&mut r, &params, &result).ok()??;
         r.end().ok()?;
         parts.into_outline()
     }
 }
 
 impl<'a, const N: usize> MessageParts<'a, N> {
-    fn read(r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<Option<Self>> {
+    fn read(
+        r: &mut Reader<'a>,
+        params: &[&str; N],
+        result: &[&str; N],
+    ) -> ReadResult<Option<Self>> {
         let mut parts = Self {
             has_version: false,
             id: None,
@@ -77,12 +82,12 @@ impl<'a, const N: usize> MessageParts<'a, N> {
                 parts.method.is_none() && parts.read_method(r)?
             } else if r.literal(b"\"params\":") {
                 parts.params.is_none() && r.kind()? == Kind::Object && {
-                    parts.params = Some(parts.read_body(r, names)?);
+                    parts.params = Some(parts.read_body(r, params)?);
                     true
                 }
             } else if r.literal(b"\"result\":") {
                 parts.result.is_none() && r.kind()? == Kind::Object && {
-                    parts.result = Some(parts.read_body(r, names)?);
+                    parts.result = Some(parts.read_body(r, result)?);
                     true
                 }
             } else {
@@ -145,7 +150,7 @@ mod tests {
     const NAMES: [&str; 2] = ["a", "_meta"];
 
     fn check(text: &str, expected: Option<(MessageKind, usize, [Option<&str>; 2])>) {
-        let outline = Outline::of(text.as_bytes(), NAMES);
+        let outline = Outline::of(text.as_bytes(), NAMES, NAMES);
         let found = outline.map(|outline| {
             let body = outline.body.map(ObjectRef::to_object).unwrap_or_default();
             let values = outline.places.values(&body);

@@ -614,7 +614,7 @@ fn calls_decode_like_complete_messages() {
         }
         text.push('}');
         let params: Option<JsonObject> = params.map(|params| params.parse().expect("an object"));
-        assert_eq!(call_text(id.as_ref(), method, params.as_ref()), text);
+        assert_eq!(call_text(id.as_ref(), method, params.as_ref(), ""), text);
         let whole = decode_message::<D>(text.as_bytes(), &|_| None);
         if id.is_some() {
             let whole = whole.map(|message| match message {

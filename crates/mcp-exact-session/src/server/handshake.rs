@@ -2,7 +2,7 @@
 //!
 //! Each state is a struct that its transition consumes. `initialize` returns the result and the negotiated session.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
@@ -62,6 +62,7 @@ impl State {
             spec,
             info,
             level: None,
+            meta: OnceLock::new(),
         });
         let session = Session { client, principal };
         if ready {
@@ -154,6 +155,7 @@ fn negotiate(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Re
             instructions: None,
         },
         level: None,
+        meta: OnceLock::new(),
     })
 }
 

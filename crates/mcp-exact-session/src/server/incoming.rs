@@ -3,7 +3,7 @@
 //! These types are plain data and do not change the endpoint.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
@@ -12,6 +12,7 @@ use crate::change::Progress;
 use crate::error::{PeerError, SendError, Violation};
 use crate::filter::Filter;
 use crate::heap_size::{EVENT, HeapSize};
+use crate::home::SessionMeta;
 use crate::http_request::{HttpRequest, Principal};
 use crate::input_request::{InputRequest, InputResponses};
 use crate::log::Level;
@@ -51,6 +52,8 @@ pub(crate) struct ClientContext {
     pub(crate) info: SessionInfo,
     /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
     pub(crate) level: Option<Level>,
+    /// Metadata of the session for a home revision in which requests carry it, once a request was decoded by its types.
+    pub(crate) meta: OnceLock<Option<Box<SessionMeta>>>,
 }
 
 /// Unchanged request as received from the client.
@@ -126,6 +129,7 @@ impl<C> IncomingRequest<C> {
                 spec,
                 info: client,
                 level: None,
+                meta: OnceLock::new(),
             }),
             origin: Arc::new(Origin {
                 id: RequestId::from(0),

@@ -3,6 +3,7 @@
 //! Each object of the params is read once. This module makes no decisions.
 
 use std::borrow::Cow;
+use std::sync::OnceLock;
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::order::duplicate;
@@ -96,6 +97,7 @@ impl<'a> RequestMeta<'a> {
                 instructions: None,
             },
             level: level.transpose()?,
+            meta: OnceLock::new(),
         })
     }
 
@@ -136,6 +138,7 @@ impl ClientContext {
                 instructions: None,
             },
             level: None,
+            meta: OnceLock::new(),
         }
     }
 }

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use mcp_exact_convert::{
-    Context, KnownRevision, Lifecycle, MessageKind, Refused, Role, Root, UnknownRevision, convert,
-    convert_type,
+    Context, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange, Refused, Role, Root,
+    UnknownRevision, convert, convert_type, params_change,
 };
+use serde_json::{Value, json};
 
 fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
@@ -63,28 +64,109 @@ fn identical_types_are_not_parsed() {
     check_unchanged(vendor, "[1,  2]", ("2024-11-05", "2026-07-28"));
 }
 
-/// Invalid text is returned unchanged, because a caller that decodes the output detects it. The conversion searches
-/// only for names that a step changes, in every spelling that RFC 8259, section 7 allows.
+/// The conversion searches only for names that a step changes, in every spelling that RFC 8259, section 7 allows.
 #[test]
-fn decoded_text_is_unchanged_without_changes() {
+fn names_tell_how_params_change() {
     let call = request("tools/call", Role::Client);
-    let converted = |text: &str| {
-        let mut cx = Context::new().text_is_decoded();
-        let (from, to) = (known_revision("2025-06-18"), known_revision("2025-11-25"));
-        let out = convert(call, Some(text), from, to, &mut cx).expect("convertible");
-        let passed = matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text));
-        (passed, cx.into_losses().len())
-    };
+    let (from, to) = (known_revision("2025-06-18"), known_revision("2025-11-25"));
+    let change = |text: &str| params_change(call, text, from, to, &|_| false);
     for length in [0, 1_000] {
         let long = " ".repeat(length);
-        assert_eq!(converted(&format!(r#"{{"name":1}}{long}"#)), (true, 0));
         let quotes = format!(r#"{{"name":"a","arguments":{{"a":"\"\n{long}"}}}}"#);
-        assert_eq!(converted(&quotes), (true, 0));
+        assert_eq!(change(&quotes), ParamsChange::None);
         for name in ["task", r"\u0074ask", r"tas\u006B"] {
             let text = format!(r#"{{"name":"a","{name}":1{long}}}"#);
-            assert_eq!(converted(&text), (false, 1), "{text}");
+            assert_eq!(change(&text), ParamsChange::Unknown, "{text}");
+            let known = params_change(call, &text, from, to, &|name| name == "task");
+            assert_eq!(known, ParamsChange::None);
         }
     }
+}
+
+/// JSON-RPC over stdio: "Messages are delimited by newlines, and MUST NOT contain embedded newlines" (2025-06-18,
+/// basic/transports). A line break between tokens leaves as a space, in strings it is an escape sequence.
+#[test]
+fn line_breaks_become_spaces() {
+    let tool = "{\"name\":\r\n\"a\", \"description\":\"b\\n\",\"inputSchema\":{\n\"type\":\"object\"}TITLE}";
+    for (title, expected) in [
+        ("", ""),
+        (",\"title\":\"t\"", ",\"annotations\":{\"title\":\"t\"}"),
+    ] {
+        let tool = tool.replace("TITLE", title);
+        let text = format!("{{\"tools\":[\n{tool}]}}");
+        let result = Root {
+            kind: MessageKind::Result,
+            method: "tools/list",
+            sender: Role::Server,
+        };
+        let revisions = ("2025-06-18", "2025-03-26");
+        let (out, _) = convert_payload(result, Some(&text), revisions).expect("convertible");
+        let out = out.expect("a result");
+        assert!(!out.contains(['\r', '\n']), "{out}");
+        assert!(
+            out.contains("\\n") && out.contains("{ \"type\":\"object\"}"),
+            "{out}"
+        );
+        assert!(out.ends_with(&format!("{expected}}}]}}")), "{out}");
+    }
+}
+
+/// Returns params of a method without optional members.
+fn least_params(method: &str) -> Value {
+    match method {
+        "tools/call" | "prompts/get" => json!({ "name": "a" }),
+        "resources/read" => json!({ "uri": "a:b" }),
+        "completion/complete" => json!({
+            "ref": { "type": "ref/prompt", "name": "a" },
+            "argument": { "name": "a", "value": "" },
+        }),
+        _ => json!({}),
+    }
+}
+
+/// The members of `_meta` that 2026-07-28 requires are the same for all methods of a session: what a request without
+/// params gets is appended to the others.
+#[test]
+fn metadata_is_equal_for_all_methods() {
+    let meta = json!({
+        "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+        "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
+    });
+    let to = known_revision("2026-07-28");
+    let mut count = 0;
+    for from in KnownRevision::ALL.iter().take_while(|from| **from != to) {
+        let converted = |method: &str, text: &str| {
+            let mut cx = Context::new().request_meta(meta.clone().try_into().expect("an object"));
+            let out = convert(
+                request(method, Role::Client),
+                Some(text),
+                *from,
+                to,
+                &mut cx,
+            );
+            let out = out.expect("convertible").expect("params").into_owned();
+            (out, cx.into_losses())
+        };
+        let (all, losses) = converted("tools/list", "{}");
+        for info in to.methods().filter(|info| info.request && info.from_client) {
+            let text = least_params(info.method).to_string();
+            let root = request(info.method, Role::Client);
+            let change = params_change(root, &text, *from, to, &|_| false);
+            if let ParamsChange::Metadata(subject) = change {
+                let losses = losses.iter().cloned();
+                let losses = losses.map(|loss| Loss {
+                    subject: subject.clone(),
+                    ..loss
+                });
+                let comma = if text == "{}" { "" } else { "," };
+                let expected = format!("{}{comma}{}", &text[..text.len() - 1], &all[1..]);
+                assert_eq!(converted(info.method, &text), (expected, losses.collect()));
+                count += 1;
+            }
+        }
+    }
+    // Calls, reads, prompts and four lists; completions where references have titles, as in 2026-07-28.
+    assert_eq!(count, 7 * 4 + 2);
 }
 
 #[test]

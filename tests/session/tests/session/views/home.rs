@@ -86,6 +86,33 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
     assert!(refused.message().contains("input_required"), "{refused}");
 }
 
+/// Specification 2026-07-28, `basic`, "Per-Request Protocol Fields": each request names version, client and capabilities. A
+/// request without `_meta` gets those of its session, as one with an empty `_meta` does.
+#[test]
+fn requests_get_the_session_metadata() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let home = |params: Value| {
+            let (_, request) = serve_request(revision, "tools/call", params);
+            let quiet = request.typed_as::<Latest>(LossPolicy::Accept);
+            let quiet = quiet.expect("convertible");
+            assert!(quiet.losses.is_empty());
+            let told = request.typed_as::<Latest>(LossPolicy::Report);
+            let told = told.expect("convertible");
+            assert_eq!(told.value, quiet.value);
+            (told.value, told.losses)
+        };
+        let arguments = json!({ "task": 1 });
+        let (added, mut losses) = home(json!({ "name": "x", "arguments": arguments }));
+        let params = json!({ "name": "x", "arguments": arguments, "_meta": {} });
+        let (converted, expected) = home(params);
+        assert_eq!(added, converted, "{revision}");
+        let of_meta = losses.remove(0);
+        assert_eq!(&*of_meta.pointer, "/_meta");
+        assert_eq!(losses, expected, "{revision}");
+        assert_eq!(losses[0].subject.as_deref(), Some("tool `x`"));
+    }
+}
+
 fn sampling(more: Value) -> Value {
     let text = json!({ "type": "text", "text": "?" });
     let mut params = json!({ "maxTokens": 5, "messages": [{ "role": "user", "content": text }] });
