@@ -268,9 +268,11 @@ impl<'t> Source<'t> {
         let mut object = MemberReader::open(r, layout)?;
         while let Some(member) = object.next(r)? {
             let stays = match member {
-                MemberName::Known(index) => {
-                    watch.known >> index & 1 == 0 && self.glance(r, types[index])?
+                MemberName::Known(index) if watch.known >> index & 1 == 1 => false,
+                MemberName::Known(index) if self.wanted.has(types[index]) => {
+                    self.glance(r, types[index])?
                 }
+                MemberName::Known(index) => pass(r, types[index]).map(|()| true)?,
                 MemberName::Unknown(name) => {
                     r.skip()?;
                     !has(watch.names, &name)
@@ -478,12 +480,12 @@ fn pass(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
         },
         Type::Json => r.skip(),
         Type::JsonObject => r.open_value_object(),
-        Type::String | Type::Formatted(_) => r.str().map(drop),
+        Type::String | Type::Formatted(_) => r.skip_string(),
         Type::Boolean => r.boolean().map(drop),
         Type::Integer(..) => Integer::decode(r).map(drop),
         Type::Number(..) => Number::decode(r).map(drop),
         Type::RequestId | Type::ProgressToken => match r.kind()? {
-            Kind::String => r.str().map(drop),
+            Kind::String => r.skip_string(),
             Kind::Number => Integer::decode(r).map(drop),
             _ => Err(r.expected("a string or an integer")),
         },
@@ -515,7 +517,7 @@ fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResu
             }
         }
         Shape::Document(_) => r.open_value_object(),
-        Shape::Enum(_) => r.str().map(drop),
+        Shape::Enum(_) => r.skip_string(),
         Shape::Constant(value) => r.constant(value.get()),
     }
 }

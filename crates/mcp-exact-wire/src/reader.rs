@@ -163,6 +163,23 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads over a string, with the errors of [`str`](Self::str).
+    #[inline]
+    pub fn skip_string(&mut self) -> ReadResult<()> {
+        if self.peek() != Some(b'"') {
+            return Err(self.expected("a string"));
+        }
+        let end = scan::plain_end(self.bytes(), self.at + 1);
+        match self.bytes().get(end) {
+            Some(b'"') => {
+                self.at = end + 1;
+                Ok(())
+            }
+            Some(b'\\') => self.escaped_string(end).map(drop),
+            _ => Err(self.not_json(end)),
+        }
+    }
+
     /// Reads a string that must equal `expected`.
     #[inline]
     pub fn constant(&mut self, expected: &'static str) -> ReadResult<()> {
