@@ -5,6 +5,29 @@
 //! produce equal outputs. The endpoints can be driven from blocking code, from any async runtime, from an embedded loop and from
 //! a test.
 //!
+//! # The home revision
+//!
+//! An application is written for one revision, its home revision, and serves peers of every revision.
+//! [`IncomingRequest::typed_as`] decodes a request by the types of the home revision, and [`IncomingRequest::reply_as`] creates
+//! the reply from a result of the home revision. Both convert between the revisions, and report or refuse what a conversion
+//! loses ([`LossPolicy`]). [`IncomingRequest::typed`] has the types of the negotiated revision instead.
+//!
+//! ```
+//! use mcp_2025_11_25::{CallToolResult, ClientRequest, TextContent, V2025_11_25 as Home};
+//! use mcp_exact_session::{IncomingRequest, LossPolicy, PeerError, Reply};
+//!
+//! fn answer(request: &IncomingRequest<()>) -> Result<Reply, PeerError> {
+//!     let home = request.typed_as::<Home>(LossPolicy::Report)?;
+//!     let ClientRequest::CallTool(call) = home.value else {
+//!         return Err(PeerError::method_not_found(request.method()));
+//!     };
+//!     let text = TextContent::new(format!("`{}` was called", call.params.name));
+//!     let result = CallToolResult::new(vec![text.into()]);
+//!     let reply = request.reply_as::<Home>(&result, LossPolicy::Report)?;
+//!     Ok(reply.value)
+//! }
+//! ```
+//!
 //! # How a program drives an endpoint
 //!
 //! 1. Call `poll_event` and `poll_transmit` until both return `None`; send the returned frames.
