@@ -36,8 +36,9 @@ impl Page {
              later step undoes or repeats is reported once.\n\n\
              To find the rule behind a loss or a refusal, search this page for its words. The entry of\n\
              [`schema/conversions.toml`](../schema/conversions.toml) with the same words says why, and what it cites; the list\n\
-             at the end says which function runs and which test shows it. Words that are in no entry are those of a difference\n\
-             of the schemas (`codegen/src/convert/steps/`). What each conversion says about the documents of\n\
+             at the end says which function runs and which test shows it. Words that are in no entry are those of such a function\n\
+             (`crates/mcp-exact-convert/src/manual/`), or of a difference of the schemas (`codegen/src/convert/steps/`). What each\n\
+             conversion says about the documents of\n\
              `fuzz/corpus/conversion`, between all revisions, is in\n\
              [`losses.txt`](../tests/convert/tests/convert/losses.txt).\n\n\
              - *rewritten*: said in another way, nothing is lost\n\
