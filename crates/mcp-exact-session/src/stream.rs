@@ -124,6 +124,9 @@ pub struct HttpHints {
     /// True if the transport waits for the status of this POST before it sends the next one: real servers refuse requests
     /// that overtake `notifications/initialized`.
     pub barrier: bool,
+    /// True for `initialize`, and for the `server/discover` of a negotiation: the request belongs to no session. A transport forgets
+    /// the id and the standalone stream of the session before.
+    pub starts_session: bool,
 }
 
 impl HttpHints {

@@ -6,5 +6,6 @@ pub mod file_store;
 pub mod http;
 pub mod process;
 pub mod proxy;
+pub mod replaced;
 pub mod shared;
 pub mod soak;

@@ -22,7 +22,7 @@ use crate::limits::Limit;
 use crate::message::{self, Call, PARAMS};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, Sent, encode_params};
-use crate::rules::{SentMembers, Target, TaskEffect, client_request};
+use crate::rules::{SentMembers, Target};
 use crate::stream::{Binding, HttpHints, RequestKey};
 use crate::trace_context::TraceContext;
 
@@ -119,12 +119,6 @@ impl ClientEndpoint {
         frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
         let (timeout, progress, cap) = (options.timeout, options.progress, outbound.cap);
-        let rule = client_request(method, session.spec);
-        let keeps = rule.is_some_and(|rule| rule.task == TaskEffect::Result);
-        // In a session requests are not resent, so the parameters are kept only to find a task's id.
-        if !session.is_discover() && !keeps {
-            outbound.params = None;
-        }
         let new = NewRequest {
             key,
             stream,
@@ -173,7 +167,7 @@ impl ClientEndpoint {
             .as_ref()
             .is_some_and(|session| session.is_discover());
         let needs_no_notification = match &request.purpose {
-            Purpose::Probe(_) | Purpose::Initialize => true,
+            Purpose::Probe(_) | Purpose::Initialize | Purpose::LifecycleCheck(_) => true,
             // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
             // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
             Purpose::Program(outbound) => outbound.task && outbound.spec.has_tasks(),

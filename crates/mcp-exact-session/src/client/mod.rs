@@ -38,6 +38,7 @@ use crate::snapshot::Snapshot;
 use crate::stream::{Binding, Closed, Detached, StreamId, StreamKind, Transmit};
 use crate::usage::Usage;
 use outbound::OutboundRequest;
+use renegotiate::refuses_discovery;
 use session::{NegotiatedSession, State};
 use tasks::Tasks;
 use tools::Tools;
@@ -49,8 +50,20 @@ pub(crate) enum Purpose {
     Probe(&'static RevisionSpec),
     /// The request `initialize`.
     Initialize,
+    /// `server/discover` in this revision, to learn whether the server still has the lifecycle without handshake.
+    LifecycleCheck(&'static RevisionSpec),
     /// A request of the application.
     Program(Box<OutboundRequest>),
+}
+
+impl Purpose {
+    /// Returns the request of the application; `None` for requests of the endpoint.
+    fn outbound(&self) -> Option<&OutboundRequest> {
+        match self {
+            Self::Program(outbound) => Some(outbound),
+            Self::Probe(_) | Self::Initialize | Self::LifecycleCheck(_) => None,
+        }
+    }
 }
 
 /// The role of a client in the core.
@@ -491,6 +504,9 @@ impl ClientEndpoint {
         match request.purpose {
             Purpose::Probe(spec) => self.probed(spec, outcome),
             Purpose::Initialize => self.initialize_ended(outcome),
+            Purpose::LifecycleCheck(spec) => {
+                self.lifecycle_checked(spec, refuses_discovery(&outcome));
+            }
             Purpose::Program(mut outbound) => {
                 outbound.cap = Some(cap);
                 self.program_request_ended(request.key, *outbound, outcome)

@@ -82,7 +82,7 @@ impl ClientEndpoint {
     }
 
     /// Returns the client's most preferred revision of a lifecycle.
-    fn first(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
+    pub(super) fn first(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
         self.settings.offer.of_lifecycle(lifecycle).next()
     }
 
@@ -120,7 +120,11 @@ impl ClientEndpoint {
         self.end(&Outcome::Lost);
     }
 
-    fn send_probe(&mut self, spec: &'static RevisionSpec, mut progress: NegotiationProgress) {
+    pub(super) fn send_probe(
+        &mut self,
+        spec: &'static RevisionSpec,
+        mut progress: NegotiationProgress,
+    ) {
         progress.probes += 1;
         progress.offered.insert(spec.id());
         self.state = State::ExpectDiscovery(progress);
@@ -151,7 +155,7 @@ impl ClientEndpoint {
         self.send_own("initialize", &params, timeout, Purpose::Initialize);
     }
 
-    fn send_own(
+    pub(super) fn send_own(
         &mut self,
         method: &str,
         params: &JsonObject,
@@ -159,13 +163,16 @@ impl ClientEndpoint {
         purpose: Purpose,
     ) {
         let stream = self.outgoing_stream();
-        let hints = match purpose {
-            Purpose::Probe(spec) => self.request_hints(spec, method, Some(params)),
+        let mut hints = match purpose {
+            Purpose::Probe(spec) | Purpose::LifecycleCheck(spec) => {
+                self.request_hints(spec, method, Some(params))
+            }
             Purpose::Initialize | Purpose::Program(_) => HttpHints {
                 revision: HttpHints::of_revision(self.spec()),
                 ..HttpHints::default()
             },
         };
+        hints.starts_session = matches!(purpose, Purpose::Probe(_) | Purpose::Initialize);
         let key = self.core.new_key();
         let new = NewRequest {
             key,

@@ -3,7 +3,7 @@
 //! Each request has one record, whose phase determines whether the request waits for an answer, input, another revision or a list
 //! of tools.
 
-use mcp_exact_revisions::RevisionSpec;
+use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject};
 
 use super::{Purpose, ServerRequestKey};
@@ -34,7 +34,7 @@ pub(crate) struct OutboundRequest {
     pub(super) task: bool,
     /// True if the tools were listed again because its headers were refused.
     pub(super) relisted: bool,
-    /// True if the request was resent because the server changed its revision.
+    /// True if the request was resent, or waits to be resent, because the server changed its revision.
     pub(super) renegotiated: bool,
     pub(super) phase: Phase,
 }
@@ -46,10 +46,19 @@ pub(super) enum Phase {
     Answer,
     /// The request waits for the application's responses to input requests.
     Input(AwaitedInput),
-    /// The request waits for a renegotiation; the error is the outcome if the request cannot be sent then.
-    Renegotiation(PeerError),
+    /// The request waits for a renegotiation, or for the check whether one is needed.
+    Renegotiation(RefusedRevision),
     /// The request waits for a new list of tools, because the server refused the headers.
     Relisting(Relisting),
+}
+
+/// Refusal of a request that waits for another revision.
+#[derive(Debug)]
+pub(super) struct RefusedRevision {
+    /// Outcome of the request if it cannot be sent again.
+    pub(super) error: PeerError,
+    /// True if the error refuses the revision, so that the server has not executed the request.
+    pub(super) is_certain: bool,
 }
 
 /// Input that a server requires (2026-07-28, `basic/patterns/mrtr`).
@@ -79,14 +88,22 @@ pub(super) struct Relisting {
 }
 
 impl OutboundRequest {
+    /// Returns true if the request waits for its answer in a revision without handshake.
+    pub(super) fn awaits_discover_result(&self) -> bool {
+        let is_discover = self.spec.lifecycle() == Lifecycle::Discover;
+        is_discover && matches!(self.phase, Phase::Answer)
+    }
+
+    /// Returns true if the request carries input for a server, or had to be sent with input before.
+    pub(super) fn is_retry(&self) -> bool {
+        self.retries > 0 || self.input.is_some()
+    }
+
     /// Returns the number of input requests that the application has not answered.
     pub(super) fn awaited_input(request: &PendingRequest<Purpose>) -> usize {
-        match &request.purpose {
-            Purpose::Program(outbound) => match &outbound.phase {
-                Phase::Input(input) => input.waiting,
-                _ => 0,
-            },
-            Purpose::Probe(_) | Purpose::Initialize => 0,
+        match request.purpose.outbound().map(|outbound| &outbound.phase) {
+            Some(Phase::Input(input)) => input.waiting,
+            _ => 0,
         }
     }
 

@@ -248,13 +248,10 @@ impl ClientEndpoint {
                 Some(outcome) => outcome,
                 None => return,
             },
-            Outcome::Error(error) if discover => match self.try_again(key, outbound, error) {
+            Outcome::Error(error) => match self.try_again(key, outbound, error) {
                 Some(error) => Outcome::Error(error),
                 None => return,
             },
-            Outcome::Error(error) if self.refuses_session(&outbound, &error) => {
-                return self.session_refused(key, &outbound, error);
-            }
             outcome => outcome,
         };
         self.complete(key, outcome);
@@ -286,20 +283,27 @@ impl ClientEndpoint {
         }
     }
 
-    /// Retries a request if the error names the correct revision or headers (2026-07-28). Returns the error if no retry is
-    /// possible.
+    /// Sends a request again if the error shows that another revision or other headers are needed (2026-07-28). Returns the error
+    /// if no retry is possible.
     fn try_again(
         &mut self,
         key: RequestKey,
         outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
+        let discover = outbound.awaits_discover_result();
         match error.code() {
             _ if error.is_local() || matches!(self.state, State::Ended) => Some(error),
             // The error is kept until another answer is received.
             _ if error.heap_size() > self.core.limits.state_bytes => Some(error),
-            Some(code::HEADER_MISMATCH) => self.relist(key, outbound, error),
-            Some(code::UNSUPPORTED_VERSION) => self.renegotiate(key, outbound, error),
+            Some(code::HEADER_MISMATCH) if discover => self.relist(key, outbound, error),
+            Some(code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION) => {
+                self.renegotiate(key, outbound, error)
+            }
+            // No server of this revision refuses a request that follows it as invalid.
+            Some(code::INVALID_REQUEST) if discover && self.core.binding == Binding::Duplex => {
+                self.check_lifecycle(key, outbound, error)
+            }
             _ => Some(error),
         }
     }
@@ -323,9 +327,9 @@ impl ClientEndpoint {
     /// Ends a subscription. A server sends `notifications/cancelled`, a result, or both; the first of them ends the subscription.
     fn end_subscription(&mut self, id: &RequestId) -> bool {
         let request = own_id(id).and_then(|id| self.core.pending.by_wire_id(id));
-        let listens = |request: &PendingRequest<Purpose>| match &request.purpose {
-            Purpose::Program(outbound) => rules::is_listen(&outbound.method, outbound.spec),
-            Purpose::Probe(_) | Purpose::Initialize => false,
+        let listens = |request: &PendingRequest<Purpose>| {
+            let outbound = request.purpose.outbound();
+            outbound.is_some_and(|outbound| rules::is_listen(&outbound.method, outbound.spec))
         };
         let Some(key) = request.filter(|r| listens(r)).map(|request| request.key) else {
             return false;

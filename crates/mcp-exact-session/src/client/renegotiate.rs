@@ -1,97 +1,216 @@
 //! Renegotiation when a server stops supporting the negotiated revision (2026-07-28, `basic/versioning`, "Protocol Version
 //! Negotiation").
 //!
-//! Error -32022 triggers the renegotiation: the client switches to a revision that both peers support, and resends the request.
+//! Error -32022 starts the renegotiation: the client switches to a revision that both peers support, and resends the request, which
+//! the server has not executed. An error that only older servers send to requests of 2026-07-28 starts a check of the lifecycle first.
 
 use std::sync::Arc;
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
+use mcp_exact_wire::JsonObject;
 
-use super::events::ClientEvent;
-use super::negotiate::supported;
-use super::outbound::{OutboundRequest, Phase};
-use super::session::{NegotiatedSession, NegotiationProgress, State};
+use super::events::{ClientEvent, ServerRequestKey};
+use super::negotiate::{is_discover_code, supported};
+use super::outbound::{OutboundRequest, Phase, RefusedRevision};
+use super::session::{NegotiatedSession, NegotiationProgress, Sender, State};
 use super::{ClientEndpoint, Purpose};
-use crate::core::PendingRequest;
+use crate::core::{Endpoint, PendingRequest};
 use crate::error::{PeerError, code};
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
-use crate::stream::{Binding, RequestKey};
+use crate::stream::{Binding, RequestKey, StreamId, StreamKind};
+
+/// First request of a renegotiation that leaves the lifecycle or the session.
+enum FirstRequest {
+    Probe(&'static RevisionSpec),
+    Initialize(&'static RevisionSpec),
+}
 
 impl ClientEndpoint {
-    /// Handles a refusal of a request's revision. Returns the error if no other revision can be tried.
+    /// Handles an error that may refuse the revision of a request. Returns the error if it is the outcome of the request.
     pub(super) fn renegotiate(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
-        let listed = supported(&error).unwrap_or_default();
-        let common = |lifecycle: Lifecycle| {
-            let offer = &self.settings.offer;
-            offer.choose(lifecycle, |spec| listed.iter().any(|id| spec.id() == id))
-        };
-        let discover = common(Lifecycle::Discover);
-        let initialize = common(Lifecycle::Initialize);
-        // Retries with input do not exist in older revisions.
-        let retried = outbound.retries > 0 || outbound.input.is_some();
-        if outbound.renegotiated || (discover.is_none() && retried) {
+        if outbound.renegotiated || !self.refuses_revision(&outbound, &error) {
             return Some(error);
         }
-        outbound.renegotiated = true;
-        let current = self.state.session().map(Arc::clone);
-        match (current, discover, initialize) {
-            (Some(current), Some(spec), _) => {
-                let session = self.change_revision(&current, spec);
-                self.send_outbound(key, outbound, &session);
+        let refused = RefusedRevision {
+            error,
+            is_certain: true,
+        };
+        match self.state.session().map(Arc::clone) {
+            // Another request has started the renegotiation.
+            None => self.defer(key, outbound, refused),
+            Some(session) if session.spec != outbound.spec => {
+                self.send_again(key, outbound, &session, refused);
             }
-            // Another request has already caused the renegotiation.
-            (Some(current), None, Some(_)) if !current.is_discover() => {
-                self.send_again(key, outbound, &current, error);
+            Some(session) => {
+                outbound.renegotiated = true;
+                return self.start_renegotiation(key, outbound, &session, refused);
             }
-            (current, None, Some(spec)) => {
-                outbound.phase = Phase::Renegotiation(error);
-                let purpose = Purpose::Program(Box::new(outbound));
-                self.core.pending.suspend(key, purpose);
-                if let Some(current) = current {
-                    self.previous = Some(current);
-                    self.send_initialize(spec, NegotiationProgress::default());
-                }
-            }
-            _ => return Some(error),
         }
         None
     }
 
-    /// Returns true if the error to a request of a handshake session says that the server no longer speaks its revision, as a server
-    /// of 2026-07-28 does over Streamable HTTP that has no sessions: with -32022 and other supported revisions, or with -32020 if
-    /// the revision does not know the header `MCP-Protocol-Version`.
-    pub(super) fn refuses_session(&self, outbound: &OutboundRequest, error: &PeerError) -> bool {
+    /// Returns true if an error says that the server does not support the revision of a request. In a session, -32022 has to list
+    /// other revisions, because a server may forward the error of another server. Over Streamable HTTP, a server of 2026-07-28 answers
+    /// a session of a revision without the header `MCP-Protocol-Version` with -32020.
+    fn refuses_revision(&self, outbound: &OutboundRequest, error: &PeerError) -> bool {
         let spec = outbound.spec;
-        let is_current = self
-            .state
-            .session()
-            .is_some_and(|current| current.spec == spec);
-        if !is_current || error.is_local() || self.core.binding != Binding::StreamableHttp {
-            return false;
-        }
+        let in_session = spec.lifecycle() == Lifecycle::Initialize;
         match error.code() {
-            Some(code::UNSUPPORTED_VERSION) => {
+            Some(code::UNSUPPORTED_VERSION) if in_session => {
                 supported(error).is_some_and(|listed| listed.iter().all(|id| spec.id() != id))
             }
-            Some(code::HEADER_MISMATCH) => !spec.has_protocol_version_header(),
+            Some(code::UNSUPPORTED_VERSION) => true,
+            Some(code::HEADER_MISMATCH) => {
+                let http = self.core.binding == Binding::StreamableHttp;
+                in_session && http && !spec.has_protocol_version_header()
+            }
             _ => false,
         }
     }
 
-    /// Ends a session whose revision the server no longer speaks, as if it were unknown (404), so that the transport starts another
-    /// one. A request that may be repeated is lost with the session, and any other request ends with the error.
-    pub(super) fn session_refused(
+    fn start_renegotiation(
         &mut self,
         key: RequestKey,
-        outbound: &OutboundRequest,
+        outbound: OutboundRequest,
+        current: &Arc<NegotiatedSession>,
+        refused: RefusedRevision,
+    ) -> Option<PeerError> {
+        let listed = supported(&refused.error);
+        let common = |lifecycle: Lifecycle| {
+            let is_listed = |spec: &'static RevisionSpec| match &listed {
+                Some(listed) => listed.iter().any(|id| spec.id() == id),
+                // Only servers of 2026-07-28 send an error of this code.
+                None => spec.lifecycle() == Lifecycle::Discover && !current.is_discover(),
+            };
+            self.settings.offer.choose(lifecycle, is_listed)
+        };
+        let initialize = common(Lifecycle::Initialize);
+        let first = match common(Lifecycle::Discover) {
+            Some(spec) if current.is_discover() => {
+                let session = self.change_revision(current, spec);
+                self.send_outbound(key, outbound, &session);
+                return None;
+            }
+            // HTTP with SSE is a transport of sessions (2024-11-05): the transport has to use another one.
+            Some(_) if self.core.binding == Binding::HttpSse && initialize.is_none() => {
+                self.leave_transport(key, &outbound, refused.error);
+                return None;
+            }
+            Some(spec) if self.core.binding != Binding::HttpSse => FirstRequest::Probe(spec),
+            _ => match initialize {
+                // Retries with input do not exist in older revisions.
+                Some(spec) if !outbound.is_retry() => FirstRequest::Initialize(spec),
+                _ => return Some(refused.error),
+            },
+        };
+        self.defer(key, outbound, refused);
+        self.leave_session(current);
+        match first {
+            FirstRequest::Probe(spec) => self.send_probe(spec, NegotiationProgress::default()),
+            FirstRequest::Initialize(spec) => {
+                self.send_initialize(spec, NegotiationProgress::default());
+            }
+        }
+        None
+    }
+
+    /// Handles an error of a server without handshake that a server with a handshake sends to requests outside of a session: "A
+    /// client […] MAY persist it across restarts of the same server configuration, re-probing if the cached assumption later fails"
+    /// (2026-07-28, `basic/versioning`). Returns the error if it is the outcome of the request.
+    pub(super) fn check_lifecycle(
+        &mut self,
+        key: RequestKey,
+        mut outbound: OutboundRequest,
         error: PeerError,
-    ) {
+    ) -> Option<PeerError> {
+        let is_current = |session: &Arc<NegotiatedSession>| session.spec == outbound.spec;
+        let session = self.state.session().map(Arc::clone).filter(is_current);
+        let has_handshake = self.settings.offer.has(Lifecycle::Initialize);
+        let (Some(session), true) = (session, has_handshake && !outbound.renegotiated) else {
+            return Some(error);
+        };
+        outbound.renegotiated = true;
+        let refused = RefusedRevision {
+            error,
+            is_certain: false,
+        };
+        self.defer(key, outbound, refused);
+        let is_check = |request: &PendingRequest<Purpose>| {
+            matches!(request.purpose, Purpose::LifecycleCheck(_))
+        };
+        if !self.core.pending.iter().any(is_check) {
+            self.send_lifecycle_check(session.spec);
+        }
+        None
+    }
+
+    fn send_lifecycle_check(&mut self, spec: &'static RevisionSpec) {
+        let sender = Sender::of(&self.settings, spec);
+        let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
+        let timeout = self.settings.probe_timeout;
+        let purpose = Purpose::LifecycleCheck(spec);
+        self.send_own("server/discover", &params, timeout, purpose);
+    }
+
+    /// Ends a lifecycle check. A server that has a handshake gets one; otherwise the requests that wait for the check end with their
+    /// errors.
+    pub(super) fn lifecycle_checked(&mut self, spec: &'static RevisionSpec, has_handshake: bool) {
+        let State::Operating(session) = &self.state else {
+            return;
+        };
+        let session = Arc::clone(session);
+        let first = self.first(Lifecycle::Initialize);
+        match first.filter(|_| has_handshake) {
+            _ if session.spec != spec => self.send_deferred(),
+            Some(first) => {
+                self.leave_session(&session);
+                self.send_initialize(first, NegotiationProgress::default());
+            }
+            None => self.complete_deferred(),
+        }
+    }
+
+    fn defer(&mut self, key: RequestKey, mut outbound: OutboundRequest, refused: RefusedRevision) {
+        outbound.renegotiated = true;
+        outbound.phase = Phase::Renegotiation(refused);
+        let purpose = Purpose::Program(Box::new(outbound));
+        self.core.pending.suspend(key, purpose);
+    }
+
+    /// Ends the use of a session before another one is negotiated. Requests that the server has sent in the session are cancelled, and
+    /// its standalone stream ends.
+    fn leave_session(&mut self, session: &Arc<NegotiatedSession>) {
+        self.previous = Some(Arc::clone(session));
+        if session.is_discover() {
+            return;
+        }
+        for key in self.core.in_flight.keys_where(|_| true) {
+            if self.cancel_in_flight(key).is_some() {
+                let key = ServerRequestKey { key, of: None };
+                self.core.event(ClientEvent::RequestCancelled(key));
+            }
+        }
+        self.core.elicitations.restore(Some(Vec::new()));
+        self.tasks.clear();
+        if self.core.binding == Binding::StreamableHttp {
+            let streams = self.core.streams.iter();
+            let standalone = streams.filter(|(_, kind)| *kind == StreamKind::Standalone);
+            let standalone: Vec<StreamId> = standalone.map(|(stream, _)| stream).collect();
+            for stream in standalone {
+                self.core.streams.remove(stream);
+            }
+        }
+    }
+
+    /// Ends a session, as if the server had ended it, whose transport carries none of the revisions that both peers support. A request
+    /// that may be repeated is lost with the session, and any other request ends with the error.
+    fn leave_transport(&mut self, key: RequestKey, outbound: &OutboundRequest, error: PeerError) {
         let outcome = if self.is_repeatable(&outbound.method) {
             Outcome::Lost
         } else {
@@ -127,37 +246,77 @@ impl ClientEndpoint {
             return;
         };
         let session = Arc::clone(session);
-        let waits = |request: &&PendingRequest<Purpose>| match &request.purpose {
-            Purpose::Program(outbound) => matches!(outbound.phase, Phase::Renegotiation(_)),
-            Purpose::Probe(_) | Purpose::Initialize => false,
-        };
-        let waiting = self.core.pending.iter().filter(waits);
-        let keys: Vec<RequestKey> = waiting.map(|request| request.key).collect();
-        for key in keys {
-            let Some(request) = self.core.pending.take(key) else {
-                continue;
-            };
-            if let Purpose::Program(mut outbound) = request.purpose
-                && let Phase::Renegotiation(error) =
-                    std::mem::replace(&mut outbound.phase, Phase::Answer)
-            {
-                self.send_again(key, *outbound, &session, error);
-            }
+        for (key, outbound, refused) in self.take_deferred() {
+            self.send_again(key, outbound, &session, refused);
         }
     }
 
+    fn complete_deferred(&mut self) {
+        for (key, _, refused) in self.take_deferred() {
+            self.complete(key, Outcome::Error(refused.error));
+        }
+    }
+
+    fn take_deferred(&mut self) -> Vec<(RequestKey, OutboundRequest, RefusedRevision)> {
+        let waits = |request: &&PendingRequest<Purpose>| {
+            let outbound = request.purpose.outbound();
+            outbound.is_some_and(|outbound| matches!(outbound.phase, Phase::Renegotiation(_)))
+        };
+        let waiting = self.core.pending.iter().filter(waits);
+        let keys: Vec<RequestKey> = waiting.map(|request| request.key).collect();
+        let take = |key: RequestKey| {
+            let request = self.core.pending.take(key)?;
+            let Purpose::Program(mut outbound) = request.purpose else {
+                return None;
+            };
+            match std::mem::replace(&mut outbound.phase, Phase::Answer) {
+                Phase::Renegotiation(refused) => Some((key, *outbound, refused)),
+                _ => None,
+            }
+        };
+        keys.into_iter().filter_map(take).collect()
+    }
+
+    /// Sends a refused request in the new revision. The request ends with its error if the revision does not allow the request, or
+    /// if a server may have executed a request that must not be executed twice.
     fn send_again(
         &mut self,
         key: RequestKey,
-        outbound: OutboundRequest,
+        mut outbound: OutboundRequest,
         session: &NegotiatedSession,
-        error: PeerError,
+        refused: RefusedRevision,
     ) {
+        outbound.renegotiated = true;
         let rules = session.rules(&self.settings);
         let params = outbound.params.as_ref();
-        match rules.sending_request(&outbound.method, params) {
-            Ok(()) => self.send_outbound(key, outbound, session),
-            Err(_) => self.complete(key, Outcome::Error(error)),
+        let may_repeat = refused.is_certain || self.is_repeatable(&outbound.method);
+        let has_input = session.is_discover() || !outbound.is_retry();
+        let has_tasks = session.spec.has_tasks() || !outbound.task;
+        let is_allowed = rules.sending_request(&outbound.method, params).is_ok();
+        if may_repeat && has_input && has_tasks && is_allowed {
+            self.send_outbound(key, outbound, session);
+        } else {
+            self.complete(key, Outcome::Error(refused.error));
         }
+    }
+}
+
+/// Returns true if the outcome of a lifecycle check shows a server with a handshake, which does not define the method. Silence is no
+/// evidence, because the server has answered another request before.
+pub(super) fn refuses_discovery(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Error(error) => !error.is_local() && !error.code().is_some_and(is_discover_code),
+        _ => false,
+    }
+}
+
+/// Returns true if a server without handshake does not send this HTTP error status with this error for a request of a method that it
+/// supports (2026-07-28, `basic/transports/streamable-http`, "Backward Compatibility").
+pub(super) fn is_status_of_handshake(status: u16, error: Option<&PeerError>) -> bool {
+    match (status, error.and_then(PeerError::code)) {
+        (404, Some(code::METHOD_NOT_FOUND)) | (400, Some(code::INVALID_PARAMS)) => false,
+        (400 | 404 | 405, Some(code)) => !is_discover_code(code),
+        (400 | 404 | 405, None) => true,
+        _ => false,
     }
 }

@@ -6,6 +6,7 @@ use mcp_exact_revisions::RevisionSpec;
 
 use super::events::ClientEvent;
 use super::negotiate::{is_discover_code, supported};
+use super::renegotiate::is_status_of_handshake;
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{NegotiationError, PeerError, Violation};
@@ -34,14 +35,36 @@ impl ClientEndpoint {
             match request.purpose {
                 Purpose::Probe(spec) => self.probe_refused(spec, status, error),
                 Purpose::Initialize => self.initialize_status(status, error),
-                Purpose::Program(_) => {
-                    let error = error.unwrap_or_else(|| of_status(status));
-                    self.request_ended(request, Outcome::Error(error));
+                Purpose::LifecycleCheck(spec) => {
+                    let has_handshake = is_status_of_handshake(status, error.as_ref());
+                    self.lifecycle_checked(spec, has_handshake);
                 }
+                Purpose::Program(_) => self.program_status(request, status, error),
             }
         }
         if over {
             self.session_lost();
+        }
+    }
+
+    /// Handles an error status for a request of the application.
+    fn program_status(
+        &mut self,
+        request: PendingRequest<Purpose>,
+        status: u16,
+        error: Option<PeerError>,
+    ) {
+        let suspects = is_status_of_handshake(status, error.as_ref());
+        let error = error.unwrap_or_else(|| of_status(status));
+        let (key, cap) = (request.key, request.cap());
+        match request.purpose {
+            Purpose::Program(mut outbound) if suspects && outbound.awaits_discover_result() => {
+                outbound.cap = Some(cap);
+                if let Some(error) = self.check_lifecycle(key, *outbound, error) {
+                    self.complete(key, Outcome::Error(error));
+                }
+            }
+            _ => self.request_ended(request, Outcome::Error(error)),
         }
     }
 

@@ -8,6 +8,8 @@ mod http;
 mod independent;
 mod memory;
 mod pings;
+#[cfg(unix)]
+mod renegotiation;
 mod shared;
 mod slow_log;
 #[cfg(unix)]

@@ -23,7 +23,7 @@ use super::exchange::Connection;
 use super::send::{HttpBody, HttpClientError};
 use super::streamable::{LEAVING, deadline};
 use super::target::{resolve, url_for_logs};
-use super::{Driver, EventFlags};
+use super::{Driver, EventFlags, HttpTransport};
 use crate::http::{EVENT_STREAM, has_media_type};
 use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
@@ -113,7 +113,8 @@ fn begin(driver: &Driver) -> Option<StreamId> {
         }
         let endpoint = ClientEndpoint::new(settings, Binding::HttpSse, None, now);
         state.role.restart();
-        state.role.begins_again = false;
+        // A session that ends, because its transport carries no revision of both peers, is replaced by one over Streamable HTTP.
+        state.role.begins_again = driver.endpoint.transport == HttpTransport::Automatic;
         state.replace(endpoint);
         state.endpoint.endpoint_known();
         Some(state.endpoint.open_standalone())

@@ -250,19 +250,23 @@ enum SessionEnd {
 
 impl Driver {
     async fn run(self) {
-        if self.endpoint.transport == HttpTransport::Sse {
-            return self.run_sse().await;
-        }
+        let mut uses_sse = self.endpoint.transport == HttpTransport::Sse;
         let mut pause = self.endpoint.retry;
         loop {
             let begun = tokio::time::Instant::now();
-            match streamable::run(&self).await {
+            let end = if uses_sse {
+                self.run_sse().await
+            } else {
+                streamable::run(&self).await
+            };
+            match end {
                 SessionEnd::Closed => break self.explain(),
                 SessionEnd::UseSse if self.endpoint.transport == HttpTransport::Automatic => {
-                    break self.run_sse().await;
+                    uses_sse = true;
                 }
                 SessionEnd::UseSse => break self.explain(),
                 SessionEnd::Lost => {
+                    let was_sse = std::mem::replace(&mut uses_sse, false);
                     // A pause is made before reconnecting to a server that ends its sessions immediately.
                     if begun.elapsed() < LASTING {
                         tokio::select! {
@@ -273,7 +277,7 @@ impl Driver {
                     } else {
                         pause = self.endpoint.retry
                     }
-                    if !self.begin_again() {
+                    if !self.begin_again(was_sse) {
                         break self.explain();
                     }
                 }
@@ -281,11 +285,16 @@ impl Driver {
         }
     }
 
-    async fn run_sse(&self) {
+    async fn run_sse(&self) -> SessionEnd {
         if let Err(error) = legacy::run(self).await {
             self.connection.note_error(error.to_string());
         }
-        self.explain();
+        let is_lost = self.seen.has_lost_session.load(Ordering::Acquire);
+        if is_lost && self.endpoint.transport == HttpTransport::Automatic {
+            SessionEnd::Lost
+        } else {
+            SessionEnd::Closed
+        }
     }
 
     /// Records why the connection has ended, unless a reason is recorded already.
@@ -313,8 +322,9 @@ impl Driver {
         }
     }
 
-    /// Starts a new session after the server has ended one. Returns false if the application has closed the client.
-    fn begin_again(&self) -> bool {
+    /// Starts a new session over Streamable HTTP after the server has ended one, which used HTTP+SSE if `was_sse`. Returns false if the
+    /// application has closed the client.
+    fn begin_again(&self, was_sse: bool) -> bool {
         self.connection.forget_session();
         for flag in [
             &self.seen.has_negotiated,
@@ -329,7 +339,12 @@ impl Driver {
             }
             let cached = state.role.verdict();
             state.role.restart();
-            state.endpoint.begin_again(cached.as_ref(), now);
+            if was_sse {
+                let (settings, binding) = (Arc::clone(&self.settings), Binding::StreamableHttp);
+                state.replace(ClientEndpoint::new(settings, binding, None, now));
+            } else {
+                state.endpoint.begin_again(cached.as_ref(), now);
+            }
             true
         })
     }

@@ -45,25 +45,34 @@ struct PostedMessage {
 
 type Posts = HashMap<StreamId, PostedMessage>;
 
-/// Runs a session until it ends.
+/// Requests of a connection that wait for their responses.
+#[derive(Default)]
+struct Exchanges {
+    tasks: JoinSet<()>,
+    posts: Posts,
+    /// Task that keeps the standalone stream of the session open.
+    listener: Option<AbortHandle>,
+}
+
+/// Runs sessions, one after the other, until the server ends one or the client is closed.
 pub(super) async fn run(driver: &Driver) -> SessionEnd {
-    let mut tasks = JoinSet::new();
-    let mut posts = Posts::new();
+    let mut exchanges = Exchanges::default();
     let seen = &driver.seen;
     loop {
-        send_all(driver, &mut tasks, &mut posts).await;
+        send_all(driver, &mut exchanges).await;
         if seen.has_lost_session.load(Ordering::Acquire) {
             return SessionEnd::Lost;
         }
         if EventFlags::take(&seen.has_negotiated) {
-            begin(driver, &mut tasks).await;
+            begin(driver, &mut exchanges).await;
             continue;
         }
+        let Exchanges { tasks, posts, .. } = &mut exchanges;
         if seen.has_closed.load(Ordering::Acquire) {
             return if EventFlags::take(&seen.wants_sse) {
                 SessionEnd::UseSse
             } else {
-                end_session(driver, &mut tasks, posts).await;
+                end_session(driver, exchanges).await;
                 SessionEnd::Closed
             };
         }
@@ -79,19 +88,31 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
 
 /// Begins to use a session: repeats what was lost with the session before, and opens the standalone stream. Servers send requests
 /// during a call on that stream, and some drop them while it is not open (TypeScript 1.29), so that it is opened before the first call.
-async fn begin(driver: &Driver, tasks: &mut JoinSet<()>) {
+async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     repeat_lost(&driver.connection.shared);
-    if let Some(opened) = listen(driver, tasks) {
+    if let Some(opened) = listen(driver, exchanges) {
         let _ = timeout(STREAM_BARRIER, opened).await;
     }
 }
 
+/// Forgets a session that another negotiation replaces: its id, and its standalone stream.
+fn leave_session(driver: &Driver, exchanges: &mut Exchanges) {
+    driver.connection.forget_session();
+    if let Some(listener) = exchanges.listener.take() {
+        listener.abort();
+    }
+}
+
 /// Sends the output of the endpoint: a POST for each message, which ends when the endpoint closes its stream.
-async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
+async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
     while let Some((transmit, message)) = driver.take_output() {
         match transmit {
             Transmit::Frame { stream, http, .. } => {
                 let has_answer = is_request(&message);
+                if http.starts_session {
+                    leave_session(driver, exchanges);
+                }
+                let tasks = &mut exchanges.tasks;
                 let (task, is_done) = post(driver, stream, message, http.clone(), tasks);
                 let mut post = PostedMessage {
                     task,
@@ -105,14 +126,15 @@ async fn send_all(driver: &Driver, tasks: &mut JoinSet<()>, posts: &mut Posts) {
                     if !seen.has_lost_session.load(Ordering::Acquire)
                         && EventFlags::take(&seen.has_negotiated)
                     {
-                        begin(driver, tasks).await;
+                        begin(driver, exchanges).await;
                     }
                 } else if !has_answer {
                     post.is_done = Some(is_done);
                 }
-                posts.insert(stream, post);
+                exchanges.posts.insert(stream, post);
             }
             Transmit::Close { stream } => {
+                let Exchanges { tasks, posts, .. } = exchanges;
                 let has_answer = |post: &PostedMessage| post.is_done.is_none();
                 if posts.get(&stream).is_some_and(has_answer)
                     && let Some(PostedMessage { task, .. }) = posts.remove(&stream)
@@ -199,7 +221,7 @@ impl Post {
                 return lost;
             }
         };
-        let has_session = headers.contains_key(crate::http::SESSION_ID);
+        let session = headers.get(crate::http::SESSION_ID).cloned();
         let sent = connection
             .send(Method::POST, &self.target, headers, message)
             .await;
@@ -208,12 +230,19 @@ impl Post {
         };
         let status = response.status();
         if !status.is_success() {
-            if status == StatusCode::NOT_FOUND && has_session {
-                return Some(Failed::Session);
+            if status == StatusCode::NOT_FOUND && session.is_some() {
+                let is_current = connection.session_id() == session;
+                return if is_current {
+                    Some(Failed::Session)
+                } else {
+                    lost
+                };
             }
             return Some(Failed::Why(failed(connection, response).await));
         }
-        connection.note_session(response.headers());
+        if hints.starts_session {
+            connection.note_session(response.headers());
+        }
         match kind_of(&response) {
             Kind::Nothing => None,
             Kind::Other => Some(Failed::Why(failed(connection, response).await)),
@@ -349,7 +378,7 @@ async fn get(
     let Ok(headers) = headers else {
         return GetOutcome::Refused;
     };
-    let has_session = headers.contains_key(crate::http::SESSION_ID);
+    let session = headers.get(crate::http::SESSION_ID).cloned();
     let sent = connection
         .send(Method::GET, target, headers, Bytes::new())
         .await;
@@ -358,7 +387,9 @@ async fn get(
         return GetOutcome::Unreachable;
     };
     match response.status() {
-        StatusCode::NOT_FOUND if has_session => return GetOutcome::Session,
+        StatusCode::NOT_FOUND if session.is_some() && connection.session_id() == session => {
+            return GetOutcome::Session;
+        }
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             return GetOutcome::Unreachable;
         }
@@ -380,7 +411,7 @@ async fn get(
 
 /// Opens the standalone stream, and again whenever it ends. Returns a receiver that completes when the server has answered the
 /// first time; `None` if the session has no such stream.
-fn listen(driver: &Driver, tasks: &mut JoinSet<()>) -> Option<oneshot::Receiver<()>> {
+fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receiver<()>> {
     if !driver.endpoint.opens_stream {
         return None;
     }
@@ -391,7 +422,7 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) -> Option<oneshot::Receiver<
         .shared
         .call(|state, _| state.endpoint.open_standalone());
     let (target, retry) = (driver.endpoint.target.clone(), driver.endpoint.retry);
-    tasks.spawn(async move {
+    let listener = exchanges.tasks.spawn(async move {
         let (mut position, mut opening) = (Position::default(), Some(opening));
         let (mut pause, mut has_streamed) = (retry, false);
         let is_lost = loop {
@@ -428,11 +459,15 @@ fn listen(driver: &Driver, tasks: &mut JoinSet<()>) -> Option<oneshot::Receiver<
             }
         });
     });
+    exchanges.listener = Some(listener);
     Some(opened)
 }
 
 /// Lets notifications and responses leave that are being posted, gives up requests and streams, and ends the session on the server.
-async fn end_session(driver: &Driver, tasks: &mut JoinSet<()>, posts: Posts) {
+async fn end_session(driver: &Driver, exchanges: Exchanges) {
+    let Exchanges {
+        mut tasks, posts, ..
+    } = exchanges;
     let left = async {
         for is_done in posts.into_values().filter_map(|post| post.is_done) {
             let _ = is_done.await;

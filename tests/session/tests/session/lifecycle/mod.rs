@@ -6,6 +6,7 @@ mod discover;
 mod extensions;
 mod handshake;
 mod probing;
+mod renegotiation;
 mod requirements;
 mod requirements_discover;
 mod requirements_versions;

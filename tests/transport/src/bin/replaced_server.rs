@@ -1,0 +1,11 @@
+//! Server on standard streams that is replaced by one of another revision after its first call; the revisions are its arguments.
+
+use mcp_exact_tests_transport::replaced::ReplacedServer;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let revisions: Vec<String> = std::env::args().skip(1).collect();
+    let transport = mcp_exact_transport::stdio(4 << 20).expect("streams");
+    let server = ReplacedServer::new(&revisions[0], &revisions[1]);
+    server.serve(transport).await;
+}
