@@ -13,7 +13,7 @@ use crate::clock;
 use crate::duplex::{ConnectionOptions, Driver, Wake};
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Internal, Shared,
+    Internal, Origin, Shared,
 };
 use crate::observe;
 use crate::transport::Transport;
@@ -30,13 +30,14 @@ pub fn connect(
 ) -> (ClientHandle, JoinHandle<()>) {
     let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
     let notify = Arc::new(Notify::new());
-    let shared = client_shared(endpoint, handler, &notify, Box::new(|_, _| false));
+    let name = transport.name();
+    let shared = client_shared(endpoint, handler, &notify, name, Box::new(|_, _| false));
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
     let handle = ClientHandle::of(&shared);
     let task = tokio::spawn(async move {
         let _end = EndOfConnection(Arc::clone(&shared));
         let serving = poll_fn(|cx| driver.poll(cx));
-        let result = observe::connection("duplex", None, serving).await;
+        let result = observe::connection(name, None, serving).await;
         let reason = match result {
             Ok(()) => ConnectError::Transport("the server closed the connection".to_owned()),
             Err(error) => ConnectError::Transport(format!("the connection broke: {error}")),
@@ -51,6 +52,7 @@ pub(crate) fn client_shared(
     endpoint: ClientEndpoint,
     handler: Arc<dyn ClientHandler>,
     notify: &Arc<Notify>,
+    transport: &'static str,
     internal: Internal,
 ) -> Arc<Shared<ClientEndpoint>> {
     let signal = Arc::new(Wake(Arc::clone(notify)));
@@ -60,6 +62,6 @@ pub(crate) fn client_shared(
         ClientConnection::default(),
         dispatch,
         signal,
-        None,
+        Origin::Transport(transport),
     )
 }

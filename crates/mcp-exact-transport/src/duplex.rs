@@ -20,8 +20,8 @@ use tokio::time::{Instant, Sleep};
 
 use crate::clock;
 use crate::endpoint::{
-    Endpoint, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
-    Signal, State,
+    Endpoint, Origin, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
+    Shared, Signal, State,
 };
 use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
@@ -89,8 +89,9 @@ pub async fn serve(
     let notify = Arc::new(Notify::new());
     let signal = Arc::new(Wake(Arc::clone(&notify)));
     let dispatch = Arc::new(ServerDispatch(handler));
-    let shared =
-        Shared::<ServerEndpoint>::new(endpoint, Readers::default(), dispatch, signal, None);
+    let name = transport.name();
+    let (readers, origin) = (Readers::default(), Origin::Transport(name));
+    let shared = Shared::<ServerEndpoint>::new(endpoint, readers, dispatch, signal, origin);
     let context = FrameContext::new(RequestContext::default());
     let mut driver = Driver::new(shared, transport, context, notify, options);
     let mut shutdown = std::pin::pin!(shutdown);
@@ -100,7 +101,7 @@ pub async fn serve(
         }
         driver.poll(cx)
     });
-    let result = observe::connection("duplex", None, serving).await;
+    let result = observe::connection(name, None, serving).await;
     drop(driver);
     Ok(result?)
 }
@@ -223,7 +224,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     fn take_output(&mut self) -> bool {
         let mut state = self.shared.lock();
         while self.transport.queued() < OUTPUT_BYTES {
-            match state.endpoint.poll_transmit(self.transport.output()) {
+            match state.poll_transmit(self.transport.output()) {
                 Some(Transmit::Frame { .. }) => self.transport.end_frame(),
                 Some(Transmit::Close { .. }) => {
                     self.is_closing = true;

@@ -48,8 +48,9 @@
 //!
 //! The feature `tracing` adds spans for connections, HTTP sessions, HTTP requests and MCP requests;
 //! [`HttpService::metrics`](http::server::HttpService::metrics) counts requests, errors, bytes, sessions and queued
-//! messages. The feature `opentelemetry` exports both: see [`telemetry`]. Spans and metrics contain no arguments,
-//! headers or session ids.
+//! messages of an HTTP server, and [`connection_metrics`] those of all other connections: servers on standard streams, Unix sockets and
+//! in memory, and clients on every transport. The feature `opentelemetry` exports spans and metrics: see [`telemetry`]. They contain no
+//! arguments, headers or session ids.
 //!
 //! # Safety by default
 //!
@@ -100,6 +101,8 @@ pub mod http;
 mod line;
 #[cfg(feature = "tokio")]
 mod memory;
+#[cfg_attr(not(any(feature = "tokio", feature = "blocking")), allow(dead_code))]
+mod metrics;
 mod observe;
 #[cfg(feature = "process")]
 mod process;
@@ -124,6 +127,7 @@ pub use endpoint::{PendingRequest, ProgressCallback, RequestContext, ServerHandl
 pub use line::LineTransport;
 #[cfg(feature = "tokio")]
 pub use memory::{MemoryTransport, memory_pair};
+pub use metrics::{ConnectionMetrics, connection_metrics};
 #[cfg(feature = "process")]
 pub use process::{ServerCommand, StderrCallback};
 #[cfg(feature = "blocking")]

@@ -151,6 +151,7 @@ mod io {
         has_ended: bool,
         out: Vec<u8>,
         written: usize,
+        name: &'static str,
     }
 
     impl<R, W> LineTransport<R, W> {
@@ -164,7 +165,15 @@ mod io {
                 has_ended: false,
                 out: Vec::new(),
                 written: 0,
+                name: "stream",
             }
+        }
+
+        /// Sets the [`name`](Transport::name) of the kind of transport; `stream` by default.
+        #[must_use]
+        pub fn with_name(mut self, name: &'static str) -> Self {
+            self.name = name;
+            self
         }
     }
 
@@ -173,6 +182,10 @@ mod io {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
+        fn name(&self) -> &'static str {
+            self.name
+        }
+
         fn poll_receive(
             &mut self,
             cx: &mut Context<'_>,

@@ -153,6 +153,10 @@ fn bounded(message: &[u8], limit: usize) -> Received<'_> {
 }
 
 impl Transport for MemoryTransport {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,

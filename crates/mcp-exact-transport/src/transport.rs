@@ -51,6 +51,11 @@ impl KeptMessage {
 
 /// Carries the messages of one connection in both directions, in order.
 pub trait Transport: Send + 'static {
+    /// Returns the name of the kind of transport, for metrics and spans.
+    fn name(&self) -> &'static str {
+        "custom"
+    }
+
     /// Receives the messages that have arrived and hands each to `sink`, until none is left or `sink` returns false.
     /// Messages that were not handed over are kept for the next call.
     ///

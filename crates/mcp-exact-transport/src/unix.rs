@@ -25,7 +25,7 @@ pub type UnixTransport = LineTransport<OwnedReadHalf, OwnedWriteHalf>;
 /// Creates a transport over a connected socket.
 pub fn unix_transport(stream: UnixStream, message_bytes: usize) -> UnixTransport {
     let (reader, writer) = stream.into_split();
-    LineTransport::new(reader, writer, message_bytes)
+    LineTransport::new(reader, writer, message_bytes).with_name("unix")
 }
 
 /// Listener for clients on a Unix socket.

@@ -1,7 +1,7 @@
 //! Test server with a few tools, which handles the events of the session, and a test client that calls them.
 //!
 //! Tools: `echo` replies at once, `later` from a task, `never` not at all, `count` and `slow` report progress, `ask` asks for roots, `note`
-//! writes its argument into the journal of the process.
+//! writes its argument into the journal of the process, `metrics` returns the metrics of the connections of the process.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,9 +9,9 @@ use std::time::Duration;
 use mcp_exact_session::{
     CallOptions, ClientConfig, ClientEvent, ClientSettings, Identity, IncomingRequest,
     InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, Sent,
-    ServerConfig, ServerEvent, ServerSettings,
+    ServerConfig, ServerEvent, ServerSettings, Side,
 };
-use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle};
+use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle, connection_metrics};
 use serde_json::{Value, json};
 
 use crate::file_store::Journal;
@@ -113,6 +113,24 @@ fn text(text: &str) -> Reply {
     Reply::Result(RawResult::from(object(result)))
 }
 
+fn metrics_text() -> String {
+    let lines = connection_metrics().into_iter().map(|metrics| {
+        let side = match metrics.side {
+            Side::Client => "client",
+            Side::Server => "server",
+        };
+        format!(
+            "{} {side}: requests {}, errors {}, sessions {}, in flight {}",
+            metrics.transport,
+            metrics.requests,
+            metrics.errors,
+            metrics.sessions,
+            metrics.in_flight
+        )
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
 fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Option<Reply> {
     let params = request.params().map(|params| params.to_string());
     let params: Value = params.map_or(Value::Null, |text| text.parse().expect("JSON"));
@@ -134,6 +152,7 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
             }
             Some(text(argument))
         }
+        "metrics" => Some(text(&metrics_text())),
         "pid" => Some(text(&std::process::id().to_string())),
         "later" => {
             let argument = argument.to_owned();

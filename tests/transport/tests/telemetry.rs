@@ -82,10 +82,52 @@ static SPANS: LazyLock<(InMemorySpanExporter, Mutex<()>)> = LazyLock::new(|| {
         .with_simple_exporter(exporter.clone())
         .build();
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("test"));
-    let subscriber = tracing_subscriber::registry().with(layer);
+    let subscriber = tracing_subscriber::registry().with(layer).with(StderrLines);
     tracing::subscriber::set_global_default(subscriber).expect("no other subscriber");
     (exporter, Mutex::default())
 });
+
+/// Lines of child processes that were logged.
+static STDERR_LINES: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+
+/// Layer that collects the logged lines of child processes.
+struct StderrLines;
+
+impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StderrLines {
+    fn on_event(&self, event: &tracing::Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        struct Message(String);
+
+        impl tracing::field::Visit for Message {
+            fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+                if field.name() == "message" {
+                    self.0 = format!("{value:?}");
+                }
+            }
+        }
+
+        if event.metadata().target() == "mcp_exact_transport::stderr" {
+            let mut message = Message(String::new());
+            event.record(&mut message);
+            STDERR_LINES.lock().expect("not poisoned").push(message.0);
+        }
+    }
+}
+
+/// "The client MAY capture the server's `stderr` output" (`basic/transports`, "stdio"): without a callback, its lines are logged.
+#[cfg(unix)]
+#[tokio::test]
+async fn stderr_of_servers_is_logged() {
+    let _guard = export_spans().await;
+    let command = mcp_exact_transport::ServerCommand::new(env!("CARGO_BIN_EXE_echo_server"));
+    let settings = echo::client_settings("2025-11-25");
+    let handler = Arc::new(echo::answer);
+    let (client, driver) = command.connect(settings, None, handler).expect("started");
+    client.ready().await.expect("connected");
+    client.close();
+    driver.await.expect("driver");
+    let lines = STDERR_LINES.lock().expect("not poisoned");
+    assert_eq!(*lines, ["this goes to standard error"]);
+}
 
 /// Exports the spans of one test at a time, until the guard is dropped.
 async fn export_spans() -> (&'static InMemorySpanExporter, MutexGuard<'static, ()>) {

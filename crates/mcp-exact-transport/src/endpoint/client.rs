@@ -9,14 +9,15 @@ use std::time::Duration;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, JsonObject,
-    NegotiationError, PeerError, Progress, RawResult, ReceiveError, Revision, SendError, Sent,
-    ServerRequestKey, SessionInfo, StreamId, Time, Transmit, Usage,
+    NegotiationError, Outcome, PeerError, Progress, RawResult, ReceiveError, Revision, SendError,
+    Sent, ServerRequestKey, SessionInfo, Side, StreamId, Time, Transmit, Usage,
 };
 
 use super::waiters::{Wait, Waiters};
 use super::{
     Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent, within,
 };
+use crate::metrics::{ConnectionUsage, MeteredConnection};
 
 /// Handler of the events of a client: requests, log messages, changes and other notifications of the server.
 ///
@@ -104,6 +105,7 @@ impl Endpoint for ClientEndpoint {
     type Event = ClientEvent;
     type Context = ();
     type Role = ClientConnection;
+    const SIDE: Side = Side::Client;
 
     fn receive(
         &mut self,
@@ -155,6 +157,30 @@ impl Endpoint for ClientEndpoint {
 
     fn shutdown(&mut self, now: Time) {
         ClientEndpoint::shutdown(self, now);
+    }
+
+    fn connection_usage(&self) -> ConnectionUsage {
+        let usage = self.usage();
+        ConnectionUsage {
+            in_flight: usage.pending,
+            queued_bytes: usage.queued_bytes,
+        }
+    }
+
+    fn count(event: &ClientEvent, metrics: &MeteredConnection) {
+        match event {
+            ClientEvent::Completed(_, outcome) => {
+                metrics.count_request();
+                if matches!(
+                    outcome,
+                    Outcome::Error(_) | Outcome::TimedOut | Outcome::Lost
+                ) {
+                    metrics.count_error();
+                }
+            }
+            ClientEvent::Violation(_) => metrics.count_error(),
+            _ => {}
+        }
     }
 
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {

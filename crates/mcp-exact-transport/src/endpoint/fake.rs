@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
-use mcp_exact_session::{Closed, ReceiveError, StreamId, Time, Transmit};
+use mcp_exact_session::{Closed, ReceiveError, Side, StreamId, Time, Transmit};
 
-use super::{Dispatch, Endpoint, Shared, Signal, SortedEvent};
+use super::{Dispatch, Endpoint, Origin, Shared, Signal, SortedEvent};
+use crate::metrics::{ConnectionUsage, MeteredConnection};
 
 /// Endpoint that records the messages that it accepts.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl FullEndpoint {
             ..Self::default()
         };
         let (dispatch, signal) = (Arc::new(Nobody), Arc::new(Nobody));
-        Shared::new(endpoint, (), dispatch, signal, None)
+        Shared::new(endpoint, (), dispatch, signal, Origin::HttpSession(None))
     }
 }
 
@@ -32,6 +33,7 @@ impl Endpoint for FullEndpoint {
     type Event = ();
     type Context = ();
     type Role = ();
+    const SIDE: Side = Side::Server;
 
     fn receive(&mut self, _: StreamId, frame: &[u8], (): (), _: Time) -> Result<(), ReceiveError> {
         if self.refusals > 0 {
@@ -77,6 +79,15 @@ impl Endpoint for FullEndpoint {
     fn handle_timeout(&mut self, _: Time) {}
 
     fn shutdown(&mut self, _: Time) {}
+
+    fn connection_usage(&self) -> ConnectionUsage {
+        ConnectionUsage {
+            in_flight: 0,
+            queued_bytes: 0,
+        }
+    }
+
+    fn count((): &(), _: &MeteredConnection) {}
 
     fn ping(&mut self, _: Duration, _: Time) -> bool {
         false

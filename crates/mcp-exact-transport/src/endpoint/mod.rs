@@ -21,12 +21,13 @@ mod server;
 mod waiters;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Closed, Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, StreamId, Time, Transmit,
+    Closed, Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, Side, StreamId, Time,
+    Transmit,
 };
 
 #[cfg(feature = "client")]
@@ -42,6 +43,7 @@ pub(crate) use server::{BLOCK_IDS, ServerDispatch, ServerEndpoint, resume_server
 pub use server::{RequestContext, ServerHandle, ServerHandler};
 
 use crate::clock;
+use crate::metrics::{ConnectionUsage, MeasuredEndpoint, MeteredConnection};
 use crate::transport::Received;
 pub(crate) use request::Repeatable;
 use request::Slot;
@@ -54,6 +56,8 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     type Context: Clone + Send;
     /// State of the role that its events change.
     type Role: Send;
+    /// Side of the endpoint.
+    const SIDE: Side;
 
     fn receive(
         &mut self,
@@ -77,6 +81,10 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn poll_timeout(&self) -> Option<Time>;
     fn handle_timeout(&mut self, now: Time);
     fn shutdown(&mut self, now: Time);
+    /// Returns the resource usage for the metrics.
+    fn connection_usage(&self) -> ConnectionUsage;
+    /// Counts an event in the metrics.
+    fn count(event: &Self::Event, metrics: &MeteredConnection);
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
     /// Separates events that belong to requests of this endpoint from the others.
@@ -118,6 +126,15 @@ pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
     fn dispatch(&self, shared: &Arc<Shared<E>>, epoch: u64, event: E::Event);
 }
 
+/// Origin of the messages of an endpoint.
+pub(crate) enum Origin {
+    /// Connection over a transport of this name, which has an entry in the metrics.
+    Transport(&'static str),
+    /// Session of an HTTP server, with its id, or requests without a session.
+    #[cfg_attr(not(feature = "http-server"), allow(dead_code))]
+    HttpSession(Option<Arc<str>>),
+}
+
 pub(crate) struct Shared<E: Endpoint> {
     state: Mutex<State<E>>,
     handler: Arc<dyn Dispatch<E>>,
@@ -133,9 +150,21 @@ pub(crate) struct State<E: Endpoint> {
     lost: Vec<Arc<Slot>>,
     epoch: u64,
     is_dispatching: bool,
+    /// Entry in the metrics of connections; `None` for sessions of an HTTP server, which has metrics of its own.
+    pub(crate) metrics: Option<MeteredConnection>,
 }
 
 impl<E: Endpoint> State<E> {
+    /// Takes the next output of the endpoint, with its message, and counts the bytes.
+    pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+        let before = out.len();
+        let transmit = self.endpoint.poll_transmit(out)?;
+        if let Some(metrics) = &self.metrics {
+            metrics.count_sent(out.len() - before);
+        }
+        Some(transmit)
+    }
+
     /// Returns the number of the session that the endpoint belongs to, among the sessions of its handle.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
@@ -154,7 +183,11 @@ impl<E: Endpoint> State<E> {
     /// Returns the next event for the handler. Outcomes of awaited requests are delivered to their waiters immediately.
     fn next(&mut self) -> Option<OutsideWork<E::Event>> {
         loop {
-            match E::sort(self.endpoint.poll_event()?) {
+            let event = self.endpoint.poll_event()?;
+            if let Some(metrics) = &self.metrics {
+                E::count(&event, metrics);
+            }
+            match E::sort(event) {
                 SortedEvent::Done(key, outcome) => {
                     let Some(slot) = self.slots.remove(&key) else {
                         continue;
@@ -217,8 +250,12 @@ impl<E: Endpoint> Shared<E> {
         role: E::Role,
         handler: Arc<dyn Dispatch<E>>,
         signal: Arc<dyn Signal<E>>,
-        session_id: Option<Arc<str>>,
+        origin: Origin,
     ) -> Arc<Self> {
+        let (transport, session_id) = match origin {
+            Origin::Transport(name) => (Some(name), None),
+            Origin::HttpSession(id) => (None, id),
+        };
         let state = State {
             endpoint,
             role,
@@ -226,13 +263,20 @@ impl<E: Endpoint> Shared<E> {
             lost: Vec::new(),
             epoch: 0,
             is_dispatching: false,
+            metrics: None,
         };
-        Arc::new(Self {
+        let shared = Arc::new(Self {
             state: Mutex::new(state),
             handler,
             signal,
             session_id,
-        })
+        });
+        if let Some(transport) = transport {
+            let endpoint: Weak<Self> = Arc::downgrade(&shared);
+            let metrics = MeteredConnection::new(E::SIDE, transport, endpoint);
+            shared.lock().metrics = Some(metrics);
+        }
+        shared
     }
 
     pub(crate) fn session_id(&self) -> Option<&Arc<str>> {
@@ -270,9 +314,20 @@ impl<E: Endpoint> Shared<E> {
         received: Received<'_>,
         context: E::Context,
     ) -> (Result<(), ReceiveError>, bool) {
-        self.receive_by(|endpoint, now| match received {
-            Received::Frame(frame) => endpoint.receive(on, frame, context, now),
-            Received::Oversized(message) => endpoint.receive_oversized(on, &message, context, now),
+        self.receive_by(|state, now| {
+            let endpoint = &mut state.endpoint;
+            let (result, bytes) = match received {
+                Received::Frame(frame) => (endpoint.receive(on, frame, context, now), frame.len()),
+                Received::Oversized(message) => {
+                    let bytes = message.head.len() + message.tail.len();
+                    let result = endpoint.receive_oversized(on, &message, context, now);
+                    (result, bytes)
+                }
+            };
+            if let (Some(metrics), true) = (&state.metrics, result != Err(ReceiveError::Full)) {
+                metrics.count_received(bytes);
+            }
+            result
         })
     }
 
@@ -280,11 +335,11 @@ impl<E: Endpoint> Shared<E> {
     /// [`receive`](Self::receive) does.
     pub(crate) fn receive_by(
         self: &Arc<Self>,
-        receive: impl FnOnce(&mut E, Time) -> Result<(), ReceiveError>,
+        receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
     ) -> (Result<(), ReceiveError>, bool) {
         let mut state = self.lock();
         let now = clock::now();
-        let result = receive(&mut state.endpoint, now);
+        let result = receive(&mut state, now);
         state.settle(now);
         let state = self.dispatch(state);
         (result, state.endpoint.wants_input())
@@ -312,6 +367,14 @@ impl<E: Endpoint> Shared<E> {
             }
             state = turn.end();
         }
+    }
+}
+
+impl<E: Endpoint> MeasuredEndpoint for Shared<E> {
+    fn connection_usage(&self) -> Option<ConnectionUsage> {
+        let state = self.lock();
+        let is_open = !state.endpoint.is_closed();
+        is_open.then(|| state.endpoint.connection_usage())
     }
 }
 

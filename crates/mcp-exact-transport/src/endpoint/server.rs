@@ -11,12 +11,13 @@ use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
     Binding, CallOptions, Change, Closed, ConfigError, Filter, FrameContext, Json, JsonObject,
     Level, Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent,
-    ServerEvent, ServerSettings, SessionInfo, Snapshot, StreamId, Time, Transmit, Usage,
+    ServerEvent, ServerSettings, SessionInfo, Side, Snapshot, StreamId, Time, Transmit, Usage,
 };
 
 use super::readers::Readers;
 use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, SortedEvent, within};
 use crate::clock;
+use crate::metrics::{ConnectionUsage, MeteredConnection};
 
 /// Information of a transport about a request or notification in addition to its message.
 #[derive(Debug, Clone, Default)]
@@ -95,6 +96,7 @@ impl Endpoint for ServerEndpoint {
     type Event = ServerEvent<RequestContext>;
     type Context = FrameContext<RequestContext>;
     type Role = Readers;
+    const SIDE: Side = Side::Server;
 
     fn receive(
         &mut self,
@@ -146,6 +148,22 @@ impl Endpoint for ServerEndpoint {
 
     fn shutdown(&mut self, now: Time) {
         ServerEndpoint::shutdown(self, now);
+    }
+
+    fn connection_usage(&self) -> ConnectionUsage {
+        let usage = self.usage();
+        ConnectionUsage {
+            in_flight: usage.in_flight,
+            queued_bytes: usage.queued_bytes,
+        }
+    }
+
+    fn count(event: &Self::Event, metrics: &MeteredConnection) {
+        match event {
+            ServerEvent::Request(_) => metrics.count_request(),
+            ServerEvent::Violation(_) => metrics.count_error(),
+            _ => {}
+        }
     }
 
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
@@ -220,8 +238,14 @@ impl ServerHandle {
     }
 
     fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<Sent, SendError> {
-        self.shared
-            .call(|state, now| state.endpoint.reply(to, reply, now))
+        let is_error = matches!(reply, Reply::Error(_));
+        self.shared.call(|state, now| {
+            let sent = state.endpoint.reply(to, reply, now)?;
+            if let (Some(metrics), true) = (&state.metrics, is_error) {
+                metrics.count_error();
+            }
+            Ok(sent)
+        })
     }
 
     /// Sends a progress notification for a request. The notification is suppressed if the client did not request

@@ -144,7 +144,7 @@ impl ServerCommand {
             wanted.fetch_or(is_restart, Ordering::AcqRel);
             is_restart
         };
-        let shared = client_shared(endpoint, handler, &notify, Box::new(internal));
+        let shared = client_shared(endpoint, handler, &notify, "stdio", Box::new(internal));
         let process = self.start(message_bytes)?;
         let handle = ClientHandle::of(&shared);
         let supervisor = Supervisor {

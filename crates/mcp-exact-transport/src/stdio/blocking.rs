@@ -16,8 +16,8 @@ use mcp_exact_session::{
 use super::claim::claim;
 use crate::clock;
 use crate::endpoint::{
-    Endpoint, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
-    Signal,
+    Endpoint, Origin, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
+    Shared, Signal,
 };
 use crate::line::Lines;
 use crate::transport::Received;
@@ -46,8 +46,8 @@ pub fn serve_blocking(
     let writer = Writer::new(claimed.output);
     let signal = Arc::clone(&writer) as Arc<dyn Signal<ServerEndpoint>>;
     let dispatch = Arc::new(ServerDispatch(handler));
-    let shared =
-        Shared::<ServerEndpoint>::new(endpoint, Readers::default(), dispatch, signal, None);
+    let (readers, origin) = (Readers::default(), Origin::Transport("stdio"));
+    let shared = Shared::<ServerEndpoint>::new(endpoint, readers, dispatch, signal, origin);
     let _ = writer.shared.set(Arc::downgrade(&shared));
     let result = read_all(&shared, &writer, claimed.input, &mut lines);
     let how = match &result {
@@ -188,7 +188,7 @@ impl Writer {
             ..
         } = &mut *output;
         let mut state = shared.lock();
-        while let Some(transmit) = state.endpoint.poll_transmit(buffer) {
+        while let Some(transmit) = state.poll_transmit(buffer) {
             if matches!(transmit, Transmit::Frame { .. }) {
                 buffer.push(b'\n');
             }

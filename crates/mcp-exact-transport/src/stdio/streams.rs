@@ -34,7 +34,7 @@ pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
     let claimed = claim()?;
     let input = StdioInput::new(claimed.input)?;
     let output = StdioOutput::new(claimed.output)?;
-    Ok(LineTransport::new(input, output, message_bytes))
+    Ok(LineTransport::new(input, output, message_bytes).with_name("stdio"))
 }
 
 /// Serves the client on the standard streams until the end of input, SIGTERM or Ctrl-C. Calls in flight are answered

@@ -1,8 +1,73 @@
-//! The numbers of an HTTP service as instruments of OpenTelemetry.
+//! Metrics of HTTP services and of connections as instruments of OpenTelemetry.
 
+use mcp_exact_session::Side;
+use opentelemetry::KeyValue;
 use opentelemetry::metrics::Meter;
 
+#[cfg(feature = "http-server")]
 use crate::http::server::{HttpMetrics, HttpService};
+use crate::metrics::{ConnectionMetrics, connection_metrics};
+
+type Count = fn(&ConnectionMetrics) -> u64;
+type Level = fn(&ConnectionMetrics) -> usize;
+
+/// Registers instruments that report [`connection_metrics`] whenever the meter collects, with the attributes `mcp.side` (`client` or
+/// `server`) and `mcp.transport`:
+///
+/// | instrument | kind | unit |
+/// |---|---|---|
+/// | `mcp.connection.requests` | counter | `{request}` |
+/// | `mcp.connection.errors` | counter | `{error}` |
+/// | `mcp.connection.received` | counter | `By` |
+/// | `mcp.connection.sent` | counter | `By` |
+/// | `mcp.connection.sessions` | up-down counter | `{session}` |
+/// | `mcp.connection.requests.in_flight` | up-down counter | `{request}` |
+/// | `mcp.connection.queued` | up-down counter | `By` |
+pub fn export_connection_metrics(meter: &Meter) {
+    let counters: [(&str, &str, Count); 4] = [
+        ("mcp.connection.requests", "{request}", |all| all.requests),
+        ("mcp.connection.errors", "{error}", |all| all.errors),
+        ("mcp.connection.received", "By", |all| all.received_bytes),
+        ("mcp.connection.sent", "By", |all| all.sent_bytes),
+    ];
+    for (name, unit, value) in counters {
+        let counter = meter.u64_observable_counter(name).with_unit(unit);
+        let counter = counter.with_callback(move |observer| {
+            for metrics in connection_metrics() {
+                observer.observe(value(&metrics), &attributes_of(&metrics));
+            }
+        });
+        counter.build();
+    }
+    let levels: [(&str, &str, Level); 3] = [
+        ("mcp.connection.sessions", "{session}", |now| now.sessions),
+        ("mcp.connection.requests.in_flight", "{request}", |now| {
+            now.in_flight
+        }),
+        ("mcp.connection.queued", "By", |now| now.queued_bytes),
+    ];
+    for (name, unit, value) in levels {
+        let level = meter.i64_observable_up_down_counter(name).with_unit(unit);
+        let level = level.with_callback(move |observer| {
+            for metrics in connection_metrics() {
+                let value = i64::try_from(value(&metrics)).unwrap_or(i64::MAX);
+                observer.observe(value, &attributes_of(&metrics));
+            }
+        });
+        level.build();
+    }
+}
+
+fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
+    let side = match metrics.side {
+        Side::Client => "client",
+        Side::Server => "server",
+    };
+    [
+        KeyValue::new("mcp.side", side),
+        KeyValue::new("mcp.transport", metrics.transport),
+    ]
+}
 
 /// Registers instruments that report [`HttpService::metrics`] whenever the meter collects:
 ///
@@ -17,6 +82,7 @@ use crate::http::server::{HttpMetrics, HttpService};
 /// | `mcp.server.queued` | up-down counter | `By` |
 ///
 /// They do not keep the service, and report nothing once it is dropped.
+#[cfg(feature = "http-server")]
 pub fn export_metrics(service: &HttpService, meter: &Meter) {
     let export = Export { service, meter };
     export.counter("mcp.server.http.requests", "{request}", |counted| {
@@ -36,11 +102,13 @@ pub fn export_metrics(service: &HttpService, meter: &Meter) {
     export.level("mcp.server.queued", "By", |now| now.queued_bytes);
 }
 
+#[cfg(feature = "http-server")]
 struct Export<'a> {
     service: &'a HttpService,
     meter: &'a Meter,
 }
 
+#[cfg(feature = "http-server")]
 impl Export<'_> {
     /// Registers a number that only grows.
     fn counter(&self, name: &'static str, unit: &'static str, value: fn(&HttpMetrics) -> u64) {

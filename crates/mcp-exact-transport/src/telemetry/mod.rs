@@ -1,11 +1,10 @@
-//! Export to OpenTelemetry: the numbers of a service as instruments of a meter, and traces that cross processes.
+//! Export to OpenTelemetry: the metrics of services and connections as instruments of a meter, and traces that cross processes.
 //!
 //! Spans are those of `tracing`, which a layer of tracing-opentelemetry exports: of connections, sessions, HTTP requests and requests. With
 //! this feature, the span of a request continues the trace that its `_meta` names (2026-07-28), the span of an HTTP request the trace
 //! that its headers name, and [`current_trace`] returns the
 //! trace that a client passes on in [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The program makes the exporters.
 
-#[cfg(feature = "http-server")]
 mod metrics;
 
 use mcp_exact_session::TraceContext;
@@ -14,6 +13,7 @@ use opentelemetry::trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, Tra
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
+pub use metrics::export_connection_metrics;
 #[cfg(feature = "http-server")]
 pub use metrics::export_metrics;
 

@@ -33,7 +33,7 @@ use crate::clock;
 use crate::duplex::Wake;
 use crate::endpoint::{
     ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Shared,
+    Origin, Shared,
 };
 use exchange::Connection;
 
@@ -157,7 +157,7 @@ impl HttpEndpoint {
             ClientConnection::beginning_again(),
             dispatch,
             Arc::new(Wake(Arc::clone(&notify))),
-            None,
+            Origin::Transport("http"),
         );
         let handle = ClientHandle::of(&shared);
         let connection = Connection::new(
@@ -311,7 +311,7 @@ impl Driver {
     fn take_output(&self) -> Option<(Transmit, Bytes)> {
         let mut message = Vec::new();
         let mut state = self.connection.shared.lock();
-        let transmit = state.endpoint.poll_transmit(&mut message)?;
+        let transmit = state.poll_transmit(&mut message)?;
         Some((transmit, message.into()))
     }
 

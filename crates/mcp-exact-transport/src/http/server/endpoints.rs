@@ -10,8 +10,8 @@ use mcp_exact_session::{ServerEvent, Time};
 use super::service::Inner;
 use crate::clock;
 use crate::endpoint::{
-    Dispatch, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler, Shared,
-    Signal,
+    Dispatch, Origin, Readers, RequestContext, ServerDispatch, ServerEndpoint, ServerHandler,
+    Shared, Signal,
 };
 
 /// Creates the shared endpoint of a session or of a request.
@@ -29,7 +29,8 @@ pub(super) fn share(
     let readers = Readers::with_limit(inner.options().stream_bytes);
     let dispatch = Arc::clone(hooks) as Arc<dyn Dispatch<ServerEndpoint>>;
     let signal = Arc::clone(hooks) as Arc<dyn Signal<ServerEndpoint>>;
-    Shared::new(endpoint, readers, dispatch, signal, session_id)
+    let origin = Origin::HttpSession(session_id);
+    Shared::new(endpoint, readers, dispatch, signal, origin)
 }
 
 /// Callbacks that all endpoints of a service share.

@@ -268,7 +268,7 @@ pub(super) fn receive(
     context: FrameContext<RequestContext>,
 ) -> Result<(), Refusal> {
     let (received, _) =
-        shared.receive_by(|endpoint, now| endpoint.receive_post(stream, body, context, now));
+        shared.receive_by(|state, now| state.endpoint.receive_post(stream, body, context, now));
     received.map_err(|error| response_to_refusal(&error.refusal()))
 }
 
