@@ -1,7 +1,7 @@
 //! The trait of transports that carry all messages of a connection in order: byte streams, sockets with messages, channels.
 //!
-//! A transport frames messages and keeps its own output until it is written. Whoever implements it, such as for WebSocket,
-//! serves both roles by [`serve`](crate::serve) and [`connect`](crate::connect).
+//! A transport frames messages and keeps its output until the output is written. One implementation, such as for WebSocket, carries
+//! servers ([`serve`](crate::serve)) and clients ([`connect`](crate::connect)).
 
 use std::io;
 use std::task::{Context, Poll};
@@ -56,8 +56,8 @@ pub trait Transport: Send + 'static {
         "custom"
     }
 
-    /// Receives the messages that have arrived and hands each to `sink`, until none is left or `sink` returns false.
-    /// Messages that were not handed over are kept for the next call.
+    /// Receives the messages that have arrived and passes each to `sink`, until none is left or `sink` returns false.
+    /// Messages that were not passed to `sink` are kept for the next call.
     ///
     /// Returns `Ready(true)` after at least one message, `Ready(false)` at the end of input.
     ///
@@ -69,22 +69,22 @@ pub trait Transport: Send + 'static {
         sink: &mut dyn FnMut(Received<'_>) -> bool,
     ) -> Poll<io::Result<bool>>;
 
-    /// Returns the buffer that the bytes of the next message are appended to. They hold no line break.
+    /// Returns the buffer that the bytes of the next message are appended to. A message contains no line break.
     fn output(&mut self) -> &mut Vec<u8>;
 
-    /// Ends the message that was appended.
+    /// Marks the end of the message that was appended to the output.
     fn end_frame(&mut self);
 
-    /// Returns how many bytes wait to be written.
+    /// Returns the number of bytes that wait to be written.
     fn queued(&self) -> usize;
 
-    /// Writes what waits. Everything that waits is written at once if the connection takes it.
+    /// Writes the waiting output, with one write if the connection accepts all of it.
     ///
     /// # Errors
     /// The connection broke.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Ends the output, after what waits.
+    /// Writes the waiting output, then ends the output.
     ///
     /// # Errors
     /// The connection broke.

@@ -62,7 +62,7 @@ impl std::fmt::Display for Counts {
 }
 
 /// State that all workers share.
-struct Site {
+struct SoakState {
     server: TestServer,
     proxy: CuttingProxy,
     /// Path of the stdio server.
@@ -88,7 +88,7 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
         ..HttpServerOptions::default()
     })
     .await;
-    let site = Arc::new(Site {
+    let state = Arc::new(SoakState {
         proxy: CuttingProxy::start(server.address).await,
         server,
         program: program.to_owned(),
@@ -98,25 +98,25 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
     let mut workers = JoinSet::new();
     for number in 0..WORKER_COUNT {
         workers.spawn(run_worker(
-            Arc::clone(&site),
+            Arc::clone(&state),
             Random(seed.wrapping_add(number * 7919)),
         ));
     }
-    workers.spawn(disturb(Arc::clone(&site), Random(seed ^ 0xc0ff_ee00)));
-    watch_memory(&site, time).await;
+    workers.spawn(disturb(Arc::clone(&state), Random(seed ^ 0xc0ff_ee00)));
+    watch_memory(&state, time).await;
     while let Some(ended) = workers.join_next().await {
         ended.expect("a worker panicked");
     }
-    let service = site.server.service.clone();
+    let service = state.server.service.clone();
     settle("sessions end", CALL_TIMEOUT, || service.sessions() == 0).await;
     settle("the event log is empty", CALL_TIMEOUT, || log.bytes() == 0).await;
     drop(service);
-    let Ok(site) = Arc::try_unwrap(site) else {
-        panic!("a worker has ended and holds the site");
+    let Ok(state) = Arc::try_unwrap(state) else {
+        panic!("a worker has ended and holds the state");
     };
-    let Site {
+    let SoakState {
         mut server, counts, ..
-    } = site;
+    } = state;
     server.stop();
     let ended = tokio::time::timeout(CALL_TIMEOUT, &mut server.task).await;
     ended.expect("in time").expect("task").expect("clean end");
@@ -136,12 +136,12 @@ pub async fn run(time: Duration, seed: u64, program: &str) -> Counts {
 }
 
 /// Waits for the end of the run; checks that memory does not grow after the first third of the time.
-async fn watch_memory(site: &Site, time: Duration) {
+async fn watch_memory(state: &SoakState, time: Duration) {
     let process = std::process::id();
     tokio::time::sleep(time / 3).await;
     let warm = memory(process, "VmRSS");
     tokio::time::sleep(time - time / 3).await;
-    site.stop.store(true, Ordering::Release);
+    state.stop.store(true, Ordering::Release);
     let grown = memory(process, "VmRSS").saturating_sub(warm);
     assert!(
         grown < MAX_MEMORY_GROWTH,
@@ -162,34 +162,34 @@ fn children() -> usize {
 }
 
 /// Cuts connections, announces changes and ends sessions at random times.
-async fn disturb(site: Arc<Site>, mut random: Random) {
-    while !site.stop.load(Ordering::Acquire) {
+async fn disturb(state: Arc<SoakState>, mut random: Random) {
+    while !state.stop.load(Ordering::Acquire) {
         tokio::time::sleep(Duration::from_millis(20 + random.below(400))).await;
         match random.below(20) {
             0 => {
-                site.server.service.end_sessions();
-                site.counts.note("all sessions ended");
+                state.server.service.end_sessions();
+                state.counts.note("all sessions ended");
             }
             1..=5 => {
-                site.server.service.publish(&Change::Tools);
+                state.server.service.publish(&Change::Tools);
             }
             _ => {
-                site.proxy.cut();
-                site.counts.note("cut");
+                state.proxy.cut();
+                state.counts.note("cut");
             }
         }
     }
 }
 
-async fn run_worker(site: Arc<Site>, mut random: Random) {
-    while !site.stop.load(Ordering::Acquire) {
+async fn run_worker(state: Arc<SoakState>, mut random: Random) {
+    while !state.stop.load(Ordering::Acquire) {
         match random.below(16) {
-            0 => nonsense(&site, &mut random).await,
-            1 => half_a_request(&site, &mut random).await,
-            2 => read_nothing(&site).await,
-            3 => in_memory(&site, &mut random).await,
-            4 => as_process(&site, &mut random).await,
-            _ => over_http(&site, &mut random).await,
+            0 => nonsense(&state, &mut random).await,
+            1 => half_a_request(&state, &mut random).await,
+            2 => read_nothing(&state).await,
+            3 => in_memory(&state, &mut random).await,
+            4 => as_process(&state, &mut random).await,
+            _ => over_http(&state, &mut random).await,
         }
     }
 }
@@ -200,7 +200,7 @@ fn pick<T: Copy>(random: &mut Random, all: &[T]) -> T {
 }
 
 /// Connects a client over HTTP, directly or through the proxy.
-async fn over_http(site: &Site, random: &mut Random) {
+async fn over_http(state: &SoakState, random: &mut Random) {
     let revision = pick(random, &REVISIONS);
     let is_cut = random.below(2) == 0;
     let (path, transport) = match revision {
@@ -208,9 +208,9 @@ async fn over_http(site: &Site, random: &mut Random) {
         _ => ("/mcp", HttpTransport::Streamable),
     };
     let url = if is_cut {
-        site.proxy.url(path)
+        state.proxy.url(path)
     } else {
-        site.server.url(path)
+        state.server.url(path)
     };
     let endpoint = HttpEndpoint::new(&url).expect("a URL");
     let endpoint = endpoint
@@ -218,11 +218,11 @@ async fn over_http(site: &Site, random: &mut Random) {
         .retry(Duration::from_millis(20));
     let config = echo::client_settings(revision);
     let connected = endpoint.connect(config, None, Arc::new(echo::answer));
-    use_client(site, random, revision, connected).await;
+    use_client(state, random, revision, connected).await;
 }
 
 /// Connects a client to a server in this process.
-async fn in_memory(site: &Site, random: &mut Random) {
+async fn in_memory(state: &SoakState, random: &mut Random) {
     let (near, far) = memory_pair(1 << 14, 4 << 20);
     let options = ConnectionOptions {
         drain: Duration::from_millis(200),
@@ -233,27 +233,27 @@ async fn in_memory(site: &Site, random: &mut Random) {
     let served = tokio::spawn(serve(settings, Arc::new(echo::handle), far, options, never));
     let config = echo::client_settings(pick(random, &REVISIONS));
     let connected = connect(config, None, Arc::new(echo::answer), near, options);
-    use_client(site, random, "in memory", connected).await;
+    use_client(state, random, "in memory", connected).await;
     let served = tokio::time::timeout(CALL_TIMEOUT, served).await;
     // An aborted client breaks the connection, which is an error of the transport and no panic.
     drop(served.expect("in time").expect("no panic"));
 }
 
 /// Connects a client to a server that is a child process.
-async fn as_process(site: &Site, random: &mut Random) {
+async fn as_process(state: &SoakState, random: &mut Random) {
     let mode = pick(random, &["tokio", "threads"]);
-    let command = ServerCommand::new(&site.program)
+    let command = ServerCommand::new(&state.program)
         .arg(mode)
         .shutdown_waits(Duration::from_millis(300), Duration::from_millis(300))
         .stderr(|_| {});
     let config = echo::client_settings(pick(random, &REVISIONS));
     let connected = command.connect(config, None, Arc::new(echo::answer));
-    use_client(site, random, mode, connected.expect("started")).await;
+    use_client(state, random, mode, connected.expect("started")).await;
 }
 
 /// Calls tools; then closes the client, or drops it.
 async fn use_client(
-    site: &Site,
+    state: &SoakState,
     random: &mut Random,
     what: &str,
     (client, driver): (ClientHandle, JoinHandle<()>),
@@ -261,14 +261,14 @@ async fn use_client(
     let ready = tokio::time::timeout(CALL_TIMEOUT, client.ready()).await;
     let ready = ready.unwrap_or_else(|_| panic!("a client is not ready: {what}"));
     if ready.is_err() {
-        site.counts.note("not connected");
+        state.counts.note("not connected");
     } else {
         for _ in 0..random.below(12) {
-            one_call(site, random, &client).await;
+            one_call(state, random, &client).await;
         }
     }
     if random.below(3) == 0 {
-        site.counts.note("abandoned");
+        state.counts.note("abandoned");
         driver.abort();
         let _ = driver.await;
         return;
@@ -284,7 +284,7 @@ async fn use_client(
     );
 }
 
-async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
+async fn one_call(state: &SoakState, random: &mut Random, client: &ClientHandle) {
     let tool = pick(
         random,
         &["echo", "echo", "later", "count", "steps", "slow", "never"],
@@ -309,7 +309,7 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
     );
     let Ok(mut request) = request else {
         // The session is over, or begins again.
-        site.counts.note("not sent");
+        state.counts.note("not sent");
         return tokio::time::sleep(Duration::from_millis(10)).await;
     };
     if tool == "never" || random.below(6) == 0 {
@@ -325,7 +325,7 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
                 );
             }
         }
-        return site.counts.note("cancelled");
+        return state.counts.note("cancelled");
     }
     let outcome = tokio::time::timeout(CALL_TIMEOUT, request).await;
     match outcome.expect("a call ends") {
@@ -338,10 +338,10 @@ async fn one_call(site: &Site, random: &mut Random, client: &ClientHandle) {
                 _ => &text,
             };
             assert_eq!(result["content"][0]["text"], expected, "{tool}");
-            site.counts.note("answered");
+            state.counts.note("answered");
         }
-        Outcome::Lost => site.counts.note("lost"),
-        Outcome::Error(_) => site.counts.note("error"),
+        Outcome::Lost => state.counts.note("lost"),
+        Outcome::Error(_) => state.counts.note("error"),
         other => panic!("{tool}: {other:?}"),
     }
 }
@@ -354,47 +354,49 @@ async fn listen(stream: &mut tokio::net::TcpStream) {
 }
 
 /// Sends a request with random bytes.
-async fn nonsense(site: &Site, random: &mut Random) {
+async fn nonsense(state: &SoakState, random: &mut Random) {
     let call = call(2, "echo", "a");
     let body = pick(random, &[INITIALIZE, &call, ""]);
     let method = pick(random, &["POST", "GET", "DELETE", "PUT", "OPTIONS"]);
     let headers = [("Mcp-Session-Id", "unknown"), ("Last-Event-ID", "1-1")];
     let count = usize::try_from(random.below(3)).expect("small");
-    let request = site.server.request("/mcp", method, &headers[..count], body);
+    let request = state
+        .server
+        .request("/mcp", method, &headers[..count], body);
     let mut bytes = request.into_bytes();
     for _ in 0..random.below(8) {
         let at = usize::try_from(random.below(bytes.len() as u64)).expect("small");
         bytes[at] = u8::try_from(random.below(256)).expect("a byte");
     }
-    let stream = tokio::net::TcpStream::connect(site.server.address).await;
+    let stream = tokio::net::TcpStream::connect(state.server.address).await;
     let mut stream = stream.expect("connected");
     let _ = stream.write_all(&bytes).await;
     listen(&mut stream).await;
-    site.counts.note("nonsense");
+    state.counts.note("nonsense");
 }
 
 /// Sends an incomplete request.
-async fn half_a_request(site: &Site, random: &mut Random) {
-    let request = site.server.request("/mcp", "POST", &[], INITIALIZE);
+async fn half_a_request(state: &SoakState, random: &mut Random) {
+    let request = state.server.request("/mcp", "POST", &[], INITIALIZE);
     let length = random.below(request.len() as u64);
     let half = &request[..usize::try_from(length).expect("small")];
-    let mut stream = site.server.open(half).await;
+    let mut stream = state.server.open(half).await;
     if random.below(2) == 0 {
         listen(&mut stream).await;
     }
-    site.counts.note("cut off");
+    state.counts.note("cut off");
 }
 
 /// Sends a call with large output that the client does not read.
-async fn read_nothing(site: &Site) {
+async fn read_nothing(state: &SoakState) {
     let (headers, body) = stateless_call(1, "flood", "");
     let headers: Vec<(&str, &str)> = headers
         .iter()
         .map(|(name, value)| (*name, value.as_str()))
         .collect();
-    let request = site.server.request("/mcp", "POST", &headers, &body);
-    let stream = site.server.open(&request).await;
+    let request = state.server.request("/mcp", "POST", &headers, &body);
+    let stream = state.server.open(&request).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     drop(stream);
-    site.counts.note("not read");
+    state.counts.note("not read");
 }

@@ -95,9 +95,9 @@ impl ClientConnection {
         self.has_lost_session = false;
     }
 
-    /// Returns the result of the negotiation.
-    pub(crate) fn verdict(&self) -> Option<CachedNegotiation> {
-        self.negotiated.as_ref().map(|(_, verdict)| *verdict)
+    /// Returns the result of the negotiation, for the next connection.
+    pub(crate) fn cached_negotiation(&self) -> Option<CachedNegotiation> {
+        self.negotiated.as_ref().map(|(_, cached)| *cached)
     }
 }
 
@@ -205,8 +205,8 @@ impl Endpoint for ClientEndpoint {
 
     fn note(role: &mut ClientConnection, event: &ClientEvent) {
         match event {
-            ClientEvent::Negotiated(agreed, verdict) => {
-                role.negotiated = Some((agreed.clone(), *verdict));
+            ClientEvent::Negotiated(info, cached) => {
+                role.negotiated = Some((info.clone(), *cached));
                 role.waiters.wake_all();
             }
             // The driver reports a more precise reason when it ends.

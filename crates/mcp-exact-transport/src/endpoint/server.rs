@@ -319,8 +319,8 @@ impl ServerHandle {
     ///
     /// # Errors
     /// [`SendError`] if pings cannot be sent to a client.
-    pub fn ping(&self, patience: RequestTimeout) -> Result<PendingRequest, SendError> {
-        self.send(None, |endpoint, now| endpoint.ping(patience, now))
+    pub fn ping(&self, timeout: RequestTimeout) -> Result<PendingRequest, SendError> {
+        self.send(None, |endpoint, now| endpoint.ping(timeout, now))
     }
 
     fn send(

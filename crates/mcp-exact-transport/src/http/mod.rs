@@ -50,7 +50,7 @@ fn name_of(name: &str) -> Cow<'static, str> {
     usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 
-/// Returns true if the media type of a `Content-Type` is `expected`, whatever its parameters.
+/// Returns true if the media type of a `Content-Type` is `expected`, with any parameters.
 pub(crate) fn has_media_type(headers: &HeaderMap, expected: &str) -> bool {
     let Some(value) = headers.get(http::header::CONTENT_TYPE) else {
         return false;

@@ -81,7 +81,7 @@ fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
 /// | `mcp.server.requests.in_flight` | up-down counter | `{request}` |
 /// | `mcp.server.queued` | up-down counter | `By` |
 ///
-/// They do not keep the service, and report nothing once it is dropped.
+/// The instruments do not keep the service alive, and report no values once the service is dropped.
 #[cfg(feature = "http-server")]
 pub fn export_metrics(service: &HttpService, meter: &Meter) {
     let export = Export { service, meter };

@@ -1,9 +1,9 @@
 //! Export to OpenTelemetry: the metrics of services and connections as instruments of a meter, and traces that cross processes.
 //!
-//! Spans are those of `tracing`, which a layer of tracing-opentelemetry exports: of connections, sessions, HTTP requests and requests. With
-//! this feature, the span of a request continues the trace that its `_meta` names (2026-07-28), the span of an HTTP request the trace
-//! that its headers name, and [`current_trace`] returns the
-//! trace that a client passes on in [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The program makes the exporters.
+//! A layer of tracing-opentelemetry exports the spans of `tracing`: those of connections, sessions, HTTP requests and MCP requests. With
+//! this feature, the span of an MCP request continues the trace that its `_meta` names (2026-07-28), and the span of an HTTP request
+//! continues the trace that its headers name. [`current_trace`] returns the trace that a client passes on in
+//! [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The application creates the exporters.
 
 mod metrics;
 
@@ -32,8 +32,8 @@ pub fn current_trace() -> Option<TraceContext> {
     Some(trace)
 }
 
-/// Makes a span that nobody has entered a part of the trace that a request carries. The span around it, which is that of the HTTP
-/// request, becomes a link, so that neither trace loses the other.
+/// Makes a span that was not entered yet a part of the trace that a request carries. The current span, which is that of the HTTP
+/// request, becomes a link of the span, so that both traces refer to each other.
 pub(crate) fn continue_trace(span: &Span, trace: &TraceContext) {
     let Some(parent) = span_context(trace) else {
         return;

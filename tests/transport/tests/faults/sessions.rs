@@ -7,9 +7,10 @@ use mcp_exact_tests_transport::http::{INITIALIZE, TestServer, call};
 use mcp_exact_transport::http::server::{AuthFuture, Authenticate, HttpServerOptions};
 use tokio::io::AsyncReadExt;
 
-struct Names;
+/// Authentication that takes the header `Authorization` as the name of the principal.
+struct HeaderAsPrincipal;
 
-impl Authenticate for Names {
+impl Authenticate for HeaderAsPrincipal {
     fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let name = request.headers.get("authorization");
         let name = name.and_then(|name| name.to_str().ok());
@@ -19,7 +20,7 @@ impl Authenticate for Names {
 
 async fn start() -> TestServer {
     TestServer::start(HttpServerOptions {
-        authenticate: Some(Arc::new(Names)),
+        authenticate: Some(Arc::new(HeaderAsPrincipal)),
         ..HttpServerOptions::default()
     })
     .await

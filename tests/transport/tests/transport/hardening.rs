@@ -188,11 +188,11 @@ async fn sessions_outlive_their_process() {
     );
 }
 
-/// Seal for tests, which includes its context in the sealed text.
+/// Seal that hides nothing: it appends the length of the context to the payload.
 #[derive(Debug)]
-struct Repeating;
+struct PlainSeal;
 
-impl mcp_exact_session::Seal for Repeating {
+impl mcp_exact_session::Seal for PlainSeal {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         format!("{payload}.{}", context.len())
     }
@@ -205,12 +205,12 @@ impl mcp_exact_session::Seal for Repeating {
 
 /// Session store that counts its queries.
 #[derive(Default)]
-struct Counting {
+struct CountingStore {
     store: MemorySessionStore,
     loads: std::sync::atomic::AtomicUsize,
 }
 
-impl SessionStore for Counting {
+impl SessionStore for CountingStore {
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -240,11 +240,11 @@ impl SessionStore for Counting {
 
 #[tokio::test]
 async fn forged_session_ids_ask_no_store() {
-    let store = Arc::new(Counting::default());
+    let store = Arc::new(CountingStore::default());
     let start = || {
         service(HttpServerOptions {
             session_store: Some(Arc::clone(&store) as _),
-            session_ids: Some(Arc::new(Repeating)),
+            session_ids: Some(Arc::new(PlainSeal)),
             ..HttpServerOptions::default()
         })
     };

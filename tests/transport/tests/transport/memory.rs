@@ -171,9 +171,9 @@ async fn trace_context_reaches_the_handler() {
 }
 
 /// Peer that always has another message.
-struct Endless(Vec<u8>);
+struct EndlessTransport(Vec<u8>);
 
-impl Transport for Endless {
+impl Transport for EndlessTransport {
     fn poll_receive(
         &mut self,
         _: &mut Context<'_>,
@@ -210,7 +210,7 @@ async fn busy_connection_lets_others_run() {
     let (stop, stopped) = oneshot::channel::<()>();
     let options = ConnectionOptions::default();
     let (settings, handler) = (echo::server_settings(), Arc::new(echo::handle));
-    let transport = Endless(Vec::new());
+    let transport = EndlessTransport(Vec::new());
     let serving = serve(settings, handler, transport, options, async move {
         stopped.await.expect("the test goes on");
     });
@@ -225,9 +225,9 @@ async fn busy_connection_lets_others_run() {
 /// Dropping a future that waits for the connection leaves no state in the client.
 #[tokio::test]
 async fn dropped_waits_leave_no_waker() {
-    struct Ignore;
+    struct NoopWake;
 
-    impl Wake for Ignore {
+    impl Wake for NoopWake {
         fn wake(self: Arc<Self>) {}
     }
 
@@ -235,7 +235,7 @@ async fn dropped_waits_leave_no_waker() {
     let settings = echo::client_settings("2025-11-25");
     let options = ConnectionOptions::default();
     let (client, _driver) = connect(settings, None, Arc::new(echo::answer), near, options);
-    let waker = Arc::new(Ignore);
+    let waker = Arc::new(NoopWake);
     {
         let mut ready = pin!(client.ready());
         let mut closed = pin!(client.closed());

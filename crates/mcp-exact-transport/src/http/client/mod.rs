@@ -337,7 +337,7 @@ impl Driver {
             if state.role.is_closed {
                 return false;
             }
-            let cached = state.role.verdict();
+            let cached = state.role.cached_negotiation();
             state.role.restart();
             if was_sse {
                 let (settings, binding) = (Arc::clone(&self.settings), Binding::StreamableHttp);

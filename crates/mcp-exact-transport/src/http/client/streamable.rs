@@ -30,16 +30,17 @@ const BARRIER: Duration = Duration::from_secs(5);
 const STREAM_BARRIER: Duration = Duration::from_secs(1);
 /// Time limit for messages that are being posted when a client is closed.
 pub(super) const LEAVING: Duration = Duration::from_secs(2);
-/// Attempts to resume a stream that carries the answer to a request.
+/// Maximum number of attempts to resume a stream that carries the answer to a request.
 const ATTEMPTS: u32 = 8;
-/// Resumptions in a row that may bring an empty stream. A server that has forgotten a request may answer so (rmcp 3.11), and one
-/// that lets its clients poll sends an event at least (`basic/transports`, "Sending Messages to the Server").
+/// Maximum number of consecutive resumptions that receive an empty stream. A server that has forgotten a request may answer so
+/// (rmcp 3.11); a server that lets its clients poll sends at least one event (`basic/transports`, "Sending Messages to the Server").
 const EMPTY_RESUMPTIONS: u32 = 3;
 
-/// A message that is being posted.
+/// Message that is being posted.
 struct PostedMessage {
     task: AbortHandle,
-    /// Completes when the server has taken the message. Kept for one that has no answer: it leaves even if the client is closed.
+    /// Completes when the server has accepted the message. Present for a message without an answer, which is posted to its end even if
+    /// the client is closed.
     is_done: Option<oneshot::Receiver<()>>,
 }
 
@@ -159,7 +160,7 @@ async fn end_late(task: AbortHandle) {
     task.abort();
 }
 
-/// Completes when the endpoint has something due.
+/// Completes at the next deadline of the endpoint.
 pub(super) async fn deadline(driver: &Driver) {
     let deadline = driver.connection.shared.lock().endpoint.poll_timeout();
     match deadline.and_then(clock::instant) {
@@ -168,7 +169,7 @@ pub(super) async fn deadline(driver: &Driver) {
     }
 }
 
-/// Starts to send the message that opens a stream.
+/// Starts to post the message that opens a stream.
 fn post(
     driver: &Driver,
     stream: StreamId,
@@ -190,7 +191,7 @@ fn post(
     (task, is_done)
 }
 
-/// The exchange of one message.
+/// HTTP exchange of one message of the client.
 struct Post {
     connection: Arc<Connection>,
     target: http::Uri,
@@ -320,7 +321,7 @@ impl Post {
                     return lost;
                 }
                 GetOutcome::Empty => attempts += 1,
-                // Something came: the server is well.
+                // An event was received, so the server is well.
                 GetOutcome::Ended | GetOutcome::Quiet if position.last_event_id != before => {
                     attempts = 0;
                     pause = position.pause(self.retry);
@@ -340,7 +341,7 @@ enum Failed {
     Why(TransportFailure),
 }
 
-/// A response that is no answer.
+/// Returns the failure of an exchange whose response contains no message.
 async fn failed(
     connection: &Connection,
     response: http::Response<super::HttpBody>,
@@ -360,7 +361,7 @@ enum GetOutcome {
     /// The server ended the stream without a byte.
     Empty,
     Unreachable,
-    /// The server does not offer the stream (status 405), or answered with something that is no stream.
+    /// The server does not offer the stream (status 405), or its response is no event stream.
     Refused,
     /// The server does not know the session any more (status 404).
     Session,
@@ -463,7 +464,7 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
     Some(opened)
 }
 
-/// Lets notifications and responses leave that are being posted, gives up requests and streams, and ends the session on the server.
+/// Waits for the notifications and responses that are being posted, aborts requests and streams, and ends the session on the server.
 async fn end_session(driver: &Driver, exchanges: Exchanges) {
     let Exchanges {
         mut tasks, posts, ..
@@ -480,8 +481,8 @@ async fn end_session(driver: &Driver, exchanges: Exchanges) {
     };
     let mut headers = HeaderMap::new();
     headers.insert(crate::http::SESSION_ID, id);
-    if let Some(agreed) = driver.connection.shared.lock().endpoint.session_info()
-        && let Ok(revision) = agreed.revision.as_str().parse()
+    if let Some(info) = driver.connection.shared.lock().endpoint.session_info()
+        && let Ok(revision) = info.revision.as_str().parse()
     {
         headers.insert(crate::http::PROTOCOL_VERSION, revision);
     }
@@ -489,7 +490,7 @@ async fn end_session(driver: &Driver, exchanges: Exchanges) {
     let delete = driver
         .connection
         .send(Method::DELETE, target, headers, Bytes::new());
-    // A server may not support it (405), and one that does not answer forgets the session by itself.
+    // A server may not support DELETE (405); a server that does not answer ends the session by its own timeout.
     let _ = timeout(Duration::from_secs(2), delete).await;
 }
 

@@ -355,7 +355,7 @@ struct Requests {
 }
 
 impl hyper::service::Service<Request<Incoming>> for Requests {
-    type Response = Response<InUse>;
+    type Response = Response<BusyBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
@@ -364,7 +364,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         parts.extensions.insert(self.client.remote);
         let parts = Arc::new(parts);
         self.client.begun.fetch_add(1, Ordering::Relaxed);
-        let in_use = EndOfUse(Arc::clone(&self.client));
+        let in_use = ResponseEndGuard(Arc::clone(&self.client));
         #[cfg(feature = "compression")]
         let compression = self.compression;
         // On the heap while the request is served, so that idle connections are small.
@@ -378,7 +378,7 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
             };
             #[cfg(not(feature = "compression"))]
             let response = service.respond_to(parts, body).await;
-            Ok(response.map(|body| InUse {
+            Ok(response.map(|body| BusyBody {
                 body,
                 _in_use: in_use,
             }))
@@ -400,21 +400,21 @@ async fn compress(service: HttpService, parts: Parts, body: Incoming) -> Respons
 }
 
 /// Counts a response as completely sent when dropped.
-struct EndOfUse(Arc<ClientConnection>);
+struct ResponseEndGuard(Arc<ClientConnection>);
 
-impl Drop for EndOfUse {
+impl Drop for ResponseEndGuard {
     fn drop(&mut self) {
         self.0.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 /// Response body that marks its connection as in use until the body ends.
-struct InUse {
+struct BusyBody {
     body: SentBody,
-    _in_use: EndOfUse,
+    _in_use: ResponseEndGuard,
 }
 
-impl Body for InUse {
+impl Body for BusyBody {
     type Data = Bytes;
     type Error = <SentBody as Body>::Error;
 

@@ -294,12 +294,12 @@ async fn initialize(
     if is_established {
         session.observe_request();
         inner.add_session(&session)?;
-        unclaimed = Some(Unclaimed::new(inner, &session));
+        unclaimed = Some(UnclaimedSession::new(inner, &session));
         if resume::save(inner, &session).await.is_err() && inner.options().change_bus.is_some() {
             // The next request of the client may reach another process, which would not know the session.
             inner.sessions.remove(&session);
             session.end();
-            unclaimed.into_iter().for_each(Unclaimed::claim);
+            unclaimed.into_iter().for_each(UnclaimedSession::claim);
             return Err(unavailable(
                 "the session store is not available; try again later",
             ));
@@ -316,13 +316,13 @@ async fn initialize(
     Ok(response)
 }
 
-/// Session whose id the client does not have yet. Dropped, it ends the session: the client has left, and nobody can use it.
-struct Unclaimed {
+/// Session whose id the client has not received yet. Ends the session when dropped, because no client can use it then.
+struct UnclaimedSession {
     inner: Arc<Inner>,
     session: Option<Arc<Session>>,
 }
 
-impl Unclaimed {
+impl UnclaimedSession {
     fn new(inner: &Arc<Inner>, session: &Arc<Session>) -> Self {
         Self {
             inner: Arc::clone(inner),
@@ -336,7 +336,7 @@ impl Unclaimed {
     }
 }
 
-impl Drop for Unclaimed {
+impl Drop for UnclaimedSession {
     fn drop(&mut self) {
         let runtime = tokio::runtime::Handle::try_current();
         if let (Some(session), Ok(runtime)) = (self.session.take(), runtime) {

@@ -220,9 +220,9 @@ impl Session {
     }
 
     /// Marks the session as used by a request or a connection until the returned value is dropped.
-    pub(super) fn enter(self: &Arc<Self>) -> InUse {
+    pub(super) fn enter(self: &Arc<Self>) -> UseGuard {
         self.lock().users += 1;
-        InUse(Arc::clone(self))
+        UseGuard(Arc::clone(self))
     }
 
     /// Returns true if the session was ended, or the application has closed it.
@@ -297,9 +297,9 @@ impl Session {
 }
 
 /// Guard that marks a session as used until dropped.
-pub(super) struct InUse(Arc<Session>);
+pub(super) struct UseGuard(Arc<Session>);
 
-impl Drop for InUse {
+impl Drop for UseGuard {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.users -= 1;
@@ -313,20 +313,20 @@ const MAX_ENDED_IDS: usize = 256;
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions {
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
     /// Locks of sessions that are being resumed, by session id.
     resuming: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
 #[derive(Default)]
-struct Table {
+struct SessionTable {
     all: HashMap<Arc<str>, Arc<Session>>,
     /// Ids of the latest ended sessions, so that a request that has loaded the record before the end does not resume
     /// the session.
     ended: VecDeque<Arc<str>>,
 }
 
-impl Table {
+impl SessionTable {
     fn has_ended(&self, id: &str) -> bool {
         self.ended.iter().any(|known| **known == *id)
     }
@@ -359,7 +359,7 @@ pub(super) enum NotAdded {
 }
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -403,7 +403,7 @@ impl Sessions {
 
     /// Removes a session that has ended on this or another process; stores its id, so that no request resumes it.
     pub(super) fn remove_ended(&self, id: &str) -> Option<Arc<Session>> {
-        let Table { all, ended } = &mut *self.lock();
+        let SessionTable { all, ended } = &mut *self.lock();
         ended.truncate(MAX_ENDED_IDS - 1);
         ended.push_front(id.into());
         all.remove(id)
@@ -421,7 +421,7 @@ impl Sessions {
 
     /// Adds a session again whose end has failed. Returns false if a copy was resumed in the meantime, which stays.
     pub(super) fn restore(&self, session: &Arc<Session>) -> bool {
-        let Table { all, ended } = &mut *self.lock();
+        let SessionTable { all, ended } = &mut *self.lock();
         ended.retain(|known| *known != session.id);
         let known = all.entry(Arc::clone(&session.id));
         Arc::ptr_eq(known.or_insert_with(|| Arc::clone(session)), session)
