@@ -190,6 +190,9 @@ fn collect(
     }
 }
 
+/// Function that reads one figure.
+type Reading = fn(&ConnectionMetrics) -> u64;
+
 /// "Counters for sessions, requests, errors, bytes, queue sizes": for every transport and both sides, also by OpenTelemetry.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_of_all_transports_are_counted() {
@@ -202,7 +205,7 @@ async fn connections_of_all_transports_are_counted() {
     use_processes().await;
     use_http().await;
     let all = connection_metrics();
-    let instruments: [(&str, fn(&ConnectionMetrics) -> u64); 7] = [
+    let instruments: [(&str, Reading); 7] = [
         ("mcp.connection.requests", |all| all.requests),
         ("mcp.connection.errors", |all| all.errors),
         ("mcp.connection.received", |all| all.received_bytes),

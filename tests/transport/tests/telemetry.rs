@@ -123,6 +123,7 @@ async fn stderr_of_servers_is_logged() {
     let handler = Arc::new(echo::answer);
     let (client, driver) = command.connect(settings, None, handler).expect("started");
     client.ready().await.expect("connected");
+    assert_eq!(echo::call(&client, "later", "x").await, Ok("x".to_owned()));
     client.close();
     driver.await.expect("driver");
     let lines = STDERR_LINES.lock().expect("not poisoned");
