@@ -1,6 +1,6 @@
 //! Methods, notifications and result types that are not defined by a revision, but by a vendor or a negotiated extension.
 //!
-//! The types only hold data, as part of the configuration.
+//! The types are plain data and part of the configuration.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;

@@ -17,7 +17,7 @@ impl CheckedServer {
     /// # Panics
     /// If the revision is not compiled in.
     pub fn new(config: ServerConfig, revision: &str) -> Self {
-        Self(RawServer::new(config).speaking(revision))
+        Self(RawServer::new(config).with_revision(revision))
     }
 
     /// Creates a server of one revision, in an initialized session if the revision has sessions, for a client with
@@ -25,7 +25,7 @@ impl CheckedServer {
     ///
     /// # Panics
     /// If the session does not begin.
-    pub fn ready(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
+    pub fn with_session(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let mut server = Self::new(config, revision);
         if lifecycle(revision) == Some(Lifecycle::Initialize) {
             let answers = server.send(&initialize(revision, capabilities));
@@ -36,7 +36,7 @@ impl CheckedServer {
         server
     }
 
-    /// Delivers a request to the server, and returns it.
+    /// Delivers a request to the server; returns the request that the application receives.
     ///
     /// # Panics
     /// If the request is not delivered as an event.
@@ -44,7 +44,7 @@ impl CheckedServer {
     pub fn serve(&mut self, message: &Value) -> IncomingRequest<()> {
         let answers = self.send(message);
         assert!(answers.is_empty(), "{answers:?}");
-        self.request()
+        self.take_request()
     }
 
     /// Replies to a request and returns the messages that are sent.
@@ -54,8 +54,8 @@ impl CheckedServer {
     #[track_caller]
     pub fn reply(&mut self, key: RequestKey, reply: impl Into<Reply>) -> Vec<Value> {
         let now = self.now;
-        self.machine.reply(key, reply, now).expect("it may");
-        self.drain()
+        self.endpoint.reply(key, reply, now).expect("it may");
+        self.take_messages()
     }
 }
 
@@ -82,24 +82,24 @@ impl CheckedClient {
     /// # Panics
     /// If the revision is not compiled in.
     pub fn new(config: ClientConfig, revision: &str) -> Self {
-        Self(RawClient::new(config).speaking(revision))
+        Self(RawClient::new(config).with_revision(revision))
     }
 
     /// Creates a client that is ready, connected to a server with this revision and these capabilities.
     ///
     /// # Panics
     /// If the endpoint does not become ready.
-    pub fn ready(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
-        let raw = RawClient::begun(config, revision, capabilities);
-        let mut client = Self(raw.speaking(revision));
-        client.drain();
+    pub fn connected(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
+        let raw = RawClient::with_session(config, revision, capabilities);
+        let mut client = Self(raw.with_revision(revision));
+        client.take_messages();
         client
     }
 
     /// Tries to send a request; returns the endpoint's result.
     pub fn try_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
-        let (now, params) = (self.now, (!params.is_null()).then(|| object(params)));
-        self.machine
+        let (now, params) = (self.now, (!params.is_null()).then(|| to_object(params)));
+        self.endpoint
             .request(method, params, CallOptions::default(), now)
     }
 
@@ -108,15 +108,15 @@ impl CheckedClient {
     /// # Panics
     /// If the request does not wait for an answer.
     #[track_caller]
-    pub fn answer(&mut self, key: ServerRequestKey, answer: Value) -> Vec<Value> {
+    pub fn answer_server_request(&mut self, key: ServerRequestKey, answer: Value) -> Vec<Value> {
         let now = self.now;
-        let answered = self.machine.answer(key, Ok(result(answer)), now);
+        let answered = self.endpoint.answer(key, Ok(to_result(answer)), now);
         answered.expect("it waits");
-        self.drain()
+        self.take_messages()
     }
 
     /// Returns the input requests among the events, and discards the others.
-    pub fn asks(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
+    pub fn server_requests(&mut self) -> Vec<(ServerRequestKey, mcp_exact_session::ServerRequest)> {
         let ask = |event| match event {
             ClientEvent::Request {
                 key, request: ask, ..
@@ -145,14 +145,14 @@ impl DerefMut for CheckedClient {
 ///
 /// # Panics
 /// If the endpoint does not become ready.
-pub fn client_at(revision: &str) -> CheckedClient {
+pub fn connected_client(revision: &str) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "resources": {}, "prompts": {} });
-    CheckedClient::ready(client_config(&[revision]), revision, capabilities)
+    CheckedClient::connected(client_config(&[revision]), revision, capabilities)
 }
 
 /// Creates a request as a client of the revision sends it, including the capabilities in revisions that require them in each
 /// request.
-pub fn request_at(
+pub fn request_of_revision(
     revision: &str,
     id: impl Into<Value>,
     method: &str,

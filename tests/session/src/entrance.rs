@@ -49,7 +49,7 @@ impl Entrance {
         clippy::print_stderr,
         reason = "the process that has started this one reads it"
     )]
-    pub(crate) fn record(self) {
+    pub(crate) fn record_use(self) {
         thread_local! {
             static PRINTED: Cell<[bool; 3]> = const { Cell::new([false; 3]) };
         }
@@ -66,7 +66,7 @@ impl Entrance {
         }
     }
 
-    pub(crate) fn binding(self, speaks: Option<Revision>) -> Binding {
+    pub(crate) fn transport_binding(self, speaks: Option<Revision>) -> Binding {
         match (self, speaks.map(Revision::as_str)) {
             (Self::Duplex | Self::Batch, _) => Binding::Duplex,
             (Self::Http, Some("2024-11-05")) => Binding::HttpSse,
@@ -75,23 +75,23 @@ impl Entrance {
     }
 
     /// Returns the frame of a message, in a session of this revision.
-    pub(crate) fn frame(self, message: &str, agreed: Option<Revision>) -> String {
+    pub(crate) fn frame_message(self, message: &str, agreed: Option<Revision>) -> String {
         let batches = agreed.is_some_and(|agreed| agreed.as_str() == "2025-03-26");
         match self {
             Self::Batch if batches && message.starts_with('{') => {
-                self.record();
+                self.record_use();
                 format!("[{message}]")
             }
             Self::Batch => message.to_owned(),
             Self::Duplex | Self::Http => {
-                self.record();
+                self.record_use();
                 message.to_owned()
             }
         }
     }
 
     /// Returns the messages of a frame.
-    pub(crate) fn messages(self, frame: String) -> Vec<String> {
+    pub(crate) fn split_frame(self, frame: String) -> Vec<String> {
         match serde_json::from_str(&frame) {
             Ok(Value::Array(items)) if self == Self::Batch => {
                 items.iter().map(Value::to_string).collect()

@@ -12,7 +12,7 @@ use crate::*;
 ///
 /// # Panics
 /// If the header occurs twice.
-pub fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
+pub fn header_value<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
     let mut named = headers
         .iter()
         .filter(|(known, _)| known.eq_ignore_ascii_case(name));
@@ -44,7 +44,7 @@ impl HttpHarness {
         let client = ClientEndpoint::resume(
             settings,
             binding,
-            Snapshot::new(agreed_on(revision, capabilities), 0),
+            Snapshot::new(negotiated_session(revision, capabilities), 0),
             Time::ZERO,
         );
         Self {
@@ -58,8 +58,8 @@ impl HttpHarness {
     /// # Panics
     /// If a message violates the schema.
     #[track_caller]
-    pub fn out(&mut self) -> Vec<(StreamId, Headers, Value)> {
-        Entrance::Http.record();
+    pub fn take_output(&mut self) -> Vec<(StreamId, Headers, Value)> {
+        Entrance::Http.record_use();
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
         while let Some(transmit) = self.client.poll_transmit(&mut bytes) {
@@ -88,11 +88,11 @@ impl HttpHarness {
         method: &str,
         params: Value,
     ) -> (RequestKey, StreamId, Headers, Value) {
-        let params = (!params.is_null()).then(|| object(params));
+        let params = (!params.is_null()).then(|| to_object(params));
         let key = self
             .client
             .request(method, params, CallOptions::default(), Time::ZERO);
-        let (on, headers, message) = self.out().remove(0);
+        let (on, headers, message) = self.take_output().remove(0);
         (key.expect("it leaves"), on, headers, message)
     }
 
@@ -102,7 +102,7 @@ impl HttpHarness {
     /// If the endpoint does not accept the message.
     #[track_caller]
     pub fn receive(&mut self, on: StreamId, message: &Value) {
-        Entrance::Http.record();
+        Entrance::Http.record_use();
         let text = message.to_string();
         self.client
             .receive(on, text.as_bytes(), Time::ZERO)

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::*;
 
 /// Revisions that have sessions over Streamable HTTP.
-pub const SESSIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+pub const SESSION_REVISIONS: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
 /// Creates an HTTP request with these headers.
 pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
@@ -22,23 +22,23 @@ pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
 ///
 /// # Panics
 /// If the revision is not compiled in.
-pub fn agreed_on(revision: &str, capabilities: Value) -> SessionInfo {
+pub fn negotiated_session(revision: &str, capabilities: Value) -> SessionInfo {
     SessionInfo {
         revision: Offer::of([revision]).expect("known").revisions[0],
-        capabilities: object(capabilities),
+        capabilities: to_object(capabilities),
         info: None,
         instructions: None,
     }
 }
 
 /// Creates a tool call of a client that supports input requests, with additional params.
-pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
+pub fn tool_call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
     let mut params = json!({ "name": "x" });
     more.as_object()
         .into_iter()
         .flatten()
         .for_each(|(name, value)| params[name] = value.clone());
-    request_at(
+    request_of_revision(
         revision,
         id,
         "tools/call",
@@ -51,16 +51,16 @@ pub fn call(revision: &str, id: impl Into<Value>, more: Value) -> Value {
 ///
 /// # Panics
 /// If the revision is not compiled in.
-pub fn posts(revision: &str) -> HttpServerHarness {
+pub fn server_with_roots_client(revision: &str) -> HttpServerHarness {
     HttpServerHarness::new(server_config(&[revision]), revision, json!({ "roots": {} }))
 }
 
 /// Harness of a server endpoint over HTTP, with its requests and their streams.
 pub struct HttpServerHarness {
     /// The endpoint under test.
-    pub machine: ServerEndpoint<()>,
+    pub endpoint: ServerEndpoint<()>,
     revision: String,
-    asked: BTreeMap<StreamId, String>,
+    posted_methods: BTreeMap<StreamId, String>,
 }
 
 impl HttpServerHarness {
@@ -72,17 +72,17 @@ impl HttpServerHarness {
     pub fn new(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let settings = config.build().expect("a configuration");
         let binding = Binding::StreamableHttp;
-        let machine = match lifecycle(revision) {
+        let endpoint = match lifecycle(revision) {
             Some(Lifecycle::Discover) => ServerEndpoint::new(settings, binding, Time::ZERO),
             _ => {
-                let snapshot = Snapshot::new(agreed_on(revision, capabilities), 0);
+                let snapshot = Snapshot::new(negotiated_session(revision, capabilities), 0);
                 ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
             }
         };
         Self {
-            machine,
+            endpoint,
             revision: revision.to_owned(),
-            asked: BTreeMap::new(),
+            posted_methods: BTreeMap::new(),
         }
     }
 
@@ -92,18 +92,18 @@ impl HttpServerHarness {
     /// If the endpoint does not accept the message.
     #[track_caller]
     pub fn post(&mut self, headers: &[(&str, &str)], body: &Value) -> StreamId {
-        Entrance::Http.record();
-        let stream = self.machine.open(StreamKind::Post).expect("a stream");
+        Entrance::Http.record_use();
+        let stream = self.endpoint.open(StreamKind::Post).expect("a stream");
         let with = FrameContext {
             http: Some(http_request(headers)),
             ..FrameContext::new(())
         };
         if let Some(method) = body["method"].as_str() {
-            self.asked.insert(stream, method.to_owned());
+            self.posted_methods.insert(stream, method.to_owned());
         }
         let text = body.to_string();
         let received = self
-            .machine
+            .endpoint
             .receive(stream, text.as_bytes(), with, Time::ZERO);
         received.expect("open");
         stream
@@ -126,7 +126,7 @@ impl HttpServerHarness {
         ];
         let stream = self.post(&headers, body);
         loop {
-            match self.machine.poll_event().expect("a request") {
+            match self.endpoint.poll_event().expect("a request") {
                 ServerEvent::Request(request) => return (stream, request.key),
                 ServerEvent::Subscribed { key, .. } => return (stream, key),
                 _ => {}
@@ -136,15 +136,15 @@ impl HttpServerHarness {
 
     /// Returns the output of the endpoint, with the message if there is one.
     #[track_caller]
-    pub fn out(&mut self) -> Vec<(Transmit, Value)> {
+    pub fn take_output(&mut self) -> Vec<(Transmit, Value)> {
         let mut sent = Vec::new();
         let mut bytes = Vec::new();
-        while let Some(transmit) = self.machine.poll_transmit(&mut bytes) {
+        while let Some(transmit) = self.endpoint.poll_transmit(&mut bytes) {
             let mut message = Value::Null;
             if let Transmit::Frame { stream: on, .. } = &transmit {
                 message = serde_json::from_slice(&bytes).expect("JSON");
                 let answers = self
-                    .asked
+                    .posted_methods
                     .get(on)
                     .filter(|_| message.get("method").is_none());
                 let items = message.as_array().cloned().unwrap_or(vec![message.clone()]);
@@ -163,9 +163,9 @@ impl HttpServerHarness {
     /// # Panics
     /// If the POST does not have exactly one answer.
     #[track_caller]
-    pub fn answer(&mut self, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
+    pub fn status_of_post(&mut self, headers: &[(&str, &str)], body: &Value) -> (u16, Value) {
         let stream = self.post(headers, body);
-        let mut sent = self.out();
+        let mut sent = self.take_output();
         assert_eq!(sent.len(), 1, "{sent:?}");
         match sent.remove(0) {
             (

@@ -4,10 +4,10 @@
 //! The schemas of the repository are read. The tests are deterministic, because all timestamps are constructed.
 
 mod checked;
+pub mod discover_peers;
 mod entrance;
 mod http_harness;
 mod http_server_harness;
-pub mod modern;
 mod pair;
 mod raw;
 mod replies;
@@ -18,52 +18,60 @@ mod usage;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-pub use checked::{CheckedClient, CheckedServer, client_at, request_at};
+pub use checked::{CheckedClient, CheckedServer, connected_client, request_of_revision};
 pub use entrance::{ENTRANCE_VARIABLE, Entrance};
-pub use http_harness::{Headers, HttpHarness, header};
-pub use http_server_harness::{HttpServerHarness, SESSIONS, agreed_on, call, http_request, posts};
+pub use http_harness::{Headers, HttpHarness, header_value};
+pub use http_server_harness::{
+    HttpServerHarness, SESSION_REVISIONS, http_request, negotiated_session,
+    server_with_roots_client, tool_call,
+};
 pub use mcp_exact_session::*;
 pub use pair::{Pair, Step};
 pub use raw::{RawClient, RawServer, initialize};
-pub use replies::{content, elicit, questions, tools};
-pub use schema::{check_batchless, check_message, defines, documents, errors_need_id, errors_of};
+pub use replies::{elicitation_request, elicitations_by_name, empty_content, empty_tool_list};
+pub use schema::{
+    check_message, check_single_message, errors_require_id, has_definition, message_errors,
+    schema_documents,
+};
 pub use schema_checker::SchemaChecker;
 pub use serde_json::{Value, json};
 pub use usage::check_usage;
 
 /// Newest revision, in which each request carries the information of a handshake.
-pub const NEW: &str = "2026-07-28";
+pub const DISCOVER_REVISION: &str = "2026-07-28";
 
 /// Returns every revision, oldest first.
-pub fn all() -> Vec<&'static str> {
+pub fn all_revisions() -> Vec<&'static str> {
     revisions().map(Revision::as_str).collect()
 }
 
 /// Returns every revision, newest first, which is the default offer.
-pub fn newest_first() -> Vec<&'static str> {
-    all().into_iter().rev().collect()
+pub fn revisions_newest_first() -> Vec<&'static str> {
+    all_revisions().into_iter().rev().collect()
 }
 
 /// Returns the revisions with a handshake, oldest first.
-pub fn handshake() -> Vec<&'static str> {
-    of_lifecycle(Lifecycle::Initialize)
+pub fn handshake_revisions() -> Vec<&'static str> {
+    revisions_of_lifecycle(Lifecycle::Initialize)
 }
 
 /// Returns the revisions without a handshake, oldest first.
-pub fn per_request() -> Vec<&'static str> {
-    of_lifecycle(Lifecycle::Discover)
+pub fn discover_revisions() -> Vec<&'static str> {
+    revisions_of_lifecycle(Lifecycle::Discover)
 }
 
 /// Returns the newest revision of a lifecycle.
 ///
 /// # Panics
 /// If the lifecycle has no revision.
-pub fn newest(wanted: Lifecycle) -> &'static str {
-    of_lifecycle(wanted).pop().expect("one of each era")
+pub fn newest_of_lifecycle(wanted: Lifecycle) -> &'static str {
+    revisions_of_lifecycle(wanted)
+        .pop()
+        .expect("one of each era")
 }
 
-fn of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
-    all()
+fn revisions_of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
+    all_revisions()
         .into_iter()
         .filter(|id| lifecycle(id) == Some(wanted))
         .collect()
@@ -73,7 +81,7 @@ fn of_lifecycle(wanted: Lifecycle) -> Vec<&'static str> {
 ///
 /// # Panics
 /// If the value is not a JSON object.
-pub fn object(value: Value) -> JsonObject {
+pub fn to_object(value: Value) -> JsonObject {
     JsonObject::try_from(Json::from(value)).expect("an object")
 }
 
@@ -81,15 +89,15 @@ pub fn object(value: Value) -> JsonObject {
 ///
 /// # Panics
 /// If the value is not a JSON object.
-pub fn result(value: Value) -> RawResult {
-    RawResult::from(object(value))
+pub fn to_result(value: Value) -> RawResult {
+    RawResult::from(to_object(value))
 }
 
 /// Converts an object to a value.
 ///
 /// # Panics
 /// Never: an object is JSON.
-pub fn value(object: &JsonObject) -> Value {
+pub fn to_value(object: &JsonObject) -> Value {
     object.parse().expect("JSON")
 }
 
@@ -97,7 +105,7 @@ pub fn value(object: &JsonObject) -> Value {
 ///
 /// # Panics
 /// If one of the revisions is not compiled in.
-pub fn offer(revisions: &[&str]) -> Offer {
+pub fn offer_of(revisions: &[&str]) -> Offer {
     Offer::of(revisions.iter().copied()).expect("known revisions")
 }
 
@@ -107,8 +115,8 @@ pub fn offer(revisions: &[&str]) -> Offer {
 /// If one of the revisions is not compiled in.
 pub fn server_config(revisions: &[&str]) -> ServerConfig {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
-    config.offer = offer(revisions);
-    config.capabilities = object(json!({
+    config.offer = offer_of(revisions);
+    config.capabilities = to_object(json!({
         "tools": { "listChanged": true },
         "resources": { "listChanged": true, "subscribe": true },
         "prompts": { "listChanged": true },
@@ -124,7 +132,7 @@ pub fn server_config(revisions: &[&str]) -> ServerConfig {
 pub struct ChecksumSeal(pub u64);
 
 impl ChecksumSeal {
-    fn sum(&self, payload: &str, context: &[u8]) -> String {
+    fn checksum(&self, payload: &str, context: &[u8]) -> String {
         let mut hasher = DefaultHasher::new();
         (self.0, payload, context).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
@@ -133,12 +141,12 @@ impl ChecksumSeal {
 
 impl Seal for ChecksumSeal {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
-        format!("{}{payload}", self.sum(payload, context))
+        format!("{}{payload}", self.checksum(payload, context))
     }
 
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
         let (sum, payload) = sealed.split_at_checked(16)?;
-        (self.sum(payload, context) == sum).then(|| payload.to_owned())
+        (self.checksum(payload, context) == sum).then(|| payload.to_owned())
     }
 }
 
@@ -148,8 +156,8 @@ impl Seal for ChecksumSeal {
 /// If one of the revisions is not compiled in.
 pub fn client_config(revisions: &[&str]) -> ClientConfig {
     let mut config = ClientConfig::new(Identity::new("client", "1"));
-    config.offer = offer(revisions);
-    config.capabilities = object(json!({
+    config.offer = offer_of(revisions);
+    config.capabilities = to_object(json!({
         "roots": { "listChanged": true },
         "sampling": { "tools": {} },
         "elicitation": { "form": {}, "url": {} },

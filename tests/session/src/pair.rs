@@ -24,11 +24,11 @@ pub struct Pair {
     /// Current timestamp of the endpoint.
     pub now: Time,
     /// Events of the client, except input requests, which are answered.
-    pub heard: Vec<ClientEvent>,
+    pub client_events: Vec<ClientEvent>,
     /// Events of the server, except requests, which are handled.
-    pub seen: Vec<ServerEvent<()>>,
+    pub server_events: Vec<ServerEvent<()>>,
     /// Number of messages that were checked.
-    pub checked: usize,
+    pub checked_messages: usize,
     checker: SchemaChecker,
 }
 
@@ -39,9 +39,9 @@ impl Pair {
             client: client(client_config),
             server: server(server_config),
             now: Time::ZERO,
-            heard: Vec::new(),
-            seen: Vec::new(),
-            checked: 0,
+            client_events: Vec::new(),
+            server_events: Vec::new(),
+            checked_messages: 0,
             checker: SchemaChecker::default(),
         }
     }
@@ -50,9 +50,9 @@ impl Pair {
     ///
     /// # Panics
     /// If the exchange does not end, or a message violates the schema.
-    pub fn run(&mut self) {
+    pub fn run_until_idle(&mut self) {
         for _ in 0..1000 {
-            if self.step() == Step::Idle {
+            if self.move_messages() == Step::Idle {
                 return;
             }
         }
@@ -60,8 +60,8 @@ impl Pair {
     }
 
     /// Moves all queued messages once.
-    pub fn step(&mut self) -> Step {
-        Entrance::Duplex.record();
+    pub fn move_messages(&mut self) -> Step {
+        Entrance::Duplex.record_use();
         let mut busy = false;
         let mut out = Vec::new();
         while self.client.poll_transmit(&mut out).is_some() {
@@ -78,8 +78,10 @@ impl Pair {
         while let Some(event) = self.server.poll_event() {
             busy = true;
             match event {
-                ServerEvent::Request(request) => handle(&mut self.server, &request, self.now),
-                other => self.seen.push(other),
+                ServerEvent::Request(request) => {
+                    reply_to_requests(&mut self.server, &request, self.now)
+                }
+                other => self.server_events.push(other),
             }
         }
         while self.server.poll_transmit(&mut out).is_some() {
@@ -96,10 +98,10 @@ impl Pair {
                 ClientEvent::Request {
                     key, request: ask, ..
                 } => {
-                    let sent = self.client.answer(key, answer(&ask), self.now);
+                    let sent = self.client.answer(key, client_answer(&ask), self.now);
                     sent.expect("a question waits");
                 }
-                other => self.heard.push(other),
+                other => self.client_events.push(other),
             }
         }
         if busy { Step::Busy } else { Step::Idle }
@@ -109,8 +111,8 @@ impl Pair {
     ///
     /// # Panics
     /// If the request is not sent or does not end.
-    pub fn call(&mut self, method: &str, params: Option<Value>) -> Outcome {
-        let params = params.map(object);
+    pub fn complete_request(&mut self, method: &str, params: Option<Value>) -> Outcome {
+        let params = params.map(to_object);
         let options = CallOptions {
             progress: true,
             log_level: Some(Level::Debug),
@@ -120,8 +122,8 @@ impl Pair {
             .client
             .request(method, params, options, self.now)
             .expect(method);
-        self.run();
-        let done = self.heard.iter().filter_map(|event| match event {
+        self.run_until_idle();
+        let done = self.client_events.iter().filter_map(|event| match event {
             ClientEvent::Completed(done, outcome) if *done == key => Some(outcome.clone()),
             _ => None,
         });
@@ -134,8 +136,8 @@ impl Pair {
     ///
     /// # Panics
     /// If the negotiation has not ended.
-    pub fn negotiated(&self) -> Result<Revision, NegotiationError> {
-        let verdict = self.heard.iter().find_map(|event| match event {
+    pub fn negotiated_revision(&self) -> Result<Revision, NegotiationError> {
+        let verdict = self.client_events.iter().find_map(|event| match event {
             ClientEvent::Negotiated(agreed, _) => Some(Ok(agreed.revision)),
             ClientEvent::Failed(error) => Some(Err(error.clone())),
             _ => None,
@@ -146,16 +148,16 @@ impl Pair {
     /// Checks a message by its revision: the one that it states, or the negotiated one.
     fn check(&mut self, from_client: bool, frame: &[u8]) {
         let message: Value = serde_json::from_slice(frame).expect("JSON");
-        check_batchless(&message);
+        check_single_message(&message);
         let agreed = self.client.session_info().or(self.server.session_info());
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
-        self.checker.frame(from_client, frame, agreed);
-        self.checked += 1;
+        self.checker.check_frame(from_client, frame, agreed);
+        self.checked_messages += 1;
     }
 }
 
 /// Handles requests in every revision; the tools send input requests for a name and for sampling.
-fn handle(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
+fn reply_to_requests(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: Time) {
     let reply = match request.typed() {
         Ok(_) => reply_to(server, request),
         Err(error) => Reply::Error(error),
@@ -169,12 +171,12 @@ fn handle(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>, now: T
 }
 
 fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> Reply {
-    let params = request.params().map_or(Value::Null, value);
+    let params = request.params().map_or(Value::Null, to_value);
     let schema = json!({ "type": "object", "properties": { "text": { "type": "string" } } });
     let value = match request.method() {
         "tools/list" => json!({ "tools": [{ "name": "echo", "inputSchema": schema }] }),
-        "tools/call" if params["name"] == "echo" => text(&params["arguments"]["text"]),
-        "tools/call" if params["name"] == "ask" => return ask(request),
+        "tools/call" if params["name"] == "echo" => text_result(&params["arguments"]["text"]),
+        "tools/call" if params["name"] == "ask" => return input_for_name_and_sampling(request),
         "tools/call" if params["name"] == "slow" => {
             for step in [1.0, 2.0, 3.0] {
                 let said =
@@ -185,7 +187,7 @@ fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> R
                     .log(during, Level::Info, Some("slow"), json!(step))
                     .expect("logging");
             }
-            text(&json!("done"))
+            text_result(&json!("done"))
         }
         "resources/list" => json!({ "resources": [{ "name": "a", "uri": "a:b" }] }),
         "resources/templates/list" => json!({ "resourceTemplates": [] }),
@@ -199,22 +201,22 @@ fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> R
         "completion/complete" => json!({ "completion": { "values": ["x"] } }),
         _ => return Reply::Error(PeerError::invalid_params("nothing of the kind")),
     };
-    Reply::Result(result(value))
+    Reply::Result(to_result(value))
 }
 
-fn text(text: &Value) -> Value {
+fn text_result(text: &Value) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
 /// Sends input requests in two steps, those that the client supports.
-fn ask(request: &IncomingRequest<()>) -> Reply {
+fn input_for_name_and_sampling(request: &IncomingRequest<()>) -> Reply {
     let able = |name: &str| request.client().capabilities.get(name).is_some();
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     let elicit = json!({ "message": "Who?", "requestedSchema": schema });
-    let elicit = || InputRequest::new("elicitation/create", Some(object(elicit.clone())));
+    let elicit = || InputRequest::new("elicitation/create", Some(to_object(elicit.clone())));
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
     let sample = json!({ "messages": [message], "maxTokens": 5 });
-    let sample = InputRequest::new("sampling/createMessage", Some(object(sample)));
+    let sample = InputRequest::new("sampling/createMessage", Some(to_object(sample)));
     let so_far: Value = match &request.state {
         Some(state) => serde_json::from_str(state).expect("the state of this handler"),
         None => json!([]),
@@ -222,7 +224,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
     let mut so_far = so_far.as_array().cloned().unwrap_or_default();
     for (name, outcome) in request.responses.iter() {
         match outcome {
-            Outcome::Result(result) => so_far.push(json!([name, value(result.object())])),
+            Outcome::Result(result) => so_far.push(json!([name, to_value(result.object())])),
             other => so_far.push(json!([name, format!("{other:?}")])),
         }
     }
@@ -230,7 +232,11 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
         0 if able("elicitation") => vec![("first".into(), elicit()), ("sample".into(), sample)],
         0 => vec![("sample".into(), sample)],
         2 => vec![("second".into(), elicit())],
-        _ => return Reply::Result(result(text(&json!(Value::from(so_far).to_string())))),
+        _ => {
+            return Reply::Result(to_result(text_result(&json!(
+                Value::from(so_far).to_string()
+            ))));
+        }
     };
     Reply::InputRequired {
         requests: asks,
@@ -239,8 +245,8 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
 }
 
 /// Returns a client's answer to a request of the server.
-fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
-    Ok(result(match ask.method() {
+fn client_answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
+    Ok(to_result(match ask.method() {
         "elicitation/create" => json!({ "action": "accept", "content": { "name": "n" } }),
         "roots/list" => json!({ "roots": [{ "uri": "file:///r" }] }),
         _ => {

@@ -12,7 +12,7 @@ use crate::*;
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawServer {
     /// The endpoint under test.
-    pub machine: ServerEndpoint<()>,
+    pub endpoint: ServerEndpoint<()>,
     /// Current timestamp of the endpoint.
     pub now: Time,
     entrance: Entrance,
@@ -20,42 +20,43 @@ pub struct RawServer {
     standalone: Option<StreamId>,
     checker: SchemaChecker,
     /// The only offered revision, if the configuration offers exactly one.
-    speaks: Option<Revision>,
+    only_revision: Option<Revision>,
 }
 
 impl RawServer {
     /// Creates a server that has not received messages.
     pub fn new(config: ServerConfig) -> Self {
         let entrance = Entrance::of_process();
-        let speaks = only(&config.offer);
+        let speaks = only_revision(&config.offer);
         let settings = config.build().expect("a configuration");
-        let mut machine = ServerEndpoint::new(settings, entrance.binding(speaks), Time::ZERO);
-        let standalone = (entrance.binding(speaks) == Binding::HttpSse)
-            .then(|| machine.open(StreamKind::Standalone).expect("a stream"));
+        let mut endpoint =
+            ServerEndpoint::new(settings, entrance.transport_binding(speaks), Time::ZERO);
+        let standalone = (entrance.transport_binding(speaks) == Binding::HttpSse)
+            .then(|| endpoint.open(StreamKind::Standalone).expect("a stream"));
         Self {
-            speaks,
+            only_revision: speaks,
             entrance,
             standalone,
-            ..Self::of(machine, Time::ZERO)
+            ..Self::from_endpoint(endpoint, Time::ZERO)
         }
     }
 
     /// Wraps an endpoint on a duplex stream, at a timestamp.
-    pub fn of(machine: ServerEndpoint<()>, now: Time) -> Self {
+    pub fn from_endpoint(endpoint: ServerEndpoint<()>, now: Time) -> Self {
         Self {
-            machine,
+            endpoint,
             now,
             entrance: Entrance::Duplex,
             standalone: None,
             checker: SchemaChecker::default(),
-            speaks: None,
+            only_revision: None,
         }
     }
 
     /// Sets the revision of messages that do not name a revision.
-    pub(crate) fn speaking(self, revision: &str) -> Self {
+    pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
-            speaks: Some(offer(&[revision]).revisions[0]),
+            only_revision: Some(offer_of(&[revision]).revisions[0]),
             ..self
         }
     }
@@ -64,7 +65,7 @@ impl RawServer {
     ///
     /// # Panics
     /// If the session does not begin.
-    pub fn begun(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
+    pub fn with_session(config: ServerConfig, revision: &str, capabilities: Value) -> Self {
         let mut raw = Self::new(config);
         let answers = raw.send(&initialize(revision, capabilities));
         assert_eq!(answers.len(), 1, "{answers:?}");
@@ -90,25 +91,25 @@ impl RawServer {
         if let Ok(message) = serde_json::from_str(text) {
             self.checker.record_message(true, &message);
         }
-        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let agreed = self.endpoint.session_info().map(|agreed| agreed.revision);
         let mut with = FrameContext::new(());
         let stream = match self.entrance {
             Entrance::Duplex | Entrance::Batch => StreamId::DUPLEX,
             Entrance::Http => {
-                with.http = Some(http_request_of(text, agreed.or(self.speaks)));
-                self.machine.open(StreamKind::Post).expect("a stream")
+                with.http = Some(http_request_of(text, agreed.or(self.only_revision)));
+                self.endpoint.open(StreamKind::Post).expect("a stream")
             }
         };
-        let text = self.entrance.frame(text, agreed);
+        let text = self.entrance.frame_message(text, agreed);
         let received = self
-            .machine
+            .endpoint
             .receive(stream, text.as_bytes(), with, self.now);
         received.expect("open");
-        let agreed = self.machine.session_info().is_some();
+        let agreed = self.endpoint.session_info().is_some();
         if self.entrance == Entrance::Http && agreed && self.standalone.is_none() {
-            self.standalone = self.machine.open(StreamKind::Standalone).ok();
+            self.standalone = self.endpoint.open(StreamKind::Standalone).ok();
         }
-        self.drain()
+        self.take_messages()
     }
 
     /// Returns the outgoing messages.
@@ -116,8 +117,8 @@ impl RawServer {
     /// # Panics
     /// If a message violates the schema.
     #[track_caller]
-    pub fn drain(&mut self) -> Vec<Value> {
-        let texts = self.texts().into_iter();
+    pub fn take_messages(&mut self) -> Vec<Value> {
+        let texts = self.take_texts().into_iter();
         texts
             .map(|text| serde_json::from_str(&text).expect("JSON"))
             .collect()
@@ -128,23 +129,23 @@ impl RawServer {
     /// # Panics
     /// If a message violates the schema.
     #[track_caller]
-    pub fn texts(&mut self) -> Vec<String> {
-        let texts = drain(|out| self.machine.poll_transmit(out)).into_iter();
+    pub fn take_texts(&mut self) -> Vec<String> {
+        let texts = take_messages(|out| self.endpoint.poll_transmit(out)).into_iter();
         let texts: Vec<String> = texts
-            .flat_map(|(_, text)| self.entrance.messages(text))
+            .flat_map(|(_, text)| self.entrance.split_frame(text))
             .collect();
-        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
-        let agreed = self.speaks.or(agreed);
+        let agreed = self.endpoint.session_info().map(|agreed| agreed.revision);
+        let agreed = self.only_revision.or(agreed);
         for text in &texts {
             self.checker
-                .frame(false, text.as_bytes(), agreed.map(Revision::as_str));
+                .check_frame(false, text.as_bytes(), agreed.map(Revision::as_str));
         }
         texts
     }
 
     /// Returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ServerEvent<()>> {
-        std::iter::from_fn(|| self.machine.poll_event()).collect()
+        std::iter::from_fn(|| self.endpoint.poll_event()).collect()
     }
 
     /// Returns the violations among the events, and discards the others.
@@ -160,7 +161,7 @@ impl RawServer {
     ///
     /// # Panics
     /// If the events contain no request.
-    pub fn request(&mut self) -> IncomingRequest<()> {
+    pub fn take_request(&mut self) -> IncomingRequest<()> {
         let request = |event| match event {
             ServerEvent::Request(request) => Some(request),
             _ => None,
@@ -177,57 +178,57 @@ impl RawServer {
 /// Messages come through the [`Entrance`] of the process.
 pub struct RawClient {
     /// The endpoint under test.
-    pub machine: ClientEndpoint,
+    pub endpoint: ClientEndpoint,
     /// Current timestamp of the endpoint.
     pub now: Time,
     entrance: Entrance,
     /// Standalone stream, if messages are sent over HTTP.
     standalone: Option<StreamId>,
     /// Streams of the POSTs of requests, by the ids of these as JSON, oldest first.
-    posts: Vec<(String, StreamId)>,
+    open_posts: Vec<(String, StreamId)>,
     checker: SchemaChecker,
     /// The only offered revision, if the configuration offers exactly one.
-    speaks: Option<Revision>,
+    only_revision: Option<Revision>,
 }
 
 impl RawClient {
     /// Creates a client that starts the negotiation.
     pub fn new(config: ClientConfig) -> Self {
         let entrance = Entrance::of_process();
-        let speaks = only(&config.offer);
+        let speaks = only_revision(&config.offer);
         let settings = config.build().expect("a configuration");
-        let binding = entrance.binding(speaks);
-        let mut machine = ClientEndpoint::new(settings, binding, None, Time::ZERO);
+        let binding = entrance.transport_binding(speaks);
+        let mut endpoint = ClientEndpoint::new(settings, binding, None, Time::ZERO);
         let standalone = (binding == Binding::HttpSse).then(|| {
-            let stream = machine.open_standalone();
-            machine.endpoint_known();
+            let stream = endpoint.open_standalone();
+            endpoint.endpoint_known();
             stream
         });
         Self {
-            speaks,
+            only_revision: speaks,
             entrance,
             standalone,
-            ..Self::of(machine, Time::ZERO)
+            ..Self::from_endpoint(endpoint, Time::ZERO)
         }
     }
 
     /// Wraps an endpoint on a duplex stream, at a timestamp.
-    pub fn of(machine: ClientEndpoint, now: Time) -> Self {
+    pub fn from_endpoint(endpoint: ClientEndpoint, now: Time) -> Self {
         Self {
-            machine,
+            endpoint,
             now,
             entrance: Entrance::Duplex,
             standalone: None,
-            posts: Vec::new(),
+            open_posts: Vec::new(),
             checker: SchemaChecker::default(),
-            speaks: None,
+            only_revision: None,
         }
     }
 
     /// Sets the revision of messages that do not name a revision.
-    pub(crate) fn speaking(self, revision: &str) -> Self {
+    pub(crate) fn with_revision(self, revision: &str) -> Self {
         Self {
-            speaks: Some(offer(&[revision]).revisions[0]),
+            only_revision: Some(offer_of(&[revision]).revisions[0]),
             ..self
         }
     }
@@ -236,9 +237,9 @@ impl RawClient {
     ///
     /// # Panics
     /// If the session does not begin.
-    pub fn begun(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
+    pub fn with_session(config: ClientConfig, revision: &str, capabilities: Value) -> Self {
         let mut raw = Self::new(config);
-        let first = raw.drain().remove(0);
+        let first = raw.take_messages().remove(0);
         let answer = match lifecycle(revision) {
             Some(Lifecycle::Discover) => {
                 assert_eq!(first["method"], "server/discover");
@@ -279,12 +280,12 @@ impl RawClient {
         if let Ok(message) = serde_json::from_str(text) {
             self.checker.record_message(false, &message);
         }
-        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let agreed = self.endpoint.session_info().map(|agreed| agreed.revision);
         let stream = self.stream_of(text);
-        let text = self.entrance.frame(text, agreed);
-        let received = self.machine.receive(stream, text.as_bytes(), self.now);
+        let text = self.entrance.frame_message(text, agreed);
+        let received = self.endpoint.receive(stream, text.as_bytes(), self.now);
         received.expect("open");
-        self.drain()
+        self.take_messages()
     }
 
     /// Returns the stream on which a message of the server arrives: a response on the stream of its POST, a
@@ -293,38 +294,38 @@ impl RawClient {
         if self.entrance != Entrance::Http {
             return StreamId::DUPLEX;
         }
-        let sse = self.standalone.filter(|_| self.posts.is_empty());
+        let sse = self.standalone.filter(|_| self.open_posts.is_empty());
         if let Some(stream) = sse {
             return stream;
         }
         let message: Value = serde_json::from_str(text).unwrap_or_default();
         let id = message["id"].to_string();
         let place = match message.get("method") {
-            None => self.posts.iter().position(|(known, _)| *known == id),
+            None => self.open_posts.iter().position(|(known, _)| *known == id),
             Some(_) => None,
         };
         if let Some(place) = place {
-            return self.posts[place].1;
+            return self.open_posts[place].1;
         }
-        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
+        let agreed = self.endpoint.session_info().map(|agreed| agreed.revision);
         let discover = agreed
-            .or(self.speaks)
+            .or(self.only_revision)
             .map(Revision::as_str)
             .and_then(lifecycle)
             == Some(Lifecycle::Discover);
-        match self.open_post() {
+        match self.newest_open_post() {
             Some(stream) if discover => stream,
             // The server of the test sends without being asked: on the response of a request that nobody looks at.
             None if discover => {
                 let options = CallOptions::default();
-                let asked = self.machine.request("tools/list", None, options, self.now);
+                let asked = self.endpoint.request("tools/list", None, options, self.now);
                 asked.expect("a POST");
-                drain(|out| self.machine.poll_transmit(out))[0].0
+                take_messages(|out| self.endpoint.poll_transmit(out))[0].0
             }
             _ => match self.standalone {
                 Some(stream) => stream,
                 None => {
-                    let stream = self.machine.open_standalone();
+                    let stream = self.endpoint.open_standalone();
                     self.standalone = Some(stream);
                     stream
                 }
@@ -337,8 +338,8 @@ impl RawClient {
     /// # Panics
     /// If a message violates the schema.
     #[track_caller]
-    pub fn drain(&mut self) -> Vec<Value> {
-        let texts = self.texts().into_iter();
+    pub fn take_messages(&mut self) -> Vec<Value> {
+        let texts = self.take_texts().into_iter();
         texts
             .map(|text| serde_json::from_str(&text).expect("JSON"))
             .collect()
@@ -349,8 +350,8 @@ impl RawClient {
     /// # Panics
     /// If a message violates the schema.
     #[track_caller]
-    pub fn texts(&mut self) -> Vec<String> {
-        let sent = drain(|out| self.machine.poll_transmit(out));
+    pub fn take_texts(&mut self) -> Vec<String> {
+        let sent = take_messages(|out| self.endpoint.poll_transmit(out));
         if self.entrance == Entrance::Http {
             for (stream, text) in &sent {
                 self.record_post(*stream, text);
@@ -358,21 +359,21 @@ impl RawClient {
         }
         let texts: Vec<String> = sent
             .into_iter()
-            .flat_map(|(_, text)| self.entrance.messages(text))
+            .flat_map(|(_, text)| self.entrance.split_frame(text))
             .collect();
-        let agreed = self.machine.session_info().map(|agreed| agreed.revision);
-        let agreed = self.speaks.or(agreed);
+        let agreed = self.endpoint.session_info().map(|agreed| agreed.revision);
+        let agreed = self.only_revision.or(agreed);
         for text in &texts {
             self.checker
-                .frame(true, text.as_bytes(), agreed.map(Revision::as_str));
+                .check_frame(true, text.as_bytes(), agreed.map(Revision::as_str));
         }
         texts
     }
 
     /// Returns the stream of the newest unanswered POST.
-    fn open_post(&self) -> Option<StreamId> {
-        let mut posts = self.posts.iter().rev().map(|(_, stream)| *stream);
-        posts.find(|stream| self.machine.is_waiting_on(*stream))
+    fn newest_open_post(&self) -> Option<StreamId> {
+        let mut posts = self.open_posts.iter().rev().map(|(_, stream)| *stream);
+        posts.find(|stream| self.endpoint.is_waiting_on(*stream))
     }
 
     /// Responds to a POST: a POST with a request stays open for its response; any other POST, and every POST of
@@ -380,17 +381,17 @@ impl RawClient {
     fn record_post(&mut self, stream: StreamId, text: &str) {
         let message: Value = serde_json::from_str(text).expect("JSON");
         let request = message.get("id").is_some() && message.get("method").is_some();
-        let sse = self.speaks.map(Revision::as_str) == Some("2024-11-05");
+        let sse = self.only_revision.map(Revision::as_str) == Some("2024-11-05");
         if request && !sse {
-            self.posts.push((message["id"].to_string(), stream))
+            self.open_posts.push((message["id"].to_string(), stream))
         } else {
-            self.machine.closed(stream, Closed::Clean, self.now)
+            self.endpoint.closed(stream, Closed::Clean, self.now)
         }
     }
 
     /// Returns the events of the endpoint.
     pub fn events(&mut self) -> Vec<ClientEvent> {
-        std::iter::from_fn(|| self.machine.poll_event()).collect()
+        std::iter::from_fn(|| self.endpoint.poll_event()).collect()
     }
 
     /// Returns the violations among the events, and discards the others.
@@ -421,9 +422,9 @@ impl RawClient {
             progress: true,
             ..CallOptions::default()
         };
-        let params = (!params.is_null()).then(|| object(params));
-        let key = self.machine.request(method, params, options, self.now);
-        (key.expect(method), self.drain().remove(0))
+        let params = (!params.is_null()).then(|| to_object(params));
+        let key = self.endpoint.request(method, params, options, self.now);
+        (key.expect(method), self.take_messages().remove(0))
     }
 }
 
@@ -448,7 +449,9 @@ fn http_request_of(text: &str, revision: Option<Revision>) -> HttpRequest {
     http_request(&headers)
 }
 
-fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<(StreamId, String)> {
+fn take_messages(
+    mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>,
+) -> Vec<(StreamId, String)> {
     let mut texts = Vec::new();
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {
@@ -465,7 +468,7 @@ fn drain(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<(StreamI
 }
 
 /// Returns the only revision of an offer.
-fn only(offer: &Offer) -> Option<Revision> {
+fn only_revision(offer: &Offer) -> Option<Revision> {
     match offer.revisions[..] {
         [revision] => Some(revision),
         _ => None,

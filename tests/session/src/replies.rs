@@ -5,27 +5,31 @@
 use crate::*;
 
 /// Returns a tool result without content.
-pub fn content() -> Reply {
-    Reply::Result(result(json!({ "content": [] })))
+pub fn empty_content() -> Reply {
+    Reply::Result(to_result(json!({ "content": [] })))
 }
 
 /// Returns an empty list of tools.
-pub fn tools() -> Reply {
-    Reply::Result(result(json!({ "tools": [] })))
+pub fn empty_tool_list() -> Reply {
+    Reply::Result(to_result(json!({ "tools": [] })))
 }
 
 /// Creates an elicitation request with an empty form.
-pub fn elicit() -> InputRequest {
+pub fn elicitation_request() -> InputRequest {
     let schema = json!({ "type": "object", "properties": {} });
     InputRequest::new(
         "elicitation/create",
-        Some(object(json!({ "message": "m", "requestedSchema": schema }))),
+        Some(to_object(
+            json!({ "message": "m", "requestedSchema": schema }),
+        )),
     )
 }
 
 /// Creates a reply that requires input: one elicitation per name, and a request state if given.
-pub fn questions(names: &[&str], state: Option<&str>) -> Reply {
-    let asks = names.iter().map(|name| ((*name).to_owned(), elicit()));
+pub fn elicitations_by_name(names: &[&str], state: Option<&str>) -> Reply {
+    let asks = names
+        .iter()
+        .map(|name| ((*name).to_owned(), elicitation_request()));
     Reply::InputRequired {
         requests: asks.collect(),
         state: state.map(str::to_owned),

@@ -11,7 +11,7 @@ use serde_json::Value;
 ///
 /// # Panics
 /// If a schema cannot be read.
-pub fn documents() -> &'static BTreeMap<&'static str, Value> {
+pub fn schema_documents() -> &'static BTreeMap<&'static str, Value> {
     static DOCUMENTS: OnceLock<BTreeMap<&'static str, Value>> = OnceLock::new();
     DOCUMENTS.get_or_init(|| {
         let read = |id: &'static str| {
@@ -19,14 +19,14 @@ pub fn documents() -> &'static BTreeMap<&'static str, Value> {
             let bytes = std::fs::read(root.join(id).join("schema.json")).expect(id);
             (id, serde_json::from_slice(&bytes).expect(id))
         };
-        crate::all().into_iter().map(read).collect()
+        crate::all_revisions().into_iter().map(read).collect()
     })
 }
 
-fn oracle(revision: &str) -> &'static Oracle<'static> {
-    static ORACLES: OnceLock<BTreeMap<&'static str, Oracle<'static>>> = OnceLock::new();
-    let oracles = ORACLES.get_or_init(|| {
-        let documents = documents().iter();
+fn schema_validator(revision: &str) -> &'static Oracle<'static> {
+    static VALIDATORS: OnceLock<BTreeMap<&'static str, Oracle<'static>>> = OnceLock::new();
+    let oracles = VALIDATORS.get_or_init(|| {
+        let documents = schema_documents().iter();
         documents
             .map(|(id, document)| (*id, Oracle::new(document)))
             .collect()
@@ -40,7 +40,7 @@ fn oracle(revision: &str) -> &'static Oracle<'static> {
 /// If it is not valid.
 #[track_caller]
 pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, message: &Value) {
-    let errors = errors_of(revision, from_client, answers, message);
+    let errors = message_errors(revision, from_client, answers, message);
     assert!(
         errors.is_empty(),
         "not valid in {revision}: {message}\n{}",
@@ -49,14 +49,14 @@ pub fn check_message(revision: &str, from_client: bool, answers: Option<&str>, m
 }
 
 /// Returns the errors of one message; empty if the message is valid.
-pub fn errors_of(
+pub fn message_errors(
     revision: &str,
     from_client: bool,
     answers: Option<&str>,
     message: &Value,
 ) -> Vec<String> {
     let errors = |definition: &str, value: &Value| {
-        let errors = oracle(revision).errors(definition, value);
+        let errors = schema_validator(revision).errors(definition, value);
         let named = errors
             .into_iter()
             .map(|error| format!("{definition}: {error}"));
@@ -74,13 +74,13 @@ pub fn errors_of(
         } else {
             "Request"
         };
-        if knows(revision, &format!("{side}{kind}"), method) {
+        if has_method(revision, &format!("{side}{kind}"), method) {
             all.extend(errors(&format!("{side}{kind}"), message));
-        } else if knows(revision, &format!("{other}{kind}"), method) {
+        } else if has_method(revision, &format!("{other}{kind}"), method) {
             all.push("the other side sends it".to_owned());
         }
     } else if let (Some(method), Some(result)) = (answers, message.get("result")) {
-        all.extend(errors(&result_of(revision, method, result), result));
+        all.extend(errors(&result_definition(revision, method, result), result));
     }
     all
 }
@@ -89,17 +89,19 @@ pub fn errors_of(
 ///
 /// # Panics
 /// If the revision is unknown.
-pub fn defines(revision: &str, definition: &str) -> bool {
-    table(revision).contains_key(definition)
+pub fn has_definition(revision: &str, definition: &str) -> bool {
+    schema_definitions(revision).contains_key(definition)
 }
 
 /// Returns true if every error of a revision must have an id, so that messages without a readable id are not answered.
 ///
 /// # Panics
 /// If the revision is unknown, or does not define errors.
-pub fn errors_need_id(revision: &str) -> bool {
+pub fn errors_require_id(revision: &str) -> bool {
     let names = ["JSONRPCErrorResponse", "JSONRPCError"];
-    let error = names.iter().find_map(|name| table(revision).get(*name));
+    let error = names
+        .iter()
+        .find_map(|name| schema_definitions(revision).get(*name));
     let required = error.and_then(|error| error["required"].as_array());
     required.expect("errors").iter().any(|name| name == "id")
 }
@@ -109,12 +111,12 @@ pub fn errors_need_id(revision: &str) -> bool {
 /// # Panics
 /// If it is one.
 #[track_caller]
-pub fn check_batchless(message: &Value) {
+pub fn check_single_message(message: &Value) {
     assert!(message.is_object(), "no single message: {message}");
 }
 
-fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
-    let document = &documents()[revision];
+fn schema_definitions(revision: &str) -> &'static serde_json::Map<String, Value> {
+    let document = &schema_documents()[revision];
     let table = document
         .get("definitions")
         .or_else(|| document.get("$defs"));
@@ -122,36 +124,40 @@ fn table(revision: &str) -> &'static serde_json::Map<String, Value> {
 }
 
 /// Returns true if a union of a schema has a variant with this method.
-fn knows(revision: &str, union: &str, method: &str) -> bool {
-    table(revision).get(union).is_some_and(|union| {
-        let members = union["anyOf"]
-            .as_array()
-            .cloned()
-            .unwrap_or_else(|| vec![union.clone()]);
-        members.iter().any(|member| {
-            let name = member["$ref"]
-                .as_str()
-                .and_then(|path| path.rsplit('/').next());
-            let definition = name.map_or(member, |name| &table(revision)[name]);
-            definition["properties"]["method"]["const"] == method
+fn has_method(revision: &str, union: &str, method: &str) -> bool {
+    schema_definitions(revision)
+        .get(union)
+        .is_some_and(|union| {
+            let members = union["anyOf"]
+                .as_array()
+                .cloned()
+                .unwrap_or_else(|| vec![union.clone()]);
+            members.iter().any(|member| {
+                let name = member["$ref"]
+                    .as_str()
+                    .and_then(|path| path.rsplit('/').next());
+                let definition = name.map_or(member, |name| &schema_definitions(revision)[name]);
+                definition["properties"]["method"]["const"] == method
+            })
         })
-    })
 }
 
 /// Returns the definition of a method's result, derived from the name of the request's definition.
-fn result_of(revision: &str, method: &str, result: &Value) -> String {
+fn result_definition(revision: &str, method: &str, result: &Value) -> String {
     match result["resultType"].as_str() {
         None | Some("complete") => {}
         Some("input_required") => return "InputRequiredResult".to_owned(),
         // A type of an extension, whose schema is another one.
         Some(_) => return "Result".to_owned(),
     }
-    let requests = table(revision).iter().filter(|(name, definition)| {
-        name.ends_with("Request") && definition["properties"]["method"]["const"] == method
-    });
+    let requests = schema_definitions(revision)
+        .iter()
+        .filter(|(name, definition)| {
+            name.ends_with("Request") && definition["properties"]["method"]["const"] == method
+        });
     let named = requests.map(|(name, _)| name.replace("Request", "Result"));
     named
         .into_iter()
-        .find(|name| table(revision).contains_key(name))
+        .find(|name| schema_definitions(revision).contains_key(name))
         .unwrap_or_else(|| "Result".to_owned())
 }

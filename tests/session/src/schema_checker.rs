@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::{all, check_message, defines, errors_of, per_request};
+use crate::{all_revisions, check_message, discover_revisions, has_definition, message_errors};
 
 /// Schema checker of one connection.
 #[derive(Debug, Default)]
 pub struct SchemaChecker {
     /// Requests by sender and id, with their revision.
-    sent: BTreeMap<(bool, String), (String, Option<String>)>,
+    sent_requests: BTreeMap<(bool, String), (String, Option<String>)>,
     /// Revisions that requests of the test have named.
-    named: BTreeSet<String>,
+    named_revisions: BTreeSet<String>,
     /// Number of checked messages of each revision.
-    pub checked: BTreeMap<String, usize>,
+    pub checked_counts: BTreeMap<String, usize>,
     /// Number of messages without a known revision, such as an error before the negotiation, which must be valid in
     /// some revision.
-    pub early: usize,
+    pub unknown_revision_count: usize,
 }
 
 impl SchemaChecker {
@@ -29,19 +29,19 @@ impl SchemaChecker {
     /// # Panics
     /// If the frame is not JSON, has a line break, or is not valid.
     #[track_caller]
-    pub fn frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
+    pub fn check_frame(&mut self, from_client: bool, frame: &[u8], agreed: Option<&str>) {
         assert!(!frame.iter().any(|byte| matches!(byte, b'\n' | b'\r')));
         let frame: Value = serde_json::from_slice(frame).expect("JSON");
         match frame.as_array() {
             Some(batch) => {
                 assert!(!batch.is_empty(), "an empty batch");
-                let has_batches = |revision| defines(revision, "JSONRPCBatchRequest");
+                let has_batches = |revision| has_definition(revision, "JSONRPCBatchRequest");
                 assert!(agreed.is_some_and(has_batches), "a batch: {frame}");
                 for message in batch {
-                    self.message(from_client, message, agreed);
+                    self.check_message_of(from_client, message, agreed);
                 }
             }
-            None => self.message(from_client, &frame, agreed),
+            None => self.check_message_of(from_client, &frame, agreed),
         }
     }
 
@@ -49,7 +49,8 @@ impl SchemaChecker {
     pub fn record_request(&mut self, from_client: bool, message: &Value, revision: &str) {
         let method = message["method"].as_str().unwrap_or_default().to_owned();
         let key = (from_client, message["id"].to_string());
-        self.sent.insert(key, (method, Some(revision.to_owned())));
+        self.sent_requests
+            .insert(key, (method, Some(revision.to_owned())));
     }
 
     /// Records a message or batch of the test without checking it, because tests may send invalid messages.
@@ -59,16 +60,17 @@ impl SchemaChecker {
         }
         if let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) {
             let revision = named_revision(message);
-            self.named.extend(revision.clone());
+            self.named_revisions.extend(revision.clone());
             let request = (method.to_owned(), revision);
-            self.sent.insert((from_client, id.to_string()), request);
+            self.sent_requests
+                .insert((from_client, id.to_string()), request);
         }
     }
 
     #[track_caller]
-    fn message(&mut self, from_client: bool, message: &Value, agreed: Option<&str>) {
+    fn check_message_of(&mut self, from_client: bool, message: &Value, agreed: Option<&str>) {
         let id = message["id"].to_string();
-        let asked = self.sent.get(&(!from_client, id.clone())).cloned();
+        let asked = self.sent_requests.get(&(!from_client, id.clone())).cloned();
         let asked = asked.filter(|_| message["method"].is_null());
         let of_request = asked.as_ref().and_then(|(_, revision)| revision.clone());
         let revision = named_revision(message).or(of_request);
@@ -77,14 +79,14 @@ impl SchemaChecker {
             assert!(!notification || message.get("id").is_none(), "{message}");
             if id != "null" {
                 let named = revision.clone().or(agreed.map(str::to_owned));
-                self.sent
+                self.sent_requests
                     .insert((from_client, id), (method.to_owned(), named));
             }
         }
         let is_known = revision.is_some() || agreed.is_some();
         let candidates = match revision {
             Some(revision) => vec![revision],
-            None => self.candidates(message, agreed),
+            None => self.possible_revisions(message, agreed),
         };
         let method = asked.as_ref().map(|(method, _)| method.as_str());
         match &candidates[..] {
@@ -92,7 +94,7 @@ impl SchemaChecker {
             _ => {
                 let errors = candidates
                     .iter()
-                    .map(|revision| errors_of(revision, from_client, method, message));
+                    .map(|revision| message_errors(revision, from_client, method, message));
                 let errors: Vec<_> = errors.collect();
                 assert!(
                     errors.iter().any(Vec::is_empty),
@@ -101,26 +103,29 @@ impl SchemaChecker {
             }
         }
         match candidates.into_iter().next() {
-            Some(revision) if is_known => *self.checked.entry(revision).or_default() += 1,
-            _ => self.early += 1,
+            Some(revision) if is_known => *self.checked_counts.entry(revision).or_default() += 1,
+            _ => self.unknown_revision_count += 1,
         }
     }
 
     /// Returns the possible revisions of a message that names none: the negotiated one, and for messages other than
     /// responses also those that requests have named, because one connection may use both lifecycles.
-    fn candidates(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
+    fn possible_revisions(&self, message: &Value, agreed: Option<&str>) -> Vec<String> {
         let owned = |all: Vec<&str>| all.into_iter().map(str::to_owned).collect();
         let subscription = "io.modelcontextprotocol/subscriptionId";
         if message["params"]["_meta"].get(subscription).is_some() {
-            return owned(per_request());
+            return owned(discover_revisions());
         }
         let mut candidates: Vec<String> = owned(agreed.into_iter().collect());
         if agreed.is_none() || message["id"].is_null() {
-            let more = self.named.iter().filter(|id| Some(&***id) != agreed);
+            let more = self
+                .named_revisions
+                .iter()
+                .filter(|id| Some(&***id) != agreed);
             candidates.extend(more.cloned());
         }
         if candidates.is_empty() {
-            owned(all())
+            owned(all_revisions())
         } else {
             candidates
         }
@@ -135,5 +140,6 @@ fn named_revision(message: &Value) -> Option<String> {
         &message["result"]["protocolVersion"],
     ];
     let mut said = said.into_iter().filter_map(Value::as_str);
-    said.find(|id| all().contains(id)).map(str::to_owned)
+    said.find(|id| all_revisions().contains(id))
+        .map(str::to_owned)
 }

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rpc_batch_received_answers_come_back_in_one_array() {
+    fn batch_answers_share_one_array() {
         let mut batches = Batches::default();
         let batch = batches.begin(StreamId::DUPLEX);
         batches.admit(batch);

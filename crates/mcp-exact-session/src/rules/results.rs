@@ -125,7 +125,7 @@ mod tests {
 
     /// "A `resultType` of any value unrecognized by the client MUST be considered invalid" (`basic`, "Result Types").
     #[test]
-    fn kinds_of_results_are_known_to_both_peers() {
+    fn both_peers_check_result_kinds() {
         let spec: &'static RevisionSpec = V2026_07_28;
         let mut extension = Extension::new("x/y");
         extension.result_types = vec!["y".to_owned()];

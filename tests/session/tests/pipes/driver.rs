@@ -49,19 +49,19 @@ pub(crate) trait Link {
     fn server(&mut self) -> &mut ServerEndpoint<()>;
 
     /// Returns the number of bytes that processes and connections may hold in addition to the endpoints.
-    fn bytes(&self) -> usize;
+    fn link_bytes(&self) -> usize;
 
     /// Returns true if no peer has suspended reading or writing.
-    fn all_move(&self) -> bool;
+    fn is_moving(&self) -> bool;
 
     /// Suspends or resumes a random peer.
-    fn disturb(&mut self, rng: &mut Rng, now: Time);
+    fn toggle_random_peer(&mut self, rng: &mut Rng, now: Time);
 
     /// Moves up to `most` bytes at one random end; returns true if bytes were moved.
-    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
+    fn move_random_bytes(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool;
 
     /// Moves bytes at all ends; returns true if bytes were moved.
-    fn pump_all(&mut self, most: usize, now: Time) -> bool;
+    fn move_all_bytes(&mut self, most: usize, now: Time) -> bool;
 }
 
 /// Two processes with two pipes between them.
@@ -72,7 +72,7 @@ pub(crate) struct Pipes {
     /// Pipes to the server and to the client.
     pipes: [Pipe; 2],
     /// Size of the largest message that may be in transit, in bytes.
-    largest: usize,
+    largest_message: usize,
     capacity: usize,
 }
 
@@ -84,13 +84,13 @@ impl Pipes {
             server: mcp_exact_tests_session::server(server),
             drivers: [Driver::new(message), Driver::new(message)],
             pipes: [Pipe::new(capacity), Pipe::new(capacity)],
-            largest: message + message / 4 + 1024,
+            largest_message: message + message / 4 + 1024,
             capacity,
         }
     }
 
     /// Moves bytes at one of the four ends of the pipes.
-    fn pump_end(&mut self, end: usize, most: usize, now: Time) -> bool {
+    fn move_bytes_at(&mut self, end: usize, most: usize, now: Time) -> bool {
         let ([client, server], [up, down]) = (&mut self.drivers, &mut self.pipes);
         match end {
             0 => client.write(&mut self.client, up, most),
@@ -111,51 +111,53 @@ impl Link for Pipes {
     }
 
     /// Includes the pipes, and for each process the frame being written and the received lines, with spare capacity.
-    fn bytes(&self) -> usize {
-        2 * self.capacity + 6 * (self.largest + READ_BYTES)
+    fn link_bytes(&self) -> usize {
+        2 * self.capacity + 6 * (self.largest_message + READ_BYTES)
     }
 
-    fn all_move(&self) -> bool {
+    fn is_moving(&self) -> bool {
         let mut drivers = self.drivers.iter();
-        drivers.all(|driver| driver.reads && driver.writes)
+        drivers.all(|driver| driver.is_reading && driver.is_writing)
     }
 
-    fn disturb(&mut self, rng: &mut Rng, _: Time) {
+    fn toggle_random_peer(&mut self, rng: &mut Rng, _: Time) {
         let driver = &mut self.drivers[rng.below(2)];
         match rng.below(4) {
-            0 => driver.reads = false,
-            1 => driver.writes = false,
-            _ => (driver.reads, driver.writes) = (true, true),
+            0 => driver.is_reading = false,
+            1 => driver.is_writing = false,
+            _ => (driver.is_reading, driver.is_writing) = (true, true),
         }
     }
 
-    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
-        self.pump_end(rng.below(4), most, now)
+    fn move_random_bytes(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
+        self.move_bytes_at(rng.below(4), most, now)
     }
 
-    fn pump_all(&mut self, most: usize, now: Time) -> bool {
-        (0..4).fold(false, |moved, end| moved | self.pump_end(end, most, now))
+    fn move_all_bytes(&mut self, most: usize, now: Time) -> bool {
+        (0..4).fold(false, |moved, end| {
+            moved | self.move_bytes_at(end, most, now)
+        })
     }
 }
 
 /// Common interface of client and server endpoints for the driver.
 trait Peer {
-    fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
-    fn reads(&self) -> bool;
-    fn take(&mut self, line: &Line<'_>, now: Time);
-    fn end_of_input(&mut self, now: Time);
+    fn poll_output(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
+    fn accepts_input(&self) -> bool;
+    fn receive_line(&mut self, line: &Line<'_>, now: Time);
+    fn close_input(&mut self, now: Time);
 }
 
 impl Peer for ClientEndpoint {
-    fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_output(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         self.poll_transmit(out)
     }
 
-    fn reads(&self) -> bool {
+    fn accepts_input(&self) -> bool {
         self.wants_input()
     }
 
-    fn take(&mut self, line: &Line<'_>, now: Time) {
+    fn receive_line(&mut self, line: &Line<'_>, now: Time) {
         let taken = match line {
             Line::Frame(frame) => self.receive(StreamId::DUPLEX, frame, now),
             Line::Oversized(message) => self.receive_oversized(StreamId::DUPLEX, message, now),
@@ -163,21 +165,21 @@ impl Peer for ClientEndpoint {
         taken.expect("it wants input");
     }
 
-    fn end_of_input(&mut self, now: Time) {
+    fn close_input(&mut self, now: Time) {
         self.closed(StreamId::DUPLEX, Closed::Clean, now);
     }
 }
 
 impl Peer for ServerEndpoint<()> {
-    fn transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_output(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         self.poll_transmit(out)
     }
 
-    fn reads(&self) -> bool {
+    fn accepts_input(&self) -> bool {
         self.wants_input()
     }
 
-    fn take(&mut self, line: &Line<'_>, now: Time) {
+    fn receive_line(&mut self, line: &Line<'_>, now: Time) {
         let with = FrameContext::new(());
         let taken = match line {
             Line::Frame(frame) => self.receive(StreamId::DUPLEX, frame, with, now),
@@ -188,7 +190,7 @@ impl Peer for ServerEndpoint<()> {
         taken.expect("it wants input");
     }
 
-    fn end_of_input(&mut self, now: Time) {
+    fn close_input(&mut self, now: Time) {
         self.closed(StreamId::DUPLEX, Closed::Clean, now);
     }
 }
@@ -197,45 +199,45 @@ impl Peer for ServerEndpoint<()> {
 #[derive(Debug)]
 struct Driver {
     lines: Lines,
-    out: Vec<u8>,
-    written: usize,
+    output: Vec<u8>,
+    written_bytes: usize,
     /// True if the endpoint was notified of the end of its input.
-    ended: bool,
-    reads: bool,
-    writes: bool,
+    input_ended: bool,
+    is_reading: bool,
+    is_writing: bool,
 }
 
 impl Driver {
     fn new(message_bytes: usize) -> Self {
         Self {
             lines: Lines::new(message_bytes),
-            out: Vec::new(),
-            written: 0,
-            ended: false,
-            reads: true,
-            writes: true,
+            output: Vec::new(),
+            written_bytes: 0,
+            input_ended: false,
+            is_reading: true,
+            is_writing: true,
         }
     }
 
     /// Writes up to `most` bytes to the pipe; returns true if bytes were written.
     fn write(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize) -> bool {
         let (mut left, mut moved) = (most, false);
-        while self.writes && left > 0 && !pipe.is_ended {
-            if self.written < self.out.len() {
-                let rest = &self.out[self.written..];
+        while self.is_writing && left > 0 && !pipe.is_ended {
+            if self.written_bytes < self.output.len() {
+                let rest = &self.output[self.written_bytes..];
                 let count = pipe.write(&rest[..rest.len().min(left)]);
-                self.written += count;
+                self.written_bytes += count;
                 left -= count;
                 if count == 0 {
                     break;
                 }
             } else {
-                self.out = Vec::new();
-                self.written = 0;
-                match peer.transmit(&mut self.out) {
+                self.output = Vec::new();
+                self.written_bytes = 0;
+                match peer.poll_output(&mut self.output) {
                     None => break,
                     Some(Transmit::Close { .. }) => pipe.is_ended = true,
-                    Some(_) => end_line(&mut self.out),
+                    Some(_) => end_line(&mut self.output),
                 }
             }
             moved = true;
@@ -245,12 +247,12 @@ impl Driver {
 
     /// Reads up to `most` bytes into the endpoint, if it accepts input; returns true if bytes were read.
     fn read(&mut self, peer: &mut impl Peer, pipe: &mut Pipe, most: usize, now: Time) -> bool {
-        if !self.reads {
+        if !self.is_reading {
             return false;
         }
         // Lines that have waited for the endpoint come first.
         let moved = self.deliver_lines(peer, now);
-        if !peer.reads() {
+        if !peer.accepts_input() {
             return moved;
         }
         let bytes = pipe.read(most.min(READ_BYTES));
@@ -259,9 +261,9 @@ impl Driver {
             self.deliver_lines(peer, now);
             return true;
         }
-        if pipe.is_ended && !self.ended {
-            self.ended = true;
-            peer.end_of_input(now);
+        if pipe.is_ended && !self.input_ended {
+            self.input_ended = true;
+            peer.close_input(now);
             return true;
         }
         moved
@@ -269,11 +271,11 @@ impl Driver {
 
     fn deliver_lines(&mut self, peer: &mut impl Peer, now: Time) -> bool {
         let mut moved = false;
-        while peer.reads() {
+        while peer.accepts_input() {
             let Some(line) = self.lines.next_line() else {
                 break;
             };
-            peer.take(&line, now);
+            peer.receive_line(&line, now);
             moved = true;
         }
         moved

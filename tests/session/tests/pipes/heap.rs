@@ -1,56 +1,56 @@
 //! Allocator that counts the allocated bytes of the test process.
 //!
-//! A test holds the guard of [`count_alone`] while it runs, so that no other test is counted.
+//! A test holds the guard of [`lock_counting`] while it runs, so that no other test is counted.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-struct Counting;
+struct CountingAllocator;
 
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
+static BYTES_IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[allow(
     unsafe_code,
     reason = "an allocator cannot be written without unsafe code"
 )]
 // SAFETY: every function hands its arguments on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let before = IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
-        PEAK.fetch_max(before + layout.size(), Ordering::Relaxed);
+        let before = BYTES_IN_USE.fetch_add(layout.size(), Ordering::Relaxed);
+        PEAK_BYTES.fetch_max(before + layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
+        BYTES_IN_USE.fetch_sub(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-static COUNTING: Mutex<()> = Mutex::new(());
+static COUNT_LOCK: Mutex<()> = Mutex::new(());
 
 /// Waits until no other test counts allocations; the guard excludes others.
-pub(crate) fn count_alone() -> MutexGuard<'static, ()> {
+pub(crate) fn lock_counting() -> MutexGuard<'static, ()> {
     // A test that failed has nothing in use any more.
-    COUNTING.lock().unwrap_or_else(PoisonError::into_inner)
+    COUNT_LOCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the number of bytes that the process has allocated and not freed.
-pub(crate) fn in_use() -> usize {
-    IN_USE.load(Ordering::Relaxed)
+pub(crate) fn bytes_in_use() -> usize {
+    BYTES_IN_USE.load(Ordering::Relaxed)
 }
 
 /// Returns the peak of additional allocated bytes during a step.
-pub(crate) fn peak_of(step: impl FnOnce()) -> usize {
-    let before = in_use();
-    PEAK.store(before, Ordering::Relaxed);
+pub(crate) fn peak_bytes_during(step: impl FnOnce()) -> usize {
+    let before = bytes_in_use();
+    PEAK_BYTES.store(before, Ordering::Relaxed);
     step();
-    PEAK.load(Ordering::Relaxed) - before
+    PEAK_BYTES.load(Ordering::Relaxed) - before
 }

@@ -15,10 +15,10 @@ use crate::driver::{Link, Pipe, READ_BYTES};
 
 /// Received part of the response to a client's HTTP request.
 #[derive(Debug, Default)]
-struct Response {
+struct ReceivedResponse {
     /// Bytes that wait to be written to the pipe.
-    out: Vec<u8>,
-    written: usize,
+    unwritten: Vec<u8>,
+    written_bytes: usize,
     /// HTTP status of a response whose body is not an event stream.
     status: u16,
     is_finished: bool,
@@ -30,16 +30,16 @@ struct Exchange {
     headers: HttpRequest,
     body: Vec<u8>,
     /// Bytes of the body that have arrived at the server.
-    sent: usize,
+    sent_bytes: usize,
     /// Stream of the server, after the complete request has arrived.
     stream: Option<StreamId>,
     is_standalone: bool,
-    response: Response,
-    down: Pipe,
+    response: ReceivedResponse,
+    response_pipe: Pipe,
     lines: Lines,
-    refusal: Vec<u8>,
+    refusal_body: Vec<u8>,
     /// True if the connection is suspended.
-    stalls: bool,
+    is_suspended: bool,
 }
 
 /// Client and server with the connections between them.
@@ -47,8 +47,8 @@ pub(crate) struct Http {
     client: ClientEndpoint,
     server: ServerEndpoint<()>,
     exchanges: BTreeMap<StreamId, Exchange>,
-    message_bytes: usize,
-    pipe: usize,
+    message_limit: usize,
+    pipe_capacity: usize,
     /// True if a connection was cut, so that its requests end by timeouts.
     was_cut: bool,
 }
@@ -63,8 +63,8 @@ impl Http {
             client: ClientEndpoint::new(client, binding, None, Time::ZERO),
             server: ServerEndpoint::new(server, binding, Time::ZERO),
             exchanges: BTreeMap::new(),
-            message_bytes,
-            pipe,
+            message_limit: message_bytes,
+            pipe_capacity: pipe,
             was_cut: false,
         }
     }
@@ -72,27 +72,27 @@ impl Http {
     /// Opens the standalone stream.
     pub(crate) fn open_standalone(&mut self) {
         let stream = self.client.open_standalone();
-        let mut exchange = self.exchange(HttpRequest::default(), Vec::new());
+        let mut exchange = self.start_exchange(HttpRequest::default(), Vec::new());
         exchange.is_standalone = true;
         self.exchanges.insert(stream, exchange);
     }
 
-    fn exchange(&self, headers: HttpRequest, body: Vec<u8>) -> Exchange {
+    fn start_exchange(&self, headers: HttpRequest, body: Vec<u8>) -> Exchange {
         Exchange {
             headers,
             body,
-            sent: 0,
+            sent_bytes: 0,
             stream: None,
             is_standalone: false,
-            response: Response::default(),
-            down: Pipe::new(self.pipe),
-            lines: Lines::new(self.message_bytes),
-            refusal: Vec::new(),
-            stalls: false,
+            response: ReceivedResponse::default(),
+            response_pipe: Pipe::new(self.pipe_capacity),
+            lines: Lines::new(self.message_limit),
+            refusal_body: Vec::new(),
+            is_suspended: false,
         }
     }
 
-    fn cut(&mut self, stream: StreamId, now: Time) {
+    fn cut_random_connection(&mut self, stream: StreamId, now: Time) {
         let Some(exchange) = self.exchanges.remove(&stream) else {
             return;
         };
@@ -104,13 +104,13 @@ impl Http {
     }
 
     /// Starts a POST with the next message of the client; returns false if there is none.
-    fn post(&mut self, now: Time) -> bool {
+    fn start_post(&mut self, now: Time) -> bool {
         let mut body = Vec::new();
         match self.client.poll_transmit(&mut body) {
             None => return false,
             Some(Transmit::Frame { stream, http, .. }) => {
                 let headers = post_headers(&http);
-                let exchange = self.exchange(HttpRequest::new(headers), body);
+                let exchange = self.start_exchange(HttpRequest::new(headers), body);
                 self.exchanges.insert(stream, exchange);
             }
             // The client gives the request up: the connection closes, and the server learns of it.
@@ -125,11 +125,11 @@ impl Http {
         true
     }
 
-    fn pump_one(&mut self, stream: StreamId, most: usize, now: Time) -> bool {
+    fn move_exchange_bytes(&mut self, stream: StreamId, most: usize, now: Time) -> bool {
         let Some(mut exchange) = self.exchanges.remove(&stream) else {
             return false;
         };
-        if exchange.stalls {
+        if exchange.is_suspended {
             self.exchanges.insert(stream, exchange);
             return false;
         }
@@ -147,9 +147,9 @@ impl Http {
         if exchange.stream.is_some() || exchange.response.is_finished {
             return false;
         }
-        let left = exchange.body.len() - exchange.sent;
+        let left = exchange.body.len() - exchange.sent_bytes;
         if left > 0 {
-            exchange.sent += left.min(most);
+            exchange.sent_bytes += left.min(most);
             return true;
         }
         if !self.server.wants_input() && !self.server.is_closed() {
@@ -161,7 +161,7 @@ impl Http {
             StreamKind::Post
         };
         let Ok(stream) = self.server.open(kind) else {
-            refuse(exchange, 503);
+            refuse_exchange(exchange, 503);
             return true;
         };
         exchange.stream = Some(stream);
@@ -171,7 +171,7 @@ impl Http {
         let mut with = FrameContext::new(());
         with.http = Some(exchange.headers.clone());
         let body = std::mem::take(&mut exchange.body);
-        let received = if body.len() > self.message_bytes {
+        let received = if body.len() > self.message_limit {
             let end = body.len().min(KEPT);
             let (head, tail) = (&body[..end], &body[body.len() - end..]);
             let kept = Oversized { head, tail };
@@ -190,10 +190,10 @@ impl Http {
         let (mut left, mut moved) = (most, false);
         while left > 0 {
             let response = &mut exchange.response;
-            if response.written < response.out.len() {
-                let rest = &response.out[response.written..];
-                let count = exchange.down.write(&rest[..rest.len().min(left)]);
-                response.written += count;
+            if response.written_bytes < response.unwritten.len() {
+                let rest = &response.unwritten[response.written_bytes..];
+                let count = exchange.response_pipe.write(&rest[..rest.len().min(left)]);
+                response.written_bytes += count;
                 left -= count;
                 if count == 0 {
                     break;
@@ -201,14 +201,14 @@ impl Http {
             } else if response.is_finished {
                 break;
             } else {
-                response.out = Vec::new();
-                response.written = 0;
+                response.unwritten = Vec::new();
+                response.written_bytes = 0;
                 match self.server.poll_transmit_on(stream) {
                     None => break,
                     Some((Transmit::Frame { last, http, .. }, bytes)) => {
                         response.status = http.status.unwrap_or(200);
-                        response.out = bytes;
-                        end_line(&mut response.out);
+                        response.unwritten = bytes;
+                        end_line(&mut response.unwritten);
                         response.is_finished = last;
                     }
                     Some((Transmit::Status { status, .. }, _)) => {
@@ -241,15 +241,15 @@ impl Http {
         if !self.client.wants_input() && !self.client.is_closed() {
             return (moved, false);
         }
-        let bytes = exchange.down.read(most.min(READ_BYTES));
+        let bytes = exchange.response_pipe.read(most.min(READ_BYTES));
         if refused {
-            exchange.refusal.extend(&bytes);
+            exchange.refusal_body.extend(&bytes);
         } else if !bytes.is_empty() {
             exchange.lines.push(&bytes);
             self.deliver_lines(stream, exchange, now);
         }
         let response = &exchange.response;
-        let is_sent = response.is_finished && response.written == response.out.len();
+        let is_sent = response.is_finished && response.written_bytes == response.unwritten.len();
         if !bytes.is_empty() || !is_sent {
             return (moved || !bytes.is_empty(), false);
         }
@@ -259,7 +259,7 @@ impl Http {
         if refused {
             let failure = TransportFailure::Status {
                 code: response.status,
-                body: std::mem::take(&mut exchange.refusal),
+                body: std::mem::take(&mut exchange.refusal_body),
             };
             self.client.failed(stream, failure, now);
             return (true, true);
@@ -298,61 +298,65 @@ impl Link for Http {
         &mut self.server
     }
 
-    fn bytes(&self) -> usize {
+    fn link_bytes(&self) -> usize {
         let of = |exchange: &Exchange| {
-            let whole = exchange.body.capacity() + exchange.response.out.capacity();
+            let whole = exchange.body.capacity() + exchange.response.unwritten.capacity();
             // Lines that have come take as much again while their buffer grows.
-            whole + self.pipe + 2 * (self.message_bytes + READ_BYTES) + (16 << 10)
+            whole + self.pipe_capacity + 2 * (self.message_limit + READ_BYTES) + (16 << 10)
         };
         self.exchanges.values().map(of).sum()
     }
 
-    fn all_move(&self) -> bool {
-        !self.was_cut && !self.exchanges.values().any(|exchange| exchange.stalls)
+    fn is_moving(&self) -> bool {
+        !self.was_cut
+            && !self
+                .exchanges
+                .values()
+                .any(|exchange| exchange.is_suspended)
     }
 
     /// Suspends, resumes or cuts a connection.
-    fn disturb(&mut self, rng: &mut Rng, now: Time) {
+    fn toggle_random_peer(&mut self, rng: &mut Rng, now: Time) {
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
         if streams.is_empty() {
             return;
         }
         let stream = *rng.pick(&streams);
         match rng.below(3) {
-            0 => self.cut(stream, now),
+            0 => self.cut_random_connection(stream, now),
             choice => {
                 if let Some(exchange) = self.exchanges.get_mut(&stream) {
-                    exchange.stalls = choice == 1;
+                    exchange.is_suspended = choice == 1;
                 }
             }
         }
     }
 
-    fn pump(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
+    fn move_random_bytes(&mut self, rng: &mut Rng, most: usize, now: Time) -> bool {
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
         if streams.is_empty() || rng.chance(30) {
-            self.post(now)
+            self.start_post(now)
         } else {
             let stream = *rng.pick(&streams);
-            self.pump_one(stream, most, now)
+            self.move_exchange_bytes(stream, most, now)
         }
     }
 
-    fn pump_all(&mut self, most: usize, now: Time) -> bool {
+    fn move_all_bytes(&mut self, most: usize, now: Time) -> bool {
         let mut moved = false;
-        while self.post(now) {
+        while self.start_post(now) {
             moved = true;
         }
         let streams: Vec<StreamId> = self.exchanges.keys().copied().collect();
         for stream in streams {
-            moved |= self.pump_one(stream, most, now);
+            moved |= self.move_exchange_bytes(stream, most, now);
         }
         moved
     }
 }
 
 /// Ends an exchange that has not reached the server endpoint.
-fn refuse(exchange: &mut Exchange, status: u16) {
+fn refuse_exchange(exchange: &mut Exchange, status: u16) {
     exchange.response.status = status;
     exchange.response.is_finished = true;
 }

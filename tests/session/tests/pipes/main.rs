@@ -24,7 +24,7 @@ use mcp_exact_tests_support::Rng;
 use network::{Network, Report, Setup};
 
 /// Default number of runs.
-const SEEDS: u64 = 80;
+const DEFAULT_SEED_COUNT: u64 = 80;
 
 /// Returns the default limits divided by `scale`.
 fn scaled_limits(scale: usize) -> Limits {
@@ -44,7 +44,7 @@ fn scaled_limits(scale: usize) -> Limits {
     }
 }
 
-fn setup(seed: u64, revisions: &[&'static str]) -> Setup {
+fn random_setup(seed: u64, revisions: &[&'static str]) -> Setup {
     let mut rng = Rng::new(seed ^ 0x5eed);
     let scale = match rng.below(40) {
         0 => 1,
@@ -63,14 +63,14 @@ fn setup(seed: u64, revisions: &[&'static str]) -> Setup {
         seed,
         revision: revisions[rng.below(revisions.len())],
         limits: scaled_limits(scale),
-        pipe: (1 << (smallest + rng.below(21 - smallest))) + rng.below(3),
+        pipe_capacity: (1 << (smallest + rng.below(21 - smallest))) + rng.below(3),
         steps: if scale == 1 { 60 } else { 400 },
-        burst: if scale == 1 { 1 } else { 1 << rng.below(6) },
-        stops: rng.chance(50),
+        max_concurrent_calls: if scale == 1 { 1 } else { 1 << rng.below(6) },
+        suspends_peers: rng.chance(50),
     }
 }
 
-fn add(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, usize>) {
+fn add_counts(sum: &mut BTreeMap<&'static str, usize>, counts: &BTreeMap<&'static str, usize>) {
     for (kind, count) in counts {
         *sum.entry(kind).or_default() += count;
     }
@@ -83,31 +83,37 @@ fn check_links<L: Link>(
     revisions: &[&'static str],
     connect: impl Fn(ClientConfig, ServerConfig, usize) -> L,
 ) {
-    let _alone = heap::count_alone();
+    let _alone = heap::lock_counting();
     let mut sum = Report::default();
     let mut exhausted = 0;
     for seed in 0..seeds {
-        let setup = setup(seed, revisions);
+        let setup = random_setup(seed, revisions);
         println!(
             "{seed}: {} pipe {} stops {}",
-            setup.revision, setup.pipe, setup.stops
+            setup.revision, setup.pipe_capacity, setup.suspends_peers
         );
-        let stops = setup.stops;
+        let stops = setup.suspends_peers;
         let report = Network::new(setup, &connect).run();
-        assert!(stops || !report.exhausted, "both peers have read");
-        add(&mut sum.client, &report.client);
-        add(&mut sum.server, &report.server);
-        exhausted += usize::from(report.exhausted);
-        sum.full += report.full;
-        sum.peak = sum.peak.max(report.peak);
-        sum.allocated = sum.allocated.max(report.allocated);
+        assert!(stops || !report.reserve_exhausted, "both peers have read");
+        add_counts(&mut sum.client, &report.client);
+        add_counts(&mut sum.server, &report.server);
+        exhausted += usize::from(report.reserve_exhausted);
+        sum.full_output_count += report.full_output_count;
+        sum.peak_usage_percent = sum.peak_usage_percent.max(report.peak_usage_percent);
+        sum.peak_allocation_percent = sum
+            .peak_allocation_percent
+            .max(report.peak_allocation_percent);
     }
     println!("client: {:?}, server: {:?}", sum.client, sum.server);
     println!(
         "output was full {} times; peers that did not read: {exhausted}; most of the bound: {} %, of what is explained: {} %",
-        sum.full, sum.peak, sum.allocated
+        sum.full_output_count, sum.peak_usage_percent, sum.peak_allocation_percent
     );
-    assert!(sum.full > 100, "the limits are reached: {}", sum.full);
+    assert!(
+        sum.full_output_count > 100,
+        "the limits are reached: {}",
+        sum.full_output_count
+    );
     for kind in ["result", "error", "local error", "timeout", "cancelled"] {
         assert!(sum.client.contains_key(kind), "{kind}: {:?}", sum.client);
     }
@@ -116,24 +122,29 @@ fn check_links<L: Link>(
     }
 }
 
-fn seeds() -> u64 {
+fn seed_count() -> u64 {
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
-    seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"))
+    seeds.map_or(DEFAULT_SEED_COUNT, |seeds| {
+        seeds.parse().expect("a number of runs")
+    })
 }
 
 /// "two endpoints, any mix of sizes up to the limits, pipes of 1 byte to 1 MiB, and peers that stop reading or writing at any
 /// point": never a deadlock, and no more memory than [`Limits`] documents.
 #[test]
 fn endpoints_over_pipes_never_deadlock() {
-    check_links(seeds(), &all(), Pipes::new);
+    check_links(seed_count(), &all_revisions(), Pipes::new);
 }
 
 /// The same properties hold over Streamable HTTP, where each request has a connection that may be suspended or cut
 /// while the others continue.
 #[test]
 fn endpoints_over_http_never_deadlock() {
-    let revisions: Vec<_> = all().into_iter().filter(|id| *id != "2024-11-05").collect();
-    check_links(seeds(), &revisions, |client, server, pipe| {
+    let revisions: Vec<_> = all_revisions()
+        .into_iter()
+        .filter(|id| *id != "2024-11-05")
+        .collect();
+    check_links(seed_count(), &revisions, |client, server, pipe| {
         let mut http = Http::new(client, server, pipe);
         http.open_standalone();
         http
@@ -143,19 +154,19 @@ fn endpoints_over_http_never_deadlock() {
 /// Large calls and results over pipes of 64 KiB with default limits do not block each other, which an earlier version
 /// did.
 #[test]
-fn large_calls_and_answers_pass() {
-    let _alone = heap::count_alone();
-    for (seed, revision) in all().into_iter().enumerate() {
+fn large_calls_and_results_pass() {
+    let _alone = heap::lock_counting();
+    for (seed, revision) in all_revisions().into_iter().enumerate() {
         let setup = Setup {
             seed: seed as u64,
             revision,
             limits: Limits::default(),
-            pipe: 64 << 10,
+            pipe_capacity: 64 << 10,
             steps: 300,
-            burst: 2,
-            stops: false,
+            max_concurrent_calls: 2,
+            suspends_peers: false,
         };
         let report = Network::new(setup, Pipes::new).run();
-        assert!(!report.exhausted);
+        assert!(!report.reserve_exhausted);
     }
 }

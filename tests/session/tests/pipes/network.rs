@@ -15,23 +15,27 @@ const UNCOUNTED_BYTES: usize = 512 << 10;
 
 /// Outcomes of the requests of one endpoint.
 #[derive(Debug, Default)]
-pub(crate) struct Ends {
+pub(crate) struct OpenRequests {
     /// Requests that have not ended, with the bytes of their parameters.
-    open: BTreeMap<RequestKey, usize>,
+    param_bytes: BTreeMap<RequestKey, usize>,
     /// Size of the params of all open requests, in bytes.
-    bytes: usize,
-    pub(crate) counts: BTreeMap<&'static str, usize>,
+    total_bytes: usize,
+    pub(crate) outcome_counts: BTreeMap<&'static str, usize>,
 }
 
-impl Ends {
-    fn begin(&mut self, key: RequestKey, bytes: usize) {
-        self.bytes += bytes;
-        assert_eq!(self.open.insert(key, bytes), None, "a key is used twice");
+impl OpenRequests {
+    fn record_request(&mut self, key: RequestKey, bytes: usize) {
+        self.total_bytes += bytes;
+        assert_eq!(
+            self.param_bytes.insert(key, bytes),
+            None,
+            "a key is used twice"
+        );
     }
 
-    fn end(&mut self, key: RequestKey, outcome: &Outcome) {
-        let bytes = self.open.remove(&key);
-        self.bytes -= bytes.expect("a request ends once, and only if it was sent");
+    fn record_end(&mut self, key: RequestKey, outcome: &Outcome) {
+        let bytes = self.param_bytes.remove(&key);
+        self.total_bytes -= bytes.expect("a request ends once, and only if it was sent");
         let kind = match outcome {
             Outcome::Result(_) => "result",
             Outcome::Error(error) if error.is_local() => "local error",
@@ -41,7 +45,7 @@ impl Ends {
             Outcome::Lost => "lost",
             Outcome::Closed => "closed",
         };
-        *self.counts.entry(kind).or_default() += 1;
+        *self.outcome_counts.entry(kind).or_default() += 1;
     }
 }
 
@@ -51,12 +55,12 @@ pub(crate) struct Setup {
     pub(crate) seed: u64,
     pub(crate) revision: &'static str,
     pub(crate) limits: Limits,
-    pub(crate) pipe: usize,
+    pub(crate) pipe_capacity: usize,
     pub(crate) steps: usize,
     /// Maximum number of concurrent calls.
-    pub(crate) burst: usize,
+    pub(crate) max_concurrent_calls: usize,
     /// True if peers suspend reading and writing at random.
-    pub(crate) stops: bool,
+    pub(crate) suspends_peers: bool,
 }
 
 /// Results of a run.
@@ -65,13 +69,13 @@ pub(crate) struct Report {
     pub(crate) client: BTreeMap<&'static str, usize>,
     pub(crate) server: BTreeMap<&'static str, usize>,
     /// Number of checks at which the output of an endpoint was full.
-    pub(crate) full: usize,
+    pub(crate) full_output_count: usize,
     /// True if an endpoint has closed because its peer does not read.
-    pub(crate) exhausted: bool,
+    pub(crate) reserve_exhausted: bool,
     /// Largest share of its documented bound that an endpoint has held, in percent.
-    pub(crate) peak: usize,
+    pub(crate) peak_usage_percent: usize,
     /// Peak of the allocated bytes, in percent of the bytes that the usage of the endpoints and the applications account for.
-    pub(crate) allocated: usize,
+    pub(crate) peak_allocation_percent: usize,
 }
 
 /// Client and server on a link, and their applications.
@@ -80,16 +84,16 @@ pub(crate) struct Network<L> {
     rng: Rng,
     link: L,
     now: Time,
-    calls: Ends,
-    server_calls: Ends,
+    client_calls: OpenRequests,
+    server_calls: OpenRequests,
     /// Requests that the server's application has not answered.
-    waiting: Vec<RequestKey>,
+    unanswered_requests: Vec<RequestKey>,
     /// Requests of the server that the client's application has not answered.
-    asked: Vec<ServerRequestKey>,
+    unanswered_server_requests: Vec<ServerRequestKey>,
     /// Largest answer and largest message of a program so far.
-    largest: usize,
-    text: String,
-    base: usize,
+    largest_message: usize,
+    filler_text: String,
+    base_allocation: usize,
     report: Report,
 }
 
@@ -99,7 +103,7 @@ impl<L: Link> Network<L> {
         setup: Setup,
         connect: impl FnOnce(ClientConfig, ServerConfig, usize) -> L,
     ) -> Self {
-        let base = heap::in_use();
+        let base = heap::bytes_in_use();
         let mut client = client_config(&[setup.revision]);
         client.limits = setup.limits.clone();
         let mut server = server_config(&[setup.revision]);
@@ -107,15 +111,15 @@ impl<L: Link> Network<L> {
         let message = setup.limits.message_bytes;
         Self {
             rng: Rng::new(setup.seed),
-            link: connect(client, server, setup.pipe),
+            link: connect(client, server, setup.pipe_capacity),
             now: Time::ZERO,
-            calls: Ends::default(),
-            server_calls: Ends::default(),
-            waiting: Vec::new(),
-            asked: Vec::new(),
-            largest: 0,
-            text: "x".repeat(message + message / 4),
-            base,
+            client_calls: OpenRequests::default(),
+            server_calls: OpenRequests::default(),
+            unanswered_requests: Vec::new(),
+            unanswered_server_requests: Vec::new(),
+            largest_message: 0,
+            filler_text: "x".repeat(message + message / 4),
+            base_allocation: base,
             report: Report::default(),
             setup,
         }
@@ -123,33 +127,35 @@ impl<L: Link> Network<L> {
 
     /// Runs random steps, then waits until all requests have ended, and checks that nothing is left.
     pub(crate) fn run(mut self) -> Report {
-        self.settle();
+        self.run_until_idle();
         for _ in 0..self.setup.steps {
-            self.act();
-            self.check();
+            self.run_random_action();
+            self.check_usage();
         }
-        self.settle();
-        if self.link.all_move() {
+        self.run_until_idle();
+        if self.link.is_moving() {
             self.check_nothing_waits();
         }
         self.end_by_timeouts();
-        self.finish()
+        self.end_session()
     }
 
-    fn act(&mut self) {
+    fn run_random_action(&mut self) {
         match self.rng.below(20) {
-            0..=3 => (0..=self.rng.below(self.setup.burst)).for_each(|_| self.call()),
-            4 | 5 => self.reply(),
-            6 => self.announce(),
-            7 => self.ask(),
-            8 => self.answer(),
-            9 => self.cancel(),
-            10 if self.setup.stops && self.rng.chance(10) => {
-                self.link.disturb(&mut self.rng, self.now);
+            0..=3 => {
+                (0..=self.rng.below(self.setup.max_concurrent_calls)).for_each(|_| self.call_tool())
+            }
+            4 | 5 => self.reply_to_request(),
+            6 => self.publish_change(),
+            7 => self.send_server_request(),
+            8 => self.answer_server_request(),
+            9 => self.cancel_random_request(),
+            10 if self.setup.suspends_peers && self.rng.chance(10) => {
+                self.link.toggle_random_peer(&mut self.rng, self.now);
             }
             _ => {
                 let most = 1 + self.rng.below(2 * READ_BYTES);
-                self.link.pump(&mut self.rng, most, self.now);
+                self.link.move_random_bytes(&mut self.rng, most, self.now);
             }
         }
         if self.rng.chance(70) {
@@ -158,8 +164,8 @@ impl<L: Link> Network<L> {
     }
 
     /// Returns a random message size: usually small, at most a quarter above the limit.
-    fn size(&mut self) -> usize {
-        let most = self.text.len();
+    fn random_size(&mut self) -> usize {
+        let most = self.filler_text.len();
         let size = match self.rng.below(10) {
             0..=4 => self.rng.below(200),
             5..=7 => self.rng.below(1 + most / 16),
@@ -167,18 +173,18 @@ impl<L: Link> Network<L> {
             _ => self.rng.below(1 + most),
         };
         let size = size.min(most);
-        self.largest = self.largest.max(size + 1024);
+        self.largest_message = self.largest_message.max(size + 1024);
         size
     }
 
-    fn params(&mut self, before: &str, after: &str) -> JsonObject {
-        let size = self.size();
-        let text = format!("{before}{}{after}", &self.text[..size]);
+    fn random_params(&mut self, before: &str, after: &str) -> JsonObject {
+        let size = self.random_size();
+        let text = format!("{before}{}{after}", &self.filler_text[..size]);
         text.parse().expect("an object")
     }
 
-    fn call(&mut self) {
-        let params = self.params(r#"{"name":"x","arguments":{"text":""#, r#""}}"#);
+    fn call_tool(&mut self) {
+        let params = self.random_params(r#"{"name":"x","arguments":{"text":""#, r#""}}"#);
         let bytes = params.text().len();
         let options = CallOptions {
             progress: self.rng.chance(30),
@@ -189,16 +195,16 @@ impl<L: Link> Network<L> {
             .client()
             .request("tools/call", Some(params), options, self.now);
         match sent {
-            Ok(key) => self.calls.begin(key, bytes),
+            Ok(key) => self.client_calls.record_request(key, bytes),
             Err(SendError::Limit(_) | SendError::Closed | SendError::NotReady) => {}
             Err(error) => panic!("{error}"),
         }
     }
 
-    fn ask(&mut self) {
+    fn send_server_request(&mut self) {
         let before =
             r#"{"maxTokens":1,"messages":[{"role":"user","content":{"type":"text","text":""#;
-        let params = self.params(before, r#""}}]}"#);
+        let params = self.random_params(before, r#""}}]}"#);
         let bytes = params.text().len();
         let options = CallOptions::default();
         let method = "sampling/createMessage";
@@ -207,16 +213,18 @@ impl<L: Link> Network<L> {
             .server()
             .request(Scope::Peer, method, Some(params), options, self.now);
         if let Ok(key) = sent {
-            self.server_calls.begin(key, bytes);
+            self.server_calls.record_request(key, bytes);
         }
     }
 
-    fn reply(&mut self) {
-        if self.waiting.is_empty() {
+    fn reply_to_request(&mut self) {
+        if self.unanswered_requests.is_empty() {
             return;
         }
-        let key = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
-        let result = self.params(r#"{"content":[{"type":"text","text":""#, r#""}]}"#);
+        let key = self
+            .unanswered_requests
+            .swap_remove(self.rng.below(self.unanswered_requests.len()));
+        let result = self.random_params(r#"{"content":[{"type":"text","text":""#, r#""}]}"#);
         let replied = self
             .link
             .server()
@@ -227,10 +235,10 @@ impl<L: Link> Network<L> {
         );
     }
 
-    fn answer(&mut self) {
-        if let Some(key) = self.asked.pop() {
+    fn answer_server_request(&mut self) {
+        if let Some(key) = self.unanswered_server_requests.pop() {
             let before = r#"{"role":"assistant","model":"m","content":{"type":"text","text":""#;
-            let result = self.params(before, r#""}}"#);
+            let result = self.random_params(before, r#""}}"#);
             let _ = self
                 .link
                 .client()
@@ -238,22 +246,22 @@ impl<L: Link> Network<L> {
         }
     }
 
-    fn announce(&mut self) {
-        let size = self.size();
-        let data = Json::string(&self.text[..size]);
-        let scope = match self.waiting.last() {
+    fn publish_change(&mut self) {
+        let size = self.random_size();
+        let data = Json::string(&self.filler_text[..size]);
+        let scope = match self.unanswered_requests.last() {
             Some(key) => Scope::During(*key),
             None => Scope::Peer,
         };
         let _ = self.link.server().log(scope, Level::Error, None, data);
-        if let Some(key) = self.waiting.first() {
+        if let Some(key) = self.unanswered_requests.first() {
             let done = self.rng.fraction() * 100.0;
             let _ = self.link.server().progress(*key, &Progress::new(done));
         }
     }
 
-    fn cancel(&mut self) {
-        let keys: Vec<RequestKey> = self.calls.open.keys().copied().collect();
+    fn cancel_random_request(&mut self) {
+        let keys: Vec<RequestKey> = self.client_calls.param_bytes.keys().copied().collect();
         if !keys.is_empty() {
             let key = *self.rng.pick(&keys);
             self.link.client().cancel(key, "enough", self.now);
@@ -265,11 +273,13 @@ impl<L: Link> Network<L> {
         while let Some(event) = self.link.client().poll_event() {
             moved = true;
             match event {
-                ClientEvent::Completed(key, outcome) => self.calls.end(key, &outcome),
-                ClientEvent::Request { key, .. } => self.asked.push(key),
-                ClientEvent::RequestCancelled(key) => self.asked.retain(|asked| *asked != key),
+                ClientEvent::Completed(key, outcome) => self.client_calls.record_end(key, &outcome),
+                ClientEvent::Request { key, .. } => self.unanswered_server_requests.push(key),
+                ClientEvent::RequestCancelled(key) => self
+                    .unanswered_server_requests
+                    .retain(|asked| *asked != key),
                 ClientEvent::Violation(Violation::Limit(Limit::ReservedBytes)) => {
-                    self.report.exhausted = true;
+                    self.report.reserve_exhausted = true;
                 }
                 _ => {}
             }
@@ -277,11 +287,13 @@ impl<L: Link> Network<L> {
         while let Some(event) = self.link.server().poll_event() {
             moved = true;
             match event {
-                ServerEvent::Request(request) => self.waiting.push(request.key),
-                ServerEvent::Cancelled { key, .. } => self.waiting.retain(|waits| *waits != key),
-                ServerEvent::Completed(key, outcome) => self.server_calls.end(key, &outcome),
+                ServerEvent::Request(request) => self.unanswered_requests.push(request.key),
+                ServerEvent::Cancelled { key, .. } => {
+                    self.unanswered_requests.retain(|waits| *waits != key)
+                }
+                ServerEvent::Completed(key, outcome) => self.server_calls.record_end(key, &outcome),
                 ServerEvent::Violation(Violation::Limit(Limit::ReservedBytes)) => {
-                    self.report.exhausted = true;
+                    self.report.reserve_exhausted = true;
                 }
                 _ => {}
             }
@@ -290,15 +302,16 @@ impl<L: Link> Network<L> {
     }
 
     /// Runs applications and pipes until nothing moves.
-    fn settle(&mut self) {
+    fn run_until_idle(&mut self) {
         loop {
             let mut moved = self.take_events();
-            moved |= self.link.pump_all(2 * READ_BYTES, self.now);
+            moved |= self.link.move_all_bytes(2 * READ_BYTES, self.now);
             moved |= self.take_events();
-            moved |= !self.waiting.is_empty() || !self.asked.is_empty();
-            self.reply();
-            self.answer();
-            self.check();
+            moved |=
+                !self.unanswered_requests.is_empty() || !self.unanswered_server_requests.is_empty();
+            self.reply_to_request();
+            self.answer_server_request();
+            self.check_usage();
             if !moved {
                 return;
             }
@@ -307,16 +320,25 @@ impl<L: Link> Network<L> {
 
     /// Checks that no request waits when nothing moves although both peers read and write.
     fn check_nothing_waits(&mut self) {
-        if self.report.exhausted {
+        if self.report.reserve_exhausted {
             return;
         }
         let state = (self.link.client().usage(), self.link.server().usage());
-        assert!(self.calls.open.is_empty(), "deadlock: {state:?}");
-        assert!(self.server_calls.open.is_empty(), "deadlock: {state:?}");
+        assert!(
+            self.client_calls.param_bytes.is_empty(),
+            "deadlock: {state:?}"
+        );
+        assert!(
+            self.server_calls.param_bytes.is_empty(),
+            "deadlock: {state:?}"
+        );
         assert_eq!(state.1.in_flight, 0, "deadlock: {state:?}");
         let late = ["timeout", "lost", "closed"];
-        let counts = [&self.calls.counts, &self.server_calls.counts];
-        for counts in counts.into_iter().filter(|_| !self.setup.stops) {
+        let counts = [
+            &self.client_calls.outcome_counts,
+            &self.server_calls.outcome_counts,
+        ];
+        for counts in counts.into_iter().filter(|_| !self.setup.suspends_peers) {
             assert!(
                 late.iter().all(|kind| !counts.contains_key(kind)),
                 "{counts:?}"
@@ -337,14 +359,17 @@ impl<L: Link> Network<L> {
             self.now = next;
             self.link.client().handle_timeout(next);
             self.link.server().handle_timeout(next);
-            self.settle();
+            self.run_until_idle();
         }
-        let open = (self.calls.open.len(), self.server_calls.open.len());
+        let open = (
+            self.client_calls.param_bytes.len(),
+            self.server_calls.param_bytes.len(),
+        );
         assert_eq!(open, (0, 0), "every request ends");
     }
 
     /// Ends the session, and checks that nothing is held afterwards.
-    fn finish(mut self) -> Report {
+    fn end_session(mut self) -> Report {
         self.link.client().shutdown(self.now);
         self.link.server().shutdown(self.now);
         self.take_events();
@@ -365,43 +390,43 @@ impl<L: Link> Network<L> {
             left.remembered_ids = 0;
             assert_eq!(left, held, "usage returns to zero");
         }
-        self.report.client = self.calls.counts;
-        self.report.server = self.server_calls.counts;
+        self.report.client = self.client_calls.outcome_counts;
+        self.report.server = self.server_calls.outcome_counts;
         self.report
     }
 
     /// Checks that each endpoint holds less than its [`Limits`], and that its allocations are those that it reports.
-    fn check(&mut self) {
+    fn check_usage(&mut self) {
         let limits = &self.setup.limits;
-        let answers = limits.in_flight * self.largest;
+        let answers = limits.in_flight * self.largest_message;
         let bound = limits.in_flight_bytes
             + limits.queued_bytes
             + limits.reserved_bytes
             + limits.queued_bytes
             + limits.subscription_bytes
-            + limits.message_bytes.max(self.largest)
+            + limits.message_bytes.max(self.largest_message)
             + answers;
         let mut explained = 0;
         let usages = [self.link.client().usage(), self.link.server().usage()];
         for usage in &usages {
             let held = held_bytes(usage);
             assert!(held <= bound, "{held} of {bound}: {usage:?}");
-            self.report.peak = self.report.peak.max(held * 100 / bound);
+            self.report.peak_usage_percent = self.report.peak_usage_percent.max(held * 100 / bound);
             let is_full =
                 usage.queued_bytes >= limits.queued_bytes || usage.queued >= limits.queued;
-            self.report.full += usize::from(is_full);
+            self.report.full_output_count += usize::from(is_full);
             explained += held;
         }
         // Parameters that are kept for another try, and are the local application's.
-        explained += self.calls.bytes + self.server_calls.bytes;
-        explained += self.link.bytes() + self.text.len() + UNCOUNTED_BYTES;
-        let allocated = heap::in_use().saturating_sub(self.base);
+        explained += self.client_calls.total_bytes + self.server_calls.total_bytes;
+        explained += self.link.link_bytes() + self.filler_text.len() + UNCOUNTED_BYTES;
+        let allocated = heap::bytes_in_use().saturating_sub(self.base_allocation);
         let share = allocated * 100 / explained;
         assert!(
             allocated <= explained,
             "{allocated} bytes are allocated, {explained} are explained: {usages:?}"
         );
-        self.report.allocated = self.report.allocated.max(share);
+        self.report.peak_allocation_percent = self.report.peak_allocation_percent.max(share);
     }
 }
 

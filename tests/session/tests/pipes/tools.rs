@@ -7,8 +7,8 @@ use crate::heap;
 
 /// The memory for a schema is proportional to its text, even at the maximum nesting depth.
 #[test]
-fn deep_schema_takes_memory_by_its_length() {
-    let _alone = heap::count_alone();
+fn deep_schema_memory_is_proportional() {
+    let _alone = heap::lock_counting();
     let long = "x".repeat(1 << 20);
     let deep = format!(
         "{}{{\"const\":\"x-mcp-header {long}\"}}{}",
@@ -16,14 +16,14 @@ fn deep_schema_takes_memory_by_its_length() {
         "]".repeat(240)
     );
     let schema = format!(r#"{{"type":"object","anyOf":{deep}}}"#);
-    let mut http = HttpHarness::new(NEW);
+    let mut http = HttpHarness::new(DISCOVER_REVISION);
     let (key, on, _, request) = http.request("tools/list", json!({}));
     let message = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete","ttlMs":0,"cacheScope":"private",
             "tools":[{{"name":"t","inputSchema":{schema}}}]}}}}"#,
         request["id"]
     );
-    let peak = heap::peak_of(|| {
+    let peak = heap::peak_bytes_during(|| {
         let received = http.client.receive(on, message.as_bytes(), Time::ZERO);
         received.expect("open");
     });

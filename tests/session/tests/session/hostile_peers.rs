@@ -8,14 +8,14 @@ use mcp_exact_tests_session::*;
 const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
 /// Creates a server over Streamable HTTP in an initialized session.
-fn in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
+fn server_in_session(revision: &str, offered: &[&str]) -> ServerEndpoint<()> {
     let settings = server_config(offered).build().expect("a configuration");
     let mut server = ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
     let capabilities = json!({ "roots": {}, "elicitation": { "form": {}, "url": {} } });
     post(&mut server, &initialize(revision, capabilities));
     let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     post(&mut server, &ready);
-    out(&mut server);
+    take_output(&mut server);
     events(&mut server);
     server
 }
@@ -29,7 +29,7 @@ fn post(server: &mut ServerEndpoint<()>, body: &Value) -> StreamId {
 }
 
 /// Returns the output on the streams that clients read.
-fn out(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
+fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, String)> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
     while let Some(transmit) = server.poll_transmit(&mut bytes) {
@@ -57,14 +57,20 @@ fn request(id: u64, method: &str, params: Value) -> Value {
 
 fn listen(id: u64, filter: Value) -> Value {
     let params = json!({ "notifications": filter });
-    request_at(NEW, id, "subscriptions/listen", params, json!({}))
+    request_of_revision(
+        DISCOVER_REVISION,
+        id,
+        "subscriptions/listen",
+        params,
+        json!({}),
+    )
 }
 
 /// "The server MAY send JSON-RPC requests and notifications before sending the JSON-RPC response" (2025-11-25,
 /// `basic/transports`, "Sending Messages to the Server"): the stream of the client's POST stays open.
 #[test]
 fn client_post_takes_notifications() {
-    for revision in SESSIONS.into_iter().chain([NEW]) {
+    for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
         let mut poster = HttpHarness::new(revision);
         let (key, on, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
         let log = json!({ "level": "info", "data": 1 });
@@ -95,14 +101,14 @@ fn client_post_takes_notifications() {
 /// 2026-07-28.
 #[test]
 fn batch_holds_no_stateless_request() {
-    let offered = ["2025-03-26", NEW];
-    let stateless = request_at(NEW, 1, "tools/list", json!({}), json!({}));
-    let mut server = in_session("2025-03-26", &offered);
+    let offered = ["2025-03-26", DISCOVER_REVISION];
+    let stateless = request_of_revision(DISCOVER_REVISION, 1, "tools/list", json!({}), json!({}));
+    let mut server = server_in_session("2025-03-26", &offered);
     post(
         &mut server,
         &json!([stateless, request(2, "ping", json!({}))]),
     );
-    let [(_, text)] = &out(&mut server)[..] else {
+    let [(_, text)] = &take_output(&mut server)[..] else {
         panic!("one answer");
     };
     let answers: Value = serde_json::from_str(text).expect("JSON");
@@ -138,16 +144,16 @@ fn unread_events_refuse_posts() {
     statuses.dedup();
     assert_eq!(statuses, [202, 503]);
     assert!(server.queued_bytes_on(stream) < 2000);
-    out(&mut server);
+    take_output(&mut server);
     post(&mut server, &request(1, "ping", json!({})));
-    let (accepted, _) = out(&mut server).swap_remove(0);
+    let (accepted, _) = take_output(&mut server).swap_remove(0);
     assert!(matches!(accepted, Transmit::Status { status: 202, .. }));
 }
 
 /// Streams with unread responses count towards the limit of streams.
 #[test]
 fn unread_answers_count_as_streams() {
-    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
+    let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let limit = server.settings().limits.streams;
     for id in 0..limit {
         post(&mut server, &request(id as u64, "ping", json!({})));
@@ -158,13 +164,13 @@ fn unread_answers_count_as_streams() {
     let refused = std::iter::repeat_with(|| server.open(StreamKind::Post)).find(Result::is_err);
     assert_eq!(refused, Some(Err(SendError::Limit(Limit::Streams))));
     assert!(server.usage().streams <= limit + 16);
-    out(&mut server);
+    take_output(&mut server);
     assert!(server.open(StreamKind::Post).is_ok());
 }
 
 /// When calls that wait for the user use all streams, the user's answers, which end the calls, are still accepted.
 #[test]
-fn answers_pass_while_calls_take_all_streams() {
+fn answers_pass_when_streams_are_full() {
     let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
     config.limits.streams = 4;
     let mut posts = HttpServerHarness::new(
@@ -172,28 +178,30 @@ fn answers_pass_while_calls_take_all_streams() {
         LAST_HANDSHAKE_REVISION,
         json!({ "elicitation": {} }),
     );
-    let standalone = posts.machine.open(StreamKind::Standalone);
+    let standalone = posts.endpoint.open(StreamKind::Standalone);
     standalone.expect("a stream");
     let now = Time::ZERO;
     for id in 1..4 {
-        let (_, key) = posts.serve(&call(LAST_HANDSHAKE_REVISION, id, json!({})));
-        let asks = posts.machine.reply(key, questions(&["a"], None), now);
+        let (_, key) = posts.serve(&tool_call(LAST_HANDSHAKE_REVISION, id, json!({})));
+        let asks = posts
+            .endpoint
+            .reply(key, elicitations_by_name(&["a"], None), now);
         asks.expect("it may ask");
     }
-    let sent = posts.out();
+    let sent = posts.take_output();
     let ids: Vec<&Value> = sent.iter().map(|(_, message)| &message["id"]).collect();
     assert_eq!(ids.len(), 3);
     let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
-    let (status, refusal) = posts.answer(&[], &ping);
+    let (status, refusal) = posts.status_of_post(&[], &ping);
     assert_eq!(
         (status, &refusal["error"]["data"]["limit"]),
         (503, &json!("streams"))
     );
     for id in ids {
         let answer = json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "decline" } });
-        assert_eq!(posts.answer(&[], &answer), (202, Value::Null));
+        assert_eq!(posts.status_of_post(&[], &answer), (202, Value::Null));
     }
-    let events = std::iter::from_fn(|| posts.machine.poll_event());
+    let events = std::iter::from_fn(|| posts.endpoint.poll_event());
     let again = |event: &ServerEvent<()>| matches!(event, ServerEvent::Request(request) if request.retries == 1);
     assert_eq!(events.filter(again).count(), 3);
 }
@@ -201,15 +209,15 @@ fn answers_pass_while_calls_take_all_streams() {
 /// The number of changes that wait for a stream is limited by the client's subscriptions.
 #[test]
 fn unsubscribing_drops_waiting_changes() {
-    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
+    let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     for n in 0..3 {
         let uri = format!("file:///{n}");
         for method in ["resources/subscribe", "resources/unsubscribe"] {
             post(&mut server, &request(n, method, json!({ "uri": uri })));
             let key = key(&mut server);
-            let sent = server.reply(key, result(json!({})), Time::ZERO);
+            let sent = server.reply(key, to_result(json!({})), Time::ZERO);
             sent.expect("it waits");
-            out(&mut server);
+            take_output(&mut server);
             server.publish(&Change::Resource(uri.clone()));
         }
     }
@@ -219,7 +227,7 @@ fn unsubscribing_drops_waiting_changes() {
 /// A change that several subscriptions include is reported once per subscription stream.
 #[test]
 fn interests_are_merged_once() {
-    let mut raw = RawServer::new(server_config(&[NEW]));
+    let mut raw = RawServer::new(server_config(&[DISCOVER_REVISION]));
     raw.send(&listen(
         1,
         json!({ "resourceSubscriptions": ["b", "a", "b"] }),
@@ -228,7 +236,7 @@ fn interests_are_merged_once() {
         2,
         json!({ "resourceSubscriptions": ["a", "c"], "toolsListChanged": true }),
     ));
-    let interests = raw.machine.interests();
+    let interests = raw.endpoint.interests();
     assert_eq!(interests.uris, ["a", "b", "c"]);
     assert!(interests.tools && !interests.prompts);
 }
@@ -236,28 +244,29 @@ fn interests_are_merged_once() {
 /// Every request ends once, even if the server refuses its revision, is probed again, and disconnects.
 #[test]
 fn restart_ends_requests_in_flight() {
-    let mut raw = RawClient::begun(
-        client_config(&[NEW, LAST_HANDSHAKE_REVISION]),
-        NEW,
+    let mut raw = RawClient::with_session(
+        client_config(&[DISCOVER_REVISION, LAST_HANDSHAKE_REVISION]),
+        DISCOVER_REVISION,
         json!({ "tools": {} }),
     );
     let keys = ["tools/list"; 2].map(|method| {
         let sent = raw
-            .machine
+            .endpoint
             .request(method, None, CallOptions::default(), Time::ZERO);
         sent.expect("it leaves")
     });
     let refused = |id: &Value| {
-        let data = json!({ "supported": [LAST_HANDSHAKE_REVISION], "requested": NEW });
+        let data =
+            json!({ "supported": [LAST_HANDSHAKE_REVISION], "requested": DISCOVER_REVISION });
         let error = json!({ "code": code::UNSUPPORTED_VERSION, "message": "no", "data": data });
         json!({ "jsonrpc": "2.0", "id": id, "error": error })
     };
-    let calls = raw.drain();
+    let calls = raw.take_messages();
     let initialize = raw.send(&refused(&calls[0]["id"]));
     assert_eq!(initialize[0]["method"], "initialize");
     let probe = raw.send(&refused(&initialize[0]["id"]));
     assert_eq!(probe[0]["method"], "server/discover");
-    raw.machine
+    raw.endpoint
         .closed(StreamId::DUPLEX, Closed::Lost, Time::ZERO);
     let ended = keys.map(|key| (key, Outcome::Lost));
     assert_eq!(raw.outcomes(), ended);
@@ -266,50 +275,56 @@ fn restart_ends_requests_in_flight() {
 /// After the client has closed its side, requests to the client fail immediately, so that the application can reply.
 #[test]
 fn draining_server_requires_no_input() {
-    let mut raw = RawServer::begun(
+    let mut raw = RawServer::with_session(
         server_config(&[LAST_HANDSHAKE_REVISION]),
         LAST_HANDSHAKE_REVISION,
         json!({ "roots": {} }),
     );
     raw.send(&request(1, "tools/call", json!({ "name": "x" })));
-    let key = raw.request().key;
-    raw.machine
+    let key = raw.take_request().key;
+    raw.endpoint
         .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
     let reply = Reply::InputRequired {
         requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
         state: None,
     };
-    let sent = raw.machine.reply(key, reply, Time::ZERO);
+    let sent = raw.endpoint.reply(key, reply, Time::ZERO);
     assert_eq!(sent, Err(SendError::NoStream));
     let sent = raw
-        .machine
+        .endpoint
         .reply(key, PeerError::internal("no"), Time::ZERO);
     assert_eq!(sent, Ok(Sent::Queued));
-    assert_eq!(raw.drain().len(), 1);
-    assert!(raw.machine.is_closed());
+    assert_eq!(raw.take_messages().len(), 1);
+    assert!(raw.endpoint.is_closed());
 }
 
 /// The application is notified of the end of a subscription, while other requests continue.
 #[test]
 fn draining_ends_subscriptions_first() {
-    let mut raw = RawServer::new(server_config(&[NEW]));
+    let mut raw = RawServer::new(server_config(&[DISCOVER_REVISION]));
     raw.send(&listen(1, json!({ "toolsListChanged": true })));
-    raw.send(&request_at(NEW, 2, "tools/list", json!({}), json!({})));
+    raw.send(&request_of_revision(
+        DISCOVER_REVISION,
+        2,
+        "tools/list",
+        json!({}),
+        json!({}),
+    ));
     raw.events();
-    raw.machine
+    raw.endpoint
         .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
     let told = raw.events();
     assert!(
         matches!(told[..], [ServerEvent::Cancelled { .. }]),
         "{told:?}"
     );
-    assert_eq!(raw.machine.usage().in_flight, 1);
+    assert_eq!(raw.endpoint.usage().in_flight, 1);
 }
 
 /// An ended session keeps no detached streams or other state.
 #[test]
 fn shutdown_forgets_detached_streams() {
-    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
+    let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let call = post(&mut server, &request(1, "tools/list", json!({})));
     let standalone = server.open(StreamKind::Standalone).expect("a stream");
     for stream in [call, standalone] {
@@ -336,13 +351,13 @@ fn detached_client_still_ends_session() {
 /// After a request was cancelled while its stream is detached, the stream cannot be resumed.
 #[test]
 fn cancelled_detached_request_leaves_nothing() {
-    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
+    let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let stream = post(&mut server, &request(1, "tools/list", json!({})));
     server.detached(stream, Time::ZERO);
     let params = json!({ "requestId": 1 });
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
     post(&mut server, &cancel);
-    out(&mut server);
+    take_output(&mut server);
     assert_eq!(server.usage().queued, 0);
     assert!(!server.attached(stream, Time::ZERO));
 }
@@ -351,7 +366,7 @@ fn cancelled_detached_request_leaves_nothing() {
 /// must still know. An ended session knows none.
 #[test]
 fn elicitation_makes_snapshot_due() {
-    let mut server = in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
+    let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     post(
         &mut server,
         &request(1, "tools/call", json!({ "name": "x" })),
@@ -364,7 +379,7 @@ fn elicitation_makes_snapshot_due() {
     let asked = server.request(
         Scope::During(key),
         "elicitation/create",
-        Some(object(params)),
+        Some(to_object(params)),
         options,
         Time::ZERO,
     );
@@ -382,8 +397,8 @@ fn elicitation_makes_snapshot_due() {
 #[test]
 fn undeclared_tasks_are_not_served() {
     let mut config = server_config(&[LAST_HANDSHAKE_REVISION]);
-    config.capabilities = object(json!({ "tools": {} }));
-    let mut raw = RawServer::begun(config, LAST_HANDSHAKE_REVISION, json!({}));
+    config.capabilities = to_object(json!({ "tools": {} }));
+    let mut raw = RawServer::with_session(config, LAST_HANDSHAKE_REVISION, json!({}));
     for (method, params) in [
         ("tasks/list", json!({})),
         ("tasks/get", json!({ "taskId": "t" })),
@@ -403,10 +418,10 @@ fn undeclared_tasks_are_not_served() {
 /// 2026-07-28 has no sessions: nothing may be inferred from earlier requests (`basic`, "Statelessness").
 #[test]
 fn stateless_revision_has_no_snapshot() {
-    let settings = server_config(&[NEW, LAST_HANDSHAKE_REVISION])
+    let settings = server_config(&[DISCOVER_REVISION, LAST_HANDSHAKE_REVISION])
         .build()
         .expect("a configuration");
-    let snapshot = Snapshot::new(agreed_on(NEW, json!({})), 0);
+    let snapshot = Snapshot::new(negotiated_session(DISCOVER_REVISION, json!({})), 0);
     let resumed = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
     assert!(matches!(resumed, Err(ConfigError::Snapshot(_))));
 }

@@ -20,7 +20,7 @@ fn server_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawServer {
     let mut config = server_config(&[revision]);
     set(&mut config.limits);
     let capabilities = json!({ "roots": { "listChanged": true }, "elicitation": { "url": {} } });
-    RawServer::begun(config, revision, capabilities)
+    RawServer::with_session(config, revision, capabilities)
 }
 
 /// Creates a client, with or without a session, of a server that has all capabilities.
@@ -31,8 +31,8 @@ fn client_at(revision: &str, set: impl FnOnce(&mut Limits)) -> RawClient {
         "tools": { "listChanged": true },
         "tasks": { "requests": { "tools": { "call": {} } } },
     });
-    let mut client = RawClient::begun(config, revision, capabilities);
-    client.drain();
+    let mut client = RawClient::with_session(config, revision, capabilities);
+    client.take_messages();
     client
 }
 
@@ -40,7 +40,7 @@ fn client(set: impl FnOnce(&mut Limits)) -> RawClient {
     client_at(REVISION, set)
 }
 
-fn list(id: u64) -> Value {
+fn list_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
@@ -74,12 +74,16 @@ fn reaction_of_server(server: &mut RawServer, text: &str) -> Vec<String> {
     let mut names = violated_limits(server.violations());
     assert_eq!(names.len(), 1, "{names:?}");
     names.push(limit_of(&answers[0]));
-    assert_eq!(server.send(&list(99)).len(), 0, "the session goes on");
+    assert_eq!(
+        server.send(&list_request(99)).len(),
+        0,
+        "the session goes on"
+    );
     names
 }
 
 #[test]
-fn too_many_notifications_are_dropped_until_the_next_second() {
+fn excess_notifications_are_dropped_per_second() {
     let mut server = server(|limits| limits.notifications_per_second = 3);
     let changed = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     (0..10).for_each(|_| drop(server.send(&changed)));
@@ -104,11 +108,11 @@ fn too_many_notifications_are_dropped_until_the_next_second() {
 }
 
 #[test]
-fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
+fn full_queues_refuse_requests_only() {
     let mut server = server(|limits| limits.queued = 4);
     let receive = |server: &mut RawServer, message: &Value| {
         let text = message.to_string();
-        let received = server.machine.receive(
+        let received = server.endpoint.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
             FrameContext::new(()),
@@ -117,50 +121,50 @@ fn back_pressure_instead_of_growth_and_answers_are_never_dropped() {
         received.expect("open");
     };
     for id in 1..=4 {
-        assert!(server.machine.wants_input());
-        receive(&mut server, &list(id));
+        assert!(server.endpoint.wants_input());
+        receive(&mut server, &list_request(id));
     }
-    assert!(!server.machine.wants_input());
-    let frame = list(5).to_string();
-    let received = server.machine.receive(
+    assert!(!server.endpoint.wants_input());
+    let frame = list_request(5).to_string();
+    let received = server.endpoint.receive(
         StreamId::DUPLEX,
         frame.as_bytes(),
         FrameContext::new(()),
         server.now,
     );
     assert_eq!(received, Err(ReceiveError::Full));
-    assert!(server.drain().is_empty(), "not taken");
+    assert!(server.take_messages().is_empty(), "not taken");
     let events = server.events();
-    assert!(server.machine.wants_input());
+    assert!(server.endpoint.wants_input());
     // Nobody reads: notifications are dropped, answers are not.
     for _ in 0..4 {
-        assert_eq!(server.machine.publish(&Change::Tools), 1);
+        assert_eq!(server.endpoint.publish(&Change::Tools), 1);
     }
-    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    assert_eq!(server.endpoint.publish(&Change::Tools), 0);
     // An endpoint reads whatever waits to be sent, and refuses requests.
-    assert!(server.machine.wants_input());
+    assert!(server.endpoint.wants_input());
     assert_eq!(
-        server.machine.ping(RequestTimeout::default(), server.now),
+        server.endpoint.ping(RequestTimeout::default(), server.now),
         Err(SendError::Limit(Limit::Queued))
     );
     for event in events {
         if let ServerEvent::Request(request) = event {
-            let reply = Reply::Result(result(json!({ "tools": [] })));
+            let reply = Reply::Result(to_result(json!({ "tools": [] })));
             assert_eq!(
-                server.machine.reply(request.key, reply, server.now),
+                server.endpoint.reply(request.key, reply, server.now),
                 Ok(Sent::Queued)
             );
         }
     }
-    assert_eq!(server.drain().len(), 8);
+    assert_eq!(server.take_messages().len(), 8);
 }
 
 #[test]
-fn requests_are_limited_in_each_second() {
+fn excess_requests_are_refused_per_second() {
     let mut config = server_config(&["2025-06-18"]);
     // `initialize` is the first one.
     config.limits.requests_per_second = 3;
-    let mut raw = RawServer::begun(config, "2025-06-18", json!({}));
+    let mut raw = RawServer::with_session(config, "2025-06-18", json!({}));
     let ping = |raw: &mut RawServer, id: u64| {
         let answer = raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
         assert_eq!(answer.len(), 1, "every request is answered: {answer:?}");

@@ -11,29 +11,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
 
-use crate::simulated_network::{EventRecord, SimulatedNetwork, limits};
+use crate::simulated_network::{EventRecord, SimulatedNetwork, low_limits};
 
 fn peers() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
-    let mut all = all();
+    let mut all = all_revisions();
     let single = all.clone().into_iter().map(|id| (vec![id], vec![id]));
     let single: Vec<_> = single.collect();
     all.reverse();
     let mixed = [
         (all.clone(), all.clone()),
-        (all.clone(), handshake()),
-        (handshake(), all.clone()),
-        (per_request(), all),
+        (all.clone(), handshake_revisions()),
+        (handshake_revisions(), all.clone()),
+        (discover_revisions(), all),
     ];
     single.into_iter().chain(mixed).collect()
 }
 
-fn run(seed: u64, client: &[&str], server: &[&str], faults: usize, steps: usize) -> EventRecord {
+fn run_simulation(
+    seed: u64,
+    client: &[&str],
+    server: &[&str],
+    faults: usize,
+    steps: usize,
+) -> EventRecord {
     let mut world = SimulatedNetwork::new(seed, client, server, faults);
-    world.collect();
+    world.handle_pending();
     for _ in 0..steps {
-        world.act();
+        world.run_random_action();
     }
-    world.finish()
+    world.finish_session()
 }
 
 /// The invariants hold, and every message is valid against its schema.
@@ -46,11 +52,11 @@ fn run_with_checker(
 ) -> SchemaChecker {
     let mut world = SimulatedNetwork::new(seed, client, server, faults);
     world.checker = Some(SchemaChecker::default());
-    world.collect();
+    world.handle_pending();
     for _ in 0..steps {
-        world.act();
+        world.run_random_action();
     }
-    world.finish().checker.expect("a checker")
+    world.finish_session().checker.expect("a checker")
 }
 
 #[test]
@@ -61,12 +67,12 @@ fn every_request_ends_exactly_once() {
     for (client, server) in peers() {
         for seed in 0..120 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
-            let record = run(seed, &client, &server, faults, 150);
-            reached_limits.extend(record.reached);
-            for (end, count) in record.outcomes {
+            let record = run_simulation(seed, &client, &server, faults, 150);
+            reached_limits.extend(record.reached_limits);
+            for (end, count) in record.outcome_counts {
                 *seen.entry(end).or_insert(0_usize) += count;
             }
-            for (role, (answered, cancelled)) in record.answers {
+            for (role, (answered, cancelled)) in record.answer_counts {
                 let sum = answers.entry(role).or_default();
                 *sum = (sum.0 + answered, sum.1 + cancelled);
             }
@@ -108,14 +114,14 @@ fn every_message_is_valid() {
         for seed in 0..12 {
             let faults = [0, 10, 40][usize::try_from(seed % 3).unwrap_or(0)];
             let checker = run_with_checker(seed, &client, &server, faults, 150);
-            early += checker.early;
-            for (revision, count) in checker.checked {
+            early += checker.unknown_revision_count;
+            for (revision, count) in checker.checked_counts {
                 *checked.entry(revision).or_default() += count;
             }
         }
     }
     println!("checked by schema: {checked:?}, {early} before anything was agreed");
-    for revision in all() {
+    for revision in all_revisions() {
         assert!(
             checked.get(revision).is_some_and(|count| *count > 200),
             "{checked:?}"
@@ -142,29 +148,33 @@ fn random_client_message(rng: &mut Rng, id: usize) -> (Value, Option<String>) {
         "_meta": { "progressToken": id } });
     if modern {
         let meta = &mut params["_meta"];
-        meta["io.modelcontextprotocol/protocolVersion"] = json!(per_request()[0]);
+        meta["io.modelcontextprotocol/protocolVersion"] = json!(discover_revisions()[0]);
         meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "roots": {} });
         meta["io.modelcontextprotocol/logLevel"] = json!("debug");
     }
     let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
-    (message, modern.then(|| per_request()[0].to_owned()))
+    (message, modern.then(|| discover_revisions()[0].to_owned()))
 }
 
 #[test]
 fn mixed_lifecycles_yield_valid_messages() {
     let mut checked: BTreeMap<String, usize> = BTreeMap::new();
-    for (at, session) in handshake().into_iter().enumerate() {
+    for (at, session) in handshake_revisions().into_iter().enumerate() {
         for seed in 0..20_u64 {
             let mut rng = Rng::new(seed * 10 + u64::try_from(at).unwrap_or(0));
             let mut checker = SchemaChecker::default();
             let mut revision_of: BTreeMap<RequestKey, String> = BTreeMap::new();
-            let mut raw = RawServer::begun(server_config(&all()), session, json!({ "roots": {} }));
+            let mut raw = RawServer::with_session(
+                server_config(&all_revisions()),
+                session,
+                json!({ "roots": {} }),
+            );
             let mut waiting = Vec::new();
             for id in 1..60 {
                 let (message, own) = random_client_message(&mut rng, id);
                 let text = message.to_string();
-                judge_request(&mut checker, &text, own.as_deref().unwrap_or(session));
-                let _ = raw.machine.receive(
+                record_request(&mut checker, &text, own.as_deref().unwrap_or(session));
+                let _ = raw.endpoint.receive(
                     StreamId::DUPLEX,
                     text.as_bytes(),
                     FrameContext::new(()),
@@ -177,7 +187,7 @@ fn mixed_lifecycles_yield_valid_messages() {
                             waiting.push(request.key);
                         }
                         ServerEvent::Subscribed { key, .. } => {
-                            revision_of.insert(key, per_request()[0].to_owned());
+                            revision_of.insert(key, discover_revisions()[0].to_owned());
                         }
                         _ => {}
                     }
@@ -185,11 +195,11 @@ fn mixed_lifecycles_yield_valid_messages() {
                 if rng.chance(60) && !waiting.is_empty() {
                     let key = waiting.remove(rng.below(waiting.len()));
                     let said = raw
-                        .machine
+                        .endpoint
                         .progress(key, &Progress::new(1.0).with_message("m"));
                     said.expect("the first one");
                     let _ = raw
-                        .machine
+                        .endpoint
                         .log(Scope::During(key), Level::Error, None, json!(1));
                     let reply = match rng.below(4) {
                         0 => Reply::Error(PeerError::new(code::RESOURCE_NOT_FOUND, "no")),
@@ -197,34 +207,38 @@ fn mixed_lifecycles_yield_valid_messages() {
                             requests: vec![("r".into(), InputRequest::new("roots/list", None))],
                             state: Some("s".into()),
                         },
-                        _ => Reply::Result(result(
+                        _ => Reply::Result(to_result(
                             json!({ "tools": [], "contents": [], "content": [], "prompts": [] }),
                         )),
                     };
-                    if raw.machine.reply(key, reply, raw.now).is_err() {
+                    if raw.endpoint.reply(key, reply, raw.now).is_err() {
                         let error = PeerError::internal("no");
-                        raw.machine.reply(key, error, raw.now).expect("it waits");
+                        raw.endpoint.reply(key, error, raw.now).expect("it waits");
                     }
                 }
                 if rng.chance(20) {
-                    raw.machine.publish(&Change::Tools);
+                    raw.endpoint.publish(&Change::Tools);
                 }
                 let mut out = Vec::new();
-                while let Some(transmit) = raw.machine.poll_transmit(&mut out) {
+                while let Some(transmit) = raw.endpoint.poll_transmit(&mut out) {
                     if let Transmit::Frame { about, .. } = transmit {
                         let known = about.and_then(|key| revision_of.get(&key));
-                        checker.frame(false, &out, Some(known.map_or(session, String::as_str)));
+                        checker.check_frame(
+                            false,
+                            &out,
+                            Some(known.map_or(session, String::as_str)),
+                        );
                     }
                     out.clear();
                 }
             }
-            for (revision, count) in checker.checked {
+            for (revision, count) in checker.checked_counts {
                 *checked.entry(revision).or_default() += count;
             }
         }
     }
     println!("checked by schema, eras mixed: {checked:?}");
-    for revision in all() {
+    for revision in all_revisions() {
         assert!(
             checked.get(revision).is_some_and(|count| *count > 200),
             "{checked:?}"
@@ -233,24 +247,24 @@ fn mixed_lifecycles_yield_valid_messages() {
 }
 
 /// Records a request of the test, which need not be valid, in the schema checker.
-fn judge_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
+fn record_request(checker: &mut SchemaChecker, text: &str, revision: &str) {
     let message: Value = serde_json::from_str(text).expect("JSON");
     checker.record_request(true, &message, revision);
 }
 
 #[test]
-fn the_same_inputs_give_the_same_outputs() {
+fn equal_inputs_give_equal_outputs() {
     for (client, server) in peers() {
         for seed in 0..10 {
-            let once = run(seed, &client, &server, 20, 200).transcript;
-            let again = run(seed, &client, &server, 20, 200).transcript;
+            let once = run_simulation(seed, &client, &server, 20, 200).transcript;
+            let again = run_simulation(seed, &client, &server, 20, 200).transcript;
             assert_eq!(once, again);
         }
     }
 }
 
 /// Returns a random text that is or resembles a message.
-fn hostile(rng: &mut Rng) -> Vec<u8> {
+fn hostile_text(rng: &mut Rng) -> Vec<u8> {
     let id = *rng.pick(&[
         "1",
         "2",
@@ -321,16 +335,16 @@ fn hostile(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn hostile_frames_do_a_server_no_harm() {
+fn server_survives_hostile_frames() {
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
-        let mut config = server_config(&all());
-        config.limits = limits();
+        let mut config = server_config(&all_revisions());
+        config.limits = low_limits();
         let most = config.limits.clone();
         let mut server = server(config);
         let (mut requests, mut frames) = (0, 0);
         for _ in 0..300 {
-            let frame = hostile(&mut rng);
+            let frame = hostile_text(&mut rng);
             server
                 .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), Time::ZERO)
                 .expect("open");
@@ -361,18 +375,18 @@ fn hostile_frames_do_a_server_no_harm() {
 }
 
 #[test]
-fn hostile_frames_do_a_client_no_harm() {
+fn client_survives_hostile_frames() {
     for seed in 0..400 {
         let mut rng = Rng::new(seed);
-        let mut revisions = all();
+        let mut revisions = all_revisions();
         revisions.rotate_left(rng.below(5));
         let mut config = client_config(&revisions);
-        config.limits = limits();
+        config.limits = low_limits();
         let most = config.limits.clone();
         let mut client = client(config);
         let mut ends: BTreeMap<RequestKey, usize> = BTreeMap::new();
         for _ in 0..300 {
-            let frame = hostile(&mut rng);
+            let frame = hostile_text(&mut rng);
             let _ = client.receive(StreamId::DUPLEX, &frame, Time::ZERO);
             let sent = client.request("ping", None, CallOptions::default(), Time::ZERO);
             if let Ok(key) = sent {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use mcp_exact_tests_session::{ENTRANCE_VARIABLE, Entrance, all};
+use mcp_exact_tests_session::{ENTRANCE_VARIABLE, Entrance, all_revisions};
 use toml::{Table, Value};
 
 const ROLES: [&str; 4] = ["client", "server", "both", "transport"];
@@ -24,7 +24,7 @@ const COLUMNS: [&str; 9] = [
     "reason",
 ];
 
-struct Row {
+struct Requirement {
     id: String,
     revisions: Vec<String>,
     role: String,
@@ -36,22 +36,23 @@ struct Row {
     reason: String,
 }
 
-fn root() -> PathBuf {
+fn repository_root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-fn rows() -> Vec<Row> {
-    let text = std::fs::read_to_string(root().join("docs/requirements.toml")).expect("the ledger");
-    parse(&text)
+fn requirements() -> Vec<Requirement> {
+    let text = std::fs::read_to_string(repository_root().join("docs/requirements.toml"))
+        .expect("the ledger");
+    parse_requirements(&text)
 }
 
-fn parse(text: &str) -> Vec<Row> {
+fn parse_requirements(text: &str) -> Vec<Requirement> {
     let ledger: Table = text.parse().expect("TOML");
     let rows = ledger["requirement"].as_array().expect("rows");
-    rows.iter().map(row).collect()
+    rows.iter().map(parse_requirement).collect()
 }
 
-fn row(row: &Value) -> Row {
+fn parse_requirement(row: &Value) -> Requirement {
     let row = row.as_table().expect("a table");
     for name in row.keys() {
         assert!(COLUMNS.contains(&&**name), "unknown column `{name}`: {row}");
@@ -67,7 +68,7 @@ fn row(row: &Value) -> Row {
         let text = |value: &Value| value.as_str().expect("a string").to_owned();
         value.iter().map(text).collect()
     };
-    Row {
+    Requirement {
         id: string("id"),
         revisions: strings("revisions"),
         role: string("role"),
@@ -81,7 +82,7 @@ fn row(row: &Value) -> Row {
 }
 
 /// Returns the errors in the table; `known` are the existing tests.
-fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
+fn ledger_errors(rows: &[Requirement], known: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
     for pair in rows.windows(2) {
         if pair[0].id >= pair[1].id {
@@ -91,7 +92,7 @@ fn faults(rows: &[Row], known: &BTreeSet<String>) -> Vec<String> {
             ));
         }
     }
-    let revisions = all();
+    let revisions = all_revisions();
     for row in rows {
         let mut fault = |words: String| faults.push(format!("{}: {words}", row.id));
         match (row.tests.is_empty(), row.reason.trim().is_empty()) {
@@ -140,25 +141,25 @@ const TEST_PREFIX: &str = "session::";
 /// of the crate, and `transport::module::name` of the package that tests transports.
 fn known_tests() -> BTreeSet<String> {
     let mut known = BTreeSet::new();
-    gather(
-        &root().join("tests/session/tests/session"),
+    collect_tests(
+        &repository_root().join("tests/session/tests/session"),
         "session",
         &mut known,
     );
-    gather(
-        &root().join("crates/mcp-exact-session/src"),
+    collect_tests(
+        &repository_root().join("crates/mcp-exact-session/src"),
         "unit",
         &mut known,
     );
-    gather(
-        &root().join("tests/transport/tests/transport"),
+    collect_tests(
+        &repository_root().join("tests/transport/tests/transport"),
         "transport",
         &mut known,
     );
     known
 }
 
-fn gather(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
+fn collect_tests(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let stem = path
@@ -170,7 +171,7 @@ fn gather(folder: &Path, prefix: &str, known: &mut BTreeSet<String>) {
             stem => format!("{prefix}::{stem}"),
         };
         if path.is_dir() {
-            gather(&path, &inner, known);
+            collect_tests(&path, &inner, known);
         } else if path.extension().is_some_and(|extension| extension == "rs") {
             let source = std::fs::read_to_string(&path).expect("a source");
             let tests = tests_in(&source).into_iter();
@@ -213,11 +214,11 @@ fn tests_in(source: &str) -> Vec<String> {
 
 #[test]
 fn every_requirement_is_proved_or_explained() {
-    let (rows, known) = (rows(), known_tests());
+    let (rows, known) = (requirements(), known_tests());
     assert!(rows.len() > 300, "{} rows", rows.len());
-    assert!(known.contains("session::lifecycle::handshake::life_version_echo"));
+    assert!(known.contains("session::lifecycle::handshake::server_confirms_requested_revision"));
     assert!(known.contains("unit::frame::tests::std_no_newline_pure_functions_agree"));
-    let faults = faults(&rows, &known);
+    let faults = ledger_errors(&rows, &known);
     assert!(faults.is_empty(), "{}", faults.join("\n"));
     let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     for row in &rows {
@@ -231,7 +232,7 @@ fn every_requirement_is_proved_or_explained() {
             } += 1;
         }
     }
-    for revision in all().into_iter().chain(["all"]) {
+    for revision in all_revisions().into_iter().chain(["all"]) {
         let (proved, reasoned) = counts[revision];
         eprintln!("{revision}: {proved} proved, {reasoned} with a reason");
         assert!(proved > 0);
@@ -239,7 +240,7 @@ fn every_requirement_is_proved_or_explained() {
 }
 
 /// Returns the tests that are not run through an entry point, because they depend on one transport.
-fn left_out(entrance: Entrance) -> BTreeSet<String> {
+fn excluded_tests(entrance: Entrance) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/session/one_transport.txt");
     let text = std::fs::read_to_string(path).expect("a list");
     let tests = text.lines().filter_map(|line| line.split_once(' '));
@@ -251,7 +252,7 @@ fn left_out(entrance: Entrance) -> BTreeSet<String> {
 
 /// Runs tests of this executable again with messages that come through an entry point. Returns the entry points that
 /// each test has used; a test with its own transport does not use that of its process.
-fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
+fn run_through_entrance(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, String)> {
     let mut command = Command::new(std::env::current_exe().expect("a path"));
     command.env(ENTRANCE_VARIABLE, entrance.name());
     // With one thread, tests would run on the main one, which does not have their names.
@@ -276,9 +277,9 @@ fn run_through(entrance: Entrance, tests: &BTreeSet<&str>) -> Vec<(String, Strin
 /// Requirements hold on every transport: the same tests run through each entry point. A requirement lists the entry
 /// points that its tests have used; `UPDATE_EXPECT=1` updates the list.
 #[test]
-fn rules_hold_through_every_entrance() {
-    let rows = rows();
-    let ours = |row: &Row| -> Vec<String> {
+fn requirements_hold_on_every_transport() {
+    let rows = requirements();
+    let ours = |row: &Requirement| -> Vec<String> {
         let ours = row
             .tests
             .iter()
@@ -288,12 +289,12 @@ fn rules_hold_through_every_entrance() {
     let all: BTreeSet<String> = rows.iter().flat_map(ours).collect();
     let mut taken = BTreeSet::new();
     for entrance in Entrance::ALL {
-        let left_out = left_out(entrance);
+        let left_out = excluded_tests(entrance);
         let tests = all.iter().filter(|test| !left_out.contains(*test));
         let tests: BTreeSet<&str> = tests.map(|test| &**test).collect();
-        taken.extend(run_through(entrance, &tests));
+        taken.extend(run_through_entrance(entrance, &tests));
     }
-    let of = |row: &Row| -> Vec<&str> {
+    let of = |row: &Requirement| -> Vec<&str> {
         let names = Entrance::ALL.iter().map(|entrance| entrance.name());
         let takes = |name: &&str| {
             let mut tests = ours(row).into_iter();
@@ -313,7 +314,7 @@ fn rules_hold_through_every_entrance() {
 }
 
 fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
-    let path = root().join("docs/requirements.toml");
+    let path = repository_root().join("docs/requirements.toml");
     let text = std::fs::read_to_string(&path).expect("the ledger");
     let (mut id, mut written) = (String::new(), String::new());
     for line in text.lines() {
@@ -331,7 +332,7 @@ fn write_entrances(listed: &BTreeMap<&str, Vec<&str>>) {
 }
 
 #[test]
-fn the_ledger_test_finds_every_kind_of_fault() {
+fn invalid_requirements_are_detected() {
     let known = BTreeSet::from(["session::a::b".to_owned()]);
     let good = |id: &str| {
         format!(
@@ -339,7 +340,7 @@ fn the_ledger_test_finds_every_kind_of_fault() {
              page = \"basic#x\"\ntext = \"t\"\ntests = [\"session::a::b\"]\nentrances = [\"duplex\", \"http\"]\nreason = \"\"\n"
         )
     };
-    let check = |text: &str| faults(&parse(text), &known);
+    let check = |text: &str| ledger_errors(&parse_requirements(text), &known);
     assert_eq!(check(&(good("A.a") + &good("A.b"))), Vec::<String>::new());
     let a = good("A.a");
     for (from, to, words) in [

@@ -18,18 +18,18 @@ pub(crate) struct SimulatedNetwork {
     to_server: VecDeque<Vec<u8>>,
     to_client: VecDeque<Vec<u8>>,
     /// Probability in percent that a frame is lost, repeated or delayed.
-    faults: usize,
-    waiting: Vec<RequestKey>,
-    questions: Vec<(ServerRequestKey, String)>,
-    ends: BTreeMap<RequestKey, usize>,
+    fault_percent: usize,
+    unanswered_requests: Vec<RequestKey>,
+    unanswered_server_requests: Vec<(ServerRequestKey, String)>,
+    client_request_ends: BTreeMap<RequestKey, usize>,
     /// Number of ends of each of the server's requests.
     server_ends: BTreeMap<RequestKey, usize>,
-    raised: BTreeSet<RequestKey>,
+    delivered_requests: BTreeSet<RequestKey>,
     /// Requests that the server and the client have received, with their answers.
-    served: [Account; 2],
-    record: EventRecord,
+    received_requests: [ReceivedRequests; 2],
+    event_record: EventRecord,
     /// True if the session is ending, so that later requests are not answered.
-    over: bool,
+    is_ending: bool,
     /// Checker of each message against its schema, if enabled.
     pub(crate) checker: Option<SchemaChecker>,
 }
@@ -39,11 +39,11 @@ pub(crate) struct SimulatedNetwork {
 pub(crate) struct EventRecord {
     pub(crate) transcript: Vec<String>,
     /// Number of requests of a role by outcome.
-    pub(crate) outcomes: BTreeMap<(&'static str, &'static str), usize>,
+    pub(crate) outcome_counts: BTreeMap<(&'static str, &'static str), usize>,
     /// Limits that a role has reached.
-    pub(crate) reached: BTreeSet<(&'static str, &'static str)>,
+    pub(crate) reached_limits: BTreeSet<(&'static str, &'static str)>,
     /// Number of requests that a role has answered, and number of those that were cancelled before.
-    pub(crate) answers: BTreeMap<&'static str, (usize, usize)>,
+    pub(crate) answer_counts: BTreeMap<&'static str, (usize, usize)>,
     pub(crate) checker: Option<SchemaChecker>,
 }
 
@@ -57,53 +57,57 @@ impl EventRecord {
             Outcome::Lost => "lost",
             Outcome::Closed => "closed",
         };
-        *self.outcomes.entry((role, kind)).or_default() += 1;
+        *self.outcome_counts.entry((role, kind)).or_default() += 1;
     }
 }
 
 /// Requests that one side has received, by id, with the numbers of their answers.
 #[derive(Debug, Default)]
-struct Account {
-    came: BTreeMap<String, usize>,
-    answered: BTreeMap<String, usize>,
-    cancelled: usize,
+struct ReceivedRequests {
+    arrivals: BTreeMap<String, usize>,
+    answers: BTreeMap<String, usize>,
+    cancellations: usize,
 }
 
-impl Account {
+impl ReceivedRequests {
     fn record_request_received(&mut self, message: &Value) {
         if message["method"].is_string() && message.get("id").is_some() {
-            *self.came.entry(message["id"].to_string()).or_default() += 1;
+            *self.arrivals.entry(message["id"].to_string()).or_default() += 1;
         }
     }
 
     fn record_answer(&mut self, message: &Value) {
         if message["method"].is_null() {
             let id = message["id"].to_string();
-            *self.answered.entry(id).or_default() += 1;
+            *self.answers.entry(id).or_default() += 1;
         }
     }
 
     fn totals(&self) -> (usize, usize) {
-        (self.came.values().sum(), self.answered.values().sum())
+        (self.arrivals.values().sum(), self.answers.values().sum())
     }
 
     /// Checks that no request was answered more often than it was received.
-    fn check(&self) {
-        for (id, answers) in &self.answered {
-            assert!(Some(answers) <= self.came.get(id), "{id}: {self:?}");
+    fn check_answers(&self) {
+        for (id, answers) in &self.answers {
+            assert!(Some(answers) <= self.arrivals.get(id), "{id}: {self:?}");
         }
     }
 
     /// Checks that each request was answered once, was cancelled, or is still being served.
-    fn check_open(&self, open: usize) {
-        self.check();
+    fn check_all_answered(&self, open: usize) {
+        self.check_answers();
         let (came, answered) = self.totals();
-        assert_eq!(came, answered + self.cancelled + open, "{open} {self:?}");
+        assert_eq!(
+            came,
+            answered + self.cancellations + open,
+            "{open} {self:?}"
+        );
     }
 }
 
 /// Returns limits that are low enough to be reached in a short run.
-pub(crate) fn limits() -> Limits {
+pub(crate) fn low_limits() -> Limits {
     Limits {
         in_flight: 4,
         in_flight_bytes: 640,
@@ -127,10 +131,10 @@ impl SimulatedNetwork {
         faults: usize,
     ) -> Self {
         let mut client_config = client_config(client_revisions);
-        client_config.limits = limits();
+        client_config.limits = low_limits();
         client_config.request_timeout.idle = Duration::from_secs(3);
         let mut server_config = server_config(server_revisions);
-        server_config.limits = limits();
+        server_config.limits = low_limits();
         server_config.request_timeout.idle = Duration::from_secs(2);
         Self {
             rng: Rng::new(seed),
@@ -139,38 +143,38 @@ impl SimulatedNetwork {
             now: Time::ZERO,
             to_server: VecDeque::new(),
             to_client: VecDeque::new(),
-            faults,
-            waiting: Vec::new(),
-            questions: Vec::new(),
-            ends: BTreeMap::new(),
+            fault_percent: faults,
+            unanswered_requests: Vec::new(),
+            unanswered_server_requests: Vec::new(),
+            client_request_ends: BTreeMap::new(),
             server_ends: BTreeMap::new(),
-            raised: BTreeSet::new(),
-            served: Default::default(),
-            record: EventRecord::default(),
-            over: false,
+            delivered_requests: BTreeSet::new(),
+            received_requests: Default::default(),
+            event_record: EventRecord::default(),
+            is_ending: false,
             checker: None,
         }
     }
 
     /// Runs one random action of an application, the network or the clock.
-    pub(crate) fn act(&mut self) {
+    pub(crate) fn run_random_action(&mut self) {
         match self.rng.below(17) {
-            0 | 1 => self.request(),
-            2 => self.cancel(),
-            3 | 4 => self.reply(),
-            5 | 13 => self.answer(),
-            6 => self.announce(),
-            7 | 8 | 14 => self.deliver(true),
-            9 | 10 | 15 => self.deliver(false),
-            11 => self.server_request(),
-            12 => self.server_cancel(),
-            _ => self.wait(),
+            0 | 1 => self.send_client_request(),
+            2 => self.cancel_client_request(),
+            3 | 4 => self.reply_to_request(),
+            5 | 13 => self.answer_server_request(),
+            6 => self.publish_change(),
+            7 | 8 | 14 => self.deliver_frame(true),
+            9 | 10 | 15 => self.deliver_frame(false),
+            11 => self.send_server_request(),
+            12 => self.cancel_server_request(),
+            _ => self.advance_clock(),
         }
         self.check_usages();
-        self.collect();
+        self.handle_pending();
     }
 
-    fn request(&mut self) {
+    fn send_client_request(&mut self) {
         let all = [
             "tools/list",
             "tools/call",
@@ -188,21 +192,21 @@ impl SimulatedNetwork {
         };
         let sent = self
             .client
-            .request(method, Some(object(params)), options, self.now);
+            .request(method, Some(to_object(params)), options, self.now);
         if let Ok(key) = sent {
-            self.ends.insert(key, 0);
+            self.client_request_ends.insert(key, 0);
         }
     }
 
-    fn cancel(&mut self) {
-        let keys: Vec<RequestKey> = self.ends.keys().copied().collect();
+    fn cancel_client_request(&mut self) {
+        let keys: Vec<RequestKey> = self.client_request_ends.keys().copied().collect();
         if !keys.is_empty() {
             let key = *self.rng.pick(&keys);
             self.client.cancel(key, "enough", self.now);
         }
     }
 
-    fn server_request(&mut self) {
+    fn send_server_request(&mut self) {
         let (method, params) = *self.rng.pick(&[
             ("roots/list", "{}"),
             (
@@ -223,7 +227,7 @@ impl SimulatedNetwork {
         }
     }
 
-    fn server_cancel(&mut self) {
+    fn cancel_server_request(&mut self) {
         let keys: Vec<RequestKey> = self.server_ends.keys().copied().collect();
         if !keys.is_empty() {
             let key = *self.rng.pick(&keys);
@@ -231,12 +235,12 @@ impl SimulatedNetwork {
         }
     }
 
-    fn reply(&mut self) {
-        if self.waiting.is_empty() {
+    fn reply_to_request(&mut self) {
+        if self.unanswered_requests.is_empty() {
             return;
         }
-        let at = self.rng.below(self.waiting.len());
-        let key = self.waiting[at];
+        let at = self.rng.below(self.unanswered_requests.len());
+        let key = self.unanswered_requests[at];
         let progress = f64::from(u32::try_from(self.rng.below(5)).unwrap_or(0));
         let reply = match self.rng.below(4) {
             0 => {
@@ -252,11 +256,11 @@ impl SimulatedNetwork {
                 }
             }
             2 => Reply::Error(PeerError::internal("no")),
-            _ => Reply::Result(result(
+            _ => Reply::Result(to_result(
                 json!({ "content": [], "tools": [], "contents": [] }),
             )),
         };
-        self.waiting.remove(at);
+        self.unanswered_requests.remove(at);
         match self.server.reply(key, reply, self.now) {
             // Cancelled so long ago that it is forgotten.
             Ok(_) | Err(SendError::UnknownRequest) => {}
@@ -268,15 +272,15 @@ impl SimulatedNetwork {
         }
     }
 
-    fn answer(&mut self) {
-        if let Some((ask, method)) = self.questions.pop() {
+    fn answer_server_request(&mut self) {
+        if let Some((ask, method)) = self.unanswered_server_requests.pop() {
             let text = json!({ "type": "text", "text": "t" });
             let body = match &*method {
                 "roots/list" => json!({ "roots": [] }),
                 _ => json!({ "role": "assistant", "model": "m", "content": text }),
             };
             let answer = if self.rng.chance(50) {
-                Ok(result(body))
+                Ok(to_result(body))
             } else {
                 Err(PeerError::internal("no"))
             };
@@ -284,7 +288,7 @@ impl SimulatedNetwork {
         }
     }
 
-    fn announce(&mut self) {
+    fn publish_change(&mut self) {
         match self.rng.below(3) {
             0 => drop(self.server.publish(&Change::Tools)),
             1 => {
@@ -297,8 +301,8 @@ impl SimulatedNetwork {
     }
 
     /// Delivers a frame, or loses, repeats or reorders it.
-    fn deliver(&mut self, to_server: bool) {
-        let fault = self.rng.chance(self.faults);
+    fn deliver_frame(&mut self, to_server: bool) {
+        let fault = self.rng.chance(self.fault_percent);
         let kind = self.rng.below(3);
         let queue = if to_server {
             &mut self.to_server
@@ -321,19 +325,19 @@ impl SimulatedNetwork {
                 .server
                 .receive(StreamId::DUPLEX, &frame, with, self.now);
             if taken.is_ok() {
-                self.served[0].record_request_received(&message);
+                self.received_requests[0].record_request_received(&message);
             }
         } else {
             // A client that speaks the newer lifecycle answers nothing.
-            let answers = !self.client_is_modern();
+            let answers = !self.is_client_discover();
             let taken = self.client.receive(StreamId::DUPLEX, &frame, self.now);
             if taken.is_ok() && answers {
-                self.served[1].record_request_received(&message);
+                self.received_requests[1].record_request_received(&message);
             }
         }
     }
 
-    fn client_is_modern(&self) -> bool {
+    fn is_client_discover(&self) -> bool {
         let agreed = self.client.session_info();
         agreed
             .is_some_and(|agreed| lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Discover))
@@ -341,7 +345,7 @@ impl SimulatedNetwork {
 
     /// Checks the usage of both endpoints after each event.
     fn check_usages(&mut self) {
-        let most = limits();
+        let most = low_limits();
         for (role, load) in [
             ("client", self.client.usage()),
             ("server", self.server.usage()),
@@ -354,13 +358,13 @@ impl SimulatedNetwork {
                 ("subscriptions", load.subscriptions, most.subscriptions),
             ] {
                 if held == bound {
-                    self.record.reached.insert((role, name));
+                    self.event_record.reached_limits.insert((role, name));
                 }
             }
         }
     }
 
-    fn wait(&mut self) {
+    fn advance_clock(&mut self) {
         let millis = u64::try_from(self.rng.below(1500)).unwrap_or(0);
         self.now = self.now.plus(Duration::from_millis(millis));
         self.client.handle_timeout(self.now);
@@ -375,58 +379,62 @@ impl SimulatedNetwork {
         };
         let agreed = agreed.map(|agreed| agreed.revision.as_str());
         if let Some(checker) = &mut self.checker {
-            checker.frame(from_client, frame, agreed);
+            checker.check_frame(from_client, frame, agreed);
         }
     }
 
     /// Handles the output and events of both endpoints; checks that no request ends twice or is delivered twice per
     /// retry, and that each delivered request is answered once.
-    pub(crate) fn collect(&mut self) {
+    pub(crate) fn handle_pending(&mut self) {
         self.handle_output(true);
         self.handle_output(false);
         while let Some(event) = self.client.poll_event() {
-            self.record.transcript.push(format!("{event:?}"));
+            self.event_record.transcript.push(format!("{event:?}"));
             match event {
                 ClientEvent::Completed(key, outcome) => {
-                    *self.ends.get_mut(&key).expect("sent") += 1;
-                    self.record.record_end("client", &outcome);
+                    *self.client_request_ends.get_mut(&key).expect("sent") += 1;
+                    self.event_record.record_end("client", &outcome);
                 }
                 ClientEvent::Request {
                     key, request: ask, ..
                 } => {
-                    self.questions.push((key, ask.method().to_owned()));
+                    self.unanswered_server_requests
+                        .push((key, ask.method().to_owned()));
                 }
-                ClientEvent::RequestCancelled(_) if !self.client_is_modern() => {
-                    self.served[1].cancelled += 1;
+                ClientEvent::RequestCancelled(_) if !self.is_client_discover() => {
+                    self.received_requests[1].cancellations += 1;
                 }
                 ClientEvent::RestartServer => self.client.restarted(self.now),
                 _ => {}
             }
         }
         while let Some(event) = self.server.poll_event() {
-            self.record.transcript.push(format!("{event:?}"));
+            self.event_record.transcript.push(format!("{event:?}"));
             match event {
                 ServerEvent::Request(request) => {
                     assert!(
-                        request.retries > 0 || self.raised.insert(request.key),
+                        request.retries > 0 || self.delivered_requests.insert(request.key),
                         "raised once a round"
                     );
-                    self.waiting.push(request.key);
+                    self.unanswered_requests.push(request.key);
                 }
-                ServerEvent::Cancelled { .. } => self.served[0].cancelled += 1,
+                ServerEvent::Cancelled { .. } => self.received_requests[0].cancellations += 1,
                 ServerEvent::Completed(key, outcome) => {
                     *self.server_ends.get_mut(&key).expect("sent") += 1;
-                    self.record.record_end("server", &outcome);
+                    self.event_record.record_end("server", &outcome);
                 }
                 _ => {}
             }
         }
-        let ends = self.ends.values().chain(self.server_ends.values());
+        let ends = self
+            .client_request_ends
+            .values()
+            .chain(self.server_ends.values());
         assert!(ends.into_iter().all(|ends| *ends <= 1), "ended twice");
-        if !self.over {
-            self.served[0].check_open(self.server.usage().in_flight);
-            if !self.client_is_modern() {
-                self.served[1].check_open(self.client.usage().server_requests);
+        if !self.is_ending {
+            self.received_requests[0].check_all_answered(self.server.usage().in_flight);
+            if !self.is_client_discover() {
+                self.received_requests[1].check_all_answered(self.client.usage().server_requests);
             }
         }
     }
@@ -444,14 +452,14 @@ impl SimulatedNetwork {
                 return;
             };
             let text = format!("{transmit:?} {}", String::from_utf8_lossy(&out));
-            self.record.transcript.push(text);
+            self.event_record.transcript.push(text);
             let frame = std::mem::take(&mut out);
             if frame.is_empty() {
                 continue;
             }
             self.checker(from_client, &frame);
             let message = serde_json::from_slice(&frame).expect("JSON");
-            self.served[usize::from(from_client)].record_answer(&message);
+            self.received_requests[usize::from(from_client)].record_answer(&message);
             if from_client {
                 self.to_server.push_back(frame)
             } else {
@@ -461,8 +469,8 @@ impl SimulatedNetwork {
     }
 
     /// Ends the session on both sides, and checks that every request has ended exactly once.
-    pub(crate) fn finish(mut self) -> EventRecord {
-        self.over = true;
+    pub(crate) fn finish_session(mut self) -> EventRecord {
+        self.is_ending = true;
         match self.rng.below(3) {
             0 => {
                 self.client.shutdown(self.now);
@@ -477,28 +485,31 @@ impl SimulatedNetwork {
             }
             _ => {
                 self.server.shutdown(self.now);
-                self.collect();
+                self.handle_pending();
                 while !self.to_client.is_empty() {
-                    self.deliver(false);
-                    self.collect();
+                    self.deliver_frame(false);
+                    self.handle_pending();
                 }
                 self.client
                     .closed(StreamId::DUPLEX, Closed::Clean, self.now);
             }
         }
-        self.collect();
+        self.handle_pending();
         // A client that was just instructed to restart its server has not sent anything yet.
         self.client.shutdown(self.now);
-        self.collect();
-        let ends = self.ends.iter().chain(&self.server_ends);
+        self.handle_pending();
+        let ends = self.client_request_ends.iter().chain(&self.server_ends);
         let open: Vec<_> = ends.filter(|(_, ends)| **ends != 1).collect();
         assert!(open.is_empty(), "{open:?}");
         assert_eq!(self.client.poll_timeout(), None);
         assert_eq!(self.server.poll_timeout(), None);
-        for (role, account) in ["server", "client"].into_iter().zip(&self.served) {
-            account.check();
-            let answers = (account.totals().1, account.cancelled);
-            self.record.answers.insert(role, answers);
+        for (role, account) in ["server", "client"]
+            .into_iter()
+            .zip(&self.received_requests)
+        {
+            account.check_answers();
+            let answers = (account.totals().1, account.cancellations);
+            self.event_record.answer_counts.insert(role, answers);
         }
         for load in [self.client.usage(), self.server.usage()] {
             let held = (
@@ -510,7 +521,7 @@ impl SimulatedNetwork {
             );
             assert_eq!(held, (0, 0, 0, 0, 0), "{load:?}");
         }
-        self.record.checker = self.checker;
-        self.record
+        self.event_record.checker = self.checker;
+        self.event_record
     }
 }

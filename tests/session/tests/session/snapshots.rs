@@ -14,13 +14,13 @@ use mcp_exact_tests_support::Rng;
 
 /// Store of one session, which accepts a snapshot only if its version is higher than that of the stored one.
 #[derive(Debug)]
-struct Store {
+struct SnapshotStore {
     version: u64,
     text: String,
 }
 
-impl Store {
-    fn write(&mut self, snapshot: &Snapshot) -> bool {
+impl SnapshotStore {
+    fn save_snapshot(&mut self, snapshot: &Snapshot) -> bool {
         let newer = snapshot.version > self.version;
         if newer {
             self.version = snapshot.version;
@@ -41,13 +41,13 @@ impl Store {
 struct EventCounts {
     results: usize,
     /// Number of responses that report the restart of the server.
-    lost: usize,
+    lost_reports: usize,
 }
 
 /// Event of the transport's log, which outlives the process; it is recorded before the snapshot is saved, and sent
 /// afterwards.
 #[derive(Debug)]
-struct Event {
+struct LoggedEvent {
     stream: StreamId,
     sequence: u64,
     message: Value,
@@ -58,85 +58,86 @@ struct KilledServer {
     rng: Rng,
     settings: Arc<ServerSettings>,
     server: ServerEndpoint<()>,
-    store: Store,
+    store: SnapshotStore,
     /// True if snapshots are also saved when they are only due soon.
-    eager: bool,
-    /// Kills per 1,000 actions, and maximum number of concurrent server requests; with few kills, the ids that a
-    /// snapshot has reserved are used up.
-    deaths: usize,
-    asks: usize,
-    log: Vec<Event>,
+    saves_early: bool,
+    /// Kills per 1,000 actions; with few kills, the ids that a snapshot has reserved are used up.
+    kill_rate: usize,
+    /// Maximum number of concurrent server requests.
+    max_server_requests: usize,
+    event_log: Vec<LoggedEvent>,
     /// Requests that the application has not answered, and whether they subscribe.
-    waiting: Vec<(RequestKey, bool)>,
+    unanswered_requests: Vec<(RequestKey, bool)>,
     last_id: u64,
-    seen: BTreeMap<u64, EventCounts>,
+    event_counts: BTreeMap<u64, EventCounts>,
     /// Ids of the requests in the saved snapshot.
-    known: BTreeSet<u64>,
+    saved_request_ids: BTreeSet<u64>,
     /// Resources of subscription requests, by request id.
     uris: BTreeMap<u64, String>,
-    promised: BTreeSet<String>,
-    server_ids: BTreeSet<u64>,
-    events: BTreeSet<(StreamId, u64)>,
-    streams: BTreeSet<StreamId>,
+    saved_uris: BTreeSet<String>,
+    used_server_ids: BTreeSet<u64>,
+    sent_events: BTreeSet<(StreamId, u64)>,
+    sent_streams: BTreeSet<StreamId>,
     kills: usize,
-    reported: usize,
+    reported_losses: usize,
 }
 
 impl KilledServer {
     fn new(seed: u64, revision: &str, eager: bool) -> Self {
         let settings = server_config(&[revision]).build().expect("a configuration");
-        let info = agreed_on(revision, json!({ "roots": {}, "sampling": {} }));
+        let info = negotiated_session(revision, json!({ "roots": {}, "sampling": {} }));
         let snapshot = Snapshot::new(info, 0);
-        let mut store = Store {
+        let mut store = SnapshotStore {
             version: 0,
             text: snapshot.to_string(),
         };
         let mut server = store.resume(&settings);
         let first = server.snapshot().expect("a session");
-        assert!(store.write(&first));
+        assert!(store.save_snapshot(&first));
         Self {
             rng: Rng::new(seed),
             settings,
             server,
             store,
-            eager,
-            deaths: [40, 5, 1][usize::try_from(seed % 3).unwrap_or(0)],
-            asks: [1, 12][usize::try_from(seed / 3 % 2).unwrap_or(0)],
-            log: Vec::new(),
-            waiting: Vec::new(),
+            saves_early: eager,
+            kill_rate: [40, 5, 1][usize::try_from(seed % 3).unwrap_or(0)],
+            max_server_requests: [1, 12][usize::try_from(seed / 3 % 2).unwrap_or(0)],
+            event_log: Vec::new(),
+            unanswered_requests: Vec::new(),
             last_id: 0,
-            seen: BTreeMap::new(),
-            known: BTreeSet::new(),
+            event_counts: BTreeMap::new(),
+            saved_request_ids: BTreeSet::new(),
             uris: BTreeMap::new(),
-            promised: BTreeSet::new(),
-            server_ids: BTreeSet::new(),
-            events: BTreeSet::new(),
-            streams: BTreeSet::new(),
+            saved_uris: BTreeSet::new(),
+            used_server_ids: BTreeSet::new(),
+            sent_events: BTreeSet::new(),
+            sent_streams: BTreeSet::new(),
             kills: 0,
-            reported: 0,
+            reported_losses: 0,
         }
     }
 
     /// Runs one random action of the client, the application or the transport, and may kill the process afterwards.
-    fn act(&mut self) {
+    fn run_random_action(&mut self) {
         match self.rng.below(6) {
-            0 | 1 => self.post_request(),
-            2 => self.reply(),
-            3 => (0..=self.rng.below(self.asks)).for_each(|_| self.ask()),
-            4 => self.post_answer(),
+            0 | 1 => self.post_random_request(),
+            2 => self.reply_to_request(),
+            3 => (0..=self.rng.below(self.max_server_requests))
+                .for_each(|_| self.send_server_request()),
+            4 => self.post_random_answer(),
             _ => {
-                self.record();
-                if self.rng.chance(90) && self.write() {
-                    self.send();
+                self.record_output();
+                if self.rng.chance(90) && self.save_snapshot() {
+                    self.send_logged_events();
                 }
             }
         }
-        if self.rng.below(1000) < self.deaths {
-            self.kill();
+        if self.rng.below(1000) < self.kill_rate {
+            self.kill_process();
         }
     }
 
-    fn post(&mut self, message: &Value) {
+    fn post_random_message(&mut self, message: &Value) {
         let stream = self.server.open(StreamKind::Post).expect("room");
         let text = message.to_string();
         let with = FrameContext::new(());
@@ -147,12 +148,12 @@ impl KilledServer {
         while let Some(event) = self.server.poll_event() {
             if let ServerEvent::Request(request) = event {
                 let subscribes = request.method() == "resources/subscribe";
-                self.waiting.push((request.key, subscribes));
+                self.unanswered_requests.push((request.key, subscribes));
             }
         }
     }
 
-    fn post_request(&mut self) {
+    fn post_random_request(&mut self) {
         self.last_id += 1;
         let id = self.last_id;
         let message = match self.rng.below(4) {
@@ -165,33 +166,37 @@ impl KilledServer {
                 json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
             }
         };
-        self.seen.insert(id, EventCounts::default());
-        self.post(&message);
+        self.event_counts.insert(id, EventCounts::default());
+        self.post_random_message(&message);
     }
 
-    fn post_answer(&mut self) {
-        if let Some(id) = self.server_ids.last().copied() {
-            self.post(&json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }));
+    fn post_random_answer(&mut self) {
+        if let Some(id) = self.used_server_ids.last().copied() {
+            self.post_random_message(
+                &json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }),
+            );
         }
     }
 
-    fn reply(&mut self) {
-        if self.waiting.is_empty() {
+    fn reply_to_request(&mut self) {
+        if self.unanswered_requests.is_empty() {
             return;
         }
-        let (key, subscribes) = self.waiting.swap_remove(self.rng.below(self.waiting.len()));
+        let (key, subscribes) = self
+            .unanswered_requests
+            .swap_remove(self.rng.below(self.unanswered_requests.len()));
         let body = if subscribes {
             json!({})
         } else {
             json!({ "content": [] })
         };
         self.server
-            .reply(key, result(body), Time::ZERO)
+            .reply(key, to_result(body), Time::ZERO)
             .expect("it waits");
     }
 
-    fn ask(&mut self) {
-        if let Some((key, _)) = self.waiting.last() {
+    fn send_server_request(&mut self) {
+        if let Some((key, _)) = self.unanswered_requests.last() {
             let (scope, options) = (Scope::During(*key), CallOptions::default());
             let sent = self
                 .server
@@ -206,7 +211,7 @@ impl KilledServer {
     }
 
     /// Moves the output of every stream into the event log.
-    fn record(&mut self) {
+    fn record_output(&mut self) {
         let streams: Vec<StreamId> = self.server.writable_streams().collect();
         for stream in streams {
             self.record_stream(stream);
@@ -216,7 +221,7 @@ impl KilledServer {
     fn record_stream(&mut self, stream: StreamId) {
         while let Some((transmit, bytes)) = self.server.poll_transmit_on(stream) {
             if let Transmit::Frame { sequence, .. } = transmit {
-                self.log.push(Event {
+                self.event_log.push(LoggedEvent {
                     stream,
                     sequence,
                     message: serde_json::from_slice(&bytes).expect("JSON"),
@@ -226,27 +231,30 @@ impl KilledServer {
     }
 
     /// Saves a snapshot if one is due; returns true if messages may be sent.
-    fn write(&mut self) -> bool {
+    fn save_snapshot(&mut self) -> bool {
         let due = self.server.snapshot_due();
-        if due == SnapshotDue::Now || (self.eager && due == SnapshotDue::Soon) {
+        if due == SnapshotDue::Now || (self.saves_early && due == SnapshotDue::Soon) {
             let snapshot = self.server.snapshot().expect("a session");
-            assert!(self.store.write(&snapshot), "only this process writes");
+            assert!(
+                self.store.save_snapshot(&snapshot),
+                "only this process writes"
+            );
             let ids = snapshot.requests.iter().map(|request| &request.id);
             let ids = ids.filter_map(|id| id.to_string().parse().ok());
-            self.known = ids.collect();
+            self.saved_request_ids = ids.collect();
         }
         self.server.snapshot_due() != SnapshotDue::Now
     }
 
     /// Sends the events of the log to the client.
-    fn send(&mut self) {
-        for event in std::mem::take(&mut self.log) {
+    fn send_logged_events(&mut self) {
+        for event in std::mem::take(&mut self.event_log) {
             let id = (event.stream, event.sequence);
             assert!(
-                self.events.insert(id),
+                self.sent_events.insert(id),
                 "an event id is used twice: {event:?}"
             );
-            self.streams.insert(event.stream);
+            self.sent_streams.insert(event.stream);
             self.record_client_message(&event.message);
         }
     }
@@ -254,89 +262,101 @@ impl KilledServer {
     fn record_client_message(&mut self, message: &Value) {
         let id = message["id"].as_u64().expect("a number");
         if message["method"].is_string() {
-            assert!(self.server_ids.insert(id), "an id is used twice: {message}");
+            assert!(
+                self.used_server_ids.insert(id),
+                "an id is used twice: {message}"
+            );
             return;
         }
-        let seen = self.seen.get_mut(&id).expect("the client has sent it");
+        let seen = self
+            .event_counts
+            .get_mut(&id)
+            .expect("the client has sent it");
         if message["error"].is_object() {
             let text = message["error"]["message"].as_str().unwrap_or_default();
             assert!(text.contains("the request is lost"), "{message}");
-            seen.lost += 1;
+            seen.lost_reports += 1;
         } else {
             seen.results += 1;
-            self.promised.extend(self.uris.get(&id).cloned());
+            self.saved_uris.extend(self.uris.get(&id).cloned());
         }
     }
 
     /// Kills the process, and resumes the session in a new one.
-    fn kill(&mut self) {
+    fn kill_process(&mut self) {
         self.kills += 1;
         // The log outlives the process, and what it holds may be sent as long as the snapshot allows it. An event that was
         // recorded and never allowed to leave is dropped with the process.
         if self.server.snapshot_due() == SnapshotDue::Now {
-            self.log.clear();
+            self.event_log.clear();
         }
-        self.waiting.clear();
+        self.unanswered_requests.clear();
         self.server = self.store.resume(&self.settings);
         let mut rival = self.store.resume(&self.settings);
         assert_eq!(self.server.snapshot_due(), SnapshotDue::Now);
-        let known = std::mem::take(&mut self.known);
-        self.report_lost(&known);
-        assert!(self.write());
+        let known = std::mem::take(&mut self.saved_request_ids);
+        self.resume_lost_streams(&known);
+        assert!(self.save_snapshot());
         let late = rival.snapshot().expect("a session");
-        assert!(!self.store.write(&late), "two processes resume one session");
-        self.send();
+        assert!(
+            !self.store.save_snapshot(&late),
+            "two processes resume one session"
+        );
+        self.send_logged_events();
         for id in &known {
-            let seen = &self.seen[id];
-            assert!(seen.lost + seen.results > 0, "{id}: {seen:?}");
+            let seen = &self.event_counts[id];
+            assert!(seen.lost_reports + seen.results > 0, "{id}: {seen:?}");
         }
         let subscribed = self.server.usage().subscriptions;
         assert!(
-            subscribed >= self.promised.len(),
+            subscribed >= self.saved_uris.len(),
             "{subscribed} of {:?}",
-            self.promised
+            self.saved_uris
         );
     }
 
     /// Resumes the streams of lost requests as the client.
-    fn report_lost(&mut self, known: &BTreeSet<u64>) {
-        let before = self.log.len();
-        let last = self.streams.last().map_or(0, |stream| stream.number()) + 2048;
+    fn resume_lost_streams(&mut self, known: &BTreeSet<u64>) {
+        let before = self.event_log.len();
+        let last = self.sent_streams.last().map_or(0, |stream| stream.number()) + 2048;
         for number in 1..=last {
             let stream = StreamId::from_number(number);
             if self.server.attached(stream, Time::ZERO) {
                 self.record_stream(stream);
             }
         }
-        let reported = self.log.len() - before;
+        let reported = self.event_log.len() - before;
         assert_eq!(reported, known.len(), "each lost request is reported");
-        self.reported += reported;
+        self.reported_losses += reported;
     }
 
     /// Checks the invariants at the end.
-    fn finish(mut self) -> (usize, usize) {
-        self.record();
-        assert!(self.write());
-        self.send();
-        for (id, seen) in &self.seen {
+    fn check_invariants(mut self) -> (usize, usize) {
+        self.record_output();
+        assert!(self.save_snapshot());
+        self.send_logged_events();
+        for (id, seen) in &self.event_counts {
             assert!(seen.results <= 1, "{id}: {seen:?}");
         }
-        (self.kills, self.reported)
+        (self.kills, self.reported_losses)
     }
 }
 
 /// If snapshots are saved when they are due: "no id is used twice, no event is repeated, and lost requests are
 /// reported", wherever the process is killed; and only one of two resuming processes can save.
 #[test]
-fn killed_servers_resume_without_loss() {
+fn killed_servers_lose_no_session() {
     let (mut kills, mut reported) = (0, 0);
-    for revision in handshake().into_iter().filter(|id| *id != "2024-11-05") {
+    for revision in handshake_revisions()
+        .into_iter()
+        .filter(|id| *id != "2024-11-05")
+    {
         for seed in 0..6 {
             let mut server = KilledServer::new(seed, revision, seed % 2 == 0);
             while server.last_id < 1000 {
-                server.act();
+                server.run_random_action();
             }
-            let (killed, lost) = server.finish();
+            let (killed, lost) = server.check_invariants();
             kills += killed;
             reported += lost;
         }

@@ -30,40 +30,40 @@ const UNREADABLE_IDS: [(&str, i64); 9] = [
 ];
 
 fn server(revision: &str) -> CheckedServer {
-    CheckedServer::ready(server_config(&[revision]), revision, json!({}))
+    CheckedServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
 /// Returns a request with an id in this spelling.
-fn spelt(revision: &str, id: &str, method: &str) -> String {
-    let request = request_at(revision, "here", method, json!({}), json!({}));
+fn request_with_id(revision: &str, id: &str, method: &str) -> String {
+    let request = request_of_revision(revision, "here", method, json!({}), json!({}));
     request.to_string().replace("\"here\"", id)
 }
 
 /// Returns true if a text is a response with this spelling of the id, and with a result or an error.
 #[track_caller]
-fn check(text: &str, id: &str, has: &str) {
+fn check_response_id(text: &str, id: &str, has: &str) {
     assert!(text.contains(&format!("\"id\":{id},")), "{id}: {text}");
     assert_eq!(text.matches("\"id\"").count(), 1, "{text}");
     assert!(text.contains(&format!("\"{has}\":{{")), "{text}");
 }
 
 #[test]
-fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
-    for revision in all() {
+fn server_repeats_id_spelling() {
+    for revision in all_revisions() {
         for id in ID_SPELLINGS {
             for (reply, has) in [
-                (tools(), "result"),
+                (empty_tool_list(), "result"),
                 (Reply::Error(PeerError::internal("no")), "error"),
             ] {
                 let mut server = server(revision);
                 assert!(
                     server
-                        .send_text(&spelt(revision, id, "tools/list"))
+                        .send_text(&request_with_id(revision, id, "tools/list"))
                         .is_empty()
                 );
-                let (key, now) = (server.request().key, server.now);
-                server.machine.reply(key, reply, now).expect("it waits");
-                check(&server.texts()[0], id, has);
+                let (key, now) = (server.take_request().key, server.now);
+                server.endpoint.reply(key, reply, now).expect("it waits");
+                check_response_id(&server.take_texts()[0], id, has);
             }
             // What the machine answers by itself.
             let own = match lifecycle(revision) {
@@ -72,24 +72,30 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_server() {
             };
             for (method, has) in [(own, "result"), ("nothing", "error")] {
                 let mut server = server(revision);
-                let text = spelt(revision, id, method);
+                let text = request_with_id(revision, id, method);
                 let (now, with) = (server.now, FrameContext::new(()));
-                let received = server
-                    .machine
-                    .receive(StreamId::DUPLEX, text.as_bytes(), with, now);
+                let received =
+                    server
+                        .endpoint
+                        .receive(StreamId::DUPLEX, text.as_bytes(), with, now);
                 received.expect("open");
-                check(&server.texts()[0], id, has);
+                check_response_id(&server.take_texts()[0], id, has);
             }
         }
     }
 }
 
 #[test]
-fn rpc_response_id_is_spelt_as_it_came_in_batches() {
-    let batches = |id: &&str| defines(id, "JSONRPCBatchRequest");
-    let revision = all().into_iter().find(batches).expect("one has them");
+fn batch_responses_repeat_id_spelling() {
+    let batches = |id: &&str| has_definition(id, "JSONRPCBatchRequest");
+    let revision = all_revisions()
+        .into_iter()
+        .find(batches)
+        .expect("one has them");
     let ids = ID_SPELLINGS.iter();
-    let lists: Vec<String> = ids.map(|id| spelt(revision, id, "tools/list")).collect();
+    let lists: Vec<String> = ids
+        .map(|id| request_with_id(revision, id, "tools/list"))
+        .collect();
     let mut server = server(revision);
     assert!(
         server
@@ -105,13 +111,13 @@ fn rpc_response_id_is_spelt_as_it_came_in_batches() {
     let now = server.now;
     for (at, key) in keys.into_iter().enumerate() {
         let reply = match at % 2 {
-            0 => tools(),
+            0 => empty_tool_list(),
             _ => Reply::Error(PeerError::internal("no")),
         };
-        server.machine.reply(key, reply, now).expect("it waits");
+        server.endpoint.reply(key, reply, now).expect("it waits");
     }
-    check_batch(&server.texts());
-    let mut client = client_at(revision);
+    check_batch_ids(&server.take_texts());
+    let mut client = connected_client(revision);
     let ids = ID_SPELLINGS.iter();
     let asks: Vec<String> = ids
         .map(|id| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#))
@@ -121,19 +127,19 @@ fn rpc_response_id_is_spelt_as_it_came_in_batches() {
             .send_text(&format!("[{}]", asks.join(",")))
             .is_empty()
     );
-    for (at, (key, _)) in client.asks().into_iter().enumerate() {
+    for (at, (key, _)) in client.server_requests().into_iter().enumerate() {
         let answer = match at % 2 {
-            0 => Ok(result(json!({ "roots": [] }))),
+            0 => Ok(to_result(json!({ "roots": [] }))),
             _ => Err(PeerError::internal("no")),
         };
-        client.machine.answer(key, answer, now).expect("it waits");
+        client.endpoint.answer(key, answer, now).expect("it waits");
     }
-    check_batch(&client.texts());
+    check_batch_ids(&client.take_texts());
 }
 
 /// The responses to a batch are one array with a response for each id.
 #[track_caller]
-fn check_batch(texts: &[String]) {
+fn check_batch_ids(texts: &[String]) {
     let [text] = texts else {
         panic!("{texts:?}");
     };
@@ -146,29 +152,29 @@ fn check_batch(texts: &[String]) {
 }
 
 #[test]
-fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
-    for revision in handshake() {
+fn client_repeats_id_spelling() {
+    for revision in handshake_revisions() {
         for id in ID_SPELLINGS {
             for (answer, has) in [
-                (Ok(result(json!({ "roots": [] }))), "result"),
+                (Ok(to_result(json!({ "roots": [] }))), "result"),
                 (Err(PeerError::internal("no")), "error"),
             ] {
-                let mut client = client_at(revision);
+                let mut client = connected_client(revision);
                 let asked = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list"}}"#);
                 assert!(client.send_text(&asked).is_empty());
-                let (key, now) = (client.asks().remove(0).0, client.now);
-                client.machine.answer(key, answer, now).expect("it waits");
-                check(&client.texts()[0], id, has);
+                let (key, now) = (client.server_requests().remove(0).0, client.now);
+                client.endpoint.answer(key, answer, now).expect("it waits");
+                check_response_id(&client.take_texts()[0], id, has);
             }
             for (method, has) in [("ping", "result"), ("nothing", "error")] {
-                let mut client = client_at(revision);
+                let mut client = connected_client(revision);
                 let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}"#);
                 let now = client.now;
                 let received = client
-                    .machine
+                    .endpoint
                     .receive(StreamId::DUPLEX, text.as_bytes(), now);
                 received.expect("open");
-                check(&client.texts()[0], id, has);
+                check_response_id(&client.take_texts()[0], id, has);
             }
         }
     }
@@ -176,7 +182,7 @@ fn rpc_response_id_is_spelt_as_it_came_in_results_and_errors_of_a_client() {
 
 /// Checks that the answer is an error without id, if the revision allows it and this role sends responses.
 #[track_caller]
-fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
+fn check_answer_without_id(revision: &str, answers: &[Value], code: Option<i64>) {
     let codes: Vec<Option<i64>> = answers
         .iter()
         .map(|answer| answer["error"]["code"].as_i64())
@@ -190,31 +196,37 @@ fn check_unaddressed(revision: &str, answers: &[Value], code: Option<i64>) {
 }
 
 #[test]
-fn rpc_unreadable_ids_are_answered_without_one_by_servers_where_errors_may_lack_it() {
-    for revision in all() {
+fn server_answers_unreadable_ids_without_id() {
+    for revision in all_revisions() {
         for (text, code) in UNREADABLE_IDS {
             let mut server = server(revision);
             let answers = server.send_text(text);
-            let code = (!errors_need_id(revision)).then_some(code);
-            check_unaddressed(revision, &answers, code);
+            let code = (!errors_require_id(revision)).then_some(code);
+            check_answer_without_id(revision, &answers, code);
             assert_eq!(server.violations().len(), 1, "{revision}: {text}");
             // It goes on.
-            let key = server.serve(&request_at(revision, 1, "tools/list", json!({}), json!({})));
-            assert_eq!(server.reply(key.key, tools())[0]["id"], 1);
+            let key = server.serve(&request_of_revision(
+                revision,
+                1,
+                "tools/list",
+                json!({}),
+                json!({}),
+            ));
+            assert_eq!(server.reply(key.key, empty_tool_list())[0]["id"], 1);
         }
     }
 }
 
 #[test]
-fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_it() {
-    for revision in all() {
+fn client_answers_unreadable_ids_without_id() {
+    for revision in all_revisions() {
         // From 2026-07-28 on a client sends no responses.
         let answers_at_all = lifecycle(revision) == Some(Lifecycle::Initialize);
         for (text, code) in UNREADABLE_IDS {
-            let mut client = client_at(revision);
+            let mut client = connected_client(revision);
             let answers = client.send_text(text);
-            let code = (answers_at_all && !errors_need_id(revision)).then_some(code);
-            check_unaddressed(revision, &answers, code);
+            let code = (answers_at_all && !errors_require_id(revision)).then_some(code);
+            check_answer_without_id(revision, &answers, code);
             assert_eq!(client.violations().len(), 1, "{revision}: {text}");
             let (key, sent) = client.request("tools/list", json!(null));
             let mut body = json!({ "tools": [] });
@@ -230,20 +242,21 @@ fn rpc_unreadable_ids_are_answered_without_one_by_clients_where_errors_may_lack_
 /// The test harnesses detect a message of the application that violates its schema.
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
-fn raw_ends_of_a_server_check_what_leaves() {
-    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
-    server.send_text(&spelt("2025-06-18", "1", "tools/list"));
-    let key = server.request().key;
-    let bad = Reply::Result(result(json!({ "tools": 5 })));
-    let sent = server.machine.reply(key, bad, server.now);
-    sent.expect("the machine does not read results");
-    server.drain();
+fn server_harness_detects_invalid_messages() {
+    let mut server =
+        RawServer::with_session(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    server.send_text(&request_with_id("2025-06-18", "1", "tools/list"));
+    let key = server.take_request().key;
+    let bad = Reply::Result(to_result(json!({ "tools": 5 })));
+    let sent = server.endpoint.reply(key, bad, server.now);
+    sent.expect("the endpoint does not read results");
+    server.take_messages();
 }
 
 #[test]
 #[should_panic(expected = "not valid in 2025-06-18")]
-fn raw_ends_of_a_client_check_what_leaves() {
+fn client_harness_detects_invalid_messages() {
     let able = json!({ "tools": {} });
-    let mut client = RawClient::begun(client_config(&["2025-06-18"]), "2025-06-18", able);
+    let mut client = RawClient::with_session(client_config(&["2025-06-18"]), "2025-06-18", able);
     client.request("tools/call", json!({ "name": 5 }));
 }

@@ -3,16 +3,16 @@
 use mcp_exact_tests_session::*;
 
 fn server(revision: &str) -> CheckedServer {
-    CheckedServer::ready(server_config(&[revision]), revision, json!({}))
+    CheckedServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
-fn list(revision: &str, id: Value) -> Value {
-    request_at(revision, id, "tools/list", json!({}), json!({}))
+fn list_request(revision: &str, id: Value) -> Value {
+    request_of_revision(revision, id, "tools/list", json!({}), json!({}))
 }
 
 /// Returns true if a revision allows errors without id; the only answer must be such an error then.
-fn check_unaddressed(revision: &str, answers: &[Value], code: i64) {
-    if !errors_need_id(revision) {
+fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
+    if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
         assert!(answers[0].get("id").is_none(), "{revision}: {answers:?}");
         assert_eq!(answers[0]["error"]["code"], code);
@@ -22,45 +22,45 @@ fn check_unaddressed(revision: &str, answers: &[Value], code: i64) {
 }
 
 #[test]
-fn rpc_id_not_null_in_any_revision() {
-    for revision in all() {
+fn every_revision_refuses_null_ids() {
+    for revision in all_revisions() {
         let mut server = server(revision);
-        let answers = server.send(&list(revision, json!(null)));
-        check_unaddressed(revision, &answers, -32600);
+        let answers = server.send(&list_request(revision, json!(null)));
+        check_answer_without_id(revision, &answers, -32600);
         let events = server.events();
         assert!(
             matches!(events[..], [ServerEvent::Violation(_)]),
             "{revision}: {events:?}"
         );
         for _ in 0..20 {
-            let (_, sent) = client_at(revision).request("tools/list", json!(null));
+            let (_, sent) = connected_client(revision).request("tools/list", json!(null));
             assert!(!sent["id"].is_null());
         }
     }
 }
 
 #[test]
-fn rpc_id_type_is_a_string_or_an_integer() {
-    for revision in all() {
+fn ids_are_strings_or_integers() {
+    for revision in all_revisions() {
         for id in [json!(true), json!(1.5), json!([]), json!({})] {
             let mut server = server(revision);
-            let answers = server.send(&list(revision, id.clone()));
-            check_unaddressed(revision, &answers, -32600);
+            let answers = server.send(&list_request(revision, id.clone()));
+            check_answer_without_id(revision, &answers, -32600);
             let events = server.events();
             assert!(
                 matches!(events[..], [ServerEvent::Violation(_)]),
                 "{revision} {id}: {events:?}"
             );
         }
-        let (_, sent) = client_at(revision).request("tools/list", json!(null));
+        let (_, sent) = connected_client(revision).request("tools/list", json!(null));
         assert!(sent["id"].is_u64() || sent["id"].is_string());
     }
 }
 
 #[test]
-fn rpc_id_unique_after_answers_cancels_and_timeouts() {
-    for revision in all() {
-        let mut client = client_at(revision);
+fn ids_of_ended_requests_stay_used() {
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
         let mut ids = std::collections::BTreeSet::new();
         for round in 0..30_u64 {
             let (key, sent) = client.request("tools/list", json!(null));
@@ -70,27 +70,27 @@ fn rpc_id_unique_after_answers_cancels_and_timeouts() {
                 0 => drop(client.send(
                     &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "tools": [] } }),
                 )),
-                1 => client.machine.cancel(key, "enough", now),
+                1 => client.endpoint.cancel(key, "enough", now),
                 _ => {
-                    client.now = client.machine.poll_timeout().expect("a deadline");
+                    client.now = client.endpoint.poll_timeout().expect("a deadline");
                     let now = client.now;
-                    client.machine.handle_timeout(now);
+                    client.endpoint.handle_timeout(now);
                 }
             }
-            client.drain();
+            client.take_messages();
             client.events();
         }
     }
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         let mut server = server(revision);
         let now = server.now;
         let mut ids = std::collections::BTreeSet::new();
         for _ in 0..20 {
             server
-                .machine
+                .endpoint
                 .ping(RequestTimeout::default(), now)
                 .expect("it leaves");
-            let ping = server.drain().remove(0);
+            let ping = server.take_messages().remove(0);
             assert!(ids.insert(ping["id"].to_string()), "{revision}");
             server.send(&json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} }));
         }
@@ -98,9 +98,9 @@ fn rpc_id_unique_after_answers_cancels_and_timeouts() {
 }
 
 #[test]
-fn rpc_id_unique_in_flight_across_rounds_and_subscriptions() {
+fn ids_of_retries_and_subscriptions_differ() {
     let revision = "2026-07-28";
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let mut ids = std::collections::BTreeSet::new();
     let (_, first) = client.request("tools/call", json!({ "name": "x" }));
     ids.insert(first["id"].to_string());
@@ -111,16 +111,16 @@ fn rpc_id_unique_in_flight_across_rounds_and_subscriptions() {
     assert!(ids.insert(again[0]["id"].to_string()));
     // A server refuses an id that is in flight and leaves the first request alone.
     let mut server = server(revision);
-    let key = server.serve(&list(revision, json!(1))).key;
-    let answers = server.send(&list(revision, json!(1)));
+    let key = server.serve(&list_request(revision, json!(1))).key;
+    let answers = server.send(&list_request(revision, json!(1)));
     assert_eq!(answers[0]["error"]["code"], -32600);
     assert_eq!(server.violations(), [Violation::IdInUse(1_u64.into())]);
-    assert_eq!(server.reply(key, tools())[0]["id"], 1);
+    assert_eq!(server.reply(key, empty_tool_list())[0]["id"], 1);
 }
 
 #[test]
-fn rpc_response_id_matches_out_of_order() {
-    for revision in all() {
+fn responses_may_come_out_of_order() {
+    for revision in all_revisions() {
         let mut server = server(revision);
         let ids = [
             json!(1),
@@ -131,11 +131,11 @@ fn rpc_response_id_matches_out_of_order() {
         ];
         let keys: Vec<RequestKey> = ids
             .iter()
-            .map(|id| server.serve(&list(revision, id.clone())).key)
+            .map(|id| server.serve(&list_request(revision, id.clone())).key)
             .collect();
         for (at, key) in keys.iter().enumerate().rev() {
             let answer = match at % 2 {
-                0 => server.reply(*key, tools()).remove(0),
+                0 => server.reply(*key, empty_tool_list()).remove(0),
                 _ => server.reply(*key, PeerError::internal("no")).remove(0),
             };
             assert_eq!(answer["id"], ids[at], "{revision}");
@@ -144,8 +144,8 @@ fn rpc_response_id_matches_out_of_order() {
 }
 
 #[test]
-fn rpc_version_2_0_both_ways() {
-    for revision in all() {
+fn json_rpc_version_is_checked() {
+    for revision in all_revisions() {
         for version in [
             json!("1.0"),
             json!(2),
@@ -154,7 +154,7 @@ fn rpc_version_2_0_both_ways() {
             json!("2.0.0"),
         ] {
             let mut server = server(revision);
-            let mut message = list(revision, json!(1));
+            let mut message = list_request(revision, json!(1));
             message["jsonrpc"] = version.clone();
             let answers = server.send(&message);
             assert_eq!(answers[0]["error"]["code"], -32600, "{revision} {version}");
@@ -168,7 +168,7 @@ fn rpc_version_2_0_both_ways() {
                 "{revision}"
             );
             assert_eq!(server.violations().len(), 2);
-            let mut client = client_at(revision);
+            let mut client = connected_client(revision);
             let (key, sent) = client.request("tools/list", json!(null));
             assert_eq!(sent["jsonrpc"], "2.0");
             let answer = json!({ "jsonrpc": version, "id": sent["id"], "result": { "tools": [] } });
@@ -184,7 +184,7 @@ fn rpc_version_2_0_both_ways() {
 
 /// Returns the outcomes of a request after this response.
 fn outcomes_after(revision: &str, answer: &Value) -> Vec<Outcome> {
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let (_, sent) = client.request("tools/list", json!(null));
     let mut answer = answer.clone();
     answer["jsonrpc"] = json!("2.0");
@@ -194,8 +194,8 @@ fn outcomes_after(revision: &str, answer: &Value) -> Vec<Outcome> {
     outcomes.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-fn check_unusable(answers: &[Value]) {
-    for revision in all() {
+fn check_invalid_responses(answers: &[Value]) {
+    for revision in all_revisions() {
         for answer in answers {
             let outcomes = outcomes_after(revision, answer);
             let [Outcome::Error(error)] = &outcomes[..] else {
@@ -207,25 +207,25 @@ fn check_unusable(answers: &[Value]) {
 }
 
 #[test]
-fn rpc_result_xor_error_in_every_revision() {
+fn responses_with_result_and_error_fail() {
     let error = json!({ "code": 1, "message": "m" });
-    check_unusable(&[
+    check_invalid_responses(&[
         json!({ "result": {}, "error": error }),
         json!({ "result": { "tools": [] }, "error": error }),
     ]);
     // What a program says cannot make one of both.
     let mut server = server("2025-06-18");
-    let key = server.serve(&list("2025-06-18", json!(1))).key;
+    let key = server.serve(&list_request("2025-06-18", json!(1))).key;
     let body = json!({ "tools": [], "error": { "code": 1, "message": "m" } });
-    let answer = server.reply(key, Reply::Result(result(body))).remove(0);
+    let answer = server.reply(key, Reply::Result(to_result(body))).remove(0);
     assert!(answer.get("error").is_none() && answer.get("result").is_some());
 }
 
 #[test]
-fn rpc_result_or_error_set() {
+fn responses_without_result_are_ignored() {
     // Neither of the two is no answer: nothing counts as one, and the request is still ended by its deadline.
-    for revision in all() {
-        let mut client = client_at(revision);
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
         let (key, sent) = client.request("tools/list", json!(null));
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"] }));
         let events = client.events();
@@ -239,10 +239,10 @@ fn rpc_result_or_error_set() {
         let done =
             |event: &ClientEvent| matches!(event, ClientEvent::Completed(_, Outcome::Result(_)));
         assert!(!events.iter().any(done), "{revision}");
-        let deadline = client.machine.poll_timeout();
+        let deadline = client.endpoint.poll_timeout();
         deadline
             .into_iter()
-            .for_each(|deadline| client.machine.handle_timeout(deadline));
+            .for_each(|deadline| client.endpoint.handle_timeout(deadline));
         let ended = events
             .iter()
             .chain(&client.events())
@@ -251,8 +251,8 @@ fn rpc_result_or_error_set() {
         assert_eq!(ended, 1, "{revision} {key:?}");
         // Every reply of a program is one of the two.
         let mut server = server(revision);
-        for reply in [tools(), Reply::Error(PeerError::internal("m"))] {
-            let key = server.serve(&list(revision, json!(1))).key;
+        for reply in [empty_tool_list(), Reply::Error(PeerError::internal("m"))] {
+            let key = server.serve(&list_request(revision, json!(1))).key;
             let answer = server.reply(key, reply).remove(0);
             assert_ne!(
                 answer.get("result").is_some(),
@@ -263,15 +263,15 @@ fn rpc_result_or_error_set() {
 }
 
 #[test]
-fn rpc_error_code_integer() {
+fn error_codes_are_integers() {
     let error = |code: Value| json!({ "error": { "code": code, "message": "m" } });
-    check_unusable(&[
+    check_invalid_responses(&[
         error(json!("-32602")),
         error(json!(1.5)),
         error(json!(null)),
         error(json!(true)),
     ]);
-    for revision in all() {
+    for revision in all_revisions() {
         let outcomes = outcomes_after(revision, &error(json!(-7)));
         assert!(
             matches!(&outcomes[..], [Outcome::Error(e)] if e.code() == Some(-7) && !e.is_local())
@@ -280,19 +280,19 @@ fn rpc_error_code_integer() {
 }
 
 #[test]
-fn rpc_error_shape() {
-    check_unusable(&[
+fn errors_have_code_and_message() {
+    check_invalid_responses(&[
         json!({ "error": { "code": 1 } }),
         json!({ "error": { "message": "m" } }),
         json!({ "error": {} }),
         json!({ "error": "m" }),
         json!({ "error": null }),
     ]);
-    for revision in all() {
+    for revision in all_revisions() {
         let mut server = server(revision);
-        let unknown = request_at(revision, 1, "nothing", json!({}), json!({}));
+        let unknown = request_of_revision(revision, 1, "nothing", json!({}), json!({}));
         let mut errors = server.send(&unknown);
-        let key = server.serve(&list(revision, json!(2))).key;
+        let key = server.serve(&list_request(revision, json!(2))).key;
         errors.extend(server.reply(key, PeerError::new(5, "")));
         for error in errors {
             assert!(error["error"]["code"].is_i64() && error["error"]["message"].is_string());
@@ -301,22 +301,22 @@ fn rpc_error_shape() {
 }
 
 #[test]
-fn rpc_notification_no_id_in_any_revision() {
-    for revision in all() {
+fn notifications_with_id_are_refused() {
+    for revision in all_revisions() {
         let mut server = server(revision);
         for method in [
             "notifications/initialized",
             "notifications/cancelled",
             "notifications/progress",
         ] {
-            let message = request_at(revision, 1, method, json!({}), json!({}));
+            let message = request_of_revision(revision, 1, method, json!({}), json!({}));
             assert_eq!(
                 server.send(&message)[0]["error"]["code"],
                 -32601,
                 "{revision} {method}"
             );
         }
-        let mut client = client_at(revision);
+        let mut client = connected_client(revision);
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/message", "params": { "level": "info", "data": 1 } });
         let answers = client.send(&message);
         match lifecycle(revision) {
@@ -335,7 +335,7 @@ fn rpc_notification_no_id_in_any_revision() {
 }
 
 #[test]
-fn rpc_no_reply_to_notification_in_any_revision() {
+fn notifications_are_never_answered() {
     let notifications = [
         json!({ "method": "notifications/unknown" }),
         json!({ "method": "notifications/cancelled" }),
@@ -347,9 +347,9 @@ fn rpc_no_reply_to_notification_in_any_revision() {
         json!({ "method": "notifications/message", "params": { "level": "loud" } }),
         json!({ "method": "notifications/tools/list_changed", "params": { "_meta": 5 } }),
     ];
-    for revision in all() {
+    for revision in all_revisions() {
         let mut fresh = CheckedServer::new(server_config(&[revision]), revision);
-        let (mut server, mut client) = (server(revision), client_at(revision));
+        let (mut server, mut client) = (server(revision), connected_client(revision));
         for notification in &notifications {
             let mut message = notification.clone();
             message["jsonrpc"] = json!("2.0");
@@ -361,50 +361,52 @@ fn rpc_no_reply_to_notification_in_any_revision() {
 }
 
 #[test]
-fn rpc_utf8_both_ways() {
+fn invalid_utf8_is_refused() {
     // Invalid, overlong, a lone half of a pair, beyond the last character.
     let bad: [&[u8]; 4] = [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf5\x80\x80\x80"];
-    for revision in all() {
+    for revision in all_revisions() {
         let mut server = server(revision);
-        let mut client = client_at(revision);
+        let mut client = connected_client(revision);
         for bytes in bad {
             let frame = [b"{\"jsonrpc\":\"2.0\",\"method\":\"", bytes, b"\"}"].concat();
             let now = server.now;
             server
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, &frame, FrameContext::new(()), now)
                 .expect("open");
-            check_unaddressed(revision, &server.drain(), -32700);
+            check_answer_without_id(revision, &server.take_messages(), -32700);
             assert_eq!(server.violations().len(), 1);
             client
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, &frame, now)
                 .expect("open");
-            client.drain();
+            client.take_messages();
             assert_eq!(client.violations().len(), 1);
         }
         // The session goes on, and says what it says in UTF-8.
-        let key = server.serve(&list(revision, json!("\u{e9}\u{1f600}"))).key;
-        let answer = server.reply(key, tools()).remove(0);
+        let key = server
+            .serve(&list_request(revision, json!("\u{e9}\u{1f600}")))
+            .key;
+        let answer = server.reply(key, empty_tool_list()).remove(0);
         assert_eq!(answer["id"], "\u{e9}\u{1f600}");
     }
 }
 
 #[test]
-fn rpc_codes_as_defined() {
+fn errors_match_their_definitions() {
     let revision = "2026-07-28";
-    let oracle = mcp_exact_tests_support::Oracle::new(&documents()[revision]);
+    let oracle = mcp_exact_tests_support::Oracle::new(&schema_documents()[revision]);
     let fits = |definition: &str, message: &Value| {
         let errors = oracle.errors(definition, &message["error"]);
         assert!(errors.is_empty(), "{definition}: {message} {errors:?}");
     };
     let mut server = server(revision);
-    let mut old = list(revision, json!(1));
+    let mut old = list_request(revision, json!(1));
     old["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
     let unsupported = server.send(&old).remove(0);
     assert_eq!(unsupported["error"]["code"], -32022);
     assert!(unsupported["error"]["data"]["supported"].is_array());
-    let key = server.serve(&list(revision, json!(1))).key;
+    let key = server.serve(&list_request(revision, json!(1))).key;
     let missing = server
         .reply(key, PeerError::missing_capability("sampling.tools"))
         .remove(0);
@@ -421,7 +423,13 @@ fn rpc_codes_as_defined() {
         (
             "MethodNotFoundError",
             server
-                .send(&request_at(revision, 1, "nothing", json!({}), json!({})))
+                .send(&request_of_revision(
+                    revision,
+                    1,
+                    "nothing",
+                    json!({}),
+                    json!({}),
+                ))
                 .remove(0),
         ),
         (
@@ -435,12 +443,12 @@ fn rpc_codes_as_defined() {
     }
     let mut posts = HttpServerHarness::new(server_config(&[revision]), revision, json!({}));
     let headers = [("MCP-Protocol-Version", revision)];
-    let (_, mismatch) = posts.answer(&headers, &list(revision, json!(1)));
+    let (_, mismatch) = posts.status_of_post(&headers, &list_request(revision, json!(1)));
     assert_eq!(mismatch["error"]["code"], -32020);
 }
 
 #[test]
-fn rpc_legacy_codes_not_allocated() {
+fn legacy_error_codes_are_not_allocated() {
     let source = include_str!("../../../../../crates/mcp-exact-session/src/error.rs");
     let codes = source.lines().filter_map(|line| {
         let (name, code) = line
@@ -458,7 +466,7 @@ fn rpc_legacy_codes_not_allocated() {
 }
 
 #[test]
-fn rpc_legacy_codes_no_meaning() {
+fn legacy_error_codes_have_no_meaning() {
     let revision = "2026-07-28";
     for code in -32019..=-32000 {
         let outcomes = outcomes_after(
@@ -469,25 +477,30 @@ fn rpc_legacy_codes_no_meaning() {
             matches!(&outcomes[..], [Outcome::Error(e)] if e.code() == Some(code) && !e.is_local())
         );
         // Nor do they say anything about the server's lifecycle: any error but the modern ones means the same.
-        let all = newest_first();
+        let all = revisions_newest_first();
         let mut client = RawClient::new(client_config(&all));
-        let probe = client.drain().remove(0);
+        let probe = client.take_messages().remove(0);
         let error = json!({ "code": code, "message": "m" });
         let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error }));
         assert_eq!(
             next[0]["params"]["protocolVersion"],
-            newest(Lifecycle::Initialize),
+            newest_of_lifecycle(Lifecycle::Initialize),
             "{code}"
         );
     }
 }
 
 #[test]
-fn rpc_no_server_requests() {
+fn discover_server_sends_no_requests() {
     let revision = "2026-07-28";
     let mut server = server(revision);
     let now = server.now;
-    assert!(server.machine.ping(RequestTimeout::default(), now).is_err());
+    assert!(
+        server
+            .endpoint
+            .ping(RequestTimeout::default(), now)
+            .is_err()
+    );
     let schema = json!({ "type": "object", "properties": {} });
     let elicit = json!({ "message": "m", "requestedSchema": schema });
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
@@ -498,7 +511,7 @@ fn rpc_no_server_requests() {
         ("sampling/createMessage", sample),
         ("roots/list", json!({})),
     ] {
-        let call = request_at(
+        let call = request_of_revision(
             revision,
             1,
             "tools/call",
@@ -508,7 +521,7 @@ fn rpc_no_server_requests() {
         let key = server.serve(&call).key;
         let asks = vec![(
             "q".to_owned(),
-            InputRequest::new(method, Some(object(params))),
+            InputRequest::new(method, Some(to_object(params))),
         )];
         let sent = server.reply(
             key,
@@ -523,7 +536,7 @@ fn rpc_no_server_requests() {
         assert_eq!(sent[0]["result"]["inputRequests"]["q"]["method"], method);
     }
     // A client answers none.
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     for method in ["roots/list", "ping", "sampling/createMessage", "x"] {
         assert!(
             client

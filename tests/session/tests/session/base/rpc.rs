@@ -3,15 +3,15 @@
 use mcp_exact_tests_session::*;
 
 fn negotiated_server(revision: &str) -> RawServer {
-    RawServer::begun(server_config(&[revision]), revision, json!({}))
+    RawServer::with_session(server_config(&[revision]), revision, json!({}))
 }
 
-fn list(id: Value) -> Value {
+fn list_request(id: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" })
 }
 
 #[test]
-fn rpc_response_id_matches_as_it_came() {
+fn response_id_matches_request_id() {
     for id in [
         "1",
         "\"1\"",
@@ -25,13 +25,13 @@ fn rpc_response_id_matches_as_it_came() {
         let mut server = negotiated_server("2025-06-18");
         let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#);
         assert!(server.send_text(&text).is_empty());
-        let key = server.request().key;
+        let key = server.take_request().key;
         server
-            .machine
-            .reply(key, tools(), server.now)
+            .endpoint
+            .reply(key, empty_tool_list(), server.now)
             .expect("it waits");
         let mut out = Vec::new();
-        server.machine.poll_transmit(&mut out).expect("an answer");
+        server.endpoint.poll_transmit(&mut out).expect("an answer");
         let out = String::from_utf8(out).expect("text");
         let sent: Value = serde_json::from_str(&out).expect("JSON");
         let came: Value = serde_json::from_str(id).expect("JSON");
@@ -43,26 +43,29 @@ fn rpc_response_id_matches_as_it_came() {
 }
 
 #[test]
-fn rpc_id_unique_among_those_in_flight() {
+fn id_in_flight_is_refused() {
     let mut server = negotiated_server("2025-06-18");
-    assert!(server.send(&list(json!(1))).is_empty());
-    let first = server.request().key;
-    assert_eq!(server.send(&list(json!(1)))[0]["error"]["code"], -32600);
+    assert!(server.send(&list_request(json!(1))).is_empty());
+    let first = server.take_request().key;
+    assert_eq!(
+        server.send(&list_request(json!(1)))[0]["error"]["code"],
+        -32600
+    );
     assert_eq!(server.violations(), [Violation::IdInUse(1_i64.into())]);
     // A string is another id than a number.
-    assert!(server.send(&list(json!("1"))).is_empty());
+    assert!(server.send(&list_request(json!("1"))).is_empty());
     server
-        .machine
-        .reply(first, tools(), server.now)
+        .endpoint
+        .reply(first, empty_tool_list(), server.now)
         .expect("it waits");
-    assert_eq!(server.drain()[0]["id"], 1);
+    assert_eq!(server.take_messages()[0]["id"], 1);
     // An id that has ended is not remembered.
-    assert!(server.send(&list(json!(1))).is_empty());
+    assert!(server.send(&list_request(json!(1))).is_empty());
 }
 
 #[test]
-fn rpc_id_unique_in_what_leaves() {
-    let mut client = RawClient::begun(
+fn sent_ids_are_unique() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -77,18 +80,18 @@ fn rpc_id_unique_in_what_leaves() {
 }
 
 #[test]
-fn rpc_id_not_null() {
-    for revision in handshake() {
+fn null_id_is_refused() {
+    for revision in handshake_revisions() {
         let mut server = negotiated_server(revision);
-        let answers = server.send(&list(json!(null)));
-        check_without_id(revision, &answers, -32600);
+        let answers = server.send(&list_request(json!(null)));
+        check_answer_without_id(revision, &answers, -32600);
         assert_eq!(server.violations().len(), 1);
     }
 }
 
 /// Up to 2025-06-18, errors need an id, and a message without one is not answered.
-fn check_without_id(revision: &str, answers: &[Value], code: i64) {
-    if !errors_need_id(revision) {
+fn check_answer_without_id(revision: &str, answers: &[Value], code: i64) {
+    if !errors_require_id(revision) {
         assert_eq!(answers.len(), 1);
         assert!(answers[0].get("id").is_none(), "{answers:?}");
         assert_eq!(answers[0]["error"]["code"], code);
@@ -98,8 +101,8 @@ fn check_without_id(revision: &str, answers: &[Value], code: i64) {
 }
 
 #[test]
-fn rpc_what_cannot_be_read_is_an_error_without_id_where_there_are_such_errors() {
-    for revision in handshake() {
+fn unreadable_messages_get_error_without_id() {
+    for revision in handshake_revisions() {
         for (text, code) in [
             ("{", -32700),
             ("nonsense", -32700),
@@ -110,7 +113,7 @@ fn rpc_what_cannot_be_read_is_an_error_without_id_where_there_are_such_errors() 
         ] {
             let mut server = negotiated_server(revision);
             let answers = server.send_text(text);
-            check_without_id(revision, &answers, code);
+            check_answer_without_id(revision, &answers, code);
             assert!(
                 matches!(server.violations()[..], [Violation::NoMessage(_)]),
                 "{text}"
@@ -120,18 +123,18 @@ fn rpc_what_cannot_be_read_is_an_error_without_id_where_there_are_such_errors() 
 }
 
 #[test]
-fn rpc_utf8() {
+fn text_must_be_utf8() {
     let mut server = negotiated_server("2025-11-25");
     let bytes = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}";
     server
-        .machine
+        .endpoint
         .receive(StreamId::DUPLEX, bytes, FrameContext::new(()), server.now)
         .expect("open");
-    assert_eq!(server.drain()[0]["error"]["code"], -32700);
+    assert_eq!(server.take_messages()[0]["error"]["code"], -32700);
 }
 
 #[test]
-fn rpc_version_2_0() {
+fn other_json_rpc_versions_are_refused() {
     for version in [json!("1.0"), json!(2.0), json!(null)] {
         let mut server = negotiated_server("2025-06-18");
         let message = json!({ "jsonrpc": version, "id": 1, "method": "ping" });
@@ -144,7 +147,7 @@ fn rpc_version_2_0() {
 }
 
 #[test]
-fn rpc_params_that_are_no_object_are_refused() {
+fn params_must_be_an_object() {
     for params in [json!([]), json!(5), json!(null)] {
         let mut server = negotiated_server("2025-06-18");
         let message =
@@ -154,7 +157,7 @@ fn rpc_params_that_are_no_object_are_refused() {
 }
 
 #[test]
-fn rpc_members_of_the_envelope_that_are_there_twice_are_refused() {
+fn duplicate_envelope_members_are_refused() {
     let mut server = negotiated_server("2025-06-18");
     for text in [
         r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list"}"#,
@@ -171,14 +174,14 @@ fn rpc_members_of_the_envelope_that_are_there_twice_are_refused() {
 }
 
 #[test]
-fn rpc_notification_no_id() {
+fn sent_notifications_have_no_id() {
     let mut server = negotiated_server("2025-06-18");
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "notifications/initialized" });
     assert_eq!(server.send(&message)[0]["error"]["code"], -32601);
 }
 
 #[test]
-fn rpc_no_reply_to_notification() {
+fn notification_is_not_answered() {
     let mut server = negotiated_server("2025-11-25");
     for message in [
         json!({ "jsonrpc": "2.0", "method": "notifications/unknown" }),
@@ -194,8 +197,8 @@ fn rpc_no_reply_to_notification() {
 }
 
 #[test]
-fn rpc_result_xor_error() {
-    let mut client = RawClient::begun(
+fn response_has_result_or_error() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -220,8 +223,8 @@ fn rpc_result_xor_error() {
 }
 
 #[test]
-fn rpc_unexpected_responses_are_violations() {
-    let mut client = RawClient::begun(
+fn unexpected_responses_are_violations() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -249,8 +252,8 @@ fn rpc_unexpected_responses_are_violations() {
 }
 
 #[test]
-fn rpc_error_and_result_end_a_request_once() {
-    let mut client = RawClient::begun(
+fn request_ends_with_first_response() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -261,7 +264,7 @@ fn rpc_error_and_result_end_a_request_once() {
     client.send(&answer);
     assert_eq!(
         client.outcomes(),
-        [(key, Outcome::Result(result(json!({ "tools": [] }))))]
+        [(key, Outcome::Result(to_result(json!({ "tools": [] }))))]
     );
     let (key, sent) = client.request("tools/list", json!(null));
     let error = json!({ "code": -32000, "message": "no", "data": [1] });
@@ -272,32 +275,32 @@ fn rpc_error_and_result_end_a_request_once() {
 }
 
 #[test]
-fn a_server_answers_each_request_once() {
+fn server_answers_each_request_once() {
     let mut server = negotiated_server("2025-06-18");
-    server.send(&list(json!(1)));
-    let key = server.request().key;
+    server.send(&list_request(json!(1)));
+    let key = server.take_request().key;
     assert_eq!(
-        server.machine.reply(key, tools(), server.now),
+        server.endpoint.reply(key, empty_tool_list(), server.now),
         Ok(Sent::Queued)
     );
     assert_eq!(
-        server.machine.reply(key, tools(), server.now),
+        server.endpoint.reply(key, empty_tool_list(), server.now),
         Err(SendError::UnknownRequest)
     );
-    assert_eq!(server.drain().len(), 1);
+    assert_eq!(server.take_messages().len(), 1);
 }
 
 #[test]
-fn rpc_batch_received_and_answered_in_one_array() {
+fn batch_is_answered_in_one_array() {
     let mut server = negotiated_server("2025-03-26");
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 3 } });
     let frame = json!([
-        list(json!(1)),
+        list_request(json!(1)),
         { "jsonrpc": "2.0", "method": "notifications/roots/list_changed" },
-        list(json!("b")),
+        list_request(json!("b")),
         { "jsonrpc": "2.0", "id": 2, "method": "ping" },
         { "jsonrpc": "2.0", "id": 4, "method": "nothing" },
-        list(json!(3)),
+        list_request(json!(3)),
         { "bad": true },
     ]);
     assert!(server.send(&frame).is_empty());
@@ -311,12 +314,12 @@ fn rpc_batch_received_and_answered_in_one_array() {
         .collect();
     assert_eq!(keys.len(), 3);
     server
-        .machine
-        .reply(keys[1], tools(), server.now)
+        .endpoint
+        .reply(keys[1], empty_tool_list(), server.now)
         .expect("it waits");
-    assert!(server.drain().is_empty(), "not complete");
+    assert!(server.take_messages().is_empty(), "not complete");
     server
-        .machine
+        .endpoint
         .reply(keys[0], PeerError::internal("no"), server.now)
         .expect("it waits");
     let answers = server.send(&cancelled);
@@ -331,13 +334,13 @@ fn rpc_batch_received_and_answered_in_one_array() {
 }
 
 #[test]
-fn rpc_batch_of_notifications_and_responses_is_not_answered() {
+fn batch_without_requests_is_not_answered() {
     let mut server = negotiated_server("2025-03-26");
     server
-        .machine
+        .endpoint
         .ping(RequestTimeout::default(), server.now)
         .expect("it leaves");
-    let id = server.drain()[0]["id"].clone();
+    let id = server.take_messages()[0]["id"].clone();
     let frame = json!([
         { "jsonrpc": "2.0", "id": id, "result": {} },
         { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 9 } },
@@ -350,10 +353,10 @@ fn rpc_batch_of_notifications_and_responses_is_not_answered() {
 }
 
 #[test]
-fn rpc_batch_without_support_is_answered() {
+fn unsupported_batch_is_refused() {
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25"] {
         let mut server = negotiated_server(revision);
-        let answers = server.send(&json!([list(json!(1)), list(json!(2))]));
+        let answers = server.send(&json!([list_request(json!(1)), list_request(json!(2))]));
         let ids: Vec<&Value> = answers.iter().map(|answer| &answer["id"]).collect();
         assert_eq!(ids, [&json!(1), &json!(2)], "{revision}");
         assert!(
@@ -366,15 +369,15 @@ fn rpc_batch_without_support_is_answered() {
             [ServerEvent::Violation(Violation::Batch(_))]
         ));
     }
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         let mut server = negotiated_server(revision);
-        check_without_id(revision, &server.send(&json!([])), -32600);
+        check_answer_without_id(revision, &server.send(&json!([])), -32600);
     }
 }
 
 #[test]
-fn rpc_batch_reaches_a_client_too() {
-    let mut client = RawClient::begun(
+fn client_accepts_batches() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-03-26"]),
         "2025-03-26",
         json!({ "tools": {} }),
@@ -392,24 +395,24 @@ fn rpc_batch_reaches_a_client_too() {
         panic!("{events:?}");
     };
     client
-        .machine
-        .answer(key, Ok(result(json!({ "roots": [] }))), client.now)
+        .endpoint
+        .answer(key, Ok(to_result(json!({ "roots": [] }))), client.now)
         .expect("it waits");
-    let answers = client.drain();
+    let answers = client.take_messages();
     assert_eq!(answers[0].as_array().map(Vec::len), Some(2), "{answers:?}");
 }
 
 #[test]
-fn ping_both_ways() {
-    for revision in handshake() {
+fn both_peers_answer_ping() {
+    for revision in handshake_revisions() {
         let mut server = negotiated_server(revision);
         let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
         assert_eq!(
             server.send(&ping),
             [json!({ "jsonrpc": "2.0", "id": "p", "result": {} })]
         );
-        let mut client = RawClient::begun(client_config(&[revision]), revision, json!({}));
-        client.drain();
+        let mut client = RawClient::with_session(client_config(&[revision]), revision, json!({}));
+        client.take_messages();
         assert_eq!(
             client.send(&ping),
             [json!({ "jsonrpc": "2.0", "id": "p", "result": {} })]
@@ -419,23 +422,23 @@ fn ping_both_ways() {
 }
 
 #[test]
-fn std_no_newline_in_what_leaves() {
+fn sent_messages_contain_no_newline() {
     let mut server = negotiated_server("2025-06-18");
-    server.send(&list(json!(1)));
-    let key = server.request().key;
+    server.send(&list_request(json!(1)));
+    let key = server.take_request().key;
     let open: JsonObject = "{\"tools\":[],\"x\":{\n\"y\":\r\n\"a\\nb\"}}"
         .parse()
         .expect("JSON");
     server
-        .machine
+        .endpoint
         .reply(key, Reply::Result(RawResult::from(open)), server.now)
         .expect("it waits");
     // `drain` looks for line breaks.
-    assert_eq!(server.drain()[0]["result"]["x"]["y"], "a\nb");
+    assert_eq!(server.take_messages()[0]["result"]["x"]["y"], "a\nb");
 }
 
 #[test]
-fn unknown_methods_and_methods_of_the_other_side_are_not_found() {
+fn unknown_methods_are_not_found() {
     let mut server = negotiated_server("2025-06-18");
     for method in [
         "nothing",
@@ -451,12 +454,12 @@ fn unknown_methods_and_methods_of_the_other_side_are_not_found() {
             "{method}"
         );
     }
-    let mut client = RawClient::begun(
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
     );
-    client.drain();
+    client.take_messages();
     for method in ["nothing", "tools/list", "initialize"] {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": {} });
         assert_eq!(
@@ -465,33 +468,33 @@ fn unknown_methods_and_methods_of_the_other_side_are_not_found() {
             "{method}"
         );
         let sent = client
-            .machine
+            .endpoint
             .request("roots/list", None, CallOptions::default(), client.now);
         assert!(matches!(sent, Err(SendError::Method { .. })));
     }
 }
 
 #[test]
-fn methods_of_extensions_pass_both_ways() {
+fn extension_methods_pass_in_both_directions() {
     let mut config = server_config(&["2025-06-18"]);
     config.extensions.requests = vec!["x/do".into()];
     config.extensions.notifications = vec!["x/note".into()];
-    let mut server = RawServer::begun(config, "2025-06-18", json!({}));
+    let mut server = RawServer::with_session(config, "2025-06-18", json!({}));
     assert!(
         server
             .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "x/do" }))
             .is_empty()
     );
-    assert_eq!(server.request().method(), "x/do");
+    assert_eq!(server.take_request().method(), "x/do");
     server.send(&json!({ "jsonrpc": "2.0", "method": "x/note", "params": { "a": 1 } }));
     let events = server.events();
     assert!(matches!(&events[..], [ServerEvent::Notification(note)] if note.method() == "x/note"));
     assert_eq!(
-        server.machine.notify(Scope::Peer, "x/note", None),
+        server.endpoint.notify(Scope::Peer, "x/note", None),
         Ok(Sent::Queued)
     );
     assert!(matches!(
-        server.machine.notify(Scope::Peer, "x/other", None),
+        server.endpoint.notify(Scope::Peer, "x/other", None),
         Err(SendError::Method { .. })
     ));
 }

@@ -7,11 +7,11 @@ const ELICITATION_METHOD: &str = "elicitation/create";
 const SAMPLING_METHOD: &str = "sampling/createMessage";
 const LAST_HANDSHAKE_REVISION: &str = "2025-11-25";
 
-fn form() -> Value {
+fn form_params() -> Value {
     json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } })
 }
 
-fn url(revision: &str) -> Value {
+fn url_params(revision: &str) -> Value {
     let mut params = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
     if revision == LAST_HANDSHAKE_REVISION {
         params["elicitationId"] = json!("e-1");
@@ -19,7 +19,7 @@ fn url(revision: &str) -> Value {
     params
 }
 
-fn sample(more: Value) -> Value {
+fn sampling_params(more: Value) -> Value {
     let mut params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "?" } }], "maxTokens": 1 });
     more.as_object()
         .into_iter()
@@ -29,16 +29,16 @@ fn sample(more: Value) -> Value {
 }
 
 /// Returns the output for an input request to a client with these capabilities.
-fn ask(
+fn send_input_request(
     revision: &str,
     capabilities: Value,
     method: &str,
     params: Value,
 ) -> Result<Value, SendError> {
     let mut server =
-        CheckedServer::ready(server_config(&[revision]), revision, capabilities.clone());
+        CheckedServer::with_session(server_config(&[revision]), revision, capabilities.clone());
     let key = server
-        .serve(&request_at(
+        .serve(&request_of_revision(
             revision,
             1,
             "tools/call",
@@ -48,9 +48,9 @@ fn ask(
         .key;
     let asks = vec![(
         "q".to_owned(),
-        InputRequest::new(method, Some(object(params))),
+        InputRequest::new(method, Some(to_object(params))),
     )];
-    let sent = server.machine.reply(
+    let sent = server.endpoint.reply(
         key,
         Reply::InputRequired {
             requests: asks,
@@ -58,10 +58,10 @@ fn ask(
         },
         Time::ZERO,
     );
-    let mut left = server.drain();
+    let mut left = server.take_messages();
     assert_eq!(left.len(), usize::from(sent.is_ok()));
     sent.map(|_| match revision {
-        NEW => left.remove(0)["result"]["inputRequests"]["q"].take(),
+        DISCOVER_REVISION => left.remove(0)["result"]["inputRequests"]["q"].take(),
         _ => left.remove(0),
     })
 }
@@ -75,10 +75,10 @@ fn send_server_request(
     params: Value,
 ) -> Result<mcp_exact_session::ServerRequest, Option<i64>> {
     let mut config = client_config(&[revision]);
-    config.capabilities = object(capabilities);
-    let mut client = CheckedClient::ready(config, revision, json!({ "tools": {} }));
+    config.capabilities = to_object(capabilities);
+    let mut client = CheckedClient::connected(config, revision, json!({ "tools": {} }));
     let question = json!({ "method": method, "params": params });
-    if revision == NEW {
+    if revision == DISCOVER_REVISION {
         let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
         let body = json!({ "resultType": "input_required", "inputRequests": { "q": question } });
         assert!(
@@ -99,17 +99,18 @@ fn send_server_request(
     message["jsonrpc"] = json!("2.0");
     message["id"] = json!(1);
     let answers = client.send(&message);
-    match client.asks().pop() {
+    match client.server_requests().pop() {
         Some((_, ask)) => Ok(ask),
         None => Err(answers[0]["error"]["code"].as_i64()),
     }
 }
 
 #[test]
-fn elic_absent_mode_is_form() {
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
-        let asked_form =
-            |capabilities| send_server_request(revision, capabilities, ELICITATION_METHOD, form());
+fn absent_elicitation_mode_means_form() {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
+        let asked_form = |capabilities| {
+            send_server_request(revision, capabilities, ELICITATION_METHOD, form_params())
+        };
         assert!(
             asked_form(json!({ "elicitation": {} })).is_ok(),
             "{revision}"
@@ -121,7 +122,7 @@ fn elic_absent_mode_is_form() {
             Err(Some(-32602)),
             "{revision}: a form"
         );
-        let mut null = form();
+        let mut null = form_params();
         null["mode"] = json!(null);
         let refused = send_server_request(
             revision,
@@ -135,15 +136,15 @@ fn elic_absent_mode_is_form() {
         LAST_HANDSHAKE_REVISION,
         json!({ "elicitation": {} }),
         ELICITATION_METHOD,
-        form(),
+        form_params(),
     )
     .expect("asked");
     assert!(ask.typed().is_ok());
 }
 
 #[test]
-fn elic_declared_modes_only() {
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
+fn only_declared_modes_are_sent() {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
         for (modes, form_leaves, url_leaves) in [
             (json!({}), true, false),
             (json!({ "form": {} }), true, false),
@@ -152,18 +153,30 @@ fn elic_declared_modes_only() {
         ] {
             let capabilities = json!({ "elicitation": modes });
             assert_eq!(
-                ask(revision, capabilities.clone(), ELICITATION_METHOD, form()).is_ok(),
+                send_input_request(
+                    revision,
+                    capabilities.clone(),
+                    ELICITATION_METHOD,
+                    form_params()
+                )
+                .is_ok(),
                 form_leaves,
                 "{revision} {modes}"
             );
             assert_eq!(
-                ask(revision, capabilities, ELICITATION_METHOD, url(revision)).is_ok(),
+                send_input_request(
+                    revision,
+                    capabilities,
+                    ELICITATION_METHOD,
+                    url_params(revision)
+                )
+                .is_ok(),
                 url_leaves,
                 "{revision} {modes}"
             );
         }
-        for params in [form(), url(revision)] {
-            let refused = ask(revision, json!({}), ELICITATION_METHOD, params);
+        for params in [form_params(), url_params(revision)] {
+            let refused = send_input_request(revision, json!({}), ELICITATION_METHOD, params);
             assert!(
                 matches!(refused, Err(SendError::Capability { .. })),
                 "{revision}: {refused:?}"
@@ -175,7 +188,7 @@ fn elic_declared_modes_only() {
 /// Requests without a required member, for a client that supports the method.
 fn check_refused(revision: &str, method: &str, bad: &Value) {
     let able = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": { "tools": {} } });
-    let sent = ask(revision, able.clone(), method, bad.clone());
+    let sent = send_input_request(revision, able.clone(), method, bad.clone());
     assert!(
         matches!(sent, Err(SendError::Params { .. })),
         "{revision} {bad}: {sent:?}"
@@ -185,12 +198,12 @@ fn check_refused(revision: &str, method: &str, bad: &Value) {
 }
 
 #[test]
-fn elic_form_params() {
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
-        let mut spelt = form();
+fn form_params_are_sent_unchanged() {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
+        let mut spelt = form_params();
         spelt["mode"] = json!("form");
-        for params in [form(), spelt] {
-            let sent = ask(
+        for params in [form_params(), spelt] {
+            let sent = send_input_request(
                 revision,
                 json!({ "elicitation": {} }),
                 ELICITATION_METHOD,
@@ -214,9 +227,9 @@ fn elic_form_params() {
 }
 
 #[test]
-fn elic_required_params() {
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
-        for params in [form(), url(revision)] {
+fn elicitation_without_message_is_refused() {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
+        for params in [form_params(), url_params(revision)] {
             let mut bad = params.clone();
             bad.as_object_mut().expect("an object").remove("message");
             check_refused(revision, ELICITATION_METHOD, &bad);
@@ -227,17 +240,18 @@ fn elic_required_params() {
 }
 
 #[test]
-fn elic_url_params() {
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
+fn url_elicitation_has_required_members() {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
         let able = json!({ "elicitation": { "url": {} } });
-        let sent = ask(revision, able, ELICITATION_METHOD, url(revision)).expect("it leaves");
-        assert_eq!(sent["params"], url(revision));
+        let sent = send_input_request(revision, able, ELICITATION_METHOD, url_params(revision))
+            .expect("it leaves");
+        assert_eq!(sent["params"], url_params(revision));
         let mut lacking = vec!["url", "message"];
         if revision == LAST_HANDSHAKE_REVISION {
             lacking.push("elicitationId");
         }
         for name in lacking {
-            let mut bad = url(revision);
+            let mut bad = url_params(revision);
             bad.as_object_mut().expect("an object").remove(name);
             check_refused(revision, ELICITATION_METHOD, &bad);
         }
@@ -245,7 +259,7 @@ fn elic_url_params() {
 }
 
 #[test]
-fn elic_one_mode() {
+fn client_declares_a_known_mode() {
     for (modes, good) in [
         (json!({}), true),
         (json!({ "form": {} }), true),
@@ -254,8 +268,8 @@ fn elic_one_mode() {
         (json!({ "form": false }), false),
         (json!(true), false),
     ] {
-        let mut config = client_config(&all());
-        config.capabilities = object(json!({ "elicitation": modes }));
+        let mut config = client_config(&all_revisions());
+        config.capabilities = to_object(json!({ "elicitation": modes }));
         let expected = if good {
             Ok(())
         } else {
@@ -266,11 +280,11 @@ fn elic_one_mode() {
 }
 
 #[test]
-fn elic_undeclared_mode_32602() {
+fn undeclared_mode_gets_invalid_params() {
     for (modes, params) in [
-        (json!({}), url(LAST_HANDSHAKE_REVISION)),
-        (json!({ "form": {} }), url(LAST_HANDSHAKE_REVISION)),
-        (json!({ "url": {} }), form()),
+        (json!({}), url_params(LAST_HANDSHAKE_REVISION)),
+        (json!({ "form": {} }), url_params(LAST_HANDSHAKE_REVISION)),
+        (json!({ "url": {} }), form_params()),
     ] {
         let answered = send_server_request(
             LAST_HANDSHAKE_REVISION,
@@ -282,35 +296,35 @@ fn elic_undeclared_mode_32602() {
     }
 }
 
-fn complete(id: &Value) -> Value {
+fn completion_notification(id: &Value) -> Value {
     let params = json!({ "elicitationId": id });
     json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": params })
 }
 
-fn url_server() -> CheckedServer {
+fn server_with_url_client() -> CheckedServer {
     let capabilities = json!({ "elicitation": { "url": {} } });
-    CheckedServer::ready(
+    CheckedServer::with_session(
         server_config(&[LAST_HANDSHAKE_REVISION]),
         LAST_HANDSHAKE_REVISION,
         capabilities,
     )
 }
 
-fn say_complete(server: &mut CheckedServer, params: Value) -> Result<Sent, SendError> {
+fn send_completion(server: &mut CheckedServer, params: Value) -> Result<Sent, SendError> {
     let method = "notifications/elicitation/complete";
     server
-        .machine
-        .notify(Scope::Peer, method, Some(object(params)))
+        .endpoint
+        .notify(Scope::Peer, method, Some(to_object(params)))
 }
 
 #[test]
-fn elic_complete_has_id_and_goes_to_the_initiator() {
+fn completion_goes_to_elicited_client() {
     let id = json!(" {\"\u{e9}\"}\n");
-    let mut params = url(LAST_HANDSHAKE_REVISION);
+    let mut params = url_params(LAST_HANDSHAKE_REVISION);
     params["elicitationId"] = id.clone();
-    let mut server = url_server();
+    let mut server = server_with_url_client();
     let key = server
-        .serve(&request_at(
+        .serve(&request_of_revision(
             LAST_HANDSHAKE_REVISION,
             1,
             "tools/call",
@@ -320,7 +334,7 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
         .key;
     let asks = vec![(
         "q".to_owned(),
-        InputRequest::new(ELICITATION_METHOD, Some(object(params))),
+        InputRequest::new(ELICITATION_METHOD, Some(to_object(params))),
     )];
     server.reply(
         key,
@@ -330,8 +344,8 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
         },
     );
     // Another session was not asked.
-    let mut other = url_server();
-    let refused = say_complete(&mut other, json!({ "elicitationId": id }));
+    let mut other = server_with_url_client();
+    let refused = send_completion(&mut other, json!({ "elicitationId": id }));
     assert!(
         matches!(refused, Err(SendError::Params { .. })),
         "{refused:?}"
@@ -342,22 +356,22 @@ fn elic_complete_has_id_and_goes_to_the_initiator() {
         json!({ "elicitationId": 5 }),
     ] {
         assert!(matches!(
-            say_complete(&mut server, bad),
+            send_completion(&mut server, bad),
             Err(SendError::Params { .. })
         ));
     }
-    assert!(server.drain().is_empty() && other.drain().is_empty());
+    assert!(server.take_messages().is_empty() && other.take_messages().is_empty());
     assert_eq!(
-        say_complete(&mut server, json!({ "elicitationId": id })),
+        send_completion(&mut server, json!({ "elicitationId": id })),
         Ok(Sent::Queued)
     );
-    assert_eq!(server.drain(), [complete(&id)]);
+    assert_eq!(server.take_messages(), [completion_notification(&id)]);
     // Once.
-    assert!(say_complete(&mut server, json!({ "elicitationId": id })).is_err());
+    assert!(send_completion(&mut server, json!({ "elicitationId": id })).is_err());
 }
 
 #[test]
-fn elic_complete_unknown_ignored_and_ids_are_opaque() {
+fn completion_of_unknown_elicitation_is_ignored() {
     let ids = [
         json!("e-1"),
         json!(""),
@@ -366,7 +380,7 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
         // The longest that is remembered.
         json!("x".repeat(Limits::default().name_bytes)),
     ];
-    let mut client = CheckedClient::ready(
+    let mut client = CheckedClient::connected(
         client_config(&[LAST_HANDSHAKE_REVISION]),
         LAST_HANDSHAKE_REVISION,
         json!({ "tools": {} }),
@@ -374,17 +388,17 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
     for id in &ids {
         // Not asked yet.
         assert!(
-            client.send(&complete(id)).is_empty() && client.events().is_empty(),
+            client.send(&completion_notification(id)).is_empty() && client.events().is_empty(),
             "{id}"
         );
-        let mut params = url(LAST_HANDSHAKE_REVISION);
+        let mut params = url_params(LAST_HANDSHAKE_REVISION);
         params["elicitationId"] = id.clone();
         client.send(
             &json!({ "jsonrpc": "2.0", "id": "q", "method": ELICITATION_METHOD, "params": params }),
         );
-        let ask = client.asks().remove(0).0;
-        client.answer(ask, json!({ "action": "accept" }));
-        client.send(&complete(id));
+        let ask = client.server_requests().remove(0).0;
+        client.answer_server_request(ask, json!({ "action": "accept" }));
+        client.send(&completion_notification(id));
         let events = client.events();
         let [ClientEvent::Notification(heard)] = &events[..] else {
             panic!("{id}: {events:?}");
@@ -399,14 +413,14 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
             Some(id)
         );
         // Completed already.
-        assert!(client.send(&complete(id)).is_empty() && client.events().is_empty());
+        assert!(client.send(&completion_notification(id)).is_empty() && client.events().is_empty());
     }
     // The error that demands an elicitation establishes its id as well.
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
-    let error = json!({ "code": -32042, "message": "m", "data": { "elicitations": [url(LAST_HANDSHAKE_REVISION)] } });
+    let error = json!({ "code": -32042, "message": "m", "data": { "elicitations": [url_params(LAST_HANDSHAKE_REVISION)] } });
     client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
     client.events();
-    client.send(&complete(&json!("e-1")));
+    client.send(&completion_notification(&json!("e-1")));
     assert!(matches!(
         client.events()[..],
         [ClientEvent::Notification(_)]
@@ -418,15 +432,15 @@ fn elic_complete_unknown_ignored_and_ids_are_opaque() {
     );
 }
 
-fn demand(elicitations: Value) -> PeerError {
+fn elicitation_required_error(elicitations: Value) -> PeerError {
     let data = Json::from(json!({ "elicitations": elicitations }));
     PeerError::new(code::URL_ELICITATION_REQUIRED, "first").with_data(data)
 }
 
-fn call(server: &mut CheckedServer, revision: &str) -> RequestKey {
+fn receive_call(server: &mut CheckedServer, revision: &str) -> RequestKey {
     let capabilities = json!({ "elicitation": { "url": {} } });
     server
-        .serve(&request_at(
+        .serve(&request_of_revision(
             revision,
             1,
             "tools/call",
@@ -437,82 +451,94 @@ fn call(server: &mut CheckedServer, revision: &str) -> RequestKey {
 }
 
 #[test]
-fn elic_url_required_code_and_list() {
-    let mut server = url_server();
-    let key = call(&mut server, LAST_HANDSHAKE_REVISION);
-    let mut second = url(LAST_HANDSHAKE_REVISION);
+fn elicitation_required_error_lists_elicitations() {
+    let mut server = server_with_url_client();
+    let key = receive_call(&mut server, LAST_HANDSHAKE_REVISION);
+    let mut second = url_params(LAST_HANDSHAKE_REVISION);
     second["elicitationId"] = json!("e-2");
-    let listed = json!([url(LAST_HANDSHAKE_REVISION), second]);
-    let answer = server.reply(key, demand(listed.clone())).remove(0);
+    let listed = json!([url_params(LAST_HANDSHAKE_REVISION), second]);
+    let answer = server
+        .reply(key, elicitation_required_error(listed.clone()))
+        .remove(0);
     assert_eq!(answer["error"]["code"], -32042);
     assert_eq!(answer["error"]["data"]["elicitations"], listed);
-    let oracle = mcp_exact_tests_support::Oracle::new(&documents()[LAST_HANDSHAKE_REVISION]);
+    let oracle = mcp_exact_tests_support::Oracle::new(&schema_documents()[LAST_HANDSHAKE_REVISION]);
     let errors = oracle.errors("URLElicitationRequiredError", &answer);
     assert!(errors.is_empty(), "{errors:?}");
     // What was demanded can be completed.
     assert_eq!(
-        say_complete(&mut server, json!({ "elicitationId": "e-2" })),
+        send_completion(&mut server, json!({ "elicitationId": "e-2" })),
         Ok(Sent::Queued)
     );
 }
 
 #[test]
-fn elic_url_required_shape_and_only_then() {
-    let mut without_id = url(LAST_HANDSHAKE_REVISION);
+fn invalid_elicitation_required_errors_are_refused() {
+    let mut without_id = url_params(LAST_HANDSHAKE_REVISION);
     without_id
         .as_object_mut()
         .expect("an object")
         .remove("elicitationId");
-    let mut without_mode = url(LAST_HANDSHAKE_REVISION);
+    let mut without_mode = url_params(LAST_HANDSHAKE_REVISION);
     without_mode
         .as_object_mut()
         .expect("an object")
         .remove("mode");
-    let mut server = url_server();
-    let key = call(&mut server, LAST_HANDSHAKE_REVISION);
+    let mut server = server_with_url_client();
+    let key = receive_call(&mut server, LAST_HANDSHAKE_REVISION);
     for bad in [
-        demand(json!([])),
-        demand(json!([form()])),
-        demand(json!([url(LAST_HANDSHAKE_REVISION), form()])),
-        demand(json!([without_id])),
-        demand(json!([without_mode])),
-        demand(json!("x")),
+        elicitation_required_error(json!([])),
+        elicitation_required_error(json!([form_params()])),
+        elicitation_required_error(json!([url_params(LAST_HANDSHAKE_REVISION), form_params()])),
+        elicitation_required_error(json!([without_id])),
+        elicitation_required_error(json!([without_mode])),
+        elicitation_required_error(json!("x")),
         PeerError::new(-32042, "no elicitation at all"),
     ] {
-        let sent = server.machine.reply(key, bad.clone(), Time::ZERO);
+        let sent = server.endpoint.reply(key, bad.clone(), Time::ZERO);
         assert!(
             matches!(sent, Err(SendError::Params { .. })),
             "{bad}: {sent:?}"
         );
     }
-    assert!(server.drain().is_empty(), "and the request still waits");
+    assert!(
+        server.take_messages().is_empty(),
+        "and the request still waits"
+    );
     assert_eq!(server.reply(key, PeerError::internal("no")).len(), 1);
     // Nor of a client that has no such mode, nor in a revision that has no such error.
-    let mut form_only = CheckedServer::ready(
+    let mut form_only = CheckedServer::with_session(
         server_config(&[LAST_HANDSHAKE_REVISION]),
         LAST_HANDSHAKE_REVISION,
         json!({ "elicitation": {} }),
     );
-    let key = call(&mut form_only, LAST_HANDSHAKE_REVISION);
-    let sent = form_only.machine.reply(
+    let key = receive_call(&mut form_only, LAST_HANDSHAKE_REVISION);
+    let sent = form_only.endpoint.reply(
         key,
-        demand(json!([url(LAST_HANDSHAKE_REVISION)])),
+        elicitation_required_error(json!([url_params(LAST_HANDSHAKE_REVISION)])),
         Time::ZERO,
     );
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"
     );
-    let mut new = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
-    let key = call(&mut new, NEW);
+    let mut new = CheckedServer::with_session(
+        server_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({}),
+    );
+    let key = receive_call(&mut new, DISCOVER_REVISION);
     let answer = new
-        .reply(key, demand(json!([url(LAST_HANDSHAKE_REVISION)])))
+        .reply(
+            key,
+            elicitation_required_error(json!([url_params(LAST_HANDSHAKE_REVISION)])),
+        )
         .remove(0);
     assert_eq!(answer["error"]["code"], -32603);
 }
 
 #[test]
-fn elic_decline_handled() {
+fn every_elicitation_response_is_delivered() {
     for response in [
         json!({ "action": "accept", "content": {} }),
         json!({ "action": "decline" }),
@@ -520,21 +546,25 @@ fn elic_decline_handled() {
         json!({ "action": "shrug", "content": 5 }),
         json!({}),
     ] {
-        let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+        let mut server = CheckedServer::with_session(
+            server_config(&[DISCOVER_REVISION]),
+            DISCOVER_REVISION,
+            json!({}),
+        );
         let params = json!({ "name": "x", "inputResponses": { "q": response } });
-        let request = server.serve(&request_at(
-            NEW,
+        let request = server.serve(&request_of_revision(
+            DISCOVER_REVISION,
             1,
             "tools/call",
             params,
             json!({ "elicitation": {} }),
         ));
         let answer = request.responses.result("q").expect("it came");
-        assert_eq!(value(answer.object()), response);
+        assert_eq!(to_value(answer.object()), response);
         // The application goes on as it likes: it asks again, or it ends.
         let asks = vec![(
             "q".to_owned(),
-            InputRequest::new(ELICITATION_METHOD, Some(object(form()))),
+            InputRequest::new(ELICITATION_METHOD, Some(to_object(form_params()))),
         )];
         let again = server
             .reply(
@@ -548,19 +578,35 @@ fn elic_decline_handled() {
         assert_eq!(again["result"]["resultType"], "input_required");
     }
     // No answer at all raises the request as well, and what is not an object is refused.
-    let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+    let mut server = CheckedServer::with_session(
+        server_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({}),
+    );
     let params = json!({ "name": "x", "inputResponses": {} });
-    let request = server.serve(&request_at(NEW, 1, "tools/call", params, json!({})));
+    let request = server.serve(&request_of_revision(
+        DISCOVER_REVISION,
+        1,
+        "tools/call",
+        params,
+        json!({}),
+    ));
     assert!(request.responses.is_empty());
     for bad in [json!([]), json!(5), json!({ "q": 5 }), json!({ "q": null })] {
         let params = json!({ "name": "x", "inputResponses": bad });
-        let answers = server.send(&request_at(NEW, 2, "tools/call", params, json!({})));
+        let answers = server.send(&request_of_revision(
+            DISCOVER_REVISION,
+            2,
+            "tools/call",
+            params,
+            json!({}),
+        ));
         assert_eq!(answers[0]["error"]["code"], -32602, "{bad}");
     }
 }
 
 #[test]
-fn samp_message_shape() {
+fn sampling_messages_have_role_and_content() {
     let content = json!({ "type": "text", "text": "t" });
     for bad in [
         json!([{ "content": content }]),
@@ -570,31 +616,48 @@ fn samp_message_shape() {
         json!(["text"]),
         json!({}),
     ] {
-        check_refused(NEW, SAMPLING_METHOD, &sample(json!({ "messages": bad })));
+        check_refused(
+            DISCOVER_REVISION,
+            SAMPLING_METHOD,
+            &sampling_params(json!({ "messages": bad })),
+        );
     }
-    let system = sample(json!({ "messages": [{ "role": "system", "content": content }] }));
-    let sent = ask(NEW, json!({ "sampling": {} }), SAMPLING_METHOD, system);
+    let system = sampling_params(json!({ "messages": [{ "role": "system", "content": content }] }));
+    let sent = send_input_request(
+        DISCOVER_REVISION,
+        json!({ "sampling": {} }),
+        SAMPLING_METHOD,
+        system,
+    );
     assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
     for role in ["user", "assistant"] {
-        let good = sample(json!({ "messages": [{ "role": role, "content": content }] }));
-        assert!(ask(NEW, json!({ "sampling": {} }), SAMPLING_METHOD, good).is_ok());
+        let good = sampling_params(json!({ "messages": [{ "role": role, "content": content }] }));
+        assert!(
+            send_input_request(
+                DISCOVER_REVISION,
+                json!({ "sampling": {} }),
+                SAMPLING_METHOD,
+                good
+            )
+            .is_ok()
+        );
     }
 }
 
 #[test]
-fn samp_tools_declared_and_not_sent_undeclared() {
+fn sampling_tools_need_their_capability() {
     let tool = json!({ "name": "t", "inputSchema": { "type": "object" } });
-    for revision in [LAST_HANDSHAKE_REVISION, NEW] {
+    for revision in [LAST_HANDSHAKE_REVISION, DISCOVER_REVISION] {
         for more in [
             json!({ "tools": [tool] }),
             json!({ "tools": [] }),
             json!({ "toolChoice": { "mode": "auto" } }),
         ] {
-            let sent = ask(
+            let sent = send_input_request(
                 revision,
                 json!({ "sampling": {} }),
                 SAMPLING_METHOD,
-                sample(more.clone()),
+                sampling_params(more.clone()),
             );
             assert!(
                 matches!(sent, Err(SendError::Capability { .. })),
@@ -602,11 +665,11 @@ fn samp_tools_declared_and_not_sent_undeclared() {
             );
             let able = json!({ "sampling": { "tools": {} } });
             assert!(
-                ask(
+                send_input_request(
                     revision,
                     able.clone(),
                     SAMPLING_METHOD,
-                    sample(more.clone())
+                    sampling_params(more.clone())
                 )
                 .is_ok()
             );
@@ -615,20 +678,22 @@ fn samp_tools_declared_and_not_sent_undeclared() {
                 revision,
                 json!({ "sampling": {} }),
                 SAMPLING_METHOD,
-                sample(more.clone()),
+                sampling_params(more.clone()),
             );
             assert_eq!(refused.map(|_| ()), Err(Some(-32602)), "{revision} {more}");
-            assert!(send_server_request(revision, able, SAMPLING_METHOD, sample(more)).is_ok());
+            assert!(
+                send_server_request(revision, able, SAMPLING_METHOD, sampling_params(more)).is_ok()
+            );
         }
         // What is configured is declared.
         let mut client =
-            CheckedClient::ready(client_config(&[revision]), revision, json!({ "tools": {} }));
+            CheckedClient::connected(client_config(&[revision]), revision, json!({ "tools": {} }));
         let declared = match revision {
-            NEW => {
+            DISCOVER_REVISION => {
                 let (_, sent) = client.request("tools/list", json!(null));
                 sent["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone()
             }
-            _ => RawClient::new(client_config(&[revision])).drain()[0]["params"]["capabilities"]
+            _ => RawClient::new(client_config(&[revision])).take_messages()[0]["params"]["capabilities"]
                 .clone(),
         };
         assert_eq!(declared["sampling"], json!({ "tools": {} }), "{revision}");

@@ -5,33 +5,33 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-fn options(progress: bool) -> CallOptions {
+fn call_options(progress: bool) -> CallOptions {
     CallOptions {
         progress,
         ..CallOptions::default()
     }
 }
 
-fn sample() -> Option<JsonObject> {
-    Some(object(json!({ "messages": [], "maxTokens": 1 })))
+fn sampling_params() -> Option<JsonObject> {
+    Some(to_object(json!({ "messages": [], "maxTokens": 1 })))
 }
 
 #[test]
-fn cap_a_server_asks_by_itself_what_the_client_has_declared() {
-    for revision in handshake() {
+fn server_requests_need_client_capabilities() {
+    for revision in handshake_revisions() {
         let able = json!({ "sampling": {}, "elicitation": {} });
-        let mut raw = RawServer::begun(server_config(&[revision]), revision, able);
+        let mut raw = RawServer::with_session(server_config(&[revision]), revision, able);
         let key = raw
-            .machine
+            .endpoint
             .request(
                 Scope::Peer,
                 "sampling/createMessage",
-                sample(),
-                options(true),
+                sampling_params(),
+                call_options(true),
                 raw.now,
             )
             .expect("declared");
-        let sent = raw.drain().remove(0);
+        let sent = raw.take_messages().remove(0);
         check_message(revision, false, None, &sent);
         assert_eq!(sent["params"]["_meta"]["progressToken"], sent["id"]);
         raw.send(
@@ -45,29 +45,33 @@ fn cap_a_server_asks_by_itself_what_the_client_has_declared() {
             matches!(&events[..], [ServerEvent::Progress { key: one, progress: _, .. }, ServerEvent::Completed(two, Outcome::Result(_))] if *one == key && *two == key),
             "{events:?}"
         );
-        let refused = raw
-            .machine
-            .request(Scope::Peer, "roots/list", None, options(false), raw.now);
+        let refused = raw.endpoint.request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            call_options(false),
+            raw.now,
+        );
         let expected = SendError::Capability {
             method: "roots/list".into(),
             capability: "roots".into(),
         };
         assert_eq!(refused, Err(expected));
         for method in ["tools/list", "nothing", "initialize"] {
-            let refused = raw
-                .machine
-                .request(Scope::Peer, method, None, options(false), raw.now);
+            let refused =
+                raw.endpoint
+                    .request(Scope::Peer, method, None, call_options(false), raw.now);
             assert!(matches!(refused, Err(SendError::Method { .. })), "{method}");
         }
         // Elicitation came with 2025-06-18.
-        let params = object(
+        let params = to_object(
             json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } }),
         );
-        let sent = raw.machine.request(
+        let sent = raw.endpoint.request(
             Scope::Peer,
             "elicitation/create",
             Some(params),
-            options(false),
+            call_options(false),
             raw.now,
         );
         assert_eq!(
@@ -75,56 +79,66 @@ fn cap_a_server_asks_by_itself_what_the_client_has_declared() {
             revision >= "2025-06-18",
             "{revision} {sent:?}"
         );
-        assert!(raw.drain().len() <= 1);
+        assert!(raw.take_messages().len() <= 1);
     }
 }
 
 #[test]
-fn cap_no_requests_of_servers_from_2026_07_28_on() {
+fn discover_server_sends_no_requests() {
     let mut raw = RawServer::new(server_config(&["2026-07-28"]));
     let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": { "roots": {} } });
     raw.send(
         &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": meta } }),
     );
-    let key = raw.request().key;
+    let key = raw.take_request().key;
     for (scope, expected) in [
         (Scope::Peer, SendError::NotReady),
         (
             Scope::During(key),
             SendError::Method {
                 method: "roots/list".into(),
-                revision: offer(&[NEW]).revisions[0],
+                revision: offer_of(&[DISCOVER_REVISION]).revisions[0],
             },
         ),
     ] {
         let refused = raw
-            .machine
-            .request(scope, "roots/list", None, options(false), raw.now);
+            .endpoint
+            .request(scope, "roots/list", None, call_options(false), raw.now);
         assert_eq!(refused, Err(expected));
     }
-    assert_eq!(raw.drain(), Vec::<Value>::new());
+    assert_eq!(raw.take_messages(), Vec::<Value>::new());
 }
 
 #[test]
-fn life_requests_of_a_server_wait_for_initialized() {
+fn server_requests_wait_for_initialized() {
     let mut raw = RawServer::new(server_config(&["2025-06-18"]));
-    let refused = raw
-        .machine
-        .request(Scope::Peer, "roots/list", None, options(false), raw.now);
+    let refused = raw.endpoint.request(
+        Scope::Peer,
+        "roots/list",
+        None,
+        call_options(false),
+        raw.now,
+    );
     assert_eq!(refused, Err(SendError::NotReady));
     raw.send(&initialize("2025-06-18", json!({ "roots": {} })));
-    raw.machine
-        .request(Scope::Peer, "roots/list", None, options(false), raw.now)
+    raw.endpoint
+        .request(
+            Scope::Peer,
+            "roots/list",
+            None,
+            call_options(false),
+            raw.now,
+        )
         .expect("declared");
-    assert_eq!(raw.drain(), Vec::<Value>::new());
+    assert_eq!(raw.take_messages(), Vec::<Value>::new());
     let sent = raw.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(sent[0]["method"], "roots/list");
 }
 
 #[test]
-fn canc_requests_of_a_server_time_out_and_are_cancelled() {
-    let mut raw = RawServer::begun(
+fn server_requests_time_out_with_cancellation() {
+    let mut raw = RawServer::with_session(
         server_config(&["2025-11-25"]),
         "2025-11-25",
         json!({ "roots": {} }),
@@ -139,14 +153,17 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
             ..CallOptions::default()
         };
         let key = raw
-            .machine
+            .endpoint
             .request(Scope::Peer, "roots/list", None, options, raw.now);
-        (key.expect("declared"), raw.drain().remove(0)["id"].clone())
+        (
+            key.expect("declared"),
+            raw.take_messages().remove(0)["id"].clone(),
+        )
     };
     let (late, id) = ask(&mut raw);
     raw.now = Time::from_millis(1000);
-    raw.machine.handle_timeout(raw.now);
-    let sent = raw.drain();
+    raw.endpoint.handle_timeout(raw.now);
+    let sent = raw.take_messages();
     assert_eq!(
         (&sent[0]["method"], &sent[0]["params"]["requestId"]),
         (&json!("notifications/cancelled"), &id)
@@ -154,8 +171,8 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
     // The answer that still comes is late, and no violation.
     raw.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "roots": [] } }));
     let (stopped, id) = ask(&mut raw);
-    raw.machine.cancel(stopped, "enough", raw.now);
-    let sent = raw.drain();
+    raw.endpoint.cancel(stopped, "enough", raw.now);
+    let sent = raw.take_messages();
     assert_eq!(
         (&sent[0]["method"], &sent[0]["params"]["requestId"]),
         (&json!("notifications/cancelled"), &id)
@@ -169,9 +186,9 @@ fn canc_requests_of_a_server_time_out_and_are_cancelled() {
 
 /// An input request that is refused in a reply is also refused as a separate request, and nothing is sent.
 #[test]
-fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
+fn server_requests_follow_input_request_rules() {
     let able = json!({ "roots": {}, "sampling": {}, "elicitation": {} });
-    let mut raw = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", able);
+    let mut raw = RawServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", able);
     let mut id = 0;
     let token = json!({ "_meta": { "progressToken": 1 } });
     let task = json!({ "messages": [], "maxTokens": 1, "task": {} });
@@ -186,15 +203,15 @@ fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
         ),
         ("elicitation/create", url, Some("elicitation.url")),
     ] {
-        let params = Some(object(params));
+        let params = Some(to_object(params));
         let asks = vec![("q".to_owned(), InputRequest::new(method, params.clone()))];
         let alone = raw
-            .machine
-            .request(Scope::Peer, method, params, options(false), raw.now);
+            .endpoint
+            .request(Scope::Peer, method, params, call_options(false), raw.now);
         id += 1;
         raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/list" }));
-        let key = raw.request().key;
-        let asked = raw.machine.reply(
+        let key = raw.take_request().key;
+        let asked = raw.endpoint.reply(
             key,
             Reply::InputRequired {
                 requests: asks,
@@ -210,31 +227,31 @@ fn a_request_of_a_server_is_checked_as_a_question_in_a_reply_is() {
             }
             (other, _) => panic!("{method}: {other:?}"),
         }
-        assert!(raw.drain().is_empty(), "{method}");
+        assert!(raw.take_messages().is_empty(), "{method}");
     }
 }
 
 #[test]
-fn elic_complete_of_an_elicitation_that_a_server_has_sent_by_itself() {
+fn separate_elicitation_can_be_completed() {
     let able = json!({ "elicitation": { "url": {} } });
-    let mut raw = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", able);
+    let mut raw = RawServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", able);
     let complete = |raw: &mut RawServer| {
-        let params = Some(object(json!({ "elicitationId": "e" })));
+        let params = Some(to_object(json!({ "elicitationId": "e" })));
         let method = "notifications/elicitation/complete";
-        raw.machine.notify(Scope::Peer, method, params)
+        raw.endpoint.notify(Scope::Peer, method, params)
     };
     assert!(matches!(complete(&mut raw), Err(SendError::Params { .. })));
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
     let method = "elicitation/create";
-    let sent = raw.machine.request(
+    let sent = raw.endpoint.request(
         Scope::Peer,
         method,
-        Some(object(url)),
-        options(false),
+        Some(to_object(url)),
+        call_options(false),
         raw.now,
     );
     sent.expect("declared");
-    let sent = raw.drain();
+    let sent = raw.take_messages();
     let accepted =
         json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": { "action": "accept" } });
     raw.send(&accepted);

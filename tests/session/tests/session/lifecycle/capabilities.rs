@@ -17,13 +17,13 @@ const CLIENT_REQUESTS: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn life_only_negotiated_capabilities_as_sender() {
-    for revision in handshake() {
-        let mut client = RawClient::begun(client_config(&[revision]), revision, json!({}));
-        client.drain();
+fn undeclared_capabilities_prevent_sending() {
+    for revision in handshake_revisions() {
+        let mut client = RawClient::with_session(client_config(&[revision]), revision, json!({}));
+        client.take_messages();
         for (method, capability) in CLIENT_REQUESTS {
             let sent = client
-                .machine
+                .endpoint
                 .request(method, None, CallOptions::default(), client.now);
             let Err(SendError::Capability {
                 capability: lacking,
@@ -36,24 +36,24 @@ fn life_only_negotiated_capabilities_as_sender() {
         }
         let argument = json!({ "name": "a", "value": "" });
         let params = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
-        let complete = client.machine.request(
+        let complete = client.endpoint.request(
             "completion/complete",
-            Some(object(params)),
+            Some(to_object(params)),
             CallOptions::default(),
             client.now,
         );
         assert_eq!(complete.is_ok(), revision == "2024-11-05");
-        client.drain();
-        assert_eq!(client.machine.poll_transmit(&mut Vec::new()), None);
+        client.take_messages();
+        assert_eq!(client.endpoint.poll_transmit(&mut Vec::new()), None);
     }
 }
 
 #[test]
-fn life_only_negotiated_capabilities_as_receiver() {
-    for revision in handshake() {
+fn undeclared_capabilities_refuse_received_messages() {
+    for revision in handshake_revisions() {
         let mut config = server_config(&[revision]);
         config.capabilities = JsonObject::new();
-        let mut server = RawServer::begun(config, revision, json!({}));
+        let mut server = RawServer::with_session(config, revision, json!({}));
         for (method, _) in CLIENT_REQUESTS {
             let params = json!({ "name": "x", "uri": "a:b", "level": "info" });
             let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
@@ -68,19 +68,19 @@ fn life_only_negotiated_capabilities_as_receiver() {
 }
 
 #[test]
-fn subscriptions_need_their_own_capability() {
+fn resource_subscriptions_need_their_capability() {
     let mut config = server_config(&["2025-06-18"]);
-    config.capabilities = object(json!({ "resources": {} }));
-    let mut server = RawServer::begun(config, "2025-06-18", json!({}));
+    config.capabilities = to_object(json!({ "resources": {} }));
+    let mut server = RawServer::with_session(config, "2025-06-18", json!({}));
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:b" } });
     assert_eq!(server.send(&message)[0]["error"]["code"], -32601);
-    let mut client = RawClient::begun(
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "resources": {} }),
     );
-    let params = Some(object(json!({ "uri": "a:b" })));
-    let sent = client.machine.request(
+    let params = Some(to_object(json!({ "uri": "a:b" })));
+    let sent = client.endpoint.request(
         "resources/subscribe",
         params,
         CallOptions::default(),
@@ -92,22 +92,22 @@ fn subscriptions_need_their_own_capability() {
 }
 
 /// Input request, the capabilities of the client, and the expected outcome.
-fn ask(
+fn check_input_request(
     revision: &str,
     capabilities: Value,
     method: &str,
     params: Value,
 ) -> Result<Sent, SendError> {
-    let mut server = RawServer::begun(server_config(&[revision]), revision, capabilities);
+    let mut server = RawServer::with_session(server_config(&[revision]), revision, capabilities);
     server.send(
         &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }),
     );
-    let key = server.request().key;
+    let key = server.take_request().key;
     let asks = vec![(
         "a".to_owned(),
-        InputRequest::new(method, Some(object(params))),
+        InputRequest::new(method, Some(to_object(params))),
     )];
-    let sent = server.machine.reply(
+    let sent = server.endpoint.reply(
         key,
         Reply::InputRequired {
             requests: asks,
@@ -115,12 +115,12 @@ fn ask(
         },
         server.now,
     );
-    assert_eq!(server.drain().len(), usize::from(sent.is_ok()));
+    assert_eq!(server.take_messages().len(), usize::from(sent.is_ok()));
     // Whatever became of it, the request can still be answered.
     if sent.is_err() {
         let refused = PeerError::internal("the client cannot be asked");
         assert_eq!(
-            server.machine.reply(key, refused, server.now),
+            server.endpoint.reply(key, refused, server.now),
             Ok(Sent::Queued)
         );
     }
@@ -130,9 +130,9 @@ fn ask(
 /// Sends the same request to a client with these capabilities.
 fn send_to_client(revision: &str, capabilities: Value, method: &str, params: Value) -> Option<i64> {
     let mut config = client_config(&[revision]);
-    config.capabilities = object(capabilities);
-    let mut client = RawClient::begun(config, revision, json!({}));
-    client.drain();
+    config.capabilities = to_object(capabilities);
+    let mut client = RawClient::with_session(config, revision, json!({}));
+    client.take_messages();
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
     let answers = client.send(&message);
     let raised = client
@@ -146,7 +146,7 @@ fn send_to_client(revision: &str, capabilities: Value, method: &str, params: Val
 }
 
 #[test]
-fn questions_need_the_capabilities_of_the_client() {
+fn input_requests_need_client_capabilities() {
     let url = || json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": "1" });
     let form =
         || json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
@@ -212,7 +212,7 @@ fn questions_need_the_capabilities_of_the_client() {
         ),
     ] {
         let case = format!("{revision} {capabilities} {method} {params}");
-        let sent = ask(revision, capabilities.clone(), method, params.clone());
+        let sent = check_input_request(revision, capabilities.clone(), method, params.clone());
         assert_eq!(sent.is_ok(), code.is_none(), "{case}: {sent:?}");
         assert_eq!(
             send_to_client(revision, capabilities, method, params),
@@ -223,9 +223,9 @@ fn questions_need_the_capabilities_of_the_client() {
 }
 
 #[test]
-fn elicitation_is_not_asked_of_revisions_without_it() {
+fn old_revisions_get_no_elicitation() {
     for revision in ["2024-11-05", "2025-03-26"] {
-        let sent = ask(
+        let sent = check_input_request(
             revision,
             json!({ "elicitation": {} }),
             "elicitation/create",
@@ -243,39 +243,40 @@ fn elicitation_is_not_asked_of_revisions_without_it() {
 }
 
 #[test]
-fn a_request_with_a_task_is_served_normally_by_a_server_without_tasks() {
-    let mut server = RawServer::begun(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+fn server_without_tasks_ignores_task_param() {
+    let mut server =
+        RawServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
     let params = json!({ "name": "x", "task": { "ttl": 1 } });
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     assert!(server.send(&call).is_empty());
-    assert_eq!(server.request().method(), "tools/call");
+    assert_eq!(server.take_request().method(), "tools/call");
     let tasks = json!({ "jsonrpc": "2.0", "id": 2, "method": "tasks/list" });
     assert_eq!(server.send(&tasks)[0]["error"]["code"], -32601);
 }
 
 #[test]
-fn notifications_need_the_capabilities_of_their_sender() {
+fn notifications_need_sender_capabilities() {
     let mut config = server_config(&["2025-06-18"]);
-    config.capabilities = object(json!({ "tools": {} }));
-    let mut server = RawServer::begun(config, "2025-06-18", json!({}));
+    config.capabilities = to_object(json!({ "tools": {} }));
+    let mut server = RawServer::with_session(config, "2025-06-18", json!({}));
     for method in [
         "notifications/tools/list_changed",
         "notifications/message",
         "notifications/resources/updated",
     ] {
-        let sent = server.machine.notify(Scope::Peer, method, None);
+        let sent = server.endpoint.notify(Scope::Peer, method, None);
         assert!(
             matches!(sent, Err(SendError::Capability { .. })),
             "{method}"
         );
     }
-    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    assert_eq!(server.endpoint.publish(&Change::Tools), 0);
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" }));
     assert!(matches!(
         server.violations()[..],
         [Violation::Capability { .. }]
     ));
-    let mut client = RawClient::begun(
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -288,10 +289,10 @@ fn notifications_need_the_capabilities_of_their_sender() {
 }
 
 #[test]
-fn what_is_declared_fits_the_revision() {
-    for revision in handshake() {
+fn declared_capabilities_fit_the_revision() {
+    for revision in handshake_revisions() {
         let mut client = RawClient::new(client_config(&[revision]));
-        let declared = client.drain().remove(0)["params"]["capabilities"].clone();
+        let declared = client.take_messages().remove(0)["params"]["capabilities"].clone();
         let elicited = ["2025-06-18", "2025-11-25"].contains(&revision);
         assert_eq!(
             declared.get("elicitation").is_some(),
@@ -309,12 +310,12 @@ fn what_is_declared_fits_the_revision() {
 }
 
 #[test]
-fn what_a_client_has_declared_towards_a_newer_revision_means_nothing_in_an_older_one() {
+fn older_revisions_ignore_newer_capabilities() {
     for (revision, understood) in [("2025-03-26", false), ("2025-06-18", true)] {
         let declared = json!({ "elicitation": {}, "roots": {}, "x-vendor": { "a": [1] } });
         let mut server = RawServer::new(server_config(&[revision]));
         server.send(&initialize("2025-11-25", declared));
-        let agreed = server.machine.session_info().expect("agreed");
+        let agreed = server.endpoint.session_info().expect("agreed");
         assert_eq!(agreed.capabilities.get("elicitation").is_some(), understood);
         assert!(agreed.capabilities.get("roots").is_some());
         let vendor = agreed

@@ -1,29 +1,29 @@
 //! Requests that carry their revision (2026-07-28): their required members, the members of their answers, their
 //! cancellation, and their headers.
 
-use mcp_exact_tests_session::modern::{request, server_of_all};
+use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
 
-fn reply(server: &mut RawServer, key: RequestKey, value: Value) -> Value {
-    let reply = Reply::Result(result(value));
+fn reply_to_request(server: &mut RawServer, key: RequestKey, value: Value) -> Value {
+    let reply = Reply::Result(to_result(value));
     server
-        .machine
+        .endpoint
         .reply(key, reply, server.now)
         .expect("it waits");
-    server.drain().remove(0)
+    server.take_messages().remove(0)
 }
 
 #[test]
-fn meta_required_keys_and_missing_is_32602() {
+fn missing_meta_gets_invalid_params() {
     for bad in [
         json!({}),
-        json!({ "io.modelcontextprotocol/protocolVersion": NEW }),
+        json!({ "io.modelcontextprotocol/protocolVersion": DISCOVER_REVISION }),
         json!({ "io.modelcontextprotocol/protocolVersion": 5, "io.modelcontextprotocol/clientCapabilities": {} }),
-        json!({ "io.modelcontextprotocol/protocolVersion": NEW, "io.modelcontextprotocol/clientCapabilities": [] }),
-        json!({ "io.modelcontextprotocol/protocolVersion": NEW, "io.modelcontextprotocol/clientCapabilities": {},
+        json!({ "io.modelcontextprotocol/protocolVersion": DISCOVER_REVISION, "io.modelcontextprotocol/clientCapabilities": [] }),
+        json!({ "io.modelcontextprotocol/protocolVersion": DISCOVER_REVISION, "io.modelcontextprotocol/clientCapabilities": {},
                 "io.modelcontextprotocol/logLevel": "warn" }),
     ] {
-        let mut server = RawServer::new(server_config(&[NEW]));
+        let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "_meta": bad } });
         assert_eq!(
             server.send(&message)[0]["error"]["code"],
@@ -32,32 +32,32 @@ fn meta_required_keys_and_missing_is_32602() {
         );
         assert!(server.events().is_empty());
     }
-    let mut server = RawServer::new(server_config(&[NEW]));
+    let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert_eq!(server.send(&message)[0]["error"]["code"], -32602);
 }
 
 #[test]
-fn ver_unsupported_lists_supported() {
-    let mut server = server_of_all();
+fn version_error_lists_supported_revisions() {
+    let mut server = server_of_all_revisions();
     for version in ["1900-01-01", "2025-11-25"] {
         let mut message = request(1, "tools/list", json!({}), json!({}));
         message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(version);
         let error = server.send(&message)[0]["error"].clone();
         assert_eq!(error["code"], -32022);
         assert_eq!(error["data"]["requested"], version);
-        assert_eq!(error["data"]["supported"][0], NEW);
+        assert_eq!(error["data"]["supported"][0], DISCOVER_REVISION);
     }
 }
 
 #[test]
-fn ver_discover() {
-    let mut server = server_of_all();
+fn discover_returns_supported_revisions() {
+    let mut server = server_of_all_revisions();
     let answer = server
         .send(&request("d", "server/discover", json!({}), json!({})))
         .remove(0);
-    check_message(NEW, false, Some("server/discover"), &answer);
-    let supported = newest_first();
+    check_message(DISCOVER_REVISION, false, Some("server/discover"), &answer);
+    let supported = revisions_newest_first();
     assert_eq!(answer["result"]["supportedVersions"], json!(supported));
     assert_eq!(
         answer["result"]["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
@@ -66,28 +66,28 @@ fn ver_discover() {
 }
 
 #[test]
-fn ver_no_inference_from_earlier_requests() {
-    let mut server = server_of_all();
+fn requests_are_independent_of_earlier_ones() {
+    let mut server = server_of_all_revisions();
     let log = |server: &mut RawServer, key| {
         server
-            .machine
+            .endpoint
             .log(Scope::During(key), Level::Error, None, json!(1))
     };
     let mut message = request(1, "tools/list", json!({}), json!({ "roots": {} }));
     message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("error");
     server.send(&message);
-    let first = server.request();
+    let first = server.take_request();
     server.send(&request(2, "tools/list", json!({}), json!({})));
-    let second = server.request();
+    let second = server.take_request();
     assert!(first.client().capabilities.get("roots").is_some());
     assert!(second.client().capabilities.is_empty());
     assert_eq!(log(&mut server, first.key), Ok(Sent::Queued));
     // LOG silent-without-level.
     assert_eq!(log(&mut server, second.key), Ok(Sent::Suppressed));
-    assert!(server.machine.session_info().is_none());
+    assert!(server.endpoint.session_info().is_none());
     assert_eq!(
         server
-            .machine
+            .endpoint
             .log(Scope::Peer, Level::Error, None, json!(1)),
         Err(SendError::NotReady)
     );
@@ -95,21 +95,21 @@ fn ver_no_inference_from_earlier_requests() {
 
 #[test]
 fn both_lifecycles_on_one_connection() {
-    let mut server = server_of_all();
+    let mut server = server_of_all_revisions();
     server.send(&request("a", "tools/list", json!({}), json!({})));
-    let modern = server.request();
+    let modern = server.take_request();
     server.send(&initialize("2025-03-26", json!({})));
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     server.events();
     server.send(&json!({ "jsonrpc": "2.0", "id": "b", "method": "tools/list", "params": { "_meta": { "x": 1 } } }));
-    let old = server.request();
+    let old = server.take_request();
     assert_eq!(
         (modern.revision().as_str(), old.revision().as_str()),
-        (NEW, "2025-03-26")
+        (DISCOVER_REVISION, "2025-03-26")
     );
-    let new = reply(&mut server, modern.key, json!({ "tools": [] }));
-    check_message(NEW, false, Some("tools/list"), &new);
-    let old = reply(&mut server, old.key, json!({ "tools": [] }));
+    let new = reply_to_request(&mut server, modern.key, json!({ "tools": [] }));
+    check_message(DISCOVER_REVISION, false, Some("tools/list"), &new);
+    let old = reply_to_request(&mut server, old.key, json!({ "tools": [] }));
     check_message("2025-03-26", false, Some("tools/list"), &old);
     assert_eq!(old["result"], json!({ "tools": [] }));
     // The session knows nothing of methods of the other lifecycle, and the other way round.
@@ -118,8 +118,8 @@ fn both_lifecycles_on_one_connection() {
 }
 
 #[test]
-fn meta_result_type_present_and_cache_hints() {
-    let mut server = server_of_all();
+fn results_have_type_and_cache_hints() {
+    let mut server = server_of_all_revisions();
     for (method, params, body) in [
         ("tools/list", json!({}), json!({ "tools": [] })),
         ("prompts/list", json!({}), json!({ "prompts": [] })),
@@ -141,9 +141,9 @@ fn meta_result_type_present_and_cache_hints() {
         ),
     ] {
         server.send(&request(1, method, params, json!({})));
-        let key = server.request().key;
-        let answer = reply(&mut server, key, body);
-        check_message(NEW, false, Some(method), &answer);
+        let key = server.take_request().key;
+        let answer = reply_to_request(&mut server, key, body);
+        check_message(DISCOVER_REVISION, false, Some(method), &answer);
         assert_eq!(answer["result"]["resultType"], "complete");
         assert_eq!(
             answer["result"].get("ttlMs").is_some(),
@@ -152,9 +152,9 @@ fn meta_result_type_present_and_cache_hints() {
     }
     // What the application says itself stays.
     server.send(&request(1, "tools/list", json!({}), json!({})));
-    let key = server.request().key;
+    let key = server.take_request().key;
     let body = json!({ "tools": [], "ttlMs": 5, "cacheScope": "public", "_meta": { "a": 1 } });
-    let answer = reply(&mut server, key, body);
+    let answer = reply_to_request(&mut server, key, body);
     assert_eq!(
         (&answer["result"]["ttlMs"], &answer["result"]["_meta"]["a"]),
         (&json!(5), &json!(1))
@@ -162,13 +162,13 @@ fn meta_result_type_present_and_cache_hints() {
 }
 
 #[test]
-fn meta_result_type_absent_is_complete_and_unknown_is_invalid() {
-    let mut config = client_config(&[NEW]);
+fn absent_result_type_means_complete() {
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.extensions.result_types = vec!["task".into()];
-    let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
+    let mut client = RawClient::with_session(config, DISCOVER_REVISION, json!({ "tools": {} }));
     let mut end = |method: &str, body: Value| {
         let (_, sent) = client.request(method, json!({ "name": "x" }));
-        check_message(NEW, true, None, &sent);
+        check_message(DISCOVER_REVISION, true, None, &sent);
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
         client.outcomes().remove(0).1
     };
@@ -198,8 +198,8 @@ fn meta_result_type_absent_is_complete_and_unknown_is_invalid() {
 }
 
 #[test]
-fn rpc_forbidden_codes_do_not_leave() {
-    let mut server = server_of_all();
+fn forbidden_error_codes_are_replaced() {
+    let mut server = server_of_all_revisions();
     for (code, sent) in [
         (-32002, -32602),
         (-32042, -32603),
@@ -214,12 +214,12 @@ fn rpc_forbidden_codes_do_not_leave() {
             json!({ "uri": "a:b" }),
             json!({}),
         ));
-        let key = server.request().key;
+        let key = server.take_request().key;
         server
-            .machine
+            .endpoint
             .reply(key, PeerError::new(code, "m"), server.now)
             .expect("it waits");
-        assert_eq!(server.drain()[0]["error"]["code"], sent);
+        assert_eq!(server.take_messages()[0]["error"]["code"], sent);
     }
     let missing = PeerError::missing_capability("elicitation.url");
     let data = missing.data().map(Json::to_string);
@@ -230,9 +230,13 @@ fn rpc_forbidden_codes_do_not_leave() {
 }
 
 #[test]
-fn rpc_client_sends_no_responses_after_discover() {
-    let mut client = RawClient::begun(client_config(&[NEW]), NEW, json!({}));
-    client.drain();
+fn discover_client_sends_no_responses() {
+    let mut client = RawClient::with_session(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({}),
+    );
+    client.take_messages();
     for message in [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }),
         json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }),
@@ -245,16 +249,18 @@ fn rpc_client_sends_no_responses_after_discover() {
 }
 
 #[test]
-fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
-    let mut server = server_of_all();
+fn client_cancels_by_notification_or_disconnect() {
+    let mut server = server_of_all_revisions();
     server.send(&request(1, "tools/call", json!({ "name": "x" }), json!({})));
-    let key = server.request().key;
+    let key = server.take_request().key;
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } }));
     assert!(
         matches!(server.events()[..], [ServerEvent::Cancelled { key: stopped, .. }] if stopped == key)
     );
     // Over HTTP the end of the stream is the cancellation, and ids of different callers collide.
-    let config = server_config(&[NEW]).build().expect("a configuration");
+    let config = server_config(&[DISCOVER_REVISION])
+        .build()
+        .expect("a configuration");
     let mut server: ServerEndpoint<u8> =
         ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO);
     let frame = request(1, "tools/call", json!({ "name": "x" }), json!({})).to_string();
@@ -298,7 +304,7 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
     let done = |server: &mut ServerEndpoint<u8>, key| {
         server.reply(
             key,
-            Reply::Result(result(json!({ "content": [] }))),
+            Reply::Result(to_result(json!({ "content": [] }))),
             Time::ZERO,
         )
     };
@@ -311,8 +317,10 @@ fn canc_by_a_client_on_a_duplex_stream_and_by_the_end_of_a_post() {
 }
 
 #[test]
-fn hdr_version_method_and_name_match_the_body() {
-    let config = server_config(&[NEW]).build().expect("a configuration");
+fn headers_must_match_the_body() {
+    let config = server_config(&[DISCOVER_REVISION])
+        .build()
+        .expect("a configuration");
     let answer = |headers: &[(&str, &str)], message: &Value| {
         let mut server: ServerEndpoint<()> =
             ServerEndpoint::new(config.clone(), Binding::StreamableHttp, Time::ZERO);
@@ -334,7 +342,7 @@ fn hdr_version_method_and_name_match_the_body() {
         }
     };
     let call = request(1, "tools/call", json!({ "name": "\u{e9}" }), json!({}));
-    let version = ("mcp-protocol-version", NEW);
+    let version = ("mcp-protocol-version", DISCOVER_REVISION);
     let (method, name) = (
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "=?base64?w6k=?="),

@@ -7,11 +7,11 @@ use mcp_ext_tasks::{
     TaskStatusNotificationParams, UpdateTaskRequest, UpdateTaskRequestParams, UpdateTaskResult,
 };
 
-const TASKS: &str = "io.modelcontextprotocol/tasks";
+const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-fn tasks() -> Extensions {
+fn tasks_extension() -> Extensions {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
-    let mut tasks = Extension::new(TASKS);
+    let mut tasks = Extension::new(TASKS_EXTENSION);
     tasks.requests = words(&["tasks/get", "tasks/update", "tasks/cancel"]);
     tasks.named_by = Some("taskId".to_owned());
     tasks.notifications = words(&["notifications/tasks"]);
@@ -27,14 +27,14 @@ fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     let mut client = client_config(&["2026-07-28"]);
     let mut server = server_config(&["2026-07-28"]);
     if client_has {
-        client.extensions = tasks();
+        client.extensions = tasks_extension();
     }
     if server_has {
-        server.extensions = tasks();
+        server.extensions = tasks_extension();
     }
     let mut server = RawServer::new(server);
     let mut client = RawClient::new(client);
-    let probe = client.drain().remove(0);
+    let probe = client.take_messages().remove(0);
     let answer = server.send(&probe).remove(0);
     check_message("2026-07-28", false, Some("server/discover"), &answer);
     client.send(&answer);
@@ -42,7 +42,7 @@ fn connect_pair(client_has: bool, server_has: bool) -> (RawClient, RawServer) {
     let [ClientEvent::Negotiated(agreed, _)] = &agreed[..] else {
         panic!("{agreed:?}");
     };
-    let declared = value(&agreed.capabilities)["extensions"][TASKS].is_object();
+    let declared = to_value(&agreed.capabilities)["extensions"][TASKS_EXTENSION].is_object();
     assert_eq!(declared, server_has);
     (client, server)
 }
@@ -52,10 +52,10 @@ where
     Q::Params: mcp_ext_tasks::Encode,
 {
     client
-        .machine
+        .endpoint
         .request_typed::<Q>(params, CallOptions::default(), client.now)
         .expect("negotiated");
-    client.drain().remove(0)
+    client.take_messages().remove(0)
 }
 
 fn answer_call(client: &mut RawClient, answer: &[Value]) -> RawResult {
@@ -74,17 +74,17 @@ fn created_task() -> CreateTaskResult {
 }
 
 #[test]
-fn ext_tasks_work_typed_from_both_sides() {
+fn task_messages_have_generated_types() {
     let (mut client, mut server) = connect_pair(true, true);
     let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
     server.send(&call);
-    let request = server.request();
+    let request = server.take_request();
     let reply = Reply::result(&created_task()).expect("an object");
     server
-        .machine
+        .endpoint
         .reply(request.key, reply, server.now)
         .expect("negotiated");
-    let answer = server.drain();
+    let answer = server.take_messages();
     let result = answer_call(&mut client, &answer);
     let task: CreateTaskResult = mcp_ext_tasks::from_str(result.object().text()).expect("a task");
     assert_eq!(
@@ -94,16 +94,16 @@ fn ext_tasks_work_typed_from_both_sides() {
 
     let get = call_as::<GetTaskRequest>(&mut client, &TaskRequestParams::new(task.task_id));
     server.send(&get);
-    let request = server.request();
+    let request = server.take_request();
     let params: TaskRequestParams =
         mcp_ext_tasks::from_str(request.params().expect("some").text()).expect("typed");
     assert_eq!(params.task_id, "t-1");
     let working = json!({ "taskId": "t-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null });
     server
-        .machine
+        .endpoint
         .reply(request.key, result_of(working), server.now)
         .expect("it waits");
-    let answer = server.drain();
+    let answer = server.take_messages();
     let got = answer_call(&mut client, &answer)
         .decode_as::<GetTaskRequest>()
         .expect("typed");
@@ -112,24 +112,24 @@ fn ext_tasks_work_typed_from_both_sides() {
     let answers = UpdateTaskRequestParams::new("t-1", mcp_ext_tasks::Map::default());
     let update = call_as::<UpdateTaskRequest>(&mut client, &answers);
     server.send(&update);
-    let key = server.request().key;
+    let key = server.take_request().key;
     let reply = Reply::result(&UpdateTaskResult::new()).expect("an object");
     server
-        .machine
+        .endpoint
         .reply(key, reply, server.now)
         .expect("it waits");
-    let answer = server.drain();
+    let answer = server.take_messages();
     answer_call(&mut client, &answer)
         .decode_as::<UpdateTaskRequest>()
         .expect("typed");
 }
 
 fn result_of(value: Value) -> Reply {
-    Reply::Result(result(value))
+    Reply::Result(to_result(value))
 }
 
 #[test]
-fn ext_tasks_notify_their_subscribers() {
+fn task_notifications_reach_subscribers() {
     let (mut client, mut server) = connect_pair(true, true);
     let filter = json!({ "notifications": { "taskIds": ["t-1"], "unknown": 1 } });
     let (key, listen) = client.request("subscriptions/listen", filter);
@@ -150,15 +150,15 @@ fn ext_tasks_notify_their_subscribers() {
     else {
         panic!("{events:?}");
     };
-    assert_eq!(value(&filter.more), json!({ "taskIds": ["t-1"] }));
+    assert_eq!(to_value(&filter.more), json!({ "taskIds": ["t-1"] }));
     let status = json!({ "taskId": "t-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null });
-    let sent = server.machine.notify(
+    let sent = server.endpoint.notify(
         Scope::During(*listener),
         "notifications/tasks",
-        Some(object(status)),
+        Some(to_object(status)),
     );
     assert_eq!(sent, Ok(Sent::Queued));
-    let told = server.drain();
+    let told = server.take_messages();
     client.send(&told[0]);
     let events = client.events();
     let [
@@ -178,22 +178,22 @@ fn ext_tasks_notify_their_subscribers() {
 }
 
 #[test]
-fn ext_nothing_of_an_extension_without_both_sides() {
+fn extension_needs_both_peers() {
     // The client has not declared it.
     let (mut client, mut server) = connect_pair(false, true);
     let get = |client: &mut RawClient| {
-        let params = Some(object(json!({ "taskId": "t" })));
+        let params = Some(to_object(json!({ "taskId": "t" })));
         client
-            .machine
+            .endpoint
             .request("tasks/get", params, CallOptions::default(), client.now)
     };
     assert!(matches!(get(&mut client), Err(SendError::Method { .. })));
     let (_, call) = client.request("tools/call", json!({ "name": "slow" }));
     server.send(&call);
-    let key = server.request().key;
+    let key = server.take_request().key;
     let task = Reply::result(&created_task()).expect("an object");
-    let refused = server.machine.reply(key, task, server.now);
-    let capability = format!("extensions.{TASKS}");
+    let refused = server.endpoint.reply(key, task, server.now);
+    let capability = format!("extensions.{TASKS_EXTENSION}");
     assert_eq!(
         refused,
         Err(SendError::Capability {
@@ -209,7 +209,7 @@ fn ext_nothing_of_an_extension_without_both_sides() {
     assert_eq!(refused[0]["error"]["code"], code::MISSING_CLIENT_CAPABILITY);
     assert_eq!(
         refused[0]["error"]["data"],
-        json!({ "requiredCapabilities": { "extensions": { TASKS: {} } } })
+        json!({ "requiredCapabilities": { "extensions": { TASKS_EXTENSION: {} } } })
     );
     raw["id"] = json!(78);
     raw["method"] = json!("subscriptions/listen");
@@ -243,11 +243,11 @@ fn ext_nothing_of_an_extension_without_both_sides() {
 
 /// Tasks are declared as a capability in the revision that defines them, and as an extension in later revisions.
 #[test]
-fn ext_tasks_are_declared_towards_2025_11_25() {
+fn tasks_are_declared_by_revision() {
     let mut config = server_config(&["2025-11-25"]);
     config
         .capabilities
-        .insert("tasks", object(json!({ "list": {} })));
+        .insert("tasks", to_object(json!({ "list": {} })));
     let mut server = RawServer::new(config);
     let begun = server.send(&initialize("2025-11-25", json!({ "tasks": {} })));
     assert_eq!(
@@ -257,9 +257,9 @@ fn ext_tasks_are_declared_towards_2025_11_25() {
     let mut config = client_config(&["2025-11-25"]);
     config
         .capabilities
-        .insert("tasks", object(json!({ "list": {} })));
+        .insert("tasks", to_object(json!({ "list": {} })));
     let mut client = RawClient::new(config);
-    let initialize = client.drain().remove(0);
+    let initialize = client.take_messages().remove(0);
     assert_eq!(
         initialize["params"]["capabilities"]["tasks"],
         json!({ "list": {} })
@@ -270,7 +270,7 @@ fn ext_tasks_are_declared_towards_2025_11_25() {
             "tasks": { "list": {}, "requests": { "tools": { "call": {} } } } },
         "serverInfo": { "name": "s", "version": "1" } } }),
     );
-    client.drain();
+    client.take_messages();
     client.events();
     // What another server offers can be used.
     let (_, call) = client.request("tools/call", json!({ "name": "x", "task": { "ttl": 1 } }));

@@ -8,8 +8,8 @@ fn config() -> ServerConfig {
 }
 
 #[test]
-fn life_version_echo() {
-    for revision in handshake() {
+fn server_confirms_requested_revision() {
+    for revision in handshake_revisions() {
         let mut server = RawServer::new(config());
         let answers = server.send(&initialize(revision, json!({})));
         assert_eq!(answers[0]["id"], "init");
@@ -22,7 +22,7 @@ fn life_version_echo() {
 }
 
 #[test]
-fn life_version_alternative_for_revisions_never_heard_of() {
+fn unknown_revision_gets_alternative() {
     for requested in ["1900-01-01", "2099-01-01", "1.0.0", "", "draft"] {
         let mut server = RawServer::new(config());
         let answers = server.send(&initialize(requested, json!({})));
@@ -34,30 +34,30 @@ fn life_version_alternative_for_revisions_never_heard_of() {
 }
 
 #[test]
-fn life_version_alternative_is_never_a_revision_without_handshake() {
-    let all = newest_first();
+fn alternative_revision_has_a_handshake() {
+    let all = revisions_newest_first();
     let mut server = RawServer::new(server_config(&all));
     let answers = server.send(&initialize("2026-07-28", json!({})));
     assert_eq!(
         answers[0]["result"]["protocolVersion"],
-        newest(Lifecycle::Initialize)
+        newest_of_lifecycle(Lifecycle::Initialize)
     );
 }
 
 #[test]
-fn life_version_that_a_server_without_handshake_refuses_by_naming_its_own() {
-    let mut server = RawServer::new(server_config(&per_request()));
+fn discover_server_refuses_initialize() {
+    let mut server = RawServer::new(server_config(&discover_revisions()));
     let answers = server.send(&initialize("2025-11-25", json!({})));
     assert_eq!(answers[0]["error"]["code"], -32022);
     assert_eq!(
         answers[0]["error"]["data"]["supported"],
-        json!(per_request())
+        json!(discover_revisions())
     );
     assert_eq!(answers[0]["error"]["data"]["requested"], "2025-11-25");
 }
 
 #[test]
-fn life_initialize_first() {
+fn requests_before_initialize_are_refused() {
     let mut server = RawServer::new(config());
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert_eq!(server.send(&list)[0]["error"]["code"], -32600);
@@ -73,21 +73,21 @@ fn life_initialize_first() {
 }
 
 #[test]
-fn life_second_initialize_is_refused() {
-    let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
+fn second_initialize_is_refused() {
+    let mut server = RawServer::with_session(config(), "2025-06-18", json!({}));
     let answers = server.send(&initialize("2025-11-25", json!({})));
     assert_eq!(answers[0]["error"]["code"], -32600);
     assert_eq!(server.violations(), [Violation::InitializeAgain]);
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
     assert_eq!(server.send(&ping)[0]["result"], json!({}));
     assert_eq!(
-        server.machine.session_info().map(|a| a.revision.as_str()),
+        server.endpoint.session_info().map(|a| a.revision.as_str()),
         Some("2025-06-18")
     );
 }
 
 #[test]
-fn life_initialize_with_bad_params_is_refused_and_can_be_repeated() {
+fn refused_initialize_can_be_repeated() {
     for params in [
         json!(null),
         json!({}),
@@ -112,20 +112,20 @@ fn life_initialize_with_bad_params_is_refused_and_can_be_repeated() {
 }
 
 #[test]
-fn life_initialize_not_batched() {
+fn initialize_in_batch_is_refused() {
     let mut server = RawServer::new(config());
     let answers = server.send(&json!([initialize("2025-03-26", json!({}))]));
     assert_eq!(answers[0]["error"]["code"], -32600);
-    let mut server = RawServer::begun(config(), "2025-03-26", json!({}));
+    let mut server = RawServer::with_session(config(), "2025-03-26", json!({}));
     let answers = server.send(&json!([initialize("2025-03-26", json!({}))]));
     assert_eq!(answers[0][0]["error"]["code"], -32600);
 }
 
 #[test]
-fn life_initialized_sent() {
-    for revision in handshake() {
+fn client_sends_initialized() {
+    for revision in handshake_revisions() {
         let mut client = RawClient::new(client_config(&[revision]));
-        let first = client.drain();
+        let first = client.take_messages();
         assert_eq!(first.len(), 1);
         assert_eq!(first[0]["method"], "initialize");
         let answer = json!({ "jsonrpc": "2.0", "id": first[0]["id"], "result": {
@@ -141,27 +141,27 @@ fn life_initialized_sent() {
 }
 
 #[test]
-fn life_no_early_requests_of_a_client() {
+fn client_waits_for_initialize_result() {
     let mut client = RawClient::new(client_config(&["2025-11-25"]));
     let options = CallOptions::default();
     let sent = client
-        .machine
+        .endpoint
         .request("tools/list", None, options, client.now);
     assert_eq!(sent, Err(SendError::NotReady));
-    assert_eq!(client.drain().len(), 1);
+    assert_eq!(client.take_messages().len(), 1);
 }
 
 #[test]
-fn life_no_early_requests_of_a_server_but_pings_and_logs() {
+fn server_waits_for_initialized() {
     let mut server = RawServer::new(config());
     server.send(&initialize("2025-11-25", json!({ "sampling": {} })));
     // A request that races `initialized` is served, and what it asks waits.
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
     assert!(server.send(&call).is_empty());
-    let request = server.request();
+    let request = server.take_request();
     let message = json!({ "role": "user", "content": { "type": "text", "text": "?" } });
-    let params = object(json!({ "messages": [message], "maxTokens": 5 }));
+    let params = to_object(json!({ "messages": [message], "maxTokens": 5 }));
     let asks = vec![(
         "q".to_owned(),
         InputRequest::new("sampling/createMessage", Some(params)),
@@ -171,24 +171,27 @@ fn life_no_early_requests_of_a_server_but_pings_and_logs() {
         state: None,
     };
     assert_eq!(
-        server.machine.reply(request.key, reply, server.now),
+        server.endpoint.reply(request.key, reply, server.now),
         Ok(Sent::Queued)
     );
-    assert!(server.drain().is_empty(), "held until `initialized`");
+    assert!(
+        server.take_messages().is_empty(),
+        "held until `initialized`"
+    );
     server
-        .machine
+        .endpoint
         .ping(RequestTimeout::default(), server.now)
         .expect("a ping may go");
     server
-        .machine
+        .endpoint
         .log(Scope::Peer, Level::Error, None, json!("x"))
         .expect("a log may go");
     let changed = server
-        .machine
+        .endpoint
         .notify(Scope::Peer, "notifications/tools/list_changed", None);
     assert_eq!(changed, Err(SendError::NotReady));
     let methods: Vec<Value> = server
-        .drain()
+        .take_messages()
         .into_iter()
         .map(|m| m["method"].clone())
         .collect();
@@ -198,15 +201,15 @@ fn life_no_early_requests_of_a_server_but_pings_and_logs() {
 }
 
 #[test]
-fn life_initialize_not_cancelled() {
+fn initialize_is_never_cancelled() {
     let mut client = RawClient::new(client_config(&["2025-11-25"]));
-    client.drain();
+    client.take_messages();
     let deadline = client
-        .machine
+        .endpoint
         .poll_timeout()
         .expect("`initialize` does not wait for ever");
-    client.machine.handle_timeout(deadline);
-    assert!(client.drain().is_empty(), "no `cancelled`");
+    client.endpoint.handle_timeout(deadline);
+    assert!(client.take_messages().is_empty(), "no `cancelled`");
     let events = client.events();
     assert!(
         matches!(
@@ -223,7 +226,7 @@ fn life_initialize_not_cancelled() {
 #[test]
 fn client_retries_with_a_supported_revision() {
     let mut client = RawClient::new(client_config(&["2025-11-25", "2024-11-05"]));
-    let first = client.drain().remove(0);
+    let first = client.take_messages().remove(0);
     let refusal = json!({ "jsonrpc": "2.0", "id": first["id"], "error": {
         "code": -32602, "message": "Unsupported protocol version",
         "data": { "supported": ["2024-11-05"], "requested": "2025-11-25" },
@@ -242,14 +245,14 @@ fn client_retries_with_a_supported_revision() {
 }
 
 #[test]
-fn a_client_refuses_an_answer_that_is_no_initialize_result() {
+fn invalid_initialize_result_fails_negotiation() {
     for result in [
         json!({}),
         json!({ "protocolVersion": 1 }),
         json!({ "protocolVersion": "2025-11-25", "capabilities": {} }),
     ] {
         let mut client = RawClient::new(client_config(&["2025-11-25"]));
-        let first = client.drain().remove(0);
+        let first = client.take_messages().remove(0);
         client.send(&json!({ "jsonrpc": "2.0", "id": first["id"], "result": result }));
         let events = client.events();
         assert!(
@@ -261,35 +264,35 @@ fn a_client_refuses_an_answer_that_is_no_initialize_result() {
 
 #[test]
 fn cached_negotiation_resumes_the_session() {
-    let mut server = RawServer::begun(config(), "2025-06-18", json!({ "roots": {} }));
+    let mut server = RawServer::with_session(config(), "2025-06-18", json!({ "roots": {} }));
     let timeout = RequestTimeout::default();
-    let pinged = server.machine.ping(timeout, server.now);
+    let pinged = server.endpoint.ping(timeout, server.now);
     pinged.expect("sent");
-    let used = server.drain();
-    let agreed = server.machine.session_info().expect("agreed").clone();
+    let used = server.take_messages();
+    let agreed = server.endpoint.session_info().expect("agreed").clone();
     let restored: SessionInfo = agreed.to_string().parse().expect("its own text");
     assert_eq!(restored, agreed);
     let now = Time::ZERO;
     let last_id = used[0]["id"].as_u64().expect("a number");
     let settings = config().build().expect("a configuration");
-    let machine = ServerEndpoint::resume(
+    let endpoint = ServerEndpoint::resume(
         settings,
         Binding::Duplex,
         Snapshot::new(restored, last_id),
         now,
     );
-    let machine = machine.expect("offered");
-    let mut server = RawServer::of(machine, now);
-    server.machine.ping(timeout, now).expect("sent");
-    let more = server.drain();
+    let endpoint = endpoint.expect("offered");
+    let mut server = RawServer::from_endpoint(endpoint, now);
+    server.endpoint.ping(timeout, now).expect("sent");
+    let more = server.take_messages();
     assert_eq!(more[0]["id"], last_id + 1, "no id is used twice");
     // An answer to a ping of before is late, and no answer to nothing.
     let late = json!({ "jsonrpc": "2.0", "id": used[0]["id"], "result": {} });
     assert!(server.send(&late).is_empty());
-    assert!(server.machine.poll_event().is_none());
+    assert!(server.endpoint.poll_event().is_none());
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     assert!(server.send(&call).is_empty());
-    assert_eq!(server.request().revision().as_str(), "2025-06-18");
+    assert_eq!(server.take_request().revision().as_str(), "2025-06-18");
     for bad in [
         "",
         "[]",
@@ -305,7 +308,7 @@ fn cached_negotiation_resumes_the_session() {
 fn resumed_client_uses_new_ids() {
     let offer = ["2025-11-25"];
     let mut pair = Pair::new(client_config(&offer), server_config(&offer));
-    pair.run();
+    pair.run_until_idle();
     let used = pair.client.last_id();
     let agreed = pair.client.session_info().expect("agreed").to_string();
     let agreed: SessionInfo = agreed.parse().expect("its own text");
@@ -327,7 +330,7 @@ fn resumed_client_uses_new_ids() {
 }
 
 #[test]
-fn what_a_configuration_lacks_is_said_before_a_session_starts() {
+fn invalid_configurations_are_refused() {
     let nothing = ServerConfig {
         offer: Offer {
             revisions: Vec::new(),
@@ -343,16 +346,16 @@ fn what_a_configuration_lacks_is_said_before_a_session_starts() {
 }
 
 #[test]
-fn std_eof_exits() {
-    let mut server = RawServer::begun(config(), "2025-06-18", json!({}));
+fn end_of_input_closes_endpoint() {
+    let mut server = RawServer::with_session(config(), "2025-06-18", json!({}));
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
-    let key = server.request().key;
+    let key = server.take_request().key;
     let reply = server
-        .machine
+        .endpoint
         .reply(key, PeerError::internal("x"), server.now);
     reply.expect("it waits");
     server
-        .machine
+        .endpoint
         .closed(StreamId::DUPLEX, Closed::Clean, server.now);
     let events = server.events();
     assert!(
@@ -360,10 +363,10 @@ fn std_eof_exits() {
         "{events:?}"
     );
     // What was answered before is still written.
-    assert_eq!(server.drain().len(), 1);
+    assert_eq!(server.take_messages().len(), 1);
     let received =
         server
-            .machine
+            .endpoint
             .receive(StreamId::DUPLEX, b"{}", FrameContext::new(()), server.now);
     assert_eq!(received, Err(ReceiveError::Closed));
 }

@@ -3,21 +3,21 @@
 
 use mcp_exact_tests_session::*;
 
-fn client() -> (RawClient, Value) {
-    let all = newest_first();
+fn probing_client() -> (RawClient, Value) {
+    let all = revisions_newest_first();
     let mut client = RawClient::new(client_config(&all));
-    let probe = client.drain().remove(0);
+    let probe = client.take_messages().remove(0);
     assert_eq!(probe["method"], "server/discover");
-    check_message(newest(Lifecycle::Discover), true, None, &probe);
+    check_message(newest_of_lifecycle(Lifecycle::Discover), true, None, &probe);
     (client, probe)
 }
 
-fn error(probe: &Value, code: i64, data: Value) -> Value {
+fn error_response(probe: &Value, code: i64, data: Value) -> Value {
     let error = json!({ "code": code, "message": "m", "data": data });
     json!({ "jsonrpc": "2.0", "id": probe["id"], "error": error })
 }
 
-fn discovery(probe: &Value, supported: Value) -> Value {
+fn discover_result(probe: &Value, supported: Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {
         "resultType": "complete", "supportedVersions": supported, "capabilities": {},
         "ttlMs": 0, "cacheScope": "private",
@@ -25,42 +25,46 @@ fn discovery(probe: &Value, supported: Value) -> Value {
 }
 
 #[test]
-fn ver_fallback_any_error() {
+fn any_probe_error_leads_to_initialize() {
     // -32602 of Python 1.9 and later, -32601 of TypeScript 1, and whatever else.
     for code in [-32601, -32602, -32600, -32603, -32000, -32001, 0, 1, -32700] {
-        let (mut client, probe) = client();
-        let next = client.send(&error(&probe, code, json!(null)));
+        let (mut client, probe) = probing_client();
+        let next = client.send(&error_response(&probe, code, json!(null)));
         assert_eq!(next[0]["method"], "initialize", "{code}");
         assert_eq!(
             next[0]["params"]["protocolVersion"],
-            newest(Lifecycle::Initialize)
+            newest_of_lifecycle(Lifecycle::Initialize)
         );
     }
 }
 
 #[test]
-fn ver_fallback_silence() {
-    let (mut client, probe) = client();
+fn silent_probe_leads_to_initialize() {
+    let (mut client, probe) = probing_client();
     let deadline = client
-        .machine
+        .endpoint
         .poll_timeout()
         .expect("a probe does not wait for ever");
-    client.machine.handle_timeout(deadline);
-    let next = client.drain();
+    client.endpoint.handle_timeout(deadline);
+    let next = client.take_messages();
     assert_eq!(next.len(), 1, "a probe is not cancelled: {next:?}");
     assert_eq!(next[0]["method"], "initialize");
     // What comes late is ignored.
-    assert!(client.send(&error(&probe, -32601, json!(null))).is_empty());
+    assert!(
+        client
+            .send(&error_response(&probe, -32601, json!(null)))
+            .is_empty()
+    );
     assert!(client.events().is_empty());
 }
 
 #[test]
-fn ver_a_slow_server_is_waited_for_where_there_is_nothing_to_fall_back_to() {
+fn client_without_fallback_waits_longer() {
     let wait = |revisions: &[&str]| {
         let config = client_config(revisions);
         let waits = (config.probe_timeout, config.handshake_timeout);
         let client = RawClient::new(config);
-        let deadline = client.machine.poll_timeout().expect("a deadline");
+        let deadline = client.endpoint.poll_timeout().expect("a deadline");
         (deadline.after(client.now), waits)
     };
     let (both, (probe, handshake)) = wait(&["2026-07-28", "2025-11-25"]);
@@ -70,16 +74,16 @@ fn ver_a_slow_server_is_waited_for_where_there_is_nothing_to_fall_back_to() {
 }
 
 #[test]
-fn ver_fallback_an_answer_that_is_no_discovery() {
-    let (mut client, probe) = client();
+fn invalid_discovery_leads_to_initialize() {
+    let (mut client, probe) = probing_client();
     let next = client.send(&json!({ "jsonrpc": "2.0", "id": probe["id"], "result": {} }));
     assert_eq!(next[0]["method"], "initialize");
 }
 
 #[test]
-fn ver_unsupported_with_list_is_not_a_fallback() {
-    let (mut client, probe) = client();
-    client.send(&error(
+fn listed_revisions_prevent_fallback() {
+    let (mut client, probe) = probing_client();
+    client.send(&error_response(
         &probe,
         -32022,
         json!({ "supported": ["2099-01-01"], "requested": "x" }),
@@ -95,12 +99,16 @@ fn ver_unsupported_with_list_is_not_a_fallback() {
 /// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": the revision that was
 /// refused may be the only one. A second refusal is final.
 #[test]
-fn ver_unsupported_that_lists_the_revision_is_retried_once() {
-    let (mut client, probe) = client();
+fn listed_refused_revision_is_retried_once() {
+    let (mut client, probe) = probing_client();
     let data = json!({ "supported": ["2026-07-28"], "requested": "2026-07-28" });
-    let next = client.send(&error(&probe, -32022, data.clone()));
+    let next = client.send(&error_response(&probe, -32022, data.clone()));
     assert_eq!(next[0]["method"], "server/discover");
-    assert!(client.send(&error(&next[0], -32022, data)).is_empty());
+    assert!(
+        client
+            .send(&error_response(&next[0], -32022, data))
+            .is_empty()
+    );
     assert!(matches!(
         client.events()[0],
         ClientEvent::Failed(NegotiationError::NoCommonRevision { .. })
@@ -108,29 +116,33 @@ fn ver_unsupported_that_lists_the_revision_is_retried_once() {
 }
 
 #[test]
-fn ver_unsupported_selects_a_common_handshake_revision() {
+fn version_error_selects_common_handshake_revision() {
     for supported in [json!(["2025-03-26"]), json!(["2099-01-01", "2025-03-26"])] {
-        let (mut client, probe) = client();
-        let next = client.send(&error(
+        let (mut client, probe) = probing_client();
+        let next = client.send(&error_response(
             &probe,
             -32022,
             json!({ "supported": supported, "requested": "x" }),
         ));
         assert_eq!(next[0]["method"], "initialize");
         assert_eq!(next[0]["params"]["protocolVersion"], "2025-03-26");
-        let (mut client, probe) = self::client();
-        let next = client.send(&discovery(&probe, supported.clone()));
+        let (mut client, probe) = self::probing_client();
+        let next = client.send(&discover_result(&probe, supported.clone()));
         assert_eq!(next[0]["params"]["protocolVersion"], "2025-03-26");
     }
 }
 
 #[test]
-fn ver_other_discover_errors_are_not_a_fallback() {
+fn other_discover_errors_prevent_fallback() {
     for code in [-32020, -32021] {
-        let (mut client, probe) = client();
+        let (mut client, probe) = probing_client();
         assert!(
             client
-                .send(&error(&probe, code, json!({ "requiredCapabilities": {} })))
+                .send(&error_response(
+                    &probe,
+                    code,
+                    json!({ "requiredCapabilities": {} })
+                ))
                 .is_empty()
         );
         let events = client.events();
@@ -143,11 +155,14 @@ fn ver_other_discover_errors_are_not_a_fallback() {
 }
 
 #[test]
-fn ver_discover_agrees() {
-    let (mut client, probe) = client();
+fn probe_negotiates_common_revision() {
+    let (mut client, probe) = probing_client();
     assert!(
         client
-            .send(&discovery(&probe, json!(["2099-01-01", "2026-07-28"])))
+            .send(&discover_result(
+                &probe,
+                json!(["2099-01-01", "2026-07-28"])
+            ))
             .is_empty()
     );
     let events = client.events();
@@ -159,28 +174,28 @@ fn ver_discover_agrees() {
 }
 
 #[test]
-fn ver_slow_server_is_probed_again() {
-    let (mut client, _) = client();
-    let deadline = client.machine.poll_timeout().expect("a deadline");
-    client.machine.handle_timeout(deadline);
-    let initialize = client.drain().remove(0);
+fn slow_server_is_probed_again() {
+    let (mut client, _) = probing_client();
+    let deadline = client.endpoint.poll_timeout().expect("a deadline");
+    client.endpoint.handle_timeout(deadline);
+    let initialize = client.take_messages().remove(0);
     let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
-    let next = client.send(&error(&initialize, -32022, data.clone()));
+    let next = client.send(&error_response(&initialize, -32022, data.clone()));
     assert_eq!(next[0]["method"], "server/discover");
-    client.send(&discovery(&next[0], json!(["2026-07-28"])));
+    client.send(&discover_result(&next[0], json!(["2026-07-28"])));
     assert!(matches!(client.events()[..], [ClientEvent::Negotiated(..)]));
 }
 
 #[test]
-fn ver_a_server_that_stays_silent_is_not_probed_for_ever() {
-    let (mut client, _) = client();
+fn silent_server_is_probed_twice() {
+    let (mut client, _) = probing_client();
     let data = json!({ "supported": ["2026-07-28"], "requested": "2025-11-25" });
     for round in 0..2 {
-        let deadline = client.machine.poll_timeout().expect("a deadline");
-        client.machine.handle_timeout(deadline);
-        let initialize = client.drain().remove(0);
+        let deadline = client.endpoint.poll_timeout().expect("a deadline");
+        client.endpoint.handle_timeout(deadline);
+        let initialize = client.take_messages().remove(0);
         assert_eq!(initialize["method"], "initialize");
-        let next = client.send(&error(&initialize, -32022, data.clone()));
+        let next = client.send(&error_response(&initialize, -32022, data.clone()));
         assert_eq!(next.len(), usize::from(round == 0), "{next:?}");
     }
     assert!(matches!(
@@ -190,24 +205,24 @@ fn ver_a_server_that_stays_silent_is_not_probed_for_ever() {
 }
 
 #[test]
-fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
+fn server_exiting_after_probe_is_restarted() {
     for silent in [false, true] {
-        let (mut client, _) = client();
+        let (mut client, _) = probing_client();
         if silent {
-            let deadline = client.machine.poll_timeout().expect("a deadline");
-            client.machine.handle_timeout(deadline);
-            client.drain();
+            let deadline = client.endpoint.poll_timeout().expect("a deadline");
+            client.endpoint.handle_timeout(deadline);
+            client.take_messages();
         }
         client
-            .machine
+            .endpoint
             .closed(StreamId::DUPLEX, Closed::Lost, client.now);
         assert!(matches!(client.events()[..], [ClientEvent::RestartServer]));
-        assert!(client.drain().is_empty());
-        client.machine.restarted(client.now);
-        assert_eq!(client.drain()[0]["method"], "initialize");
+        assert!(client.take_messages().is_empty());
+        client.endpoint.restarted(client.now);
+        assert_eq!(client.take_messages()[0]["method"], "initialize");
         // Once: the next end is one.
         client
-            .machine
+            .endpoint
             .closed(StreamId::DUPLEX, Closed::Lost, client.now);
         let events = client.events();
         assert!(matches!(
@@ -221,24 +236,24 @@ fn ver_a_server_that_leaves_after_a_probe_is_started_again() {
 }
 
 #[test]
-fn ver_a_verdict_saves_the_probe() {
-    let all = newest_first();
+fn cached_negotiation_avoids_the_probe() {
+    let all = revisions_newest_first();
     let config = || client_config(&all).build().expect("a configuration");
     for (verdict, method) in [
         ("2025-06-18", "initialize"),
         ("2026-07-28", "server/discover"),
     ] {
         let verdict: CachedNegotiation = verdict.parse().expect("known");
-        let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-        let mut client = RawClient::of(machine, Time::ZERO);
-        assert_eq!(client.drain()[0]["method"], method);
+        let endpoint = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+        let mut client = RawClient::from_endpoint(endpoint, Time::ZERO);
+        assert_eq!(client.take_messages()[0]["method"], method);
     }
     // A verdict that fails is no verdict.
     let verdict: CachedNegotiation = "2025-06-18".parse().expect("known");
-    let machine = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
-    let mut client = RawClient::of(machine, Time::ZERO);
-    let initialize = client.drain().remove(0);
-    let next = client.send(&error(
+    let endpoint = ClientEndpoint::new(config(), Binding::Duplex, Some(&verdict), Time::ZERO);
+    let mut client = RawClient::from_endpoint(endpoint, Time::ZERO);
+    let initialize = client.take_messages().remove(0);
+    let next = client.send(&error_response(
         &initialize,
         -32022,
         json!({ "supported": ["2026-07-28"], "requested": "x" }),
@@ -247,10 +262,10 @@ fn ver_a_verdict_saves_the_probe() {
 }
 
 #[test]
-fn a_client_without_handshake_fails_at_an_old_server_with_words() {
+fn discover_client_reports_old_server() {
     let mut client = RawClient::new(client_config(&["2026-07-28"]));
-    let probe = client.drain().remove(0);
-    client.send(&error(&probe, -32601, json!(null)));
+    let probe = client.take_messages().remove(0);
+    client.send(&error_response(&probe, -32601, json!(null)));
     let events = client.events();
     assert!(
         matches!(&events[0], ClientEvent::Failed(e @ NegotiationError::NoHandshake { .. })
@@ -259,8 +274,8 @@ fn a_client_without_handshake_fails_at_an_old_server_with_words() {
     );
 }
 
-fn over_http() -> (ClientEndpoint, StreamId) {
-    let all = newest_first();
+fn client_over_http() -> (ClientEndpoint, StreamId) {
+    let all = revisions_newest_first();
     let config = client_config(&all).build().expect("a configuration");
     let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
     let mut out = Vec::new();
@@ -272,15 +287,15 @@ fn over_http() -> (ClientEndpoint, StreamId) {
     };
     assert_eq!(
         http.revision.map(Revision::as_str),
-        Some(newest(Lifecycle::Discover))
+        Some(newest_of_lifecycle(Lifecycle::Discover))
     );
     assert_eq!(http.method.as_deref(), Some("server/discover"));
     (client, on)
 }
 
 /// Returns the next step of a client over HTTP: the method that it sends, or its failure.
-fn after(status: u16, body: &str) -> String {
-    let (mut client, on) = over_http();
+fn next_step_after_status(status: u16, body: &str) -> String {
+    let (mut client, on) = client_over_http();
     let failure = TransportFailure::Status {
         code: status,
         body: body.as_bytes().to_vec(),
@@ -300,7 +315,7 @@ fn after(status: u16, body: &str) -> String {
 }
 
 #[test]
-fn ver_fallback_over_http_by_status_and_body() {
+fn http_fallback_depends_on_error_body() {
     // Python 1.x and TypeScript 1.x answer 400 with codes of their own.
     let old = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Missing session ID"}}"#;
     for (status, body) in [
@@ -311,12 +326,16 @@ fn ver_fallback_over_http_by_status_and_body() {
         (406, "{}"),
         (422, "[]"),
     ] {
-        assert_eq!(after(status, body), "initialize", "{status} {body}");
+        assert_eq!(
+            next_step_after_status(status, body),
+            "initialize",
+            "{status} {body}"
+        );
     }
     let unsupported = r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"m","data":{"supported":["2025-06-18"],"requested":"x"}}}"#;
-    assert_eq!(after(400, unsupported), "initialize");
+    assert_eq!(next_step_after_status(400, unsupported), "initialize");
     for status in [401, 403, 500, 503] {
-        let ended = after(status, "");
+        let ended = next_step_after_status(status, "");
         assert!(
             ended.starts_with("failed: the server refuses"),
             "{status}: {ended}"
@@ -325,8 +344,8 @@ fn ver_fallback_over_http_by_status_and_body() {
 }
 
 #[test]
-fn ver_http_with_sse_is_the_last_resort() {
-    let (mut client, on) = over_http();
+fn http_sse_is_the_last_fallback() {
+    let (mut client, on) = client_over_http();
     client.failed(
         on,
         TransportFailure::Status {
@@ -352,8 +371,8 @@ fn ver_http_with_sse_is_the_last_resort() {
 
 /// If a server exits after a probe and cannot be restarted, the negotiation fails.
 #[test]
-fn ver_a_server_that_cannot_be_started_again_is_lost() {
-    let settings = client_config(&newest_first())
+fn failed_restart_ends_negotiation() {
+    let settings = client_config(&revisions_newest_first())
         .build()
         .expect("a configuration");
     let mut client = ClientEndpoint::new(settings, Binding::Duplex, None, Time::ZERO);

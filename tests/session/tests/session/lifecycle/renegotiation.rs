@@ -21,9 +21,9 @@ impl Connection {
     /// Connects a client that offers `revisions` and has negotiated the first of them.
     fn new(binding: Binding, revisions: &[&str]) -> Self {
         let mut config = client_config(revisions);
-        config.capabilities = object(json!({ "roots": {} }));
+        config.capabilities = to_object(json!({ "roots": {} }));
         let capabilities = json!({ "tools": {} });
-        let snapshot = Snapshot::new(agreed_on(revisions[0], capabilities), 0);
+        let snapshot = Snapshot::new(negotiated_session(revisions[0], capabilities), 0);
         let settings = config.build().expect("a configuration");
         let client = ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO);
         let mut client = client.expect("offered");
@@ -37,7 +37,7 @@ impl Connection {
     }
 
     fn request(&mut self, method: &str) -> RequestKey {
-        let params = (method == "tools/call").then(|| object(json!({ "name": "x" })));
+        let params = (method == "tools/call").then(|| to_object(json!({ "name": "x" })));
         let options = CallOptions::default();
         let sent = self.client.request(method, params, options, Time::ZERO);
         sent.expect("sent")
@@ -51,7 +51,7 @@ impl Connection {
             if let Transmit::Frame { stream, http, .. } = transmit {
                 let info = self.client.session_info();
                 let revision = info.map(|info| info.revision.as_str());
-                self.checker.frame(true, &bytes, revision);
+                self.checker.check_frame(true, &bytes, revision);
                 let message = serde_json::from_slice(&bytes).expect("JSON");
                 sent.push((stream, http, message));
             }
@@ -123,7 +123,7 @@ impl Connection {
 
 fn discover_result() -> Value {
     json!({
-        "resultType": "complete", "supportedVersions": [NEW],
+        "resultType": "complete", "supportedVersions": [DISCOVER_REVISION],
         "capabilities": { "tools": {} }, "ttlMs": 0, "cacheScope": "private",
     })
 }
@@ -148,14 +148,15 @@ fn method_of(sent: &SentMessage) -> &str {
 #[test]
 fn ver_refused_requests_are_sent_again() {
     let changes = [
-        (OLD, NEW),
-        ("2025-03-26", NEW),
-        (NEW, OLD),
+        (OLD, DISCOVER_REVISION),
+        ("2025-03-26", DISCOVER_REVISION),
+        (DISCOVER_REVISION, OLD),
         (OLD, "2025-06-18"),
     ];
     for binding in [Binding::Duplex, Binding::StreamableHttp, Binding::HttpSse] {
         for (from, to) in changes {
-            if binding == Binding::HttpSse && (from == NEW || to == NEW) {
+            if binding == Binding::HttpSse && (from == DISCOVER_REVISION || to == DISCOVER_REVISION)
+            {
                 continue;
             }
             let mut server = Connection::new(binding, &[from, to]);
@@ -192,19 +193,19 @@ fn ver_refused_requests_are_sent_again() {
 #[test]
 fn ver_late_refusals_use_the_new_revision() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
-        let mut server = Connection::new(binding, &[OLD, NEW]);
+        let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let keys = ["tools/list", "tools/call"].map(|method| server.request(method));
         let refused = server.take_sent();
-        server.refuse(&refused[0], unsupported(&[NEW]));
+        server.refuse(&refused[0], unsupported(&[DISCOVER_REVISION]));
         let probe = server.take_sent().remove(0);
-        server.negotiate(&probe, NEW);
+        server.negotiate(&probe, DISCOVER_REVISION);
         let list = server.take_sent().remove(0);
         server.respond(&list, tool_result());
-        server.refuse(&refused[1], unsupported(&[NEW]));
+        server.refuse(&refused[1], unsupported(&[DISCOVER_REVISION]));
         let call = server.take_sent().remove(0);
         assert_eq!(method_of(&call), "tools/call");
         let version = "io.modelcontextprotocol/protocolVersion";
-        assert_eq!(call.2["params"]["_meta"][version], NEW);
+        assert_eq!(call.2["params"]["_meta"][version], DISCOVER_REVISION);
         server.respond(&call, tool_result());
         let outcomes = server.outcomes();
         assert_eq!(outcomes.len(), 2, "{outcomes:?}");
@@ -220,7 +221,7 @@ fn ver_late_refusals_use_the_new_revision() {
 #[test]
 fn ver_typed_requests_are_sent_again() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
-        let mut server = Connection::new(binding, &[OLD, NEW]);
+        let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let params = sessions::CallToolRequestParams::new("x");
         let options = CallOptions::default();
         let sent =
@@ -229,9 +230,9 @@ fn ver_typed_requests_are_sent_again() {
                 .request_typed::<sessions::CallToolRequest>(&params, options, Time::ZERO);
         let key = sent.expect("sent");
         let refused = server.take_sent().remove(0);
-        server.refuse(&refused, unsupported(&[NEW]));
+        server.refuse(&refused, unsupported(&[DISCOVER_REVISION]));
         let probe = server.take_sent().remove(0);
-        server.negotiate(&probe, NEW);
+        server.negotiate(&probe, DISCOVER_REVISION);
         let again = server.take_sent().remove(0);
         assert_eq!(again.2["params"]["name"], "x");
         server.respond(&again, tool_result());
@@ -271,11 +272,11 @@ fn ver_forwarded_refusals_change_nothing() {
     let mismatch = json!({ "code": -32020, "message": "forwarded" });
     for binding in [Binding::Duplex, Binding::StreamableHttp, Binding::HttpSse] {
         for error in [
-            unsupported(&[NEW, OLD]),
+            unsupported(&[DISCOVER_REVISION, OLD]),
             without_list.clone(),
             mismatch.clone(),
         ] {
-            let mut server = Connection::new(binding, &[OLD, NEW]);
+            let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
             let key = server.request("tools/call");
             let refused = server.take_sent().remove(0);
             server.refuse(&refused, error);
@@ -293,7 +294,7 @@ fn ver_forwarded_refusals_change_nothing() {
 #[test]
 fn ver_requests_of_the_server_end() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
-        let mut server = Connection::new(binding, &[OLD, NEW]);
+        let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let stream = server.standalone.unwrap_or(StreamId::DUPLEX);
         server.receive(
             stream,
@@ -305,14 +306,14 @@ fn ver_requests_of_the_server_end() {
         };
         server.request("tools/list");
         let refused = server.take_sent().remove(0);
-        server.refuse(&refused, unsupported(&[NEW]));
+        server.refuse(&refused, unsupported(&[DISCOVER_REVISION]));
         let probe = server.take_sent().remove(0);
         let events = server.events();
         let is_cancelled =
             |event: &ClientEvent| matches!(event, ClientEvent::RequestCancelled(of) if of == key);
         assert!(events.iter().any(is_cancelled), "{events:?}");
-        server.negotiate(&probe, NEW);
-        let answer = Ok(result(json!({ "roots": [] })));
+        server.negotiate(&probe, DISCOVER_REVISION);
+        let answer = Ok(to_result(json!({ "roots": [] })));
         let answered = server.client.answer(*key, answer, Time::ZERO);
         assert_eq!(answered, Ok(Sent::Suppressed));
         let sent = server.take_sent();
@@ -328,10 +329,10 @@ fn ver_requests_of_the_server_end() {
 #[test]
 fn ver_newer_revisions_end_http_sse_sessions() {
     for method in ["tools/list", "tools/call"] {
-        let mut server = Connection::new(Binding::HttpSse, &["2024-11-05", NEW]);
+        let mut server = Connection::new(Binding::HttpSse, &["2024-11-05", DISCOVER_REVISION]);
         let key = server.request(method);
         let refused = server.take_sent().remove(0);
-        server.refuse(&refused, unsupported(&[NEW]));
+        server.refuse(&refused, unsupported(&[DISCOVER_REVISION]));
         let events = server.events();
         let outcome = events.iter().find_map(|event| match event {
             ClientEvent::Completed(done, outcome) if *done == key => Some(outcome),
@@ -364,7 +365,7 @@ fn ver_servers_that_went_back_are_found() {
     let unknown = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#;
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         for body in ["", "Bad Request", unknown] {
-            let mut server = Connection::new(binding, &[NEW, OLD]);
+            let mut server = Connection::new(binding, &[DISCOVER_REVISION, OLD]);
             let keys = ["tools/list", "tools/call"].map(|method| server.request(method));
             let refused = server.take_sent();
             refuse_outside_of_session(&mut server, &refused[0], body);
@@ -400,7 +401,7 @@ fn ver_servers_that_went_back_are_found() {
 #[test]
 fn ver_servers_that_stayed_are_left_alone() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
-        let mut server = Connection::new(binding, &[NEW, OLD]);
+        let mut server = Connection::new(binding, &[DISCOVER_REVISION, OLD]);
         for answer in [Some(discover_result()), None] {
             let key = server.request("tools/call");
             let refused = server.take_sent().remove(0);
@@ -417,7 +418,7 @@ fn ver_servers_that_stayed_are_left_alone() {
             assert!(matches!(&outcomes[..], [(done, Outcome::Error(_))] if *done == key));
             assert_eq!(server.take_sent(), []);
         }
-        let mut server = Connection::new(binding, &[NEW]);
+        let mut server = Connection::new(binding, &[DISCOVER_REVISION]);
         let key = server.request("tools/call");
         let refused = server.take_sent().remove(0);
         refuse_outside_of_session(&mut server, &refused, "");
@@ -434,7 +435,7 @@ fn ver_servers_that_stayed_are_left_alone() {
         (403, -32600),
     ];
     for (status, code) in errors {
-        let mut server = Connection::new(Binding::StreamableHttp, &[NEW, OLD]);
+        let mut server = Connection::new(Binding::StreamableHttp, &[DISCOVER_REVISION, OLD]);
         let key = server.request("tools/list");
         let refused = server.take_sent().remove(0);
         let error = json!({ "code": code, "message": "m" });

@@ -8,10 +8,10 @@ fn member<'v>(value: &'v Value, path: &[&str]) -> Option<&'v Value> {
 }
 
 #[test]
-fn life_client_initiates() {
-    for revision in handshake() {
+fn client_sends_initialize_first() {
+    for revision in handshake_revisions() {
         let mut client = CheckedClient::new(client_config(&[revision]), revision);
-        let first = client.drain();
+        let first = client.take_messages();
         assert_eq!(first.len(), 1);
         let params = &first[0]["params"];
         assert_eq!(first[0]["method"], "initialize");
@@ -36,8 +36,8 @@ fn life_client_initiates() {
 }
 
 #[test]
-fn life_server_introduces_itself() {
-    for revision in handshake() {
+fn initialize_result_describes_server() {
+    for revision in handshake_revisions() {
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         let answer = server.send(&initialize(revision, json!({}))).remove(0);
         let result = &answer["result"];
@@ -54,37 +54,37 @@ fn life_server_introduces_itself() {
 }
 
 #[test]
-fn life_disconnect_on_unsupported() {
-    for offered in handshake() {
+fn client_disconnects_from_unsupported_revision() {
+    for offered in handshake_revisions() {
         let mut answers = vec!["2099-01-01".to_owned(), "x".to_owned()];
         answers.extend(
-            all()
+            all_revisions()
                 .into_iter()
                 .filter(|id| *id != offered)
                 .map(str::to_owned),
         );
         for answered in answers {
             let mut client = CheckedClient::new(client_config(&[offered]), offered);
-            let first = client.drain().remove(0);
+            let first = client.take_messages().remove(0);
             let result = json!({ "protocolVersion": answered, "capabilities": {},
                 "serverInfo": { "name": "s", "version": "1" } });
             let message = json!({ "jsonrpc": "2.0", "id": first["id"], "result": result });
             let text = message.to_string();
             let now = client.now;
             let received = client
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, text.as_bytes(), now);
             received.expect("open");
             // No `initialized`: the stream is closed and nothing else leaves.
             let mut out = Vec::new();
             let stream = StreamId::DUPLEX;
-            let closed = client.machine.poll_transmit(&mut out);
+            let closed = client.endpoint.poll_transmit(&mut out);
             assert_eq!(
                 closed,
                 Some(Transmit::Close { stream }),
                 "{offered} {answered}"
             );
-            assert_eq!(client.machine.poll_transmit(&mut out), None);
+            assert_eq!(client.endpoint.poll_transmit(&mut out), None);
             let events = client.events();
             let [ClientEvent::Failed(error), ClientEvent::Closed] = &events[..] else {
                 panic!("{events:?}");
@@ -99,18 +99,24 @@ fn life_disconnect_on_unsupported() {
 }
 
 #[test]
-fn life_initialize_not_cancelled_by_a_client_nor_for_a_server() {
-    for revision in handshake() {
+fn neither_peer_cancels_initialize() {
+    for revision in handshake_revisions() {
         let mut client = CheckedClient::new(client_config(&[revision]), revision);
-        client.drain();
-        let deadline = client.machine.poll_timeout().expect("a deadline");
-        client.machine.handle_timeout(deadline);
-        assert!(client.drain().is_empty(), "{revision}: no `cancelled`");
+        client.take_messages();
+        let deadline = client.endpoint.poll_timeout().expect("a deadline");
+        client.endpoint.handle_timeout(deadline);
+        assert!(
+            client.take_messages().is_empty(),
+            "{revision}: no `cancelled`"
+        );
         let mut client = CheckedClient::new(client_config(&[revision]), revision);
-        client.drain();
+        client.take_messages();
         let now = client.now;
-        client.machine.shutdown(now);
-        assert!(client.drain().is_empty(), "{revision}: no `cancelled`");
+        client.endpoint.shutdown(now);
+        assert!(
+            client.take_messages().is_empty(),
+            "{revision}: no `cancelled`"
+        );
         // A server continues with a session whose `initialize` somebody wants to cancel.
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         server.send(&initialize(revision, json!({})));
@@ -118,14 +124,14 @@ fn life_initialize_not_cancelled_by_a_client_nor_for_a_server() {
         let cancel =
             json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
         assert!(server.send(&cancel).is_empty());
-        assert!(server.machine.session_info().is_some());
+        assert!(server.endpoint.session_info().is_some());
         assert!(matches!(server.events()[..], [ServerEvent::Negotiated(_)]));
     }
 }
 
 #[test]
-fn life_offer_supported() {
-    let all = all();
+fn client_offers_supported_revisions_only() {
+    let all = all_revisions();
     for from in 0..all.len() {
         for to in from..all.len() {
             for newest_first in [true, false] {
@@ -134,7 +140,7 @@ fn life_offer_supported() {
                     set.reverse();
                 }
                 let mut client = RawClient::new(client_config(&set));
-                let first = client.drain().remove(0);
+                let first = client.take_messages().remove(0);
                 let meta = &first["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
                 let offered = first["params"].get("protocolVersion").unwrap_or(meta);
                 let offered = offered.as_str().expect("a revision");
@@ -145,7 +151,7 @@ fn life_offer_supported() {
 }
 
 #[test]
-fn life_negotiated_version_respected() {
+fn methods_of_other_revisions_are_refused() {
     // Methods that some revision has and another one has not, in both directions.
     let of_clients = [
         "resources/subscribe",
@@ -156,12 +162,13 @@ fn life_negotiated_version_respected() {
         "subscriptions/listen",
     ];
     let of_servers = ["elicitation/create", "roots/list", "ping", "tasks/get"];
-    for revision in all() {
+    for revision in all_revisions() {
         for method in of_clients {
             let definition = method_is_known(revision, "ClientRequest", method);
-            let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+            let mut server =
+                CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
             let params = json!({ "uri": "a:b", "level": "info", "notifications": {} });
-            let answers = server.send(&request_at(revision, 1, method, params, json!({})));
+            let answers = server.send(&request_of_revision(revision, 1, method, params, json!({})));
             let refused = answers.iter().any(|a| a["error"]["code"] == -32601);
             // Tasks are there in one revision, and declared by nobody.
             assert_eq!(
@@ -171,7 +178,8 @@ fn life_negotiated_version_respected() {
             );
             let everything =
                 json!({ "tools": {}, "resources": { "subscribe": true }, "logging": {} });
-            let mut client = CheckedClient::ready(client_config(&[revision]), revision, everything);
+            let mut client =
+                CheckedClient::connected(client_config(&[revision]), revision, everything);
             let sent = client.try_request(
                 method,
                 json!({ "uri": "a:b", "level": "info", "notifications": {} }),
@@ -181,14 +189,15 @@ fn life_negotiated_version_respected() {
                 definition && method != "tasks/list",
                 "{revision} {method}"
             );
-            client.drain();
+            client.take_messages();
         }
         for method in of_servers {
             if lifecycle(revision) == Some(Lifecycle::Discover) {
                 continue;
             }
             let definition = method_is_known(revision, "ServerRequest", method);
-            let mut client = CheckedClient::ready(client_config(&[revision]), revision, json!({}));
+            let mut client =
+                CheckedClient::connected(client_config(&[revision]), revision, json!({}));
             let params = json!({ "message": "m", "requestedSchema": { "type": "object", "properties": {} } });
             let answers = client
                 .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
@@ -204,7 +213,7 @@ fn life_negotiated_version_respected() {
 
 /// Returns true if the schema of a revision has a method in a union.
 fn method_is_known(revision: &str, union: &str, method: &str) -> bool {
-    let document = &documents()[revision];
+    let document = &schema_documents()[revision];
     let definitions = document
         .get("definitions")
         .or_else(|| document.get("$defs"));
@@ -229,7 +238,7 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
     let answer = match lifecycle(revision) {
         Some(Lifecycle::Initialize) => server.send(&initialize(revision, json!({}))).remove(0),
         _ => server
-            .send(&request_at(
+            .send(&request_of_revision(
                 revision,
                 1,
                 "server/discover",
@@ -246,7 +255,7 @@ fn declared_by_server(revision: &str, declares: bool) -> (CheckedServer, Value) 
 }
 
 fn check_server_capability(capability: &str, methods: &[(&str, Value)], first: &str) {
-    for revision in all().into_iter().skip_while(|id| *id != first) {
+    for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_server(revision, true);
         assert!(
             member(&declared, &[capability]).is_some(),
@@ -255,7 +264,13 @@ fn check_server_capability(capability: &str, methods: &[(&str, Value)], first: &
         let (mut server, declared) = declared_by_server(revision, false);
         assert_eq!(declared, json!({}), "{revision}");
         for (method, params) in methods {
-            let answers = server.send(&request_at(revision, 7, method, params.clone(), json!({})));
+            let answers = server.send(&request_of_revision(
+                revision,
+                7,
+                method,
+                params.clone(),
+                json!({}),
+            ));
             assert_eq!(answers[0]["error"]["code"], -32601, "{revision} {method}");
             assert!(
                 !server
@@ -268,7 +283,7 @@ fn check_server_capability(capability: &str, methods: &[(&str, Value)], first: &
 }
 
 #[test]
-fn tool_capability_declared() {
+fn server_declares_tools() {
     let methods = [
         ("tools/list", json!({})),
         ("tools/call", json!({ "name": "x" })),
@@ -277,7 +292,7 @@ fn tool_capability_declared() {
 }
 
 #[test]
-fn prompt_capability_declared() {
+fn server_declares_prompts() {
     let methods = [
         ("prompts/list", json!({})),
         ("prompts/get", json!({ "name": "x" })),
@@ -286,7 +301,7 @@ fn prompt_capability_declared() {
 }
 
 #[test]
-fn res_capability_declared() {
+fn server_declares_resources() {
     let uri = || json!({ "uri": "a:b" });
     let methods = [
         ("resources/list", json!({})),
@@ -298,7 +313,7 @@ fn res_capability_declared() {
 }
 
 #[test]
-fn comp_capability_declared() {
+fn server_declares_completions() {
     let argument = json!({ "name": "a", "value": "" });
     let params = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
     check_server_capability(
@@ -309,8 +324,8 @@ fn comp_capability_declared() {
 }
 
 #[test]
-fn log_capability_declared() {
-    for revision in all() {
+fn server_declares_logging() {
+    for revision in all_revisions() {
         let (_, declared) = declared_by_server(revision, true);
         assert_eq!(declared["logging"], json!({}), "{revision}");
         let (mut server, _) = declared_by_server(revision, false);
@@ -320,9 +335,9 @@ fn log_capability_declared() {
         let mut config = server_config(&[revision]);
         config.capabilities = JsonObject::new();
         config.extensions.requests = vec!["x/do".into()];
-        let mut own = CheckedServer::ready(config, revision, json!({}));
+        let mut own = CheckedServer::with_session(config, revision, json!({}));
         let key = own
-            .serve(&request_at(
+            .serve(&request_of_revision(
                 revision,
                 8,
                 "x/do",
@@ -331,18 +346,18 @@ fn log_capability_declared() {
             ))
             .key;
         let logged = own
-            .machine
+            .endpoint
             .log(Scope::During(key), Level::Error, None, json!("x"));
         assert!(
             matches!(logged, Err(SendError::Capability { .. })),
             "{revision}: {logged:?}"
         );
-        assert!(own.drain().is_empty());
+        assert!(own.take_messages().is_empty());
         let logged = server
-            .machine
+            .endpoint
             .log(Scope::Peer, Level::Error, None, json!("x"));
         assert!(logged.is_err(), "{revision}: {logged:?}");
-        assert!(server.drain().is_empty());
+        assert!(server.take_messages().is_empty());
     }
 }
 
@@ -352,10 +367,10 @@ fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) 
     if !declares {
         config.capabilities = JsonObject::new();
     }
-    let mut client = CheckedClient::ready(config.clone(), revision, json!({ "tools": {} }));
+    let mut client = CheckedClient::connected(config.clone(), revision, json!({ "tools": {} }));
     let said = match lifecycle(revision) {
         Some(Lifecycle::Initialize) => {
-            let first = RawClient::new(config).drain().remove(0);
+            let first = RawClient::new(config).take_messages().remove(0);
             first["params"]["capabilities"].clone()
         }
         _ => {
@@ -367,7 +382,7 @@ fn declared_by_client(revision: &str, declares: bool) -> (CheckedClient, Value) 
 }
 
 fn check_client_capability(capability: &str, method: &str, params: &Value, first: &str) {
-    for revision in all().into_iter().skip_while(|id| *id != first) {
+    for revision in all_revisions().into_iter().skip_while(|id| *id != first) {
         let (_, declared) = declared_by_client(revision, true);
         assert!(declared[capability].is_object(), "{revision}: {declared}");
         let (mut client, declared) = declared_by_client(revision, false);
@@ -383,64 +398,64 @@ fn check_client_capability(capability: &str, method: &str, params: &Value, first
                 assert!(matches!(client.violations()[..], [Violation::Method(_)]));
             }
         }
-        assert!(client.asks().is_empty(), "{revision}");
+        assert!(client.server_requests().is_empty(), "{revision}");
     }
 }
 
 #[test]
-fn roots_capability_declared() {
+fn client_declares_roots() {
     check_client_capability("roots", "roots/list", &json!({}), "2024-11-05");
 }
 
 #[test]
-fn samp_capability_declared() {
+fn client_declares_sampling() {
     let params = json!({ "messages": [], "maxTokens": 1 });
     check_client_capability("sampling", "sampling/createMessage", &params, "2024-11-05");
 }
 
 #[test]
-fn elic_capability_declared() {
+fn client_declares_elicitation() {
     let schema = json!({ "type": "object", "properties": {} });
     let params = json!({ "message": "m", "requestedSchema": schema });
     check_client_capability("elicitation", "elicitation/create", &params, "2025-06-18");
 }
 
 #[test]
-fn roots_list_changed() {
-    for revision in handshake() {
+fn roots_change_is_notified() {
+    for revision in handshake_revisions() {
         let (mut client, _) = declared_by_client(revision, true);
         let sent = client
-            .machine
+            .endpoint
             .notify("notifications/roots/list_changed", None);
         assert_eq!(sent, Ok(Sent::Queued), "{revision}");
         assert_eq!(
-            client.drain()[0]["method"],
+            client.take_messages()[0]["method"],
             "notifications/roots/list_changed"
         );
         let (mut client, _) = declared_by_client(revision, false);
         let sent = client
-            .machine
+            .endpoint
             .notify("notifications/roots/list_changed", None);
         assert!(
             matches!(sent, Err(SendError::Capability { .. })),
             "{revision}"
         );
-        assert!(client.drain().is_empty());
+        assert!(client.take_messages().is_empty());
     }
-    for revision in per_request() {
+    for revision in discover_revisions() {
         let (mut client, _) = declared_by_client(revision, true);
         let sent = client
-            .machine
+            .endpoint
             .notify("notifications/roots/list_changed", None);
         assert!(matches!(sent, Err(SendError::Method { .. })), "{revision}");
     }
 }
 
 #[test]
-fn ping_empty_reply_in_every_state() {
+fn ping_is_answered_in_every_state() {
     let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
     let pong = [json!({ "jsonrpc": "2.0", "id": "p", "result": {} })];
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         assert_eq!(server.send(&ping), pong, "before `initialize`");
         server.send(&initialize(revision, json!({})));
@@ -448,7 +463,7 @@ fn ping_empty_reply_in_every_state() {
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         assert_eq!(server.send(&ping), pong);
         let mut client = CheckedClient::new(client_config(&[revision]), revision);
-        client.drain();
+        client.take_messages();
         assert_eq!(client.send(&ping), pong, "before the result");
     }
 }

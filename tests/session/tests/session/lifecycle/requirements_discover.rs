@@ -3,16 +3,18 @@
 
 use std::sync::Arc;
 
-use mcp_exact_tests_session::modern::{answer, client, everything, methods, request, server};
+use mcp_exact_tests_session::discover_peers::{
+    all_capabilities, answer_request, client, request, request_of_every_method, server,
+};
 use mcp_exact_tests_session::*;
 
 #[test]
-fn meta_required_keys_in_every_request_of_a_client() {
+fn every_client_request_has_metadata() {
     let mut client = client();
     let check = |message: &Value| {
         let meta = &message["params"]["_meta"];
         assert_eq!(
-            meta["io.modelcontextprotocol/protocolVersion"], NEW,
+            meta["io.modelcontextprotocol/protocolVersion"], DISCOVER_REVISION,
             "{message}"
         );
         assert!(
@@ -20,9 +22,11 @@ fn meta_required_keys_in_every_request_of_a_client() {
             "{message}"
         );
     };
-    let probe = RawClient::new(client_config(&[NEW])).drain().remove(0);
+    let probe = RawClient::new(client_config(&[DISCOVER_REVISION]))
+        .take_messages()
+        .remove(0);
     check(&probe);
-    let mut all = methods();
+    let mut all = request_of_every_method();
     all.push(("server/discover", json!({}), json!({})));
     all.push((
         "subscriptions/listen",
@@ -45,7 +49,7 @@ fn meta_required_keys_in_every_request_of_a_client() {
     let lie = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "1900-01-01" } });
     check(&client.request("tools/list", lie).1);
     let (_, first) = client.request("tools/call", json!({ "name": "x" }));
-    let again = answer(
+    let again = answer_request(
         &mut client,
         &first,
         json!({ "resultType": "input_required", "requestState": "s" }),
@@ -54,12 +58,12 @@ fn meta_required_keys_in_every_request_of_a_client() {
 }
 
 #[test]
-fn meta_missing_is_32602_for_every_method() {
+fn missing_metadata_is_refused_everywhere() {
     let keys = [
         "io.modelcontextprotocol/protocolVersion",
         "io.modelcontextprotocol/clientCapabilities",
     ];
-    for (method, params, _) in methods() {
+    for (method, params, _) in request_of_every_method() {
         for key in keys {
             for wrong in [None, Some(json!(null)), Some(json!(5)), Some(json!([]))] {
                 let mut server = server();
@@ -97,7 +101,7 @@ fn meta_missing_is_32602_for_every_method() {
 }
 
 #[test]
-fn meta_keys_are_named_by_the_rules() {
+fn metadata_key_format_is_checked() {
     for good in [
         "",
         "name",
@@ -125,7 +129,7 @@ fn meta_keys_are_named_by_the_rules() {
 }
 
 #[test]
-fn meta_keys_of_the_machines_obey_the_rules() {
+fn endpoint_metadata_keys_are_valid() {
     fn check(message: &Value) {
         match message {
             Value::Object(members) => {
@@ -139,17 +143,17 @@ fn meta_keys_of_the_machines_obey_the_rules() {
             _ => {}
         }
     }
-    for revision in all() {
+    for revision in all_revisions() {
         let mut pair = (
-            CheckedClient::ready(client_config(&[revision]), revision, everything()),
-            CheckedServer::ready(server_config(&[revision]), revision, json!({})),
+            CheckedClient::connected(client_config(&[revision]), revision, all_capabilities()),
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({})),
         );
-        for (method, params, body) in methods() {
+        for (method, params, body) in request_of_every_method() {
             let (_, sent) = pair.0.request(method, params);
             check(&sent);
             let key = pair.1.serve(&sent).key;
             pair.1
-                .reply(key, Reply::Result(result(body)))
+                .reply(key, Reply::Result(to_result(body)))
                 .iter()
                 .for_each(check);
         }
@@ -157,21 +161,22 @@ fn meta_keys_of_the_machines_obey_the_rules() {
 }
 
 #[test]
-fn meta_reserved_keys_opaque() {
+fn reserved_metadata_is_passed_unchanged() {
     let odd = json!({ "io.modelcontextprotocol/unknown": [null, 1.0, { "a": "\u{e9}" }], "mcp.dev/x": 5, "traceparent": {} });
-    for revision in ["2025-06-18", "2025-11-25", NEW] {
+    for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
         let mut server = CheckedServer::new(server_config(&[revision]), revision);
         if lifecycle(revision) == Some(Lifecycle::Initialize) {
             server.send(&initialize(revision, json!({})));
             server.events();
         }
-        let mut client = CheckedClient::ready(client_config(&[revision]), revision, everything());
+        let mut client =
+            CheckedClient::connected(client_config(&[revision]), revision, all_capabilities());
         let (key, sent) = client.request("tools/call", json!({ "name": "x", "_meta": odd }));
         let request = server.serve(&sent);
-        let meta = value(request.params().expect("params"))["_meta"].clone();
+        let meta = to_value(request.params().expect("params"))["_meta"].clone();
         let body = json!({ "content": [], "_meta": odd });
         let answered = server
-            .reply(request.key, Reply::Result(result(body)))
+            .reply(request.key, Reply::Result(to_result(body)))
             .remove(0);
         client.send(&answered);
         let outcomes = client.outcomes();
@@ -181,7 +186,7 @@ fn meta_reserved_keys_opaque() {
         assert_eq!(*done, key);
         for (name, wanted) in odd.as_object().expect("an object") {
             assert_eq!(&meta[name], wanted, "{revision}");
-            assert_eq!(&value(got.object())["_meta"][name], wanted, "{revision}");
+            assert_eq!(&to_value(got.object())["_meta"][name], wanted, "{revision}");
         }
         let mut params = json!({ "progressToken": 99, "progress": 1, "_meta": odd });
         params["_meta"] = odd.clone();
@@ -197,11 +202,11 @@ fn meta_reserved_keys_opaque() {
 }
 
 #[test]
-fn meta_result_type_present_in_every_result() {
+fn every_result_has_a_type() {
     let mut server = server();
-    for (method, params, body) in methods() {
+    for (method, params, body) in request_of_every_method() {
         let key = server.serve(&request(1, method, params, json!({}))).key;
-        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        let sent = server.reply(key, Reply::Result(to_result(body))).remove(0);
         assert_eq!(sent["result"]["resultType"], "complete", "{method}");
     }
     let discovered = server
@@ -214,21 +219,21 @@ fn meta_result_type_present_in_every_result() {
         json!({ "notifications": {} }),
         json!({}),
     ));
-    server.machine.shutdown(Time::ZERO);
+    server.endpoint.shutdown(Time::ZERO);
     let end = server
-        .drain()
+        .take_messages()
         .into_iter()
         .find(|message| message["id"] == 2);
     assert_eq!(end.expect("an end")["result"]["resultType"], "complete");
 }
 
 #[test]
-fn meta_result_type_unknown_is_an_error_that_names_it() {
-    for (method, params, mut body) in methods() {
+fn unknown_result_type_is_an_error() {
+    for (method, params, mut body) in request_of_every_method() {
         body["resultType"] = json!("strange");
         let mut client = client();
         let (key, sent) = client.request(method, params);
-        answer(&mut client, &sent, body);
+        answer_request(&mut client, &sent, body);
         let outcomes = client.outcomes();
         assert!(
             matches!(&outcomes[..], [(done, Outcome::Error(e))] if *done == key && e.is_local() && e.to_string().contains("strange")),
@@ -238,18 +243,22 @@ fn meta_result_type_unknown_is_an_error_that_names_it() {
 }
 
 #[test]
-fn meta_undeclared_capability_32021() {
+fn undeclared_capability_gets_its_error() {
     let sample = json!({ "messages": [], "maxTokens": 1, "tools": [] });
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
     for (ask, declared, required) in [
-        (elicit(), json!({}), json!({ "elicitation": {} })),
         (
-            InputRequest::new("elicitation/create", Some(object(url))),
+            elicitation_request(),
+            json!({}),
+            json!({ "elicitation": {} }),
+        ),
+        (
+            InputRequest::new("elicitation/create", Some(to_object(url))),
             json!({ "elicitation": {} }),
             json!({ "elicitation": { "url": {} } }),
         ),
         (
-            InputRequest::new("sampling/createMessage", Some(object(sample))),
+            InputRequest::new("sampling/createMessage", Some(to_object(sample))),
             json!({ "sampling": {} }),
             json!({ "sampling": { "tools": {} } }),
         ),
@@ -265,7 +274,7 @@ fn meta_undeclared_capability_32021() {
             .key;
         let asks = vec![("q".to_owned(), ask)];
         // META undeclared-not-relied: nothing is sent, and the error says what to answer with.
-        let refused = server.machine.reply(
+        let refused = server.endpoint.reply(
             key,
             Reply::InputRequired {
                 requests: asks,
@@ -276,20 +285,20 @@ fn meta_undeclared_capability_32021() {
         let Err(SendError::Capability { capability, .. }) = refused else {
             panic!("{refused:?}");
         };
-        assert!(server.drain().is_empty());
+        assert!(server.take_messages().is_empty());
         let sent = server
             .reply(key, PeerError::missing_capability(&capability))
             .remove(0);
         assert_eq!(sent["error"]["code"], -32021);
         assert_eq!(sent["error"]["data"]["requiredCapabilities"], required);
-        let oracle = mcp_exact_tests_support::Oracle::new(&documents()[NEW]);
+        let oracle = mcp_exact_tests_support::Oracle::new(&schema_documents()[DISCOVER_REVISION]);
         let errors = oracle.errors("MissingRequiredClientCapabilityError", &sent);
         assert!(errors.is_empty(), "{errors:?}");
     }
 }
 
 #[test]
-fn meta_earlier_declarations_are_ignored() {
+fn earlier_capabilities_are_ignored() {
     let mut server = server();
     let able = server
         .serve(&request(
@@ -303,22 +312,25 @@ fn meta_earlier_declarations_are_ignored() {
         .serve(&request(2, "tools/call", json!({ "name": "x" }), json!({})))
         .key;
     let refused = server
-        .machine
-        .reply(unable, questions(&["q"], None), Time::ZERO);
+        .endpoint
+        .reply(unable, elicitations_by_name(&["q"], None), Time::ZERO);
     assert!(
         matches!(refused, Err(SendError::Capability { .. })),
         "{refused:?}"
     );
-    assert_eq!(server.reply(able, questions(&["q"], None)).len(), 1);
+    assert_eq!(
+        server.reply(able, elicitations_by_name(&["q"], None)).len(),
+        1
+    );
 }
 
 #[test]
-fn cache_hints_of_six_methods_and_of_no_other() {
+fn six_methods_have_cache_hints() {
     let cached = |method: &str| method.ends_with("/list") || method == "resources/read";
     let mut server = server();
-    for (method, params, body) in methods() {
+    for (method, params, body) in request_of_every_method() {
         let key = server.serve(&request(1, method, params, json!({}))).key;
-        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        let sent = server.reply(key, Reply::Result(to_result(body))).remove(0);
         let said = (
             sent["result"]["ttlMs"].is_u64(),
             sent["result"]["cacheScope"].is_string(),
@@ -338,18 +350,20 @@ fn cache_hints_of_six_methods_and_of_no_other() {
         json!({ "elicitation": {} }),
     );
     let key = server.serve(&read).key;
-    let asked = server.reply(key, questions(&["q"], None)).remove(0);
+    let asked = server
+        .reply(key, elicitations_by_name(&["q"], None))
+        .remove(0);
     assert!(asked["result"].get("ttlMs").is_none() && asked["result"].get("cacheScope").is_none());
 }
 
 #[test]
-fn cache_scope_is_that_of_the_list_on_every_page() {
+fn list_pages_share_cache_scope() {
     for public in [false, true] {
         let scope = if public { "public" } else { "private" };
-        let mut config = server_config(&[NEW]);
+        let mut config = server_config(&[DISCOVER_REVISION]);
         config.cache.public = public;
-        let mut server = CheckedServer::ready(config, NEW, json!({}));
-        for (method, _, body) in methods()
+        let mut server = CheckedServer::with_session(config, DISCOVER_REVISION, json!({}));
+        for (method, _, body) in request_of_every_method()
             .into_iter()
             .filter(|(method, ..)| method.ends_with("/list"))
         {
@@ -360,7 +374,7 @@ fn cache_scope_is_that_of_the_list_on_every_page() {
                 let mut page = body.clone();
                 said.into_iter()
                     .for_each(|said| page["cacheScope"] = json!(said));
-                let sent = server.reply(key, Reply::Result(result(page))).remove(0);
+                let sent = server.reply(key, Reply::Result(to_result(page))).remove(0);
                 assert_eq!(sent["result"]["cacheScope"], scope, "{method} {said:?}");
             }
         }
@@ -368,7 +382,7 @@ fn cache_scope_is_that_of_the_list_on_every_page() {
 }
 
 #[test]
-fn cache_ttl_non_negative() {
+fn negative_cache_lifetimes_are_refused() {
     let mut server = server();
     for (ttl, leaves) in [
         (json!(0), true),
@@ -381,26 +395,26 @@ fn cache_ttl_non_negative() {
         let key = server
             .serve(&request(1, "tools/list", json!({}), json!({})))
             .key;
-        let reply = Reply::Result(result(json!({ "tools": [], "ttlMs": ttl })));
-        let sent = server.machine.reply(key, reply, Time::ZERO);
+        let reply = Reply::Result(to_result(json!({ "tools": [], "ttlMs": ttl })));
+        let sent = server.endpoint.reply(key, reply, Time::ZERO);
         assert_eq!(sent.is_ok(), leaves, "{ttl}: {sent:?}");
         if !leaves {
             assert!(matches!(sent, Err(SendError::Params { .. })));
             server.reply(key, PeerError::internal("no"));
         }
-        server.drain();
+        server.take_messages();
     }
 }
 
 #[test]
-fn lists_are_answered_if_declared() {
+fn declared_lists_are_answered() {
     let mut server = server();
-    for (method, params, body) in methods() {
+    for (method, params, body) in request_of_every_method() {
         // An empty list is a list, and a program's error is an answer.
         let key = server
             .serve(&request(1, method, params.clone(), json!({})))
             .key;
-        let sent = server.reply(key, Reply::Result(result(body))).remove(0);
+        let sent = server.reply(key, Reply::Result(to_result(body))).remove(0);
         assert!(sent["result"].is_object(), "{method}");
         let key = server.serve(&request(2, method, params, json!({}))).key;
         let sent = server.reply(key, PeerError::internal("later")).remove(0);
@@ -409,14 +423,15 @@ fn lists_are_answered_if_declared() {
 }
 
 #[test]
-fn res_not_found_32602() {
+fn unknown_resource_gets_invalid_params() {
     for (revision, code) in [
         ("2024-11-05", -32002),
         ("2025-11-25", -32002),
-        (NEW, -32602),
+        (DISCOVER_REVISION, -32602),
     ] {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
-        let message = request_at(
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
+        let message = request_of_revision(
             revision,
             1,
             "resources/read",
@@ -434,7 +449,7 @@ fn res_not_found_32602() {
 }
 
 #[test]
-fn log_silent_without_level_and_below_it() {
+fn requests_choose_their_log_level() {
     let mut server = server();
     let wanting = |id: u64, level: Option<&str>| {
         let mut message = request(id, "tools/call", json!({ "name": "x" }), json!({}));
@@ -452,25 +467,25 @@ fn log_silent_without_level_and_below_it() {
         (loud, Level::Emergency, Sent::Queued),
     ] {
         let said = server
-            .machine
+            .endpoint
             .log(Scope::During(key), level, None, json!("x"));
         assert_eq!(said, Ok(sent), "{level}");
     }
-    assert_eq!(server.drain().len(), 2);
+    assert_eq!(server.take_messages().len(), 2);
 }
 
 /// Validator of results that requires structured content to be an object with a number.
 #[derive(Debug)]
-struct HasNumber;
+struct NumberCheck;
 
-impl CheckResult for HasNumber {
+impl CheckResult for NumberCheck {
     fn check(
         &self,
         method: &str,
         params: Option<&JsonObject>,
         result: &JsonObject,
     ) -> Result<(), String> {
-        let result = value(result);
+        let result = to_value(result);
         let named = params.and_then(|params| params.get("name"));
         let typed = named.is_some_and(|name| name.text() == "\"typed\"");
         if method != "tools/call"
@@ -485,11 +500,11 @@ impl CheckResult for HasNumber {
 }
 
 #[test]
-fn tool_output_matches_schema() {
-    for revision in ["2025-06-18", "2025-11-25", NEW] {
+fn results_violating_output_schema_are_refused() {
+    for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
         let mut config = server_config(&[revision]);
-        config.results = Some(Arc::new(HasNumber));
-        let mut server = CheckedServer::ready(config, revision, json!({}));
+        config.results = Some(Arc::new(NumberCheck));
+        let mut server = CheckedServer::with_session(config, revision, json!({}));
         for (name, body, good) in [
             (
                 "typed",
@@ -506,7 +521,7 @@ fn tool_output_matches_schema() {
             ("other", json!({ "content": [] }), true),
         ] {
             let key = server
-                .serve(&request_at(
+                .serve(&request_of_revision(
                     revision,
                     1,
                     "tools/call",
@@ -514,9 +529,9 @@ fn tool_output_matches_schema() {
                     json!({}),
                 ))
                 .key;
-            let reply = Reply::Result(result(body.clone()));
+            let reply = Reply::Result(to_result(body.clone()));
             let now = server.now;
-            let checked = server.machine.reply(key, reply, now);
+            let checked = server.endpoint.reply(key, reply, now);
             assert_eq!(checked.is_ok(), good, "{revision} {body}");
             if !good {
                 assert!(
@@ -525,9 +540,9 @@ fn tool_output_matches_schema() {
                 );
                 // The request still waits, and the application answers with an error.
                 let error = PeerError::internal("the tool has failed");
-                server.machine.reply(key, error, now).expect("it waits");
+                server.endpoint.reply(key, error, now).expect("it waits");
             }
-            let sent = server.drain().remove(0);
+            let sent = server.take_messages().remove(0);
             if good {
                 assert_eq!(
                     sent["result"].get("structuredContent"),
@@ -542,8 +557,8 @@ fn tool_output_matches_schema() {
 }
 
 #[test]
-fn tool_schema_object() {
-    for revision in ["2025-11-25", NEW] {
+fn tool_schemas_are_objects() {
+    for revision in ["2025-11-25", DISCOVER_REVISION] {
         for schema in [
             json!(null),
             json!(true),
@@ -552,15 +567,15 @@ fn tool_schema_object() {
             json!(5),
         ] {
             let mut client =
-                CheckedClient::ready(client_config(&[revision]), revision, everything());
+                CheckedClient::connected(client_config(&[revision]), revision, all_capabilities());
             let (_, sent) = client.request("tools/list", json!(null));
             let body = json!({ "tools": [{ "name": "t", "inputSchema": schema }], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" });
-            answer(&mut client, &sent, body);
+            answer_request(&mut client, &sent, body);
             let outcomes = client.outcomes();
             let [(_, Outcome::Result(raw))] = &outcomes[..] else {
                 panic!("{outcomes:?}");
             };
-            let known = agreed_on(revision, json!({})).revision;
+            let known = negotiated_session(revision, json!({})).revision;
             let typed = raw.typed::<ServerResults>("tools/list", known);
             let error = typed.expect_err("no schema");
             assert!(

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use mcp_exact_tests_session::modern::{answer, client, everything, request, server};
+use mcp_exact_tests_session::discover_peers::{
+    all_capabilities, answer_request, client, request, server,
+};
 use mcp_exact_tests_session::*;
 
-const CHANGES: [(&str, &str); 3] = [
+const CHANGE_METHODS: [(&str, &str); 3] = [
     ("toolsListChanged", "notifications/tools/list_changed"),
     ("promptsListChanged", "notifications/prompts/list_changed"),
     (
@@ -23,18 +25,18 @@ fn publish_everything(server: &mut CheckedServer) -> Vec<Value> {
         Change::Resource("a:b".into()),
         Change::Resource("c:d".into()),
     ] {
-        server.machine.publish(&change);
+        server.endpoint.publish(&change);
     }
-    server.drain()
+    server.take_messages()
 }
 
 #[test]
-fn sub_opt_in_for_every_filter() {
+fn only_requested_changes_are_sent() {
     for bits in 0..8_usize {
         for uris in [json!([]), json!(["a:b"])] {
             let mut filter = json!({});
             let mut wanted = Vec::new();
-            for (at, (flag, method)) in CHANGES.iter().enumerate() {
+            for (at, (flag, method)) in CHANGE_METHODS.iter().enumerate() {
                 let on = bits & (1 << at) != 0;
                 filter[*flag] = json!(on);
                 wanted.extend(on.then_some(*method));
@@ -65,7 +67,7 @@ fn sub_opt_in_for_every_filter() {
 }
 
 #[test]
-fn sub_ack_first_for_each_of_several_and_everything_is_tagged() {
+fn acknowledgement_precedes_tagged_notifications() {
     let mut server = server();
     let ids = [json!(1), json!("1"), json!("l")];
     let tag = "io.modelcontextprotocol/subscriptionId";
@@ -81,8 +83,8 @@ fn sub_ack_first_for_each_of_several_and_everything_is_tagged() {
         )));
         sent.extend(publish_everything(&mut server));
     }
-    server.machine.shutdown(Time::ZERO);
-    sent.extend(server.drain());
+    server.endpoint.shutdown(Time::ZERO);
+    sent.extend(server.take_messages());
     for id in &ids {
         let of = |message: &&Value| {
             let tagged = [
@@ -126,9 +128,13 @@ fn sub_ack_first_for_each_of_several_and_everything_is_tagged() {
 }
 
 #[test]
-fn sub_correlate() {
+fn notifications_name_their_subscription() {
     let capabilities = json!({ "tools": { "listChanged": true }, "resources": { "subscribe": true, "listChanged": true } });
-    let mut client = CheckedClient::ready(client_config(&[NEW]), NEW, capabilities);
+    let mut client = CheckedClient::connected(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        capabilities,
+    );
     let tag = |id: &Value| json!({ "io.modelcontextprotocol/subscriptionId": id });
     let mut listen = |filter: Value| {
         let (key, sent) =
@@ -167,8 +173,11 @@ fn sub_correlate() {
 }
 
 #[test]
-fn ver_discover_is_answered_by_a_server_that_has_nothing() {
-    let mut server = CheckedServer::new(ServerConfig::new(Identity::new("n", "1")), NEW);
+fn server_without_features_answers_discover() {
+    let mut server = CheckedServer::new(
+        ServerConfig::new(Identity::new("n", "1")),
+        DISCOVER_REVISION,
+    );
     let answer = server
         .send(&request(1, "server/discover", json!({}), json!({})))
         .remove(0);
@@ -178,13 +187,13 @@ fn ver_discover_is_answered_by_a_server_that_has_nothing() {
     assert!(
         result["supportedVersions"]
             .as_array()
-            .is_some_and(|ids| ids.contains(&json!(NEW)))
+            .is_some_and(|ids| ids.contains(&json!(DISCOVER_REVISION)))
     );
     assert!(result["ttlMs"].is_u64() && result["cacheScope"].is_string());
 }
 
 #[test]
-fn ver_no_inference_between_endpoints() {
+fn endpoints_share_no_state() {
     let messages = [
         request(
             1,
@@ -193,8 +202,8 @@ fn ver_no_inference_between_endpoints() {
             json!({ "elicitation": {}, "roots": {} }),
         ),
         request(2, "tools/call", json!({ "name": "x" }), json!({})),
-        request_at(
-            NEW,
+        request_of_revision(
+            DISCOVER_REVISION,
             3,
             "tools/list",
             json!({ "_meta": { "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" } } }),
@@ -207,33 +216,36 @@ fn ver_no_inference_between_endpoints() {
             let request = server.serve(message);
             let who = request.client();
             let about = (who.capabilities.to_string(), who.info.clone(), who.revision);
-            let asked = server
-                .machine
-                .reply(request.key, questions(&["q"], None), Time::ZERO);
+            let asked =
+                server
+                    .endpoint
+                    .reply(request.key, elicitations_by_name(&["q"], None), Time::ZERO);
             if asked.is_err() {
                 server
-                    .machine
+                    .endpoint
                     .reply(request.key, PeerError::internal("no"), Time::ZERO)
                     .expect("it waits");
             }
-            (about, asked, server.drain())
+            (about, asked, server.take_messages())
         };
         assert_eq!(said(&mut long), said(&mut server()));
     }
 }
 
 #[test]
-fn ver_extension_fallback() {
+fn extensions_are_optional() {
     // Only the client has it: the machine does not let it out, and a server that gets it says so.
-    for revision in all() {
-        let mut client = CheckedClient::ready(client_config(&[revision]), revision, everything());
+    for revision in all_revisions() {
+        let mut client =
+            CheckedClient::connected(client_config(&[revision]), revision, all_capabilities());
         let sent = client.try_request("com.example/do", json!({}));
         assert!(
             matches!(sent, Err(SendError::Method { .. })),
             "{revision}: {sent:?}"
         );
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
-        let refused = server.send(&request_at(
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
+        let refused = server.send(&request_of_revision(
             revision,
             1,
             "com.example/do",
@@ -243,11 +255,17 @@ fn ver_extension_fallback() {
         assert_eq!(refused[0]["error"]["code"], -32601, "{revision}");
         // The core goes on.
         let key = server
-            .serve(&request_at(revision, 2, "tools/list", json!({}), json!({})))
+            .serve(&request_of_revision(
+                revision,
+                2,
+                "tools/list",
+                json!({}),
+                json!({}),
+            ))
             .key;
         assert_eq!(
             server
-                .reply(key, Reply::Result(result(json!({ "tools": [] }))))
+                .reply(key, Reply::Result(to_result(json!({ "tools": [] }))))
                 .len(),
             1
         );
@@ -255,7 +273,7 @@ fn ver_extension_fallback() {
     // A result of an extension that this client does not have is none.
     let mut client = client();
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
-    answer(
+    answer_request(
         &mut client,
         &sent,
         json!({ "resultType": "task", "taskId": "t" }),
@@ -264,7 +282,7 @@ fn ver_extension_fallback() {
 }
 
 #[test]
-fn ver_extension_ids() {
+fn extension_ids_are_checked() {
     for (id, good) in [
         ("io.modelcontextprotocol/tasks", true),
         ("com.example/my-extension", true),
@@ -277,10 +295,10 @@ fn ver_extension_ids() {
         ("com.example/_x", false),
         ("com.example/x/y", false),
     ] {
-        let capabilities = object(json!({ "extensions": { id: {} } }));
-        let mut client = client_config(&all());
+        let capabilities = to_object(json!({ "extensions": { id: {} } }));
+        let mut client = client_config(&all_revisions());
         client.capabilities = capabilities.clone();
-        let mut server = server_config(&all());
+        let mut server = server_config(&all_revisions());
         server.capabilities = capabilities;
         let expected = if good {
             Ok(())
@@ -293,10 +311,14 @@ fn ver_extension_ids() {
 }
 
 #[test]
-fn ver_unsupported_lists_exactly_what_is_served() {
-    for set in [vec![NEW], vec![NEW, "2025-11-25"], all()] {
+fn version_error_lists_all_revisions() {
+    for set in [
+        vec![DISCOVER_REVISION],
+        vec![DISCOVER_REVISION, "2025-11-25"],
+        all_revisions(),
+    ] {
         for asked in ["1900-01-01", "", "2025-03-26", "draft"] {
-            let mut server = CheckedServer::new(server_config(&set), NEW);
+            let mut server = CheckedServer::new(server_config(&set), DISCOVER_REVISION);
             let mut message = request(1, "tools/list", json!({}), json!({}));
             message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(asked);
             let text = message.to_string();

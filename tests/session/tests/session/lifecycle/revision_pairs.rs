@@ -4,8 +4,8 @@
 use mcp_exact_tests_session::*;
 
 /// Returns sets of revisions: each revision, each pair of neighbours, and all revisions, newest first.
-fn sets() -> Vec<Vec<&'static str>> {
-    let all = all();
+fn revision_sets() -> Vec<Vec<&'static str>> {
+    let all = all_revisions();
     let mut sets = Vec::new();
     for from in 0..all.len() {
         for to in from..all.len() {
@@ -20,7 +20,7 @@ fn sets() -> Vec<Vec<&'static str>> {
 /// Returns the revision that the specification requires; `None` if the negotiation must fail.
 fn expected_revision(client: &[&str], server: &[&str]) -> Option<&'static str> {
     let of = |ids: &[&str], wanted: Lifecycle| -> Vec<&'static str> {
-        let known = |id: &&str| all().into_iter().find(|known| known == id);
+        let known = |id: &&str| all_revisions().into_iter().find(|known| known == id);
         ids.iter()
             .filter_map(known)
             .filter(|id| lifecycle(id) == Some(wanted))
@@ -50,13 +50,13 @@ fn expected_revision(client: &[&str], server: &[&str]) -> Option<&'static str> {
 }
 
 #[test]
-fn life_version_echo_and_alternative_for_every_pair_of_peers() {
+fn every_revision_pair_negotiates_as_specified() {
     let (mut agreed, mut failed) = (0, 0);
-    for client in sets() {
-        for server in sets() {
+    for client in revision_sets() {
+        for server in revision_sets() {
             let mut pair = Pair::new(client_config(&client), server_config(&server));
-            pair.run();
-            let negotiated = pair.negotiated();
+            pair.run_until_idle();
+            let negotiated = pair.negotiated_revision();
             let found = negotiated.as_ref().ok().map(|revision| revision.as_str());
             assert_eq!(
                 found,
@@ -77,7 +77,10 @@ fn life_version_echo_and_alternative_for_every_pair_of_peers() {
             }
         }
     }
-    assert_eq!(agreed + failed, sets().len() * sets().len());
+    assert_eq!(
+        agreed + failed,
+        revision_sets().len() * revision_sets().len()
+    );
     assert!(agreed > 0 && failed > 0);
 }
 
@@ -92,30 +95,33 @@ fn assert_actionable(error: &NegotiationError, offered: &[&str]) {
 }
 
 #[test]
-fn everything_works_on_every_revision_and_every_message_is_valid() {
-    for revision in all() {
+fn all_features_work_in_every_revision() {
+    for revision in all_revisions() {
         let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
-        use_everything(&mut pair, revision);
+        use_all_features(&mut pair, revision);
     }
 }
 
 #[test]
-fn everything_works_between_peers_of_all_revisions() {
-    let all = newest_first();
+fn multi_revision_peers_use_all_features() {
+    let all = revisions_newest_first();
     for revision in &all {
         let mut pair = Pair::new(client_config(&all), server_config(&[revision]));
-        use_everything(&mut pair, revision);
+        use_all_features(&mut pair, revision);
         let mut pair = Pair::new(client_config(&[revision]), server_config(&all));
-        use_everything(&mut pair, revision);
+        use_all_features(&mut pair, revision);
     }
 }
 
-fn use_everything(pair: &mut Pair, revision: &str) {
-    pair.run();
-    assert_eq!(pair.negotiated().map(Revision::as_str), Ok(revision));
+fn use_all_features(pair: &mut Pair, revision: &str) {
+    pair.run_until_idle();
+    assert_eq!(
+        pair.negotiated_revision().map(Revision::as_str),
+        Ok(revision)
+    );
     let handshake = lifecycle(revision) == Some(Lifecycle::Initialize);
-    let mut ok = |method: &str, params: Option<Value>| match pair.call(method, params) {
-        Outcome::Result(result) => value(result.object()),
+    let mut ok = |method: &str, params: Option<Value>| match pair.complete_request(method, params) {
+        Outcome::Result(result) => to_value(result.object()),
         other => panic!("{method} on {revision}: {other:?}"),
     };
     ok("tools/list", None);
@@ -139,42 +145,42 @@ fn use_everything(pair: &mut Pair, revision: &str) {
         ok("server/discover", None);
     }
     let progress = pair
-        .heard
+        .client_events
         .iter()
         .filter(|event| matches!(event, ClientEvent::Progress { .. }));
     assert_eq!(progress.count(), 3, "{revision}");
     let logs = pair
-        .heard
+        .client_events
         .iter()
         .filter(|event| matches!(event, ClientEvent::Log { .. }));
     assert!(logs.count() >= 3, "{revision}");
     let violated = pair
-        .heard
+        .client_events
         .iter()
         .any(|event| matches!(event, ClientEvent::Violation(_)));
-    assert!(!violated, "{revision}: {:?}", pair.heard);
+    assert!(!violated, "{revision}: {:?}", pair.client_events);
     // An old server is asked whether it is new.
     let wrong = |event: &&ServerEvent<()>| match event {
         ServerEvent::Violation(Violation::BeforeInitialize(method)) => method != "server/discover",
         ServerEvent::Violation(_) => true,
         _ => false,
     };
-    let violated = pair.seen.iter().find(wrong);
+    let violated = pair.server_events.iter().find(wrong);
     assert!(violated.is_none(), "{revision}: {violated:?}");
-    assert!(pair.checked > 25, "{revision}");
+    assert!(pair.checked_messages > 25, "{revision}");
 }
 
 #[test]
-fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
+fn one_handler_serves_every_revision() {
     let mut results = Vec::new();
-    for revision in all() {
+    for revision in all_revisions() {
         let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
-        pair.run();
-        let outcome = pair.call("tools/call", Some(json!({ "name": "ask" })));
+        pair.run_until_idle();
+        let outcome = pair.complete_request("tools/call", Some(json!({ "name": "ask" })));
         let Outcome::Result(result) = outcome else {
             panic!("{revision}: {outcome:?}");
         };
-        let text = value(result.object())["content"][0]["text"].clone();
+        let text = to_value(result.object())["content"][0]["text"].clone();
         let can_be_elicited = lifecycle(revision) == Some(Lifecycle::Discover)
             || pair
                 .server
@@ -184,8 +190,8 @@ fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
             results.push(text);
         }
     }
-    let has_elicitation = |id: &&str| defines(id, "ElicitRequest");
-    let able = all().into_iter().filter(has_elicitation).count();
+    let has_elicitation = |id: &&str| has_definition(id, "ElicitRequest");
+    let able = all_revisions().into_iter().filter(has_elicitation).count();
     assert!(able > 0);
     assert_eq!(results.len(), able);
     assert!(
@@ -200,32 +206,35 @@ fn mrtr_one_handler_gives_clients_of_every_revision_the_same_result() {
 }
 
 #[test]
-fn the_order_of_preference_decides_between_revisions() {
+fn preference_order_decides_the_revision() {
     for (offer, agreed) in [
         (["2025-03-26", "2025-11-25"], "2025-03-26"),
         (["2025-11-25", "2025-03-26"], "2025-11-25"),
     ] {
-        let mut pair = Pair::new(client_config(&offer), server_config(&handshake()));
-        pair.run();
-        assert_eq!(pair.negotiated().map(Revision::as_str), Ok(agreed));
+        let mut pair = Pair::new(client_config(&offer), server_config(&handshake_revisions()));
+        pair.run_until_idle();
+        assert_eq!(pair.negotiated_revision().map(Revision::as_str), Ok(agreed));
     }
     // The alternative of a server is what it prefers.
     let mut pair = Pair::new(
         client_config(&["2025-11-25", "2025-03-26", "2024-11-05"]),
         server_config(&["2024-11-05", "2025-03-26"]),
     );
-    pair.run();
-    assert_eq!(pair.negotiated().map(Revision::as_str), Ok("2024-11-05"));
+    pair.run_until_idle();
+    assert_eq!(
+        pair.negotiated_revision().map(Revision::as_str),
+        Ok("2024-11-05")
+    );
 }
 
 #[test]
-fn a_client_is_not_talked_down_below_its_floor() {
-    let all = newest_first();
+fn client_refuses_revisions_below_floor() {
+    let all = revisions_newest_first();
     let mut config = client_config(&all);
     config.offer.floor = Offer::of(["2025-06-18"]).expect("known").revisions.pop();
     let mut pair = Pair::new(config, server_config(&["2025-03-26"]));
-    pair.run();
-    let error = pair.negotiated().expect_err("below the floor");
+    pair.run_until_idle();
+    let error = pair.negotiated_revision().expect_err("below the floor");
     assert!(
         matches!(&error, NegotiationError::Revision { answered, .. } if answered == "2025-03-26")
     );

@@ -16,7 +16,7 @@ pub(super) fn frame(set: fn(&mut Limits), text: &str) -> Vec<String> {
 
 /// The limit of messages also applies to the body of an HTTP error status.
 pub(super) fn body() -> Vec<String> {
-    let mut config = client_config(&[NEW]);
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.message_bytes = 400;
     let (mut client, on, _) = posted_list_request(config);
     let error = json!({ "code": -32000, "message": "m", "data": "x".repeat(400) });
@@ -75,7 +75,7 @@ pub(super) const NAMES: &[Case] = &[
     },
     // Where servers send no requests, a longer method is refused all the same.
     || {
-        let mut client = client_at(NEW, short);
+        let mut client = client_at(DISCOVER_REVISION, short);
         client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "x".repeat(65) }));
         violated_limits(client.violations())
     },
@@ -100,7 +100,7 @@ pub(super) fn served_bytes() -> Vec<String> {
 
 fn request(client: &mut RawClient) -> Result<RequestKey, SendError> {
     let (options, now) = (CallOptions::default(), client.now);
-    client.machine.request("tools/list", None, options, now)
+    client.endpoint.request("tools/list", None, options, now)
 }
 
 pub(super) fn exceed_sent_requests() -> Vec<String> {
@@ -111,7 +111,7 @@ pub(super) fn exceed_sent_requests() -> Vec<String> {
 
 /// Returns the limits that are reported when the call of a client without a session gets this response.
 fn client_with_answer(set: fn(&mut Limits), body: &Value) -> RawClient {
-    let mut client = client_at(NEW, set);
+    let mut client = client_at(DISCOVER_REVISION, set);
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
     client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
     client
@@ -143,15 +143,15 @@ pub(super) fn cancelled_forgotten() {
     let now = client.now;
     let late = |ask| {
         client
-            .machine
-            .answer(ask, Ok(result(json!({ "roots": [] }))), now)
+            .endpoint
+            .answer(ask, Ok(to_result(json!({ "roots": [] }))), now)
     };
     let answers: Vec<_> = asks.into_iter().map(late).collect();
     assert_eq!(
         answers,
         [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
     );
-    assert_eq!(client.machine.usage().remembered_ids, 1);
+    assert_eq!(client.endpoint.usage().remembered_ids, 1);
 }
 
 /// Sends elicitations with these ids; returns for each whether the application receives its completion.
@@ -216,7 +216,7 @@ pub(super) fn tasks_forgotten() {
     let ids = ["a", "b"].map(str::to_owned);
     let mut client = client(|limits| limits.remembered_ids = 1);
     assert_eq!(known_progress(&mut client, &ids), [false, true]);
-    assert_eq!(client.machine.usage().tasks, 1);
+    assert_eq!(client.endpoint.usage().tasks, 1);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn limits_a_task_with_a_long_id_is_not_remembered() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     let mut client = client(short);
     assert_eq!(known_progress(&mut client, &ids), [false, true]);
-    assert_eq!(client.machine.usage().tasks, 1);
+    assert_eq!(client.endpoint.usage().tasks, 1);
 }
 
 pub(super) fn requests_per_second() -> Vec<String> {
@@ -283,7 +283,7 @@ pub(super) fn state_bytes() -> Vec<String> {
 
 /// Creates a client over HTTP that has requested the tool list; returns also the stream and the message of its POST.
 fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value) {
-    let agreed = json!({ "revision": NEW, "capabilities": { "tools": {} } });
+    let agreed = json!({ "revision": DISCOVER_REVISION, "capabilities": { "tools": {} } });
     let agreed: SessionInfo = agreed.to_string().parse().expect("an agreement");
     let http = Binding::StreamableHttp;
     let mut client = ClientEndpoint::resume(
@@ -306,7 +306,7 @@ fn posted_list_request(config: ClientConfig) -> (ClientEndpoint, StreamId, Value
 }
 
 pub(super) fn tool_bytes() -> Vec<String> {
-    let mut config = client_config(&[NEW]);
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.limits.tool_bytes = 100;
     let (mut client, on, sent) = posted_list_request(config);
     let region = json!({ "type": "string", "x-mcp-header": "Region" });
@@ -328,12 +328,12 @@ pub(super) fn tool_bytes() -> Vec<String> {
 #[test]
 fn limits_a_large_error_is_not_kept_for_another_try() {
     for (size, again) in [(10, true), (1000, false)] {
-        let mut config = client_config(&[NEW, "2025-06-18"]);
+        let mut config = client_config(&[DISCOVER_REVISION, "2025-06-18"]);
         config.limits.state_bytes = 500;
-        let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
-        client.drain();
+        let mut client = RawClient::with_session(config, DISCOVER_REVISION, json!({ "tools": {} }));
+        client.take_messages();
         let (key, sent) = client.request("tools/list", json!({}));
-        let data = json!({ "supported": ["2025-06-18"], "requested": NEW, "x": "x".repeat(size) });
+        let data = json!({ "supported": ["2025-06-18"], "requested": DISCOVER_REVISION, "x": "x".repeat(size) });
         let error = json!({ "code": -32022, "message": "m", "data": data });
         let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
         assert_eq!(next.len(), usize::from(again), "{next:?}");
@@ -352,20 +352,20 @@ pub(super) fn reserved_bytes() -> Vec<String> {
     let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
     let mut sent = 0;
     let mut told = Vec::new();
-    while client.machine.wants_input() {
+    while client.endpoint.wants_input() {
         sent += 1;
         assert!(sent < 1000, "memory is not limited");
         let frame = ping(sent);
         let received = client
-            .machine
+            .endpoint
             .receive(StreamId::DUPLEX, frame.as_bytes(), client.now);
         received.expect("an endpoint reads");
-        while let Some(event) = client.machine.poll_event() {
+        while let Some(event) = client.endpoint.poll_event() {
             told.push(event);
         }
-        assert!(client.machine.usage().queued_bytes <= 1000);
+        assert!(client.endpoint.usage().queued_bytes <= 1000);
     }
-    assert!(client.machine.is_closed());
+    assert!(client.endpoint.is_closed());
     told.into_iter()
         .filter_map(|event| match event {
             ClientEvent::Violation(Violation::Limit(limit)) => Some(limit.name().to_owned()),

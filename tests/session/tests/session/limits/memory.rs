@@ -17,9 +17,9 @@ fn big() -> String {
 macro_rules! fill {
     ($side:expr, $message:expr) => {{
         let mut count = 0_u64;
-        while $side.machine.wants_input() {
+        while $side.endpoint.wants_input() {
             count += 1;
-            assert!(count < 100, "{:?}", $side.machine.usage());
+            assert!(count < 100, "{:?}", $side.endpoint.usage());
             let text = $message(count).to_string();
             $side.send_text(&text);
         }
@@ -56,13 +56,13 @@ fn limits_events_of_a_server_count_by_bytes() {
         let mut server = server(small);
         let taken = fill!(server, message);
         assert!((2..=3).contains(&taken), "{kind}: {taken}");
-        let load = server.machine.usage();
+        let load = server.endpoint.usage();
         assert!(
             (3 * LARGE_SIZE..5 * LARGE_SIZE).contains(&load.events_bytes),
             "{kind}: {load:?}"
         );
         let text = message(99).to_string();
-        let refused = server.machine.receive(
+        let refused = server.endpoint.receive(
             StreamId::DUPLEX,
             text.as_bytes(),
             FrameContext::new(()),
@@ -70,8 +70,8 @@ fn limits_events_of_a_server_count_by_bytes() {
         );
         assert_eq!(refused, Err(ReceiveError::Full), "{kind}");
         server.events();
-        assert!(server.machine.wants_input(), "{kind}");
-        assert_eq!(server.machine.usage().events_bytes, 0);
+        assert!(server.endpoint.wants_input(), "{kind}");
+        assert_eq!(server.endpoint.usage().events_bytes, 0);
     }
 }
 
@@ -80,21 +80,21 @@ fn limits_events_of_a_server_count_by_bytes() {
 fn limits_cancelled_requests_count_until_they_are_taken() {
     let mut server = server(small);
     let mut count = 0_u64;
-    while server.machine.wants_input() {
+    while server.endpoint.wants_input() {
         count += 1;
-        assert!(count < 100, "{:?}", server.machine.usage());
+        assert!(count < 100, "{:?}", server.endpoint.usage());
         let call = json!({ "jsonrpc": "2.0", "id": count, "method": "tools/list", "params": { "cursor": big() } });
         server.send(&call);
         let params = json!({ "requestId": count });
-        if server.machine.wants_input() {
+        if server.endpoint.wants_input() {
             server.send(
                 &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
             );
         }
     }
-    assert!(server.machine.usage().in_flight_bytes < 2 * LARGE_SIZE);
+    assert!(server.endpoint.usage().in_flight_bytes < 2 * LARGE_SIZE);
     server.events();
-    assert!(server.machine.wants_input());
+    assert!(server.endpoint.wants_input());
 }
 
 #[test]
@@ -111,8 +111,8 @@ fn limits_events_of_a_client_count_by_bytes() {
         let taken = fill!(client, message);
         assert!((2..=3).contains(&taken), "{at}: {taken}");
         client.events();
-        assert!(client.machine.wants_input(), "{at}");
-        assert_eq!(client.machine.usage().events_bytes, 0);
+        assert!(client.endpoint.wants_input(), "{at}");
+        assert_eq!(client.endpoint.usage().events_bytes, 0);
     }
 }
 
@@ -130,7 +130,7 @@ fn limits_outcomes_and_progress_count_by_bytes() {
             .map(|_| client.request("tools/list", json!({})).1)
             .collect();
         let taken = sent.iter().take_while(|sent| {
-            let wanted = client.machine.wants_input();
+            let wanted = client.endpoint.wants_input();
             if wanted {
                 client.send(&answer(&sent["id"]));
             }
@@ -139,21 +139,21 @@ fn limits_outcomes_and_progress_count_by_bytes() {
         assert!(
             (2..=3).contains(&taken.count()),
             "{:?}",
-            client.machine.usage()
+            client.endpoint.usage()
         );
         client.events();
-        assert!(client.machine.wants_input());
+        assert!(client.endpoint.wants_input());
     }
     let mut server = server(small);
     let now = server.now;
     for _ in 0..4 {
         server
-            .machine
+            .endpoint
             .ping(RequestTimeout::default(), now)
             .expect("sent");
     }
-    for sent in server.drain() {
-        if server.machine.wants_input() {
+    for sent in server.take_messages() {
+        if server.endpoint.wants_input() {
             server.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "x": big() } }));
         }
     }
@@ -167,18 +167,18 @@ fn limits_what_exceeds_an_empty_queue_is_taken() {
     let mut server = server(|limits| limits.queued_bytes = 400);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "cursor": "x".repeat(500) } });
     assert!(server.send(&call).is_empty());
-    assert!(!server.machine.wants_input());
-    let key = server.request().key;
-    assert!(server.machine.wants_input());
-    let reply = result(json!({ "tools": [], "x": "x".repeat(500) }));
+    assert!(!server.endpoint.wants_input());
+    let key = server.take_request().key;
+    assert!(server.endpoint.wants_input());
+    let reply = to_result(json!({ "tools": [], "x": "x".repeat(500) }));
     assert_eq!(
-        server.machine.reply(key, reply, server.now),
+        server.endpoint.reply(key, reply, server.now),
         Ok(Sent::Queued)
     );
     let refused = server.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
     assert_eq!(refused[0]["result"]["tools"], json!([]));
     assert_eq!(refused[1]["error"]["data"]["limit"], "queued_bytes");
-    assert!(server.machine.wants_input());
+    assert!(server.endpoint.wants_input());
 }
 
 /// Even with a limit of zero, a message is accepted when the queues are empty.
@@ -188,16 +188,16 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
     (config.limits.queued, config.limits.queued_bytes) = (0, 0);
     let mut server = RawServer::new(config);
     for id in 0..3 {
-        assert!(server.machine.wants_input());
+        assert!(server.endpoint.wants_input());
         let ping = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
-        let received = server.machine.receive(
+        let received = server.endpoint.receive(
             StreamId::DUPLEX,
             ping.to_string().as_bytes(),
             FrameContext::new(()),
             server.now,
         );
         assert_eq!(received, Ok(()));
-        assert_eq!(server.drain().len(), 1);
+        assert_eq!(server.take_messages().len(), 1);
     }
 }
 
@@ -213,16 +213,16 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
     let mut ask = || {
         let scope = Scope::Peer;
         server
-            .machine
+            .endpoint
             .request(scope, "roots/list", None, options.clone(), now)
     };
     assert!(ask().is_ok() && ask().is_ok());
     assert_eq!(ask(), Err(SendError::Limit(Limit::Queued)));
-    assert!(server.drain().is_empty() && server.machine.usage().queued == 2);
-    assert!(server.machine.wants_input());
+    assert!(server.take_messages().is_empty() && server.endpoint.usage().queued == 2);
+    assert!(server.endpoint.wants_input());
     let left = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     assert_eq!(left.len(), 2);
-    assert_eq!(server.machine.usage().queued_bytes, 0);
+    assert_eq!(server.endpoint.usage().queued_bytes, 0);
 }
 
 /// A server stays within its memory limit for any number and length of subscribed URIs.
@@ -238,12 +238,12 @@ fn limits_subscriptions_hold_what_they_may() {
             refused += 1;
             continue;
         }
-        let (key, now) = (server.request().key, server.now);
-        let sent = server.machine.reply(key, result(json!({})), now);
+        let (key, now) = (server.take_request().key, server.now);
+        let sent = server.endpoint.reply(key, to_result(json!({})), now);
         assert_eq!(sent, Ok(Sent::Queued));
-        server.drain();
+        server.take_messages();
     }
-    let load = server.machine.usage();
+    let load = server.endpoint.usage();
     assert_eq!((refused, load.subscriptions), (40, 10));
     assert!(load.subscription_bytes <= Limits::default().subscription_bytes);
 }
@@ -261,25 +261,25 @@ fn limits_long_ids_are_not_kept() {
         let [ClientEvent::Request { key, .. }] = events[..] else {
             panic!("{events:?}");
         };
-        let answer = Ok(result(json!({ "action": "accept" })));
+        let answer = Ok(to_result(json!({ "action": "accept" })));
         assert_eq!(
-            client.machine.answer(key, answer, client.now),
+            client.endpoint.answer(key, answer, client.now),
             Ok(Sent::Queued)
         );
-        client.drain();
+        client.take_messages();
     }
-    assert_eq!(client.machine.usage().elicitations, 0);
-    assert!(format!("{:?}", client.machine).len() < LARGE_SIZE);
+    assert_eq!(client.endpoint.usage().elicitations, 0);
+    assert!(format!("{:?}", client.endpoint).len() < LARGE_SIZE);
 }
 
 /// The information about the sender of a request is kept as long as the request, and is counted (2026-07-28, `basic`,
 /// "_meta").
 #[test]
 fn limits_requests_count_with_their_senders() {
-    let mut server = RawServer::new(server_config(&[NEW]));
-    let mut message = request_at(NEW, 1, "tools/list", json!({}), json!({}));
+    let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));
+    let mut message = request_of_revision(DISCOVER_REVISION, 1, "tools/list", json!({}), json!({}));
     let sender = json!({ "name": big(), "version": "1" });
     message["params"]["_meta"]["io.modelcontextprotocol/clientInfo"] = sender;
     assert!(server.send(&message).is_empty());
-    assert!(server.machine.usage().in_flight_bytes > 2 * LARGE_SIZE);
+    assert!(server.endpoint.usage().in_flight_bytes > 2 * LARGE_SIZE);
 }

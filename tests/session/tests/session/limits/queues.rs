@@ -31,13 +31,13 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
     let mut server = server_at(BATCH_REVISION, set);
     let text = batch("tools/list", "notifications/roots/list_changed");
     assert!(server.send(&text).is_empty());
-    assert!(!server.machine.wants_input());
+    assert!(!server.endpoint.wants_input());
     let mut told = Vec::new();
     for event in server.events() {
         match event {
             ServerEvent::Request(request) => {
-                let reply = result(json!({ "tools": [] }));
-                let sent = server.machine.reply(request.key, reply, server.now);
+                let reply = to_result(json!({ "tools": [] }));
+                let sent = server.endpoint.reply(request.key, reply, server.now);
                 assert_eq!(sent, Ok(Sent::Queued));
             }
             ServerEvent::Violation(violation) => told.push(violation),
@@ -45,16 +45,16 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
         }
     }
     let mut names = violated_limits(told);
-    names.extend(of_batch(&server.drain()));
+    names.extend(of_batch(&server.take_messages()));
     assert_eq!(names.len(), 2, "{names:?}");
     // Nobody takes what this side says.
     let now = server.now;
-    let mut ping = || server.machine.ping(RequestTimeout::default(), now);
+    let mut ping = || server.endpoint.ping(RequestTimeout::default(), now);
     let first = std::iter::repeat_with(&mut ping).find(Result::is_err);
     names.extend(refusals(first.expect("one is too many")));
-    assert_eq!(server.machine.publish(&Change::Tools), 0, "dropped");
-    server.drain();
-    assert!(server.machine.wants_input());
+    assert_eq!(server.endpoint.publish(&Change::Tools), 0, "dropped");
+    server.take_messages();
+    assert!(server.endpoint.wants_input());
     names
 }
 
@@ -65,13 +65,13 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
         let mut text = batch("roots/list", notification);
         text[3]["params"] = json!({ "level": "error", "data": "x" });
         assert!(client.send(&text).is_empty());
-        assert!(!client.machine.wants_input());
+        assert!(!client.endpoint.wants_input());
         let mut told = Vec::new();
         for event in client.events() {
             match event {
                 ClientEvent::Request { key, .. } => {
-                    let answer = Ok(result(json!({ "roots": [] })));
-                    let sent = client.machine.answer(key, answer, client.now);
+                    let answer = Ok(to_result(json!({ "roots": [] })));
+                    let sent = client.endpoint.answer(key, answer, client.now);
                     assert_eq!(sent, Ok(Sent::Queued));
                 }
                 ClientEvent::Violation(violation) => told.push(violation),
@@ -79,22 +79,22 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
             }
         }
         names.extend(violated_limits(told));
-        names.extend(of_batch(&client.drain()));
+        names.extend(of_batch(&client.take_messages()));
     }
     assert_eq!(names.len(), 4, "{names:?}");
     let mut client = client_at(BATCH_REVISION, set);
     let (options, now) = (CallOptions::default(), client.now);
     let mut request = || {
         let options = options.clone();
-        client.machine.request("tools/list", None, options, now)
+        client.endpoint.request("tools/list", None, options, now)
     };
     let first = std::iter::repeat_with(&mut request).find(Result::is_err);
     names.extend(refusals(first.expect("one is too many")));
     let changed = client
-        .machine
+        .endpoint
         .notify("notifications/roots/list_changed", None);
     assert_eq!(changed, Ok(Sent::Dropped));
-    client.drain();
-    assert!(client.machine.wants_input());
+    client.take_messages();
+    assert!(client.endpoint.wants_input());
     names
 }

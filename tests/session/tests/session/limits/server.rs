@@ -1,13 +1,15 @@
 //! Messages that exceed each limit of a server.
 
-use mcp_exact_tests_session::modern::request;
+use mcp_exact_tests_session::discover_peers::request;
 use mcp_exact_tests_session::*;
 
 use super::table::Case;
-use super::{REVISION, limit_of, list, reaction_of_server, refusals, server, violated_limits};
+use super::{
+    REVISION, limit_of, list_request, reaction_of_server, refusals, server, violated_limits,
+};
 
 fn modern(set: impl FnOnce(&mut Limits)) -> RawServer {
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     set(&mut config.limits);
     RawServer::new(config)
 }
@@ -64,8 +66,8 @@ fn short(limits: &mut Limits) {
 
 pub(super) fn exceed_served_requests() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight = 2);
-    assert!(server.send(&list(1)).is_empty() && server.send(&list(2)).is_empty());
-    vec![limit_of(&server.send(&list(3))[0])]
+    assert!(server.send(&list_request(1)).is_empty() && server.send(&list_request(2)).is_empty());
+    vec![limit_of(&server.send(&list_request(3))[0])]
 }
 
 pub(super) fn served_bytes() -> Vec<String> {
@@ -79,11 +81,11 @@ pub(super) fn served_bytes() -> Vec<String> {
 pub(super) fn answers_served() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight_bytes = 500);
     assert_eq!(ask(&mut server, &["a", "b", "c"], None), Ok(Sent::Queued));
-    let questions = server.drain();
+    let questions = server.take_messages();
     for (question, size) in questions.iter().zip([300, 200, 1000]) {
         let roots = json!({ "roots": [], "x": "x".repeat(size) });
         server.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots }));
-        assert!(server.machine.usage().in_flight_bytes <= 500);
+        assert!(server.endpoint.usage().in_flight_bytes <= 500);
     }
     let events = server.events();
     let [
@@ -103,7 +105,7 @@ pub(super) fn answers_served() -> Vec<String> {
     let data: Value = error.data().expect("data").parse().expect("JSON");
     names.push(limit_of(&json!({ "error": { "data": data } })));
     assert!(
-        server.machine.usage().in_flight_bytes < 100,
+        server.endpoint.usage().in_flight_bytes < 100,
         "given to the program"
     );
     names
@@ -113,36 +115,36 @@ fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Se
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
     assert!(server.send(&call).is_empty());
-    let key = server.request().key;
+    let key = server.take_request().key;
     let asks = names.iter().map(|name| (*name).to_owned());
     let asks = asks.map(|name| (name, InputRequest::new("roots/list", None)));
     let reply = Reply::InputRequired {
         requests: asks.collect(),
         state: state.map(str::to_owned),
     };
-    server.machine.reply(key, reply, server.now)
+    server.endpoint.reply(key, reply, server.now)
 }
 
 pub(super) fn asks_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 2);
     let names = refusals(ask(&mut server, &["a", "b", "c"], None));
-    assert!(server.drain().is_empty(), "nothing has left");
+    assert!(server.take_messages().is_empty(), "nothing has left");
     names
 }
 
 pub(super) fn requests_sent() -> Vec<String> {
     let mut server = server(|limits| limits.pending = 1);
     let now = server.now;
-    assert!(server.machine.ping(RequestTimeout::default(), now).is_ok());
-    refusals(server.machine.ping(RequestTimeout::default(), now))
+    assert!(server.endpoint.ping(RequestTimeout::default(), now).is_ok());
+    refusals(server.endpoint.ping(RequestTimeout::default(), now))
 }
 
 pub(super) fn cancelled_forgotten() {
     let mut server = server(|limits| limits.remembered_ids = 1);
     let mut keys = Vec::new();
     for id in 1..=2 {
-        assert!(server.send(&list(id)).is_empty());
-        keys.push(server.request().key);
+        assert!(server.send(&list_request(id)).is_empty());
+        keys.push(server.take_request().key);
         let params = json!({ "requestId": id });
         server.send(
             &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
@@ -150,7 +152,7 @@ pub(super) fn cancelled_forgotten() {
     }
     let replies = keys.into_iter().map(|key| {
         server
-            .machine
+            .endpoint
             .reply(key, PeerError::internal("late"), server.now)
     });
     let replies: Vec<_> = replies.collect();
@@ -158,7 +160,7 @@ pub(super) fn cancelled_forgotten() {
         replies,
         [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
     );
-    assert_eq!(server.machine.usage().remembered_ids, 1);
+    assert_eq!(server.endpoint.usage().remembered_ids, 1);
 }
 
 /// Ids that the application chooses are not limited.
@@ -167,24 +169,24 @@ pub(super) fn elicitations_forgotten() {
         limits.remembered_ids = 1;
         limits.name_bytes = 40;
     });
-    assert!(server.send(&list(1)).is_empty());
-    let key = server.request().key;
+    assert!(server.send(&list_request(1)).is_empty());
+    let key = server.take_request().key;
     let ids = ["a".repeat(50), "b".repeat(50)];
     let asks = ids.clone().map(|id| {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": id });
-        (id, InputRequest::new("elicitation/create", Some(object(params))))
+        (id, InputRequest::new("elicitation/create", Some(to_object(params))))
     });
     let reply = Reply::InputRequired {
         requests: asks.into(),
         state: None,
     };
-    let sent = server.machine.reply(key, reply, server.now);
+    let sent = server.endpoint.reply(key, reply, server.now);
     assert_eq!(sent, Ok(Sent::Queued));
-    assert_eq!(server.machine.usage().elicitations, 1);
+    assert_eq!(server.endpoint.usage().elicitations, 1);
     let complete = ids.map(|id| {
-        let params = Some(object(json!({ "elicitationId": id })));
+        let params = Some(to_object(json!({ "elicitationId": id })));
         let method = "notifications/elicitation/complete";
-        server.machine.notify(Scope::Peer, method, params).is_ok()
+        server.endpoint.notify(Scope::Peer, method, params).is_ok()
     });
     assert_eq!(complete, [false, true]);
 }
@@ -207,16 +209,16 @@ pub(super) fn stream_bytes() -> Vec<String> {
     let mut config = server_config(&[REVISION]);
     config.limits.stream_bytes = 100;
     let mut posts = HttpServerHarness::new(config, REVISION, json!({ "roots": {} }));
-    let stream = posts.machine.open(StreamKind::Standalone).expect("open");
+    let stream = posts.endpoint.open(StreamKind::Standalone).expect("open");
     let mut request = || {
         let options = CallOptions::default();
-        let machine = &mut posts.machine;
-        machine.request(Scope::Peer, "roots/list", None, options, Time::ZERO)
+        let endpoint = &mut posts.endpoint;
+        endpoint.request(Scope::Peer, "roots/list", None, options, Time::ZERO)
     };
     let first = std::iter::repeat_with(&mut request).find(Result::is_err);
     let names = refusals(first.expect("one is too many"));
-    assert!(posts.machine.queued_bytes_on(stream) >= 100);
-    assert!(posts.machine.wants_input());
+    assert!(posts.endpoint.queued_bytes_on(stream) >= 100);
+    assert!(posts.endpoint.wants_input());
     names
 }
 
@@ -229,22 +231,22 @@ pub(super) fn reserved_bytes() -> Vec<String> {
     let ping = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
     let mut sent = 0;
     let mut told = Vec::new();
-    while server.machine.wants_input() {
+    while server.endpoint.wants_input() {
         sent += 1;
         assert!(sent < 1000, "memory is not limited");
         let frame = ping(sent);
         let context = FrameContext::new(());
         let received =
             server
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, frame.as_bytes(), context, server.now);
         received.expect("an endpoint reads");
-        while let Some(event) = server.machine.poll_event() {
+        while let Some(event) = server.endpoint.poll_event() {
             told.push(event);
         }
-        assert!(server.machine.usage().queued_bytes <= 1000);
+        assert!(server.endpoint.usage().queued_bytes <= 1000);
     }
-    assert!(server.machine.is_closed());
+    assert!(server.endpoint.is_closed());
     told.into_iter()
         .filter_map(|event| match event {
             ServerEvent::Violation(Violation::Limit(limit)) => Some(limit.name().to_owned()),
@@ -256,8 +258,8 @@ pub(super) fn reserved_bytes() -> Vec<String> {
 pub(super) fn requests_per_second() -> Vec<String> {
     // `initialize` is the first one.
     let mut server = server(|limits| limits.requests_per_second = 2);
-    assert!(server.send(&list(1)).is_empty());
-    let answers = server.send(&list(2));
+    assert!(server.send(&list_request(1)).is_empty());
+    let answers = server.send(&list_request(2));
     let mut names = violated_limits(server.violations());
     names.push(limit_of(&answers[0]));
     names
@@ -286,10 +288,10 @@ fn subscribe_and_accept(server: &mut RawServer, uri: &str) {
 }
 
 fn accept(server: &mut RawServer) {
-    let (key, now) = (server.request().key, server.now);
-    let sent = server.machine.reply(key, result(json!({})), now);
+    let (key, now) = (server.take_request().key, server.now);
+    let sent = server.endpoint.reply(key, to_result(json!({})), now);
     assert_eq!(sent, Ok(Sent::Queued));
-    server.drain();
+    server.take_messages();
 }
 
 fn listen(server: &mut RawServer, id: u64, uri: &str) -> Value {
@@ -324,15 +326,15 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
         let names = ["a", "b", "c"].map(|name| format!("{name}:{}", "x".repeat(48)));
         subscribe_and_accept(&mut server, &names[0]);
         subscribe_and_accept(&mut server, &names[1]);
-        assert_eq!(server.machine.usage().subscription_bytes, 100);
+        assert_eq!(server.endpoint.usage().subscription_bytes, 100);
         let refused = vec![limit_of(&subscribe(&mut server, &names[2])[0])];
         // What is given up makes room, so that another one fits.
         let params = json!({ "uri": names[0] });
         server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/unsubscribe", "params": params }));
         accept(&mut server);
-        assert_eq!(server.machine.usage().subscription_bytes, 50);
+        assert_eq!(server.endpoint.usage().subscription_bytes, 50);
         subscribe_and_accept(&mut server, &names[2]);
-        assert_eq!(server.machine.usage().subscription_bytes, 100);
+        assert_eq!(server.endpoint.usage().subscription_bytes, 100);
         refused
     },
     || {
@@ -347,7 +349,7 @@ pub(super) const SUBSCRIPTION_BYTES: &[Case] = &[
         let uri = |name: &str| format!("{name}:{}", "x".repeat(60));
         let first = listen(&mut server, 1, &uri("a"));
         assert_eq!(first["method"], "notifications/subscriptions/acknowledged");
-        assert!(server.machine.usage().subscription_bytes > 60);
+        assert!(server.endpoint.usage().subscription_bytes > 60);
         vec![limit_of(&listen(&mut server, 2, &uri("b")))]
     },
 ];

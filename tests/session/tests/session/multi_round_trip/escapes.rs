@@ -20,13 +20,13 @@ fn escaped_mode_needs_the_capability() {
         json!({ "elicitation": {} }),
         json!({ "elicitation": { "form": {} } }),
     ] {
-        let mut server = CheckedServer::ready(
+        let mut server = CheckedServer::with_session(
             server_config(&["2025-11-25"]),
             "2025-11-25",
             capabilities.clone(),
         );
         let parsed = || Some(params.parse().expect("an object"));
-        let sent = server.machine.request(
+        let sent = server.endpoint.request(
             Scope::Peer,
             "elicitation/create",
             parsed(),
@@ -37,10 +37,13 @@ fn escaped_mode_needs_the_capability() {
             matches!(sent, Err(SendError::Capability { .. })),
             "{sent:?}"
         );
-        for revision in ["2025-11-25", NEW] {
-            let mut server =
-                CheckedServer::ready(server_config(&[revision]), revision, capabilities.clone());
-            let request = request_at(
+        for revision in ["2025-11-25", DISCOVER_REVISION] {
+            let mut server = CheckedServer::with_session(
+                server_config(&[revision]),
+                revision,
+                capabilities.clone(),
+            );
+            let request = request_of_revision(
                 revision,
                 1,
                 "tools/call",
@@ -52,7 +55,7 @@ fn escaped_mode_needs_the_capability() {
                 "a".to_owned(),
                 InputRequest::new("elicitation/create", parsed()),
             )];
-            let sent = server.machine.reply(
+            let sent = server.endpoint.reply(
                 key,
                 Reply::InputRequired {
                     requests: asks,
@@ -68,14 +71,14 @@ fn escaped_mode_needs_the_capability() {
     }
     // What a client receives: as a request, and within a result.
     let mut config = client_config(&["2025-11-25"]);
-    config.capabilities = object(json!({ "elicitation": {} }));
-    let mut client = CheckedClient::ready(config.clone(), "2025-11-25", json!({ "tools": {} }));
+    config.capabilities = to_object(json!({ "elicitation": {} }));
+    let mut client = CheckedClient::connected(config.clone(), "2025-11-25", json!({ "tools": {} }));
     let text =
         format!(r#"{{"jsonrpc":"2.0","id":1,"method":"elicitation/create","params":{params}}}"#);
     assert_eq!(client.send_text(&text)[0]["error"]["code"], -32602);
-    assert!(client.asks().is_empty());
-    config.offer = offer(&[NEW]);
-    let mut client = CheckedClient::ready(config, NEW, json!({ "tools": {} }));
+    assert!(client.server_requests().is_empty());
+    config.offer = offer_of(&[DISCOVER_REVISION]);
+    let mut client = CheckedClient::connected(config, DISCOVER_REVISION, json!({ "tools": {} }));
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"input_required","inputRequests":{{"a":{{"method":"elicitation/create","params":{params}}}}}}}}}"#,
@@ -96,7 +99,7 @@ fn escaped_result_type_is_understood() {
         (escape_all("complete"), "resultType".to_owned()),
         ("complete".to_owned(), escape_all("resultType")),
     ] {
-        let mut client = modern::client();
+        let mut client = discover_peers::client();
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[],"{name}":"{kind}"}}}}"#,
@@ -110,7 +113,7 @@ fn escaped_result_type_is_understood() {
         );
     }
     let required = escape_all("input_required");
-    let mut client = modern::client();
+    let mut client = discover_peers::client();
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"{required}","inputRequests":{{"a":{{"method":"{}"}}}}}}}}"#,
@@ -118,16 +121,21 @@ fn escaped_result_type_is_understood() {
         escape_all("roots/list")
     );
     client.send_text(&text);
-    assert_eq!(client.asks().len(), 1);
+    assert_eq!(client.server_requests().len(), 1);
     // A raw reply of the application.
-    let mut server = modern::server();
+    let mut server = discover_peers::server();
     let key = server
-        .serve(&modern::request(1, "tools/list", json!({}), json!({})))
+        .serve(&discover_peers::request(
+            1,
+            "tools/list",
+            json!({}),
+            json!({}),
+        ))
         .key;
     let raw: JsonObject = format!(r#"{{"resultType":"{required}","inputRequests":{{}}}}"#)
         .parse()
         .expect("an object");
-    let sent = server.machine.reply(key, RawResult::from(raw), Time::ZERO);
+    let sent = server.endpoint.reply(key, RawResult::from(raw), Time::ZERO);
     assert!(
         matches!(sent, Err(SendError::ResultType { .. })),
         "{sent:?}"
@@ -137,9 +145,10 @@ fn escaped_result_type_is_understood() {
 /// Methods, ids, tokens, levels and URIs are compared after unescaping.
 #[test]
 fn escaped_names_are_understood() {
-    for revision in all() {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
-        let plain = request_at(
+    for revision in all_revisions() {
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
+        let plain = request_of_revision(
             revision,
             "i",
             "tools/call",
@@ -153,17 +162,17 @@ fn escaped_names_are_understood() {
         );
         let text = text.replace("\"t\"", &format!("\"{}\"", escape_all("t")));
         assert!(server.send_text(&text).is_empty(), "{revision}");
-        let request = server.request();
+        let request = server.take_request();
         assert_eq!(request.method(), "tools/call");
         // The application reads the token and writes it as it likes.
-        let progress = object(json!({ "progressToken": "t", "progress": 1 }));
-        let sent = server.machine.notify(
+        let progress = to_object(json!({ "progressToken": "t", "progress": 1 }));
+        let sent = server.endpoint.notify(
             Scope::During(request.key),
             "notifications/progress",
             Some(progress),
         );
         assert_eq!(sent, Ok(Sent::Queued), "{revision}");
-        server.drain();
+        server.take_messages();
         let cancel = format!(
             r#"{{"jsonrpc":"2.0","method":"{}","params":{{"requestId":"{}"}}}}"#,
             escape_all("notifications/cancelled"),
@@ -175,22 +184,23 @@ fn escaped_names_are_understood() {
             "{revision}"
         );
     }
-    let mut server = CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+    let mut server =
+        CheckedServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
     let level = format!(
         r#"{{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{{"level":"{}"}}}}"#,
         escape_all("error")
     );
     server.send_text(&level);
     assert!(
-        !server.machine.logs(Scope::Peer, Level::Warning)
-            && server.machine.logs(Scope::Peer, Level::Error)
+        !server.endpoint.logs(Scope::Peer, Level::Warning)
+            && server.endpoint.logs(Scope::Peer, Level::Error)
     );
     let subscribe = format!(
         r#"{{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{{"uri":"{}"}}}}"#,
         escape_all("a:b")
     );
     server.send_text(&subscribe);
-    let key = server.request().key;
-    server.reply(key, result(json!({})));
-    assert_eq!(server.machine.publish(&Change::Resource("a:b".into())), 1);
+    let key = server.take_request().key;
+    server.reply(key, to_result(json!({})));
+    assert_eq!(server.endpoint.publish(&Change::Resource("a:b".into())), 1);
 }

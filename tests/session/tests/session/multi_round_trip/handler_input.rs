@@ -8,22 +8,22 @@ fn handle(request: &IncomingRequest<()>) -> Reply {
     let ask = |method: &str| InputRequest::new(method, None);
     let reply = || -> Result<Reply, Box<Reply>> {
         let first = request.input("first", || ask("roots/list"))?;
-        let roots = value(first.object())["roots"]
+        let roots = to_value(first.object())["roots"]
             .as_array()
             .map_or(0, Vec::len);
-        Ok(result(json!({ "content": [], "structuredContent": { "roots": roots } })).into())
+        Ok(to_result(json!({ "content": [], "structuredContent": { "roots": roots } })).into())
     };
     reply().unwrap_or_else(|reply| *reply)
 }
 
 /// "Clients retry the original request": the same handler serves every revision; a clone of the request does as well.
 #[test]
-fn input_is_asked_for_and_delivered() {
-    for revision in all() {
+fn requested_input_is_delivered() {
+    for revision in all_revisions() {
         let capabilities = json!({ "roots": {} });
         let mut server =
-            CheckedServer::ready(server_config(&[revision]), revision, capabilities.clone());
-        let request = server.serve(&request_at(
+            CheckedServer::with_session(server_config(&[revision]), revision, capabilities.clone());
+        let request = server.serve(&request_of_revision(
             revision,
             1,
             "tools/call",
@@ -37,7 +37,13 @@ fn input_is_asked_for_and_delivered() {
                 let embedded = &asked[0]["result"]["inputRequests"]["first"];
                 assert_eq!(embedded["method"], "roots/list");
                 let params = json!({ "name": "x", "inputResponses": { "first": roots }, "requestState": asked[0]["result"]["requestState"] });
-                server.serve(&request_at(revision, 2, "tools/call", params, capabilities))
+                server.serve(&request_of_revision(
+                    revision,
+                    2,
+                    "tools/call",
+                    params,
+                    capabilities,
+                ))
             }
             _ => {
                 assert_eq!(asked[0]["method"], "roots/list", "{revision}");
@@ -46,7 +52,7 @@ fn input_is_asked_for_and_delivered() {
                         .send(&json!({ "jsonrpc": "2.0", "id": asked[0]["id"], "result": roots }))
                         .is_empty()
                 );
-                server.request()
+                server.take_request()
             }
         };
         assert_eq!(again.retries, 1);
@@ -61,11 +67,14 @@ fn input_is_asked_for_and_delivered() {
 /// If the client answers with an error or not in time, the handler can reply with an error.
 #[test]
 fn refused_input_becomes_an_error() {
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         for refuses in [true, false] {
-            let mut server =
-                CheckedServer::ready(server_config(&[revision]), revision, json!({ "roots": {} }));
-            let request = server.serve(&request_at(
+            let mut server = CheckedServer::with_session(
+                server_config(&[revision]),
+                revision,
+                json!({ "roots": {} }),
+            );
+            let request = server.serve(&request_of_revision(
                 revision,
                 1,
                 "tools/call",
@@ -77,10 +86,13 @@ fn refused_input_becomes_an_error() {
                 let error = json!({ "code": -1, "message": "no roots" });
                 server.send(&json!({ "jsonrpc": "2.0", "id": asked[0]["id"], "error": error }));
             } else {
-                server.machine.handle_timeout(Time::from_millis(60_000));
-                assert_eq!(server.drain()[0]["method"], "notifications/cancelled");
+                server.endpoint.handle_timeout(Time::from_millis(60_000));
+                assert_eq!(
+                    server.take_messages()[0]["method"],
+                    "notifications/cancelled"
+                );
             }
-            let again = server.request();
+            let again = server.take_request();
             let answers = server.reply(again.key, handle(&again));
             let expected = if refuses { -1 } else { -32603 };
             assert_eq!(answers[0]["error"]["code"], expected, "{revision}");

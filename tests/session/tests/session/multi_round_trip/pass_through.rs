@@ -8,22 +8,22 @@ fn call(more: Value) -> Value {
     for (name, value) in more.as_object().into_iter().flatten() {
         params[name] = value.clone();
     }
-    modern::request(1, "tools/call", params, json!({ "roots": {} }))
+    discover_peers::request(1, "tools/call", params, json!({ "roots": {} }))
 }
 
 /// A gateway's server endpoint passes `requestState` unchanged to the application, and sends the state of the upstream
 /// server unchanged.
 #[test]
-fn pass_through_keeps_the_state() {
-    let mut config = server_config(&[NEW]);
+fn gateway_keeps_request_state() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.input = InputMode::PassThrough;
     config.seal = None;
-    let mut server = CheckedServer::new(config, NEW);
+    let mut server = CheckedServer::new(config, DISCOVER_REVISION);
     let first = server.serve(&call(json!({})));
     assert_eq!((first.retries, &first.state), (0, &None));
     let upstream = json!({ "resultType": "input_required", "requestState": "theirs",
         "inputRequests": { "a": { "method": "roots/list" } } });
-    let answers = server.reply(first.key, result(upstream));
+    let answers = server.reply(first.key, to_result(upstream));
     assert_eq!(answers[0]["result"]["requestState"], "theirs");
     let again = server.serve(&call(
         json!({ "requestState": "theirs", "inputResponses": { "a": { "roots": [] } } }),
@@ -33,8 +33,8 @@ fn pass_through_keeps_the_state() {
     // The endpoint still checks what the client has declared.
     let undeclared = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "sampling/createMessage", "params": { "messages": [], "maxTokens": 1 } } } });
     let sent = server
-        .machine
-        .reply(again.key, result(undeclared), Time::ZERO);
+        .endpoint
+        .reply(again.key, to_result(undeclared), Time::ZERO);
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"
@@ -52,31 +52,31 @@ fn pass_through_keeps_the_state() {
 /// A gateway's client gets `input_required` as a result and repeats the request with the input of its own client: "the client MUST
 /// echo back the exact value", "the JSON-RPC `id` MUST be different".
 #[test]
-fn input_required_passes_to_the_program() {
-    let mut config = client_config(&[NEW]);
+fn gateway_receives_input_required() {
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.pass_input_required = true;
-    let mut client = CheckedClient::ready(config, NEW, json!({ "tools": {} }));
+    let mut client = CheckedClient::connected(config, DISCOVER_REVISION, json!({ "tools": {} }));
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let required = json!({ "resultType": "input_required", "requestState": "s", "inputRequests": { "a": { "method": "roots/list" } } });
-    modern::answer(&mut client, &sent, required.clone());
+    discover_peers::answer_request(&mut client, &sent, required.clone());
     let outcomes = client.outcomes();
     let [(done, Outcome::Result(result))] = &outcomes[..] else {
         panic!("{outcomes:?}");
     };
-    assert_eq!((*done, value(result.object())), (key, required));
+    assert_eq!((*done, to_value(result.object())), (key, required));
     let options = CallOptions {
         input: Some(RequestInput {
-            responses: Some(object(json!({ "a": { "roots": [] } }))),
+            responses: Some(to_object(json!({ "a": { "roots": [] } }))),
             state: Some(Json::string("s")),
         }),
         ..CallOptions::default()
     };
-    let params = Some(object(json!({ "name": "x" })));
+    let params = Some(to_object(json!({ "name": "x" })));
     client
-        .machine
+        .endpoint
         .request("tools/call", params, options, Time::ZERO)
         .expect("it leaves");
-    let again = client.drain().remove(0);
+    let again = client.take_messages().remove(0);
     assert_ne!(again["id"], sent["id"]);
     assert_eq!(again["params"]["requestState"], "s");
     assert_eq!(
@@ -88,27 +88,27 @@ fn input_required_passes_to_the_program() {
 /// Capabilities "are declared per request": a gateway's client endpoint declares those of the downstream client, and
 /// input requests may use only these.
 #[test]
-fn capabilities_of_one_call_count_for_it() {
-    let mut config = client_config(&[NEW]);
+fn call_capabilities_override_declared_ones() {
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.capabilities = JsonObject::new();
-    let mut client = CheckedClient::ready(config, NEW, json!({ "tools": {} }));
+    let mut client = CheckedClient::connected(config, DISCOVER_REVISION, json!({ "tools": {} }));
     let required = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "roots/list" } } });
-    for capabilities in [None, Some(object(json!({ "roots": {} })))] {
+    for capabilities in [None, Some(to_object(json!({ "roots": {} })))] {
         let options = CallOptions {
             capabilities: capabilities.clone(),
             ..CallOptions::default()
         };
-        let params = Some(object(json!({ "name": "x", "_meta": { "trace": 1 } })));
+        let params = Some(to_object(json!({ "name": "x", "_meta": { "trace": 1 } })));
         client
-            .machine
+            .endpoint
             .request("tools/call", params, options, Time::ZERO)
             .expect("it leaves");
-        let sent = client.drain().remove(0);
+        let sent = client.take_messages().remove(0);
         let meta = &sent["params"]["_meta"];
-        let declared = capabilities.as_ref().map_or(json!({}), value);
+        let declared = capabilities.as_ref().map_or(json!({}), to_value);
         assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], declared);
         assert_eq!(meta["trace"], 1);
-        modern::answer(&mut client, &sent, required.clone());
+        discover_peers::answer_request(&mut client, &sent, required.clone());
         let events = client.events();
         match capabilities {
             None => assert!(
@@ -125,7 +125,7 @@ fn capabilities_of_one_call_count_for_it() {
 
 /// "Servers MUST NOT send" the codes that the specification reserves: they are replaced, unless a gateway keeps them.
 #[test]
-fn error_codes_are_kept_on_request() {
+fn gateways_keep_error_codes() {
     for (code, replaced) in [
         (-32002, -32602),
         (-32042, -32603),
@@ -135,9 +135,9 @@ fn error_codes_are_kept_on_request() {
         (5, 5),
     ] {
         for keep in [false, true] {
-            let mut config = server_config(&[NEW]);
+            let mut config = server_config(&[DISCOVER_REVISION]);
             config.keep_error_codes = keep;
-            let mut server = CheckedServer::new(config, NEW);
+            let mut server = CheckedServer::new(config, DISCOVER_REVISION);
             let key = server.serve(&call(json!({}))).key;
             let error = PeerError::new(code, "e").with_data(json!({ "kept": 1 }));
             let answers = server.reply(key, error);
@@ -152,11 +152,17 @@ fn error_codes_are_kept_on_request() {
 /// defines for the other direction are not.
 #[test]
 fn allow_all_relays_undefined_methods() {
-    for revision in all() {
+    for revision in all_revisions() {
         let mut server = server_config(&[revision]);
         server.extensions.policy = ExtensionPolicy::AllowAll;
-        let mut server = CheckedServer::ready(server, revision, json!({}));
-        let request = server.serve(&request_at(revision, 1, "vendor/any", json!({}), json!({})));
+        let mut server = CheckedServer::with_session(server, revision, json!({}));
+        let request = server.serve(&request_of_revision(
+            revision,
+            1,
+            "vendor/any",
+            json!({}),
+            json!({}),
+        ));
         assert_eq!(request.method(), "vendor/any");
         server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/vendor" }));
         assert!(
@@ -164,10 +170,10 @@ fn allow_all_relays_undefined_methods() {
         );
         let during = Scope::During(request.key);
         assert_eq!(
-            server.machine.notify(during, "notifications/vendor", None),
+            server.endpoint.notify(during, "notifications/vendor", None),
             Ok(Sent::Queued)
         );
-        let asked = server.machine.request(
+        let asked = server.endpoint.request(
             during,
             "vendor/ask",
             None,
@@ -179,15 +185,15 @@ fn allow_all_relays_undefined_methods() {
             // "Servers do not send requests" there, whatever the policy.
             _ => assert!(matches!(asked, Err(SendError::Method { .. }))),
         }
-        server.drain();
-        let reply = server.machine.reply(
+        server.take_messages();
+        let reply = server.endpoint.reply(
             request.key,
-            result(json!({ "resultType": "vendor" })),
+            to_result(json!({ "resultType": "vendor" })),
             Time::ZERO,
         );
         assert_eq!(reply, Ok(Sent::Queued), "{revision}");
-        server.drain();
-        let refused = server.send(&request_at(
+        server.take_messages();
+        let refused = server.send(&request_of_revision(
             revision,
             2,
             "sampling/createMessage",
@@ -198,11 +204,11 @@ fn allow_all_relays_undefined_methods() {
 
         let mut config = client_config(&[revision]);
         config.extensions.policy = ExtensionPolicy::AllowAll;
-        let mut client = CheckedClient::ready(config, revision, json!({}));
+        let mut client = CheckedClient::connected(config, revision, json!({}));
         let key = client
             .try_request("vendor/any", json!({}))
             .expect("it leaves");
-        let sent = client.drain().remove(0);
+        let sent = client.take_messages().remove(0);
         client.send(
             &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "resultType": "vendor" } }),
         );
@@ -212,7 +218,7 @@ fn allow_all_relays_undefined_methods() {
             "{revision}: {outcomes:?}"
         );
         assert_eq!(
-            client.machine.notify("notifications/vendor", None),
+            client.endpoint.notify("notifications/vendor", None),
             Ok(Sent::Queued)
         );
         let refused = client.try_request("sampling/createMessage", json!({}));
@@ -226,15 +232,15 @@ fn allow_all_relays_undefined_methods() {
 /// The number of retries is available with a result, and raw params of events are kept.
 #[test]
 fn retries_and_raw_params_are_available() {
-    let mut client = modern::client();
+    let mut client = discover_peers::client();
     let (_, mut sent) = client.request("tools/call", json!({ "name": "x" }));
     for _ in 0..2 {
-        modern::answer(
+        discover_peers::answer_request(
             &mut client,
             &sent,
             json!({ "resultType": "input_required", "requestState": "s" }),
         );
-        sent = client.drain().pop().unwrap_or_else(|| sent.clone());
+        sent = client.take_messages().pop().unwrap_or_else(|| sent.clone());
     }
     let progress = json!({ "progressToken": sent["id"], "progress": 1, "vendor": { "x": [1] } });
     client
@@ -244,9 +250,9 @@ fn retries_and_raw_params_are_available() {
     for event in client.events() {
         match event {
             ClientEvent::Progress { params, .. } => {
-                assert_eq!(value(&params)["vendor"], json!({ "x": [1] }))
+                assert_eq!(to_value(&params)["vendor"], json!({ "x": [1] }))
             }
-            ClientEvent::Log { params, .. } => assert_eq!(value(&params)["vendor"], true),
+            ClientEvent::Log { params, .. } => assert_eq!(to_value(&params)["vendor"], true),
             other => panic!("{other:?}"),
         }
     }
@@ -254,27 +260,27 @@ fn retries_and_raw_params_are_available() {
 
 /// Only 2026-07-28 has input in a request: it is not sent to an older server.
 #[test]
-fn input_stays_out_of_sessions() {
+fn older_servers_get_no_input() {
     let revision = "2025-11-25";
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let input = RequestInput {
-        responses: Some(object(json!({ "a": {} }))),
+        responses: Some(to_object(json!({ "a": {} }))),
         state: Some(Json::string("s")),
     };
     let options = CallOptions {
         input: Some(input),
         ..CallOptions::default()
     };
-    let (params, now) = (Some(object(json!({ "name": "x" }))), client.now);
-    let sent = client.machine.request("tools/call", params, options, now);
+    let (params, now) = (Some(to_object(json!({ "name": "x" }))), client.now);
+    let sent = client.endpoint.request("tools/call", params, options, now);
     sent.expect("it leaves");
-    assert_eq!(client.drain()[0]["params"], json!({ "name": "x" }));
+    assert_eq!(client.take_messages()[0]["params"], json!({ "name": "x" }));
 }
 
 /// A request with a duplicate name is ambiguous and refused.
 #[test]
-fn responses_of_one_name_are_refused() {
-    let mut server = CheckedServer::new(server_config(&[NEW]), NEW);
+fn duplicate_response_names_are_refused() {
+    let mut server = CheckedServer::new(server_config(&[DISCOVER_REVISION]), DISCOVER_REVISION);
     let call = call(json!({ "inputResponses": { "a": { "roots": [] } } })).to_string();
     let twice = call.replace(r#"{"a":{"roots":[]}}"#, r#"{"a":{},"\u0061":{"roots":[]}}"#);
     assert_ne!(call, twice);

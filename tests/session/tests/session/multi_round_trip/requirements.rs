@@ -4,36 +4,40 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use mcp_exact_tests_session::modern::{answer, client, methods, request, server};
+use mcp_exact_tests_session::discover_peers::{
+    answer_request, client, request, request_of_every_method, server,
+};
 use mcp_exact_tests_session::*;
 
-const MAY_ASK: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
+const METHODS_WITH_INPUT: [&str; 3] = ["tools/call", "prompts/get", "resources/read"];
 
 #[test]
-fn mrtr_answers_before_retry() {
+fn retry_waits_for_all_responses() {
     let mut client = client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let question = json!({ "method": "roots/list" });
     let body = json!({ "resultType": "input_required", "inputRequests": { "a": question, "b": question } });
-    assert!(answer(&mut client, &sent, body).is_empty());
-    let asks = client.asks();
+    assert!(answer_request(&mut client, &sent, body).is_empty());
+    let asks = client.server_requests();
     assert_eq!(asks.len(), 2);
     let roots = |uri: &str| json!({ "roots": [{ "uri": uri }] });
     assert!(
-        client.answer(asks[1].0, roots("file:///b")).is_empty(),
+        client
+            .answer_server_request(asks[1].0, roots("file:///b"))
+            .is_empty(),
         "one is missing"
     );
-    let again = client.answer(asks[0].0, roots("file:///a"));
+    let again = client.answer_server_request(asks[0].0, roots("file:///a"));
     let expected = json!({ "a": roots("file:///a"), "b": roots("file:///b") });
     assert_eq!(again[0]["params"]["inputResponses"], expected);
     // Nothing was asked: at once.
-    let retry = answer(
+    let retry = answer_request(
         &mut client,
         &again[0],
         json!({ "resultType": "input_required", "requestState": "s" }),
     );
     assert_eq!(retry.len(), 1);
-    answer(
+    answer_request(
         &mut client,
         &retry[0],
         json!({ "resultType": "complete", "content": [] }),
@@ -42,16 +46,22 @@ fn mrtr_answers_before_retry() {
 }
 
 #[test]
-fn mrtr_declared_only_by_every_set_of_capabilities() {
+fn input_requests_need_declared_capabilities() {
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.example/" });
     let plain = json!({ "messages": [], "maxTokens": 1 });
     let tools = json!({ "messages": [], "maxTokens": 1, "tools": [] });
     let asks = [
-        ("roots", elicit_of("roots/list", json!({}))),
-        ("form", elicit()),
-        ("url", elicit_of("elicitation/create", url)),
-        ("sampling", elicit_of("sampling/createMessage", plain)),
-        ("tools", elicit_of("sampling/createMessage", tools)),
+        ("roots", elicitation_in_result("roots/list", json!({}))),
+        ("form", elicitation_request()),
+        ("url", elicitation_in_result("elicitation/create", url)),
+        (
+            "sampling",
+            elicitation_in_result("sampling/createMessage", plain),
+        ),
+        (
+            "tools",
+            elicitation_in_result("sampling/createMessage", tools),
+        ),
     ];
     for (capabilities, able) in [
         (json!({}), vec![]),
@@ -82,13 +92,13 @@ fn mrtr_declared_only_by_every_set_of_capabilities() {
                 requests: vec![("q".to_owned(), ask.clone())],
                 state: None,
             };
-            let sent = server.machine.reply(key, reply, Time::ZERO);
+            let sent = server.endpoint.reply(key, reply, Time::ZERO);
             assert_eq!(
                 sent.is_ok(),
                 able.contains(name),
                 "{capabilities} {name}: {sent:?}"
             );
-            let left = server.drain();
+            let left = server.take_messages();
             assert_eq!(left.len(), usize::from(sent.is_ok()));
             assert!(
                 left.iter()
@@ -98,12 +108,12 @@ fn mrtr_declared_only_by_every_set_of_capabilities() {
     }
 }
 
-fn elicit_of(method: &str, params: Value) -> InputRequest {
-    InputRequest::new(method, Some(object(params)))
+fn elicitation_in_result(method: &str, params: Value) -> InputRequest {
+    InputRequest::new(method, Some(to_object(params)))
 }
 
 #[test]
-fn mrtr_integrity_changed_state_is_rejected() {
+fn changed_request_state_is_refused() {
     let mut server = server();
     let capabilities = json!({ "elicitation": {} });
     let call = |id: u64, more: Value| {
@@ -116,7 +126,7 @@ fn mrtr_integrity_changed_state_is_rejected() {
     };
     let key = server.serve(&call(1, json!({}))).key;
     let asked = server
-        .reply(key, questions(&["q"], Some("secret")))
+        .reply(key, elicitations_by_name(&["q"], Some("secret")))
         .remove(0);
     let state = asked["result"]["requestState"]
         .as_str()
@@ -159,7 +169,7 @@ fn mrtr_integrity_changed_state_is_rejected() {
 }
 
 #[test]
-fn mrtr_keys_unique() {
+fn input_request_names_are_unique() {
     let mut server = server();
     let key = server
         .serve(&request(
@@ -170,15 +180,15 @@ fn mrtr_keys_unique() {
         ))
         .key;
     let twice = server
-        .machine
-        .reply(key, questions(&["q", "q"], None), Time::ZERO);
+        .endpoint
+        .reply(key, elicitations_by_name(&["q", "q"], None), Time::ZERO);
     assert!(
         matches!(twice, Err(SendError::InputRequests(_))),
         "{twice:?}"
     );
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
     let sent = server
-        .reply(key, questions(&["q", "Q", ""], None))
+        .reply(key, elicitations_by_name(&["q", "Q", ""], None))
         .remove(0);
     let names: Vec<&String> = sent["result"]["inputRequests"]
         .as_object()
@@ -189,12 +199,12 @@ fn mrtr_keys_unique() {
 }
 
 #[test]
-fn mrtr_no_retry_assumed() {
-    let mut config = server_config(&[NEW]);
+fn server_keeps_nothing_for_retries() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.limits.in_flight = 1;
     config.limits.pending = 1;
     config.limits.remembered_ids = 1;
-    let mut server = CheckedServer::ready(config, NEW, json!({}));
+    let mut server = CheckedServer::with_session(config, DISCOVER_REVISION, json!({}));
     for id in 0..500_u64 {
         // Each is abandoned, and none takes the place of another one.
         let key = server
@@ -205,8 +215,8 @@ fn mrtr_no_retry_assumed() {
                 json!({ "elicitation": {} }),
             ))
             .key;
-        server.reply(key, questions(&["q", "r"], Some("s")));
-        assert_eq!(server.machine.poll_timeout(), None);
+        server.reply(key, elicitations_by_name(&["q", "r"], Some("s")));
+        assert_eq!(server.endpoint.poll_timeout(), None);
     }
     // A retry with some of the answers is raised with what came.
     let params = json!({ "name": "x", "inputResponses": { "q": { "action": "decline" } } });
@@ -220,7 +230,7 @@ fn mrtr_no_retry_assumed() {
 }
 
 #[test]
-fn mrtr_state_echo_opaque_and_never_invented() {
+fn client_repeats_request_state_unchanged() {
     let mut client = client();
     let long = "s".repeat(60_000);
     let states = [
@@ -236,30 +246,32 @@ fn mrtr_state_echo_opaque_and_never_invented() {
     for state in states {
         let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
         let body = json!({ "resultType": "input_required", "requestState": state });
-        let again = answer(&mut client, &sent, body).remove(0);
+        let again = answer_request(&mut client, &sent, body).remove(0);
         assert_eq!(again["params"]["requestState"], state);
         assert!(again["params"].get("inputResponses").is_none());
         assert_ne!(again["id"], sent["id"]);
         // The next round has none: an old one is not used again.
         let body = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } } });
-        assert!(answer(&mut client, &again, body).is_empty());
-        let ask = client.asks().remove(0).0;
-        let last = client.answer(ask, json!({ "roots": [] })).remove(0);
+        assert!(answer_request(&mut client, &again, body).is_empty());
+        let ask = client.server_requests().remove(0).0;
+        let last = client
+            .answer_server_request(ask, json!({ "roots": [] }))
+            .remove(0);
         assert!(last["params"].get("requestState").is_none(), "{last}");
         assert_eq!(last["params"]["name"], "x");
     }
 }
 
 #[test]
-fn mrtr_not_for_others() {
+fn retries_belong_to_their_request() {
     let mut client = client();
     let (_, first) = client.request("tools/call", json!({ "name": "x" }));
     let (_, second) = client.request("tools/call", json!({ "name": "x" }));
     let body = |state: &str| json!({ "resultType": "input_required", "requestState": state, "inputRequests": { "q": { "method": "roots/list" } } });
-    answer(&mut client, &first, body("one"));
-    let ask_one = client.asks().remove(0).0;
-    answer(&mut client, &second, body("two"));
-    let ask_two = client.asks().remove(0).0;
+    answer_request(&mut client, &first, body("one"));
+    let ask_one = client.server_requests().remove(0).0;
+    answer_request(&mut client, &second, body("two"));
+    let ask_two = client.server_requests().remove(0).0;
     let (_, third) = client.request("tools/call", json!({ "name": "x" }));
     assert!(
         third["params"].get("requestState").is_none()
@@ -267,7 +279,7 @@ fn mrtr_not_for_others() {
     );
     let roots = |uri: &str| json!({ "roots": [{ "uri": uri }] });
     for (ask, state, uri) in [(ask_two, "two", "file:///2"), (ask_one, "one", "file:///1")] {
-        let again = client.answer(ask, roots(uri)).remove(0);
+        let again = client.answer_server_request(ask, roots(uri)).remove(0);
         assert_eq!(again["params"]["requestState"], state);
         assert_eq!(
             again["params"]["inputResponses"],
@@ -277,7 +289,7 @@ fn mrtr_not_for_others() {
 }
 
 #[test]
-fn mrtr_one_field() {
+fn input_required_has_requests_or_state() {
     let mut server = server();
     let key = server
         .serve(&request(
@@ -287,19 +299,23 @@ fn mrtr_one_field() {
             json!({ "elicitation": {} }),
         ))
         .key;
-    let nothing = server.machine.reply(key, questions(&[], None), Time::ZERO);
+    let nothing = server
+        .endpoint
+        .reply(key, elicitations_by_name(&[], None), Time::ZERO);
     assert!(
         matches!(nothing, Err(SendError::InputRequests(_))),
         "{nothing:?}"
     );
-    let sent = server.reply(key, questions(&[], Some("s"))).remove(0);
+    let sent = server
+        .reply(key, elicitations_by_name(&[], Some("s")))
+        .remove(0);
     assert!(
         sent["result"]["requestState"].is_string() && sent["result"].get("inputRequests").is_none()
     );
     let mut client = client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     assert!(
-        answer(
+        answer_request(
             &mut client,
             &sent,
             json!({ "resultType": "input_required" })
@@ -312,7 +328,7 @@ fn mrtr_one_field() {
 }
 
 #[test]
-fn mrtr_request_kinds() {
+fn only_three_kinds_are_input_requests() {
     let mut server = server();
     let key = server
         .serve(&request(
@@ -324,7 +340,7 @@ fn mrtr_request_kinds() {
         .key;
     for method in ["tools/list", "ping", "x/y", "elicitation/Create"] {
         let asks = vec![("q".to_owned(), InputRequest::new(method, None))];
-        let sent = server.machine.reply(
+        let sent = server.endpoint.reply(
             key,
             Reply::InputRequired {
                 requests: asks,
@@ -347,7 +363,10 @@ fn mrtr_request_kinds() {
         let mut client = client();
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         let body = json!({ "resultType": "input_required", "requestState": "s", "inputRequests": { "q": bad } });
-        assert!(answer(&mut client, &sent, body).is_empty(), "no retry");
+        assert!(
+            answer_request(&mut client, &sent, body).is_empty(),
+            "no retry"
+        );
         assert!(
             matches!(&client.outcomes()[..], [(done, Outcome::Error(_))] if *done == key),
             "{bad}"
@@ -357,9 +376,9 @@ fn mrtr_request_kinds() {
 
 /// Seal that opens each state only once.
 #[derive(Debug)]
-struct Once(ChecksumSeal, Mutex<BTreeSet<String>>);
+struct SingleUseSeal(ChecksumSeal, Mutex<BTreeSet<String>>);
 
-impl Seal for Once {
+impl Seal for SingleUseSeal {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         self.0.seal(payload, context)
     }
@@ -371,10 +390,10 @@ impl Seal for Once {
 }
 
 #[test]
-fn mrtr_single_use() {
-    let mut config = server_config(&[NEW]);
-    config.seal = Some(Arc::new(Once(ChecksumSeal(7), Mutex::default())));
-    let mut server = CheckedServer::ready(config, NEW, json!({}));
+fn seal_can_enforce_single_use() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
+    config.seal = Some(Arc::new(SingleUseSeal(ChecksumSeal(7), Mutex::default())));
+    let mut server = CheckedServer::with_session(config, DISCOVER_REVISION, json!({}));
     let capabilities = json!({ "elicitation": {} });
     let key = server
         .serve(&request(
@@ -384,7 +403,9 @@ fn mrtr_single_use() {
             capabilities.clone(),
         ))
         .key;
-    let asked = server.reply(key, questions(&["q"], Some("s"))).remove(0);
+    let asked = server
+        .reply(key, elicitations_by_name(&["q"], Some("s")))
+        .remove(0);
     let params = json!({ "name": "x", "requestState": asked["result"]["requestState"] });
     server.serve(&request(
         2,
@@ -398,8 +419,8 @@ fn mrtr_single_use() {
 }
 
 #[test]
-fn mrtr_three_methods() {
-    for (method, params, _) in methods() {
+fn only_three_methods_require_input() {
+    for (method, params, _) in request_of_every_method() {
         let mut server = server();
         let key = server
             .serve(&request(
@@ -410,28 +431,28 @@ fn mrtr_three_methods() {
             ))
             .key;
         let sent = server
-            .machine
-            .reply(key, questions(&["q"], None), Time::ZERO);
+            .endpoint
+            .reply(key, elicitations_by_name(&["q"], None), Time::ZERO);
         assert_eq!(
             sent.is_ok(),
-            MAY_ASK.contains(&method),
+            METHODS_WITH_INPUT.contains(&method),
             "{method}: {sent:?}"
         );
         let mut client = client();
         let (_, sent) = client.request(method, params);
-        let next = answer(
+        let next = answer_request(
             &mut client,
             &sent,
             json!({ "resultType": "input_required", "requestState": "s" }),
         );
         assert_eq!(
             next.len(),
-            usize::from(MAY_ASK.contains(&method)),
+            usize::from(METHODS_WITH_INPUT.contains(&method)),
             "{method}"
         );
         assert_eq!(
             client.outcomes().len(),
-            usize::from(!MAY_ASK.contains(&method))
+            usize::from(!METHODS_WITH_INPUT.contains(&method))
         );
     }
 }

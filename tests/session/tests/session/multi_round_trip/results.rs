@@ -8,10 +8,10 @@ fn try_reply(
     key: RequestKey,
     reply: impl Into<Reply>,
 ) -> Result<Sent, SendError> {
-    server.machine.reply(key, reply, Time::ZERO)
+    server.endpoint.reply(key, reply, Time::ZERO)
 }
 
-fn ask(method: &str) -> Value {
+fn input_request(method: &str) -> Value {
     match method {
         "roots/list" => json!({ "method": method }),
         "elicitation/create" => {
@@ -29,8 +29,11 @@ fn input_required_result(requests: Value) -> Value {
 /// additional values of supported extensions that are advertised via capabilities": other types are not sent, and the
 /// request stays open.
 #[test]
-fn unknown_result_types_never_leave() {
-    for (at, (method, params, body)) in modern::methods().into_iter().enumerate() {
+fn unknown_result_types_are_not_sent() {
+    for (at, (method, params, body)) in discover_peers::request_of_every_method()
+        .into_iter()
+        .enumerate()
+    {
         for kind in [
             json!("done"),
             json!(""),
@@ -39,19 +42,24 @@ fn unknown_result_types_never_leave() {
             json!("Complete"),
             json!({}),
         ] {
-            let mut server = modern::server();
+            let mut server = discover_peers::server();
             let key = server
-                .serve(&modern::request(at, method, params.clone(), json!({})))
+                .serve(&discover_peers::request(
+                    at,
+                    method,
+                    params.clone(),
+                    json!({}),
+                ))
                 .key;
             let mut bad = body.clone();
             bad["resultType"] = kind.clone();
-            let refused = try_reply(&mut server, key, result(bad));
+            let refused = try_reply(&mut server, key, to_result(bad));
             assert!(
                 matches!(refused, Err(SendError::ResultType { .. })),
                 "{method} {kind}: {refused:?}"
             );
-            assert!(server.drain().is_empty());
-            let answers = server.reply(key, result(body.clone()));
+            assert!(server.take_messages().is_empty());
+            let answers = server.reply(key, to_result(body.clone()));
             assert_eq!(answers[0]["result"]["resultType"], "complete");
         }
     }
@@ -59,10 +67,10 @@ fn unknown_result_types_never_leave() {
 
 /// A `resultType` of an extension is sent only if the client has declared the extension.
 #[test]
-fn extension_result_needs_the_declaration() {
+fn extension_results_need_declared_extension() {
     let mut extension = Extension::new("com.example/later");
     extension.result_types = vec!["later".to_owned()];
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.extensions.negotiated = vec![extension];
     config.extensions.result_types = vec!["own".to_owned()];
     for (capabilities, passes) in [
@@ -70,16 +78,20 @@ fn extension_result_needs_the_declaration() {
         (json!({ "extensions": { "com.example/other": {} } }), false),
         (json!({ "extensions": { "com.example/later": {} } }), true),
     ] {
-        let mut server = CheckedServer::new(config.clone(), NEW);
+        let mut server = CheckedServer::new(config.clone(), DISCOVER_REVISION);
         let key = server
-            .serve(&modern::request(
+            .serve(&discover_peers::request(
                 1,
                 "tools/call",
                 json!({ "name": "x" }),
                 capabilities,
             ))
             .key;
-        let sent = try_reply(&mut server, key, result(json!({ "resultType": "later" })));
+        let sent = try_reply(
+            &mut server,
+            key,
+            to_result(json!({ "resultType": "later" })),
+        );
         if passes {
             assert_eq!(sent, Ok(Sent::Queued))
         } else {
@@ -90,9 +102,9 @@ fn extension_result_needs_the_declaration() {
         }
     }
     // A vendor's own type passes without a declaration: the application has listed it.
-    let mut server = CheckedServer::new(config, NEW);
+    let mut server = CheckedServer::new(config, DISCOVER_REVISION);
     let key = server
-        .serve(&modern::request(
+        .serve(&discover_peers::request(
             1,
             "tools/call",
             json!({ "name": "x" }),
@@ -100,7 +112,7 @@ fn extension_result_needs_the_declaration() {
         ))
         .key;
     assert_eq!(
-        try_reply(&mut server, key, result(json!({ "resultType": "own" }))),
+        try_reply(&mut server, key, to_result(json!({ "resultType": "own" }))),
         Ok(Sent::Queued)
     );
 }
@@ -108,17 +120,23 @@ fn extension_result_needs_the_declaration() {
 /// "Supported Requests": only `tools/call`, `prompts/get` and `resources/read` may be answered with `input_required`, written raw,
 /// typed, or as `InputRequired`.
 #[test]
-fn input_required_answers_three_methods_only() {
+fn input_required_answers_three_methods() {
     let supported = ["tools/call", "prompts/get", "resources/read"];
-    for (method, params, _) in modern::methods() {
+    for (method, params, _) in discover_peers::request_of_every_method() {
         let capabilities = json!({ "roots": {} });
-        let request = modern::request(1, method, params, capabilities);
+        let request = discover_peers::request(1, method, params, capabilities);
         let typed = v2026::InputRequiredResult::new();
         let mut typed = RawResult::of(&typed).expect("an object").into_object();
-        typed.insert("inputRequests", object(json!({ "a": ask("roots/list") })));
+        typed.insert(
+            "inputRequests",
+            to_object(json!({ "a": input_request("roots/list") })),
+        );
         let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
         let replies: [Reply; 3] = [
-            result(input_required_result(json!({ "a": ask("roots/list") }))).into(),
+            to_result(input_required_result(
+                json!({ "a": input_request("roots/list") }),
+            ))
+            .into(),
             RawResult::from(typed).into(),
             Reply::InputRequired {
                 requests: asks,
@@ -126,12 +144,12 @@ fn input_required_answers_three_methods_only() {
             },
         ];
         for reply in replies {
-            let mut server = modern::server();
+            let mut server = discover_peers::server();
             let key = server.serve(&request).key;
             let sent = try_reply(&mut server, key, reply);
             if supported.contains(&method) {
                 assert_eq!(sent, Ok(Sent::Queued), "{method}");
-                let answers = server.drain();
+                let answers = server.take_messages();
                 assert_eq!(answers[0]["result"]["resultType"], "input_required");
             } else {
                 assert!(
@@ -141,7 +159,7 @@ fn input_required_answers_three_methods_only() {
                     ),
                     "{method}: {sent:?}"
                 );
-                assert!(server.drain().is_empty(), "{method}");
+                assert!(server.take_messages().is_empty(), "{method}");
             }
         }
     }
@@ -150,17 +168,17 @@ fn input_required_answers_three_methods_only() {
 /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its capabilities", this
 /// also applies to results that the application has written itself.
 #[test]
-fn raw_input_required_asks_for_declared_input_only() {
+fn raw_input_requests_need_declared_capabilities() {
     for (method, declared) in [
         ("roots/list", json!({ "roots": {} })),
         ("elicitation/create", json!({ "elicitation": {} })),
         ("sampling/createMessage", json!({ "sampling": {} })),
     ] {
         for capabilities in [json!({}), declared.clone()] {
-            let mut server = modern::server();
+            let mut server = discover_peers::server();
             let passes = capabilities == declared;
             let key = server
-                .serve(&modern::request(
+                .serve(&discover_peers::request(
                     1,
                     "tools/call",
                     json!({ "name": "x" }),
@@ -170,7 +188,7 @@ fn raw_input_required_asks_for_declared_input_only() {
             let sent = try_reply(
                 &mut server,
                 key,
-                result(input_required_result(json!({ "a": ask(method) }))),
+                to_result(input_required_result(json!({ "a": input_request(method) }))),
             );
             if passes {
                 assert_eq!(sent, Ok(Sent::Queued), "{method}")
@@ -205,21 +223,21 @@ fn raw_input_required_is_well_formed() {
         json!({ "resultType": "input_required", "requestState": 5 }),
         json!({ "resultType": "input_required", "requestState": "made up" }),
     ] {
-        let mut server = modern::server();
+        let mut server = discover_peers::server();
         let capabilities =
             json!({ "roots": {}, "elicitation": { "form": {}, "url": {} }, "sampling": {} });
         let key = server
-            .serve(&modern::request(
+            .serve(&discover_peers::request(
                 1,
                 "tools/call",
                 json!({ "name": "x" }),
                 capabilities,
             ))
             .key;
-        let sent = try_reply(&mut server, key, result(bad.clone()));
+        let sent = try_reply(&mut server, key, to_result(bad.clone()));
         assert!(sent.is_err(), "{bad}");
-        assert!(server.drain().is_empty(), "{bad}");
-        server.reply(key, content());
+        assert!(server.take_messages().is_empty(), "{bad}");
+        server.reply(key, empty_content());
     }
 }
 
@@ -227,7 +245,7 @@ fn raw_input_required_is_well_formed() {
 /// sends neither to its application.
 #[test]
 fn names_of_input_requests_are_unique() {
-    let mut client = modern::client();
+    let mut client = discover_peers::client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let (id, ask) = (&sent["id"], json!({ "method": "roots/list" }));
     let requests = format!(r#"{{"a":{ask},"b":{ask},"\u0061":{ask}}}"#);
@@ -245,13 +263,14 @@ fn names_of_input_requests_are_unique() {
 
 /// In older revisions, `resultType` is an unknown member without meaning.
 #[test]
-fn result_type_means_nothing_in_older_revisions() {
-    for revision in handshake() {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
-        let key = server.serve(&call(revision, 1, json!({}))).key;
-        let answers = server.reply(key, result(json!({ "content": [], "resultType": "x" })));
+fn result_type_has_no_older_meaning() {
+    for revision in handshake_revisions() {
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
+        let key = server.serve(&tool_call(revision, 1, json!({}))).key;
+        let answers = server.reply(key, to_result(json!({ "content": [], "resultType": "x" })));
         assert_eq!(answers[0]["result"]["resultType"], "x");
-        let mut client = client_at(revision);
+        let mut client = connected_client(revision);
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [], "resultType": "input_required" } }));
         let outcomes = client.outcomes();
@@ -264,14 +283,14 @@ fn result_type_means_nothing_in_older_revisions() {
 
 /// "A `resultType` of any value unrecognized by the client MUST be considered invalid": for results of every method.
 #[test]
-fn unknown_result_type_is_invalid_for_a_client() {
-    for (method, params, body) in modern::methods() {
+fn client_refuses_unknown_result_types() {
+    for (method, params, body) in discover_peers::request_of_every_method() {
         for kind in [json!("done"), json!(5), Value::Null] {
-            let mut client = modern::client();
+            let mut client = discover_peers::client();
             let (key, sent) = client.request(method, params.clone());
             let mut bad = body.clone();
             bad["resultType"] = kind;
-            modern::answer(&mut client, &sent, bad);
+            discover_peers::answer_request(&mut client, &sent, bad);
             let outcomes = client.outcomes();
             let [(done, Outcome::Error(error))] = &outcomes[..] else {
                 panic!("{outcomes:?}");
@@ -284,9 +303,9 @@ fn unknown_result_type_is_invalid_for_a_client() {
 /// The embedded request `roots/list` has empty `params`, because some clients crash without them.
 #[test]
 fn embedded_roots_list_has_params() {
-    let mut server = modern::server();
+    let mut server = discover_peers::server();
     let key = server
-        .serve(&modern::request(
+        .serve(&discover_peers::request(
             1,
             "tools/call",
             json!({ "name": "x" }),

@@ -1,7 +1,7 @@
 //! Requests that a server answers with input requests (2026-07-28: `basic/patterns/mrtr`): the state between the retries,
 //! the principals that may ask, and the continuation of a client.
 
-use mcp_exact_tests_session::modern::{request, server_of_all};
+use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
 
 /// Calls a tool that the server answers with an input request; returns the result.
@@ -13,35 +13,39 @@ fn call_with_input_request(server: &mut RawServer, id: u64) -> Value {
         params,
         json!({ "elicitation": {} }),
     ));
-    let key = server.request().key;
+    let key = server.take_request().key;
     server
-        .machine
-        .reply(key, questions(&["q"], Some("so far")), server.now)
+        .endpoint
+        .reply(
+            key,
+            elicitations_by_name(&["q"], Some("so far")),
+            server.now,
+        )
         .expect("it may ask");
-    let answer = server.drain().remove(0);
-    check_message(NEW, false, Some("tools/call"), &answer);
+    let answer = server.take_messages().remove(0);
+    check_message(DISCOVER_REVISION, false, Some("tools/call"), &answer);
     answer["result"].clone()
 }
 
-fn again(state: &Value, arguments: Value) -> Value {
+fn retry_request(state: &Value, arguments: Value) -> Value {
     let params = json!({ "name": "x", "arguments": arguments, "requestState": state,
         "inputResponses": { "q": { "action": "accept", "content": {} } } });
     request(2, "tools/call", params, json!({ "elicitation": {} }))
 }
 
 #[test]
-fn mrtr_the_server_keeps_nothing_between_rounds() {
-    let mut first = server_of_all();
+fn server_keeps_nothing_between_retries() {
+    let mut first = server_of_all_revisions();
     let asked = call_with_input_request(&mut first, 1);
     assert_eq!(asked["inputRequests"]["q"]["method"], "elicitation/create");
     // Another machine of the same configuration goes on.
-    let mut other = server_of_all();
+    let mut other = server_of_all_revisions();
     assert!(
         other
-            .send(&again(&asked["requestState"], json!({ "a": 1 })))
+            .send(&retry_request(&asked["requestState"], json!({ "a": 1 })))
             .is_empty()
     );
-    let request = other.request();
+    let request = other.take_request();
     assert_eq!(
         (request.retries, request.state.as_deref()),
         (1, Some("so far"))
@@ -50,8 +54,8 @@ fn mrtr_the_server_keeps_nothing_between_rounds() {
 }
 
 #[test]
-fn mrtr_integrity_of_the_state() {
-    let mut server = server_of_all();
+fn changed_state_is_refused() {
+    let mut server = server_of_all_revisions();
     let state = call_with_input_request(&mut server, 1)["requestState"].clone();
     let text = state.as_str().expect("a string").to_owned();
     let refused = |server: &mut RawServer, message: &Value| {
@@ -62,41 +66,41 @@ fn mrtr_integrity_of_the_state() {
     // Tampered with, foreign to the request, of another key, no state at all.
     refused(
         &mut server,
-        &again(&json!(text.replace("so far", "so fat")), json!({ "a": 1 })),
+        &retry_request(&json!(text.replace("so far", "so fat")), json!({ "a": 1 })),
     );
-    refused(&mut server, &again(&state, json!({ "a": 2 })));
-    refused(&mut server, &again(&json!(""), json!({ "a": 1 })));
-    refused(&mut server, &again(&json!(5), json!({ "a": 1 })));
-    let mut config = server_config(&[NEW]);
+    refused(&mut server, &retry_request(&state, json!({ "a": 2 })));
+    refused(&mut server, &retry_request(&json!(""), json!({ "a": 1 })));
+    refused(&mut server, &retry_request(&json!(5), json!({ "a": 1 })));
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.seal = Some(std::sync::Arc::new(ChecksumSeal(8)));
     refused(
         &mut RawServer::new(config),
-        &again(&state, json!({ "a": 1 })),
+        &retry_request(&state, json!({ "a": 1 })),
     );
     // Of another principal.
-    let message = again(&state, json!({ "a": 1 })).to_string();
+    let message = retry_request(&state, json!({ "a": 1 })).to_string();
     let with = FrameContext {
         principal: Some(Principal("somebody".into())),
         ..FrameContext::new(())
     };
     server
-        .machine
+        .endpoint
         .receive(StreamId::DUPLEX, message.as_bytes(), with, server.now)
         .expect("open");
-    assert_eq!(server.drain()[0]["error"]["code"], -32602);
+    assert_eq!(server.take_messages()[0]["error"]["code"], -32602);
     // Expired.
     server.now = Time::from_millis(601_000);
-    refused(&mut server, &again(&state, json!({ "a": 1 })));
+    refused(&mut server, &retry_request(&state, json!({ "a": 1 })));
 }
 
 #[test]
-fn mrtr_declared_only_and_three_methods() {
-    let mut server = server_of_all();
+fn input_needs_capabilities_and_method() {
+    let mut server = server_of_all_revisions();
     server.send(&request(1, "tools/call", json!({ "name": "x" }), json!({})));
-    let key = server.request().key;
+    let key = server.take_request().key;
     let sent = server
-        .machine
-        .reply(key, questions(&["q"], None), server.now);
+        .endpoint
+        .reply(key, elicitations_by_name(&["q"], None), server.now);
     assert!(
         matches!(sent, Err(SendError::Capability { .. })),
         "{sent:?}"
@@ -107,17 +111,17 @@ fn mrtr_declared_only_and_three_methods() {
         json!({}),
         json!({ "elicitation": {} }),
     ));
-    let key = server.request().key;
+    let key = server.take_request().key;
     let sent = server
-        .machine
-        .reply(key, questions(&["q"], None), server.now);
+        .endpoint
+        .reply(key, elicitations_by_name(&["q"], None), server.now);
     assert!(matches!(sent, Err(SendError::InputRequests(_))), "{sent:?}");
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 #[test]
-fn mrtr_a_state_needs_a_seal() {
-    let mut config = server_config(&[NEW]);
+fn state_needs_a_seal() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.seal = None;
     let mut server = RawServer::new(config);
     server.send(&request(
@@ -126,23 +130,31 @@ fn mrtr_a_state_needs_a_seal() {
         json!({ "name": "x" }),
         json!({ "elicitation": {} }),
     ));
-    let key = server.request().key;
+    let key = server.take_request().key;
     let sent = server
-        .machine
-        .reply(key, questions(&["q"], Some("s")), server.now);
+        .endpoint
+        .reply(key, elicitations_by_name(&["q"], Some("s")), server.now);
     assert!(matches!(sent, Err(SendError::InputRequests(_))), "{sent:?}");
     assert_eq!(
         server
-            .machine
-            .reply(key, questions(&["q"], None), server.now),
+            .endpoint
+            .reply(key, elicitations_by_name(&["q"], None), server.now),
         Ok(Sent::Queued)
     );
-    assert!(server.drain()[0]["result"].get("requestState").is_none());
+    assert!(
+        server.take_messages()[0]["result"]
+            .get("requestState")
+            .is_none()
+    );
 }
 
 #[test]
-fn mrtr_state_echo_and_new_id_under_one_key() {
-    let mut client = RawClient::begun(client_config(&[NEW]), NEW, json!({ "tools": {} }));
+fn retry_keeps_key_with_new_id() {
+    let mut client = RawClient::with_session(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({ "tools": {} }),
+    );
     let (key, sent) = client.request(
         "tools/call",
         json!({ "name": "x", "arguments": { "a": [1] } }),
@@ -172,14 +184,14 @@ fn mrtr_state_echo_and_new_id_under_one_key() {
             .collect();
         assert_eq!(asks.len(), 2);
         for ask in asks {
-            let answer = Ok(result(json!({ "action": "decline" })));
+            let answer = Ok(to_result(json!({ "action": "decline" })));
             client
-                .machine
+                .endpoint
                 .answer(ask, answer, client.now)
                 .expect("it waits");
         }
-        let retry = client.drain().remove(0);
-        check_message(NEW, true, None, &retry);
+        let retry = client.take_messages().remove(0);
+        check_message(DISCOVER_REVISION, true, None, &retry);
         assert_ne!(retry["id"], id);
         assert_eq!(retry["params"]["arguments"], json!({ "a": [1] }));
         assert_eq!(
@@ -187,9 +199,9 @@ fn mrtr_state_echo_and_new_id_under_one_key() {
             state.is_string().then_some(&state)
         );
         assert_eq!(retry["params"]["inputResponses"]["r"]["action"], "decline");
-        LAST.with(|last| last.replace(retry["id"].clone()));
+        LAST_STATE.with(|last| last.replace(retry["id"].clone()));
     }
-    let id = LAST.with(|last| last.borrow().clone());
+    let id = LAST_STATE.with(|last| last.borrow().clone());
     client.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "content": [] } }));
     let outcomes = client.outcomes();
     assert!(
@@ -199,22 +211,22 @@ fn mrtr_state_echo_and_new_id_under_one_key() {
 }
 
 thread_local! {
-    static LAST: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
+    static LAST_STATE: std::cell::RefCell<Value> = const { std::cell::RefCell::new(Value::Null) };
 }
 
 fn client_id(_: &mut RawClient, first: &Value) -> Value {
-    LAST.with(|last| match &*last.borrow() {
+    LAST_STATE.with(|last| match &*last.borrow() {
         Value::Null => first["id"].clone(),
         id => id.clone(),
     })
 }
 
 #[test]
-fn mrtr_a_question_that_was_not_declared_ends_the_request() {
-    let mut config = client_config(&[NEW]);
+fn undeclared_input_request_ends_the_request() {
+    let mut config = client_config(&[DISCOVER_REVISION]);
     config.capabilities = JsonObject::new();
     config.limits.retries = 1;
-    let mut client = RawClient::begun(config, NEW, json!({ "tools": {} }));
+    let mut client = RawClient::with_session(config, DISCOVER_REVISION, json!({ "tools": {} }));
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let body = json!({ "resultType": "input_required", "inputRequests": { "q": { "method": "roots/list" } } });
     assert!(

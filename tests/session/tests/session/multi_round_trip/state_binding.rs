@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use mcp_exact_tests_session::*;
 
-const CALL: &str = r#"{"name":"x","arguments":{"a":1,"b":["c",{"d":null,"e":true}],"f":"é"}}"#;
+const CALL_PARAMS: &str =
+    r#"{"name":"x","arguments":{"a":1,"b":["c",{"d":null,"e":true}],"f":"é"}}"#;
 
 fn receive(
     server: &mut ServerEndpoint<()>,
@@ -14,7 +15,7 @@ fn receive(
     now: Time,
 ) -> Option<IncomingRequest<()>> {
     let meta = format!(
-        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{NEW}","io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{}}}}}}"#
+        r#""_meta":{{"io.modelcontextprotocol/protocolVersion":"{DISCOVER_REVISION}","io.modelcontextprotocol/clientCapabilities":{{"elicitation":{{}}}}}}"#
     );
     let (begin, rest) = params.split_at(1);
     let text = format!(
@@ -34,7 +35,7 @@ fn receive(
     }
 }
 
-fn drain(server: &mut ServerEndpoint<()>) -> Vec<Value> {
+fn sent_messages(server: &mut ServerEndpoint<()>) -> Vec<Value> {
     let mut bytes = Vec::new();
     let mut all = Vec::new();
     while server.poll_transmit(&mut bytes).is_some() {
@@ -46,18 +47,23 @@ fn drain(server: &mut ServerEndpoint<()>) -> Vec<Value> {
 /// Returns a server, with the `requestState` that it has returned for a request.
 fn server_with_state(config: ServerConfig) -> (ServerEndpoint<()>, String) {
     let mut server = server(config);
-    let request = receive(&mut server, 1, CALL, Some("alice"), Time::ZERO).expect("a request");
+    let request =
+        receive(&mut server, 1, CALL_PARAMS, Some("alice"), Time::ZERO).expect("a request");
     server
-        .reply(request.key, questions(&["a"], Some("mine")), Time::ZERO)
+        .reply(
+            request.key,
+            elicitations_by_name(&["a"], Some("mine")),
+            Time::ZERO,
+        )
         .expect("it may ask");
-    let answer = drain(&mut server).remove(0);
-    check_message(NEW, false, Some("tools/call"), &answer);
+    let answer = sent_messages(&mut server).remove(0);
+    check_message(DISCOVER_REVISION, false, Some("tools/call"), &answer);
     let state = answer["result"]["requestState"].as_str().expect("a state");
     let state = json!(state).to_string();
     (server, state)
 }
 
-fn again(state: &str, params: &str) -> String {
+fn retry_params(state: &str, params: &str) -> String {
     let body = params.strip_suffix('}').expect("an object");
     format!(r#"{body},"requestState":{state},"inputResponses":{{"a":{{"action":"decline"}}}}}}"#)
 }
@@ -65,18 +71,18 @@ fn again(state: &str, params: &str) -> String {
 /// "an identifier for the originating request ... rejecting state presented on a request that does not match": a request is the
 /// same whatever the order of its members, its white space, its escapes and the spelling of its numbers.
 #[test]
-fn state_is_bound_to_values_not_texts() {
+fn state_is_bound_to_values() {
     for same in [
-        CALL,
+        CALL_PARAMS,
         r#"{ "arguments" : {"f":"\u00e9", "b":["c",{"e":true,"d":null}], "a":1.0}, "name":"\u0078"}"#,
         r#"{"name":"x","arguments":{"b":["c",{"d":null,"e":true}],"f":"é","a":10e-1}}"#,
         "{\"name\":\"x\",\n\"arguments\":{\"a\":1,\t\"b\":[ \"c\" , {\"d\":null,\"e\":true}],\"f\":\"é\"}}",
     ] {
-        let (mut server, state) = server_with_state(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[DISCOVER_REVISION]));
         let request = receive(
             &mut server,
             2,
-            &again(&state, same),
+            &retry_params(&state, same),
             Some("alice"),
             Time::ZERO,
         );
@@ -101,7 +107,7 @@ fn state_is_bound_to_values_not_texts() {
                 receive(
                     &mut server,
                     3,
-                    &again(&escaped, same),
+                    &retry_params(&escaped, same),
                     Some("alice"),
                     Time::ZERO
                 )
@@ -125,19 +131,19 @@ fn state_of_another_request_is_refused() {
         r#"{"name":"x"}"#,
     ];
     for other in other_calls {
-        let (mut server, state) = server_with_state(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[DISCOVER_REVISION]));
         assert!(
             receive(
                 &mut server,
                 2,
-                &again(&state, other),
+                &retry_params(&state, other),
                 Some("alice"),
                 Time::ZERO
             )
             .is_none(),
             "{other}"
         );
-        assert_eq!(drain(&mut server)[0]["error"]["code"], -32602);
+        assert_eq!(sent_messages(&mut server)[0]["error"]["code"], -32602);
     }
     let expiry = Time::ZERO.plus(Duration::from_secs(600));
     for (state_of, principal, now) in [
@@ -149,34 +155,46 @@ fn state_of_another_request_is_refused() {
         (Some("null"), Some("alice"), Time::ZERO),
         (Some(r#""""#), Some("alice"), Time::ZERO),
     ] {
-        let (mut server, state) = server_with_state(server_config(&[NEW]));
+        let (mut server, state) = server_with_state(server_config(&[DISCOVER_REVISION]));
         let state = state_of.unwrap_or(&state);
-        let refused = receive(&mut server, 2, &again(state, CALL), principal, now);
+        let refused = receive(
+            &mut server,
+            2,
+            &retry_params(state, CALL_PARAMS),
+            principal,
+            now,
+        );
         assert!(refused.is_none(), "{state} {principal:?} {now:?}");
-        assert_eq!(drain(&mut server)[0]["error"]["code"], -32602);
+        assert_eq!(sent_messages(&mut server)[0]["error"]["code"], -32602);
     }
 }
 
 /// A state made by one process is opened by another process with the same key, until it expires: "these measures bound
 /// the replay window ... but do not by themselves guarantee single-use". The same state can be used several times.
 #[test]
-fn state_can_be_used_again_until_it_expires() {
-    let (_, state) = server_with_state(server_config(&[NEW]));
-    let mut other = server(server_config(&[NEW]));
+fn state_is_reusable_until_expiry() {
+    let (_, state) = server_with_state(server_config(&[DISCOVER_REVISION]));
+    let mut other = server(server_config(&[DISCOVER_REVISION]));
     let late = Time::from_millis(599_999);
     for id in [2, 3] {
-        let request =
-            receive(&mut other, id, &again(&state, CALL), Some("alice"), late).expect("valid");
+        let request = receive(
+            &mut other,
+            id,
+            &retry_params(&state, CALL_PARAMS),
+            Some("alice"),
+            late,
+        )
+        .expect("valid");
         assert_eq!(request.retries, 1);
     }
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.seal = Some(std::sync::Arc::new(ChecksumSeal(8)));
     let mut stranger = server(config);
     assert!(
         receive(
             &mut stranger,
             2,
-            &again(&state, CALL),
+            &retry_params(&state, CALL_PARAMS),
             Some("alice"),
             Time::ZERO
         )
@@ -188,26 +206,26 @@ fn state_can_be_used_again_until_it_expires() {
 /// retry.
 #[test]
 fn retries_are_counted_with_a_seal() {
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.limits.retries = 3;
     let (mut server, mut state) = server_with_state(config.clone());
     for retry in 1..=3 {
         let request = receive(
             &mut server,
             retry + 1,
-            &again(&state, CALL),
+            &retry_params(&state, CALL_PARAMS),
             Some("alice"),
             Time::ZERO,
         );
         let request = request.expect("valid");
         assert_eq!(u64::from(request.retries), retry);
-        let asked = server.reply(request.key, questions(&["a"], None), Time::ZERO);
+        let asked = server.reply(request.key, elicitations_by_name(&["a"], None), Time::ZERO);
         if retry == 3 {
             assert_eq!(asked, Err(SendError::Limit(Limit::Retries)));
             break;
         }
         assert_eq!(asked, Ok(Sent::Queued));
-        state = drain(&mut server)[0]["result"]["requestState"].to_string();
+        state = sent_messages(&mut server)[0]["result"]["requestState"].to_string();
     }
     config.seal = None;
     let mut bare = mcp_exact_tests_session::server(config);
@@ -215,12 +233,20 @@ fn retries_are_counted_with_a_seal() {
         let params = r#"{"name":"x","inputResponses":{"a":{"action":"decline"}}}"#;
         let request = receive(&mut bare, id, params, None, Time::ZERO).expect("a request");
         assert_eq!((request.retries, request.state), (1, None));
-        let asked = bare.reply(request.key, questions(&["a"], None), Time::ZERO);
+        let asked = bare.reply(request.key, elicitations_by_name(&["a"], None), Time::ZERO);
         assert_eq!(asked, Ok(Sent::Queued));
-        assert!(drain(&mut bare)[0]["result"].get("requestState").is_none());
+        assert!(
+            sent_messages(&mut bare)[0]["result"]
+                .get("requestState")
+                .is_none()
+        );
     }
     let request = receive(&mut bare, 20, r#"{"name":"x"}"#, None, Time::ZERO).expect("a request");
-    let with_state = bare.reply(request.key, questions(&["a"], Some("s")), Time::ZERO);
+    let with_state = bare.reply(
+        request.key,
+        elicitations_by_name(&["a"], Some("s")),
+        Time::ZERO,
+    );
     assert!(
         matches!(with_state, Err(SendError::InputRequests(_))),
         "{with_state:?}"

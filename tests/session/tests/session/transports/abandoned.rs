@@ -16,7 +16,7 @@ fn output_messages(client: &mut ClientEndpoint) -> Vec<(Transmit, Value)> {
     taken
 }
 
-fn closes(taken: &[(Transmit, Value)], post: StreamId) -> usize {
+fn closed_streams(taken: &[(Transmit, Value)], post: StreamId) -> usize {
     let is_close =
         |(transmit, _): &&(Transmit, Value)| *transmit == Transmit::Close { stream: post };
     taken.iter().filter(is_close).count()
@@ -26,7 +26,7 @@ fn closes(taken: &[(Transmit, Value)], post: StreamId) -> usize {
 /// required or expected". Up to 2025-11-25 "the client SHOULD explicitly send an MCP `CancelledNotification`".
 #[test]
 fn cancelled_call_closes_its_post() {
-    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", DISCOVER_REVISION] {
         for how in ["cancel", "time"] {
             let mut poster = HttpHarness::new(revision);
             let (key, post, _, sent) = poster.request("tools/call", json!({ "name": "x" }));
@@ -35,14 +35,18 @@ fn cancelled_call_closes_its_post() {
                 _ => poster.client.handle_timeout(Time::from_millis(60_000)),
             }
             let taken = output_messages(&mut poster.client);
-            assert_eq!(closes(&taken, post), 1, "{revision} {how}: {taken:?}");
+            assert_eq!(
+                closed_streams(&taken, post),
+                1,
+                "{revision} {how}: {taken:?}"
+            );
             let messages: Vec<&Value> = taken
                 .iter()
                 .map(|(_, message)| message)
                 .filter(|m| !m.is_null())
                 .collect();
             match revision {
-                NEW => assert!(messages.is_empty(), "{messages:?}"),
+                DISCOVER_REVISION => assert!(messages.is_empty(), "{messages:?}"),
                 _ => {
                     assert_eq!(messages.len(), 1, "{revision}: {messages:?}");
                     assert_eq!(messages[0]["method"], "notifications/cancelled");
@@ -65,11 +69,11 @@ fn cancelled_call_closes_its_post() {
 
 /// A call that is cancelled before it was sent is not sent at all.
 #[test]
-fn cancelled_call_that_has_not_left_never_leaves() {
-    for revision in ["2025-06-18", NEW] {
+fn unsent_cancelled_call_is_not_sent() {
+    for revision in ["2025-06-18", DISCOVER_REVISION] {
         let mut poster = HttpHarness::new(revision);
         let options = CallOptions::default();
-        let params = Some(object(json!({ "name": "x" })));
+        let params = Some(to_object(json!({ "name": "x" })));
         let key = poster
             .client
             .request("tools/call", params, options, Time::ZERO);
@@ -87,7 +91,7 @@ fn cancelled_call_that_has_not_left_never_leaves() {
 /// After a probe without a response, its POST is closed before `initialize` is sent.
 #[test]
 fn silent_probe_closes_its_post() {
-    let mut config = client_config(&newest_first());
+    let mut config = client_config(&revisions_newest_first());
     config.probe_timeout = Duration::from_secs(3);
     let settings = config.build().expect("a configuration");
     let mut client = ClientEndpoint::new(settings, Binding::StreamableHttp, None, Time::ZERO);
@@ -98,7 +102,7 @@ fn silent_probe_closes_its_post() {
     assert_eq!(first[0].1["method"], "server/discover");
     client.handle_timeout(Time::from_millis(3000));
     let next = output_messages(&mut client);
-    assert_eq!(closes(&next, probe), 1, "{next:?}");
+    assert_eq!(closed_streams(&next, probe), 1, "{next:?}");
     let methods: Vec<_> = next
         .iter()
         .map(|(_, message)| &message["method"])
@@ -110,14 +114,14 @@ fn silent_probe_closes_its_post() {
 /// "Receivers of cancellation notifications SHOULD not send a response": a server ends the POST of the cancelled request, which
 /// would hang otherwise; the POST of the notification is accepted.
 #[test]
-fn server_closes_the_post_of_a_cancelled_request() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let (post, key) = posts.serve(&call(revision, 1, json!({})));
+fn cancelled_request_closes_its_post() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let (post, key) = posts.serve(&tool_call(revision, 1, json!({})));
         let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
         let other = posts.post(&[], &cancel);
         let sent: Vec<Transmit> = posts
-            .out()
+            .take_output()
             .into_iter()
             .map(|(transmit, _)| transmit)
             .collect();
@@ -134,38 +138,38 @@ fn server_closes_the_post_of_a_cancelled_request() {
         );
         assert_eq!(sent.len(), 2);
         assert_eq!(
-            posts.machine.reply(key, content(), Time::ZERO),
+            posts.endpoint.reply(key, empty_content(), Time::ZERO),
             Ok(Sent::Suppressed)
         );
-        assert!(posts.out().is_empty());
-        assert_eq!(posts.machine.usage().streams, 0);
+        assert!(posts.take_output().is_empty());
+        assert_eq!(posts.endpoint.usage().streams, 0);
     }
 }
 
 /// From 2026-07-28 on, a posted `cancelled` gets status 202 and has no effect, because ids of different clients may be
 /// equal. "The server MUST treat a client disconnect as cancellation of that request."
 #[test]
-fn posted_cancelled_touches_no_stateless_request() {
-    let mut posts = posts(NEW);
-    let (post, key) = posts.serve(&call(NEW, 1, json!({})));
+fn posted_cancelled_affects_no_discover_request() {
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
+    let (post, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, json!({})));
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
-    let other = posts.post(&[("MCP-Protocol-Version", NEW)], &cancel);
+    let other = posts.post(&[("MCP-Protocol-Version", DISCOVER_REVISION)], &cancel);
     assert_eq!(
-        posts.out()[0].0,
+        posts.take_output()[0].0,
         Transmit::Status {
             stream: other,
             status: 202
         }
     );
-    assert!(posts.machine.poll_event().is_none());
-    assert_eq!(posts.machine.detached(post, Time::ZERO), Detached::Closed);
-    let event = posts.machine.poll_event();
+    assert!(posts.endpoint.poll_event().is_none());
+    assert_eq!(posts.endpoint.detached(post, Time::ZERO), Detached::Closed);
+    let event = posts.endpoint.poll_event();
     assert!(
         matches!(event, Some(ServerEvent::Cancelled { key: cancelled, .. }) if cancelled == key)
     );
     assert_eq!(
-        posts.machine.reply(key, content(), Time::ZERO),
+        posts.endpoint.reply(key, empty_content(), Time::ZERO),
         Ok(Sent::Suppressed)
     );
-    assert!(posts.out().is_empty());
+    assert!(posts.take_output().is_empty());
 }

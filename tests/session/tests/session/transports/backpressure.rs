@@ -10,38 +10,38 @@ const PIPE_CAPACITY: usize = 64 << 10;
 /// Connection in one direction between two endpoints: the frame that is being written, and at most [`PIPE_CAPACITY`] bytes in
 /// transit.
 struct Pipe {
-    writing: Vec<u8>,
+    frame: Vec<u8>,
     written: usize,
-    on_the_way: Vec<u8>,
-    reading: Lines,
+    in_transit: Vec<u8>,
+    received: Lines,
 }
 
 impl Pipe {
     fn new() -> Self {
         Self {
-            writing: Vec::new(),
+            frame: Vec::new(),
             written: 0,
-            on_the_way: Vec::new(),
-            reading: Lines::new(Limits::default().message_bytes),
+            in_transit: Vec::new(),
+            received: Lines::new(Limits::default().message_bytes),
         }
     }
 
     /// Writes as many bytes as fit; returns true if bytes were written.
     fn write(&mut self, mut poll: impl FnMut(&mut Vec<u8>) -> bool) -> bool {
         let mut moved = false;
-        while self.on_the_way.len() < PIPE_CAPACITY {
-            if self.written == self.writing.len() {
-                self.writing.clear();
+        while self.in_transit.len() < PIPE_CAPACITY {
+            if self.written == self.frame.len() {
+                self.frame.clear();
                 self.written = 0;
-                if !poll(&mut self.writing) {
+                if !poll(&mut self.frame) {
                     break;
                 }
-                frame::end_line(&mut self.writing);
+                frame::end_line(&mut self.frame);
             }
-            let room = PIPE_CAPACITY - self.on_the_way.len();
-            let end = self.writing.len().min(self.written + room);
-            self.on_the_way
-                .extend_from_slice(&self.writing[self.written..end]);
+            let room = PIPE_CAPACITY - self.in_transit.len();
+            let end = self.frame.len().min(self.written + room);
+            self.in_transit
+                .extend_from_slice(&self.frame[self.written..end]);
             self.written = end;
             moved = true;
         }
@@ -50,10 +50,10 @@ impl Pipe {
 
     /// Reads the available bytes and delivers complete frames; returns true if bytes were available.
     fn read(&mut self, mut take: impl FnMut(&[u8])) -> bool {
-        let moved = !self.on_the_way.is_empty();
-        self.reading.push(&self.on_the_way);
-        self.on_the_way.clear();
-        while let Some(line) = self.reading.next_line() {
+        let moved = !self.in_transit.is_empty();
+        self.received.push(&self.in_transit);
+        self.in_transit.clear();
+        while let Some(line) = self.received.next_line() {
             match line {
                 Line::Frame(frame) => take(frame),
                 Line::Oversized(_) => panic!("within the limits"),
@@ -67,10 +67,12 @@ impl Pipe {
 /// "Every request ends once": with a result, or with an error that names the limit.
 #[test]
 fn large_calls_and_answers_never_deadlock() {
-    for revision in ["2025-11-25", NEW] {
+    for revision in ["2025-11-25", DISCOVER_REVISION] {
         let capabilities = json!({ "tools": {} });
-        let mut client = CheckedClient::ready(client_config(&[revision]), revision, capabilities);
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+        let mut client =
+            CheckedClient::connected(client_config(&[revision]), revision, capabilities);
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
         let argument = "c".repeat(2 << 20);
         let answer = "s".repeat(3 << 20);
         let (mut up, mut down) = (Pipe::new(), Pipe::new());
@@ -87,32 +89,33 @@ fn large_calls_and_answers_never_deadlock() {
                 }
             }
             // Both write before they read.
-            let mut moved = up.write(|out| client.machine.poll_transmit(out).is_some());
-            moved |= down.write(|out| server.machine.poll_transmit(out).is_some());
-            assert!(server.machine.wants_input() && client.machine.wants_input());
+            let mut moved = up.write(|out| client.endpoint.poll_transmit(out).is_some());
+            moved |= down.write(|out| server.endpoint.poll_transmit(out).is_some());
+            assert!(server.endpoint.wants_input() && client.endpoint.wants_input());
             moved |= up.read(|line| {
                 let context = FrameContext::new(());
                 server
-                    .machine
+                    .endpoint
                     .receive(StreamId::DUPLEX, line, context, Time::ZERO)
                     .expect("it reads");
             });
-            while let Some(event) = server.machine.poll_event() {
+            while let Some(event) = server.endpoint.poll_event() {
                 if let ServerEvent::Request(request) = event {
-                    let result = result(json!({ "content": [{ "type": "text", "text": answer }] }));
+                    let result =
+                        to_result(json!({ "content": [{ "type": "text", "text": answer }] }));
                     server
-                        .machine
+                        .endpoint
                         .reply(request.key, result, Time::ZERO)
                         .expect("it waits");
                 }
             }
             moved |= down.read(|line| {
                 client
-                    .machine
+                    .endpoint
                     .receive(StreamId::DUPLEX, line, Time::ZERO)
                     .expect("it reads")
             });
-            while let Some(event) = client.machine.poll_event() {
+            while let Some(event) = client.endpoint.poll_event() {
                 match event {
                     ClientEvent::Completed(_, Outcome::Result(_)) => {
                         (ended, results) = (ended + 1, results + 1)
@@ -124,7 +127,7 @@ fn large_calls_and_answers_never_deadlock() {
                     other => panic!("{other:?}"),
                 }
             }
-            let usage = server.machine.usage();
+            let usage = server.endpoint.usage();
             most = most.max(usage.in_flight_bytes + usage.queued_bytes + usage.events_bytes);
             if !moved && sent == 24 {
                 break;
@@ -144,28 +147,29 @@ fn large_calls_and_answers_never_deadlock() {
 /// If a peer never reads, its requests are refused from the reserve, and the connection is closed when the reserve is
 /// full: "memory stays bounded throughout".
 #[test]
-fn peer_that_never_reads_is_cut_off() {
-    for revision in all() {
+fn client_that_never_reads_is_disconnected() {
+    for revision in all_revisions() {
         let mut config = server_config(&[revision]);
         config.limits.queued = 4;
         config.limits.reserved_bytes = 2000;
-        let mut server = CheckedServer::ready(config, revision, json!({}));
+        let mut server = CheckedServer::with_session(config, revision, json!({}));
         let mut most = 0;
         let mut count = 0;
-        while !server.machine.is_closed() {
+        while !server.endpoint.is_closed() {
             count += 1;
             assert!(count < 1000, "{revision}: it never ends");
-            assert!(server.machine.wants_input());
-            let message = request_at(revision, count, "nothing/known", json!({}), json!({}));
+            assert!(server.endpoint.wants_input());
+            let message =
+                request_of_revision(revision, count, "nothing/known", json!({}), json!({}));
             let text = message.to_string();
             let context = FrameContext::new(());
             server
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, text.as_bytes(), context, Time::ZERO)
                 .expect("it reads");
-            let usage = server.machine.usage();
+            let usage = server.endpoint.usage();
             most = most.max(usage.queued_bytes);
-            while server.machine.poll_event().is_some() {}
+            while server.endpoint.poll_event().is_some() {}
         }
         assert!(count > 8, "{revision}: the reserve answers some: {count}");
         assert!(most < 4 * 500 + 2000, "{revision}: {most}");
@@ -173,15 +177,15 @@ fn peer_that_never_reads_is_cut_off() {
         let mut bytes = Vec::new();
         let stream = StreamId::DUPLEX;
         assert_eq!(
-            server.machine.poll_transmit(&mut bytes),
+            server.endpoint.poll_transmit(&mut bytes),
             Some(Transmit::Close { stream })
         );
-        assert_eq!(server.machine.poll_transmit(&mut bytes), None);
+        assert_eq!(server.endpoint.poll_transmit(&mut bytes), None);
         let late = server
-            .machine
+            .endpoint
             .receive(stream, b"{}", FrameContext::new(()), Time::ZERO);
         assert_eq!(late, Err(ReceiveError::Closed));
-        let usage = server.machine.usage();
+        let usage = server.endpoint.usage();
         assert_eq!(
             (usage.queued, usage.queued_bytes, usage.in_flight),
             (0, 0, 0)
@@ -191,19 +195,19 @@ fn peer_that_never_reads_is_cut_off() {
 
 /// A client also closes the connection to a server that never reads, in revisions in which servers send requests.
 #[test]
-fn server_that_never_reads_is_cut_off() {
-    for revision in handshake() {
+fn server_that_never_reads_is_disconnected() {
+    for revision in handshake_revisions() {
         let mut config = client_config(&[revision]);
         config.limits.queued = 4;
         config.limits.reserved_bytes = 2000;
-        let mut client = CheckedClient::ready(config, revision, json!({}));
+        let mut client = CheckedClient::connected(config, revision, json!({}));
         let mut count = 0;
-        while !client.machine.is_closed() {
+        while !client.endpoint.is_closed() {
             count += 1;
             assert!(count < 1000, "{revision}: it never ends");
             let ping = json!({ "jsonrpc": "2.0", "id": count, "method": "ping" }).to_string();
             client
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, ping.as_bytes(), Time::ZERO)
                 .expect("it reads");
         }
@@ -221,19 +225,19 @@ fn server_that_never_reads_is_cut_off() {
 /// Over HTTP, a slow reader of one stream does not delay other streams.
 #[test]
 fn slow_stream_delays_no_other() {
-    for revision in ["2025-11-25", NEW] {
+    for revision in ["2025-11-25", DISCOVER_REVISION] {
         let mut config = server_config(&[revision]);
         config.limits.stream_bytes = 1000;
         let mut posts = HttpServerHarness::new(config, revision, json!({}));
         let wanted = json!({ "_meta": { "progressToken": "t" } });
-        let (slow, slow_key) = posts.serve(&call(revision, 1, wanted.clone()));
-        let (quick, quick_key) = posts.serve(&call(revision, 2, wanted));
+        let (slow, slow_key) = posts.serve(&tool_call(revision, 1, wanted.clone()));
+        let (quick, quick_key) = posts.serve(&tool_call(revision, 2, wanted));
         let text = "x".repeat(400);
         let progress = |done: f64| Progress::new(done).with_message(text.clone());
         let sent: Vec<Sent> = (1..=4)
             .map(|done| {
                 posts
-                    .machine
+                    .endpoint
                     .progress(slow_key, &progress(f64::from(done)))
                     .expect("it increases")
             })
@@ -244,15 +248,15 @@ fn slow_stream_delays_no_other() {
             "{revision}"
         );
         assert_eq!(
-            posts.machine.progress(quick_key, &progress(1.0)),
+            posts.endpoint.progress(quick_key, &progress(1.0)),
             Ok(Sent::Queued)
         );
         assert_eq!(
-            posts.machine.reply(quick_key, content(), Time::ZERO),
+            posts.endpoint.reply(quick_key, empty_content(), Time::ZERO),
             Ok(Sent::Queued)
         );
-        assert!(posts.machine.queued_bytes_on(slow) >= 1000);
-        let writable: Vec<StreamId> = posts.machine.writable_streams().collect();
+        assert!(posts.endpoint.queued_bytes_on(slow) >= 1000);
+        let writable: Vec<StreamId> = posts.endpoint.writable_streams().collect();
         assert_eq!(writable, [slow, quick]);
         let mut sequences = Vec::new();
         while let Some((
@@ -263,7 +267,7 @@ fn slow_stream_delays_no_other() {
                 ..
             },
             bytes,
-        )) = posts.machine.poll_transmit_on(quick)
+        )) = posts.endpoint.poll_transmit_on(quick)
         {
             assert!(stream == quick && !bytes.is_empty());
             sequences.push((sequence, last));
@@ -271,11 +275,11 @@ fn slow_stream_delays_no_other() {
         assert_eq!(sequences, [(0, false), (1, true)]);
         // An answer is never dropped, however full its stream is.
         assert_eq!(
-            posts.machine.reply(slow_key, content(), Time::ZERO),
+            posts.endpoint.reply(slow_key, empty_content(), Time::ZERO),
             Ok(Sent::Queued)
         );
-        let frames = posts.out();
+        let frames = posts.take_output();
         assert_eq!(frames.len(), 3);
-        assert_eq!(posts.machine.usage().queued_bytes, 0);
+        assert_eq!(posts.endpoint.usage().queued_bytes, 0);
     }
 }

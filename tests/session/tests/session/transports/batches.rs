@@ -4,15 +4,15 @@ use mcp_exact_tests_session::*;
 
 const REVISION: &str = "2025-03-26";
 
-fn ping(id: u64) -> Value {
+fn ping_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "ping" })
 }
 
-fn tool(id: u64) -> Value {
+fn call_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } })
 }
 
-fn requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
+fn batch_requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
     let key = |event| match event {
         ServerEvent::Request(request) => Some(request.key),
         _ => None,
@@ -28,14 +28,14 @@ fn requests(server: &mut ServerEndpoint<()>) -> Vec<RequestKey> {
 fn waiting_batch_answers_are_counted() {
     let mut config = server_config(&[REVISION]);
     config.limits.queued_bytes = 10_000;
-    let mut server = CheckedServer::ready(config, REVISION, json!({}));
+    let mut server = CheckedServer::with_session(config, REVISION, json!({}));
     let text = "x".repeat(6000);
     let mut slow = Vec::new();
     let mut refused = 0;
     for batch in 0..5 {
-        let members = json!([tool(2 * batch), tool(2 * batch + 1)]);
+        let members = json!([call_request(2 * batch), call_request(2 * batch + 1)]);
         let answers = server.send(&members);
-        let keys = requests(&mut server.machine);
+        let keys = batch_requests(&mut server.endpoint);
         let [first, second] = keys[..] else {
             // Both members are refused at once, in one array.
             let answers = answers[0].as_array().expect("an array");
@@ -48,19 +48,19 @@ fn waiting_batch_answers_are_counted() {
             refused += 1;
             continue;
         };
-        let reply = result(json!({ "content": [{ "type": "text", "text": text }] }));
+        let reply = to_result(json!({ "content": [{ "type": "text", "text": text }] }));
         assert!(server.reply(first, reply).is_empty());
         slow.push(second);
-        let usage = server.machine.usage();
+        let usage = server.endpoint.usage();
         assert_eq!(usage.batches, slow.len());
         assert!(usage.batch_bytes >= slow.len() * text.len(), "{usage:?}");
     }
     assert_eq!((slow.len(), refused), (2, 3));
     for key in slow {
-        let answers = server.reply(key, content());
+        let answers = server.reply(key, empty_content());
         assert_eq!(answers[0].as_array().map(Vec::len), Some(2));
     }
-    let usage = server.machine.usage();
+    let usage = server.endpoint.usage();
     assert_eq!(
         (usage.batches, usage.batch_bytes, usage.in_flight),
         (0, 0, 0)
@@ -70,11 +70,15 @@ fn waiting_batch_answers_are_counted() {
 /// "The response objects being returned from a batch call MAY be returned in any order": one array is sent when the
 /// last request has ended; a cancelled request has no response.
 #[test]
-fn batch_with_cancelled_member_is_answered_once() {
-    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
-    assert!(server.send(&json!([tool(1), tool(2), ping(3)])).is_empty());
-    let keys = requests(&mut server.machine);
-    assert!(server.reply(keys[0], content()).is_empty());
+fn batch_with_cancellation_is_answered_once() {
+    let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
+    assert!(
+        server
+            .send(&json!([call_request(1), call_request(2), ping_request(3)]))
+            .is_empty()
+    );
+    let keys = batch_requests(&mut server.endpoint);
+    assert!(server.reply(keys[0], empty_content()).is_empty());
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 2 } });
     let answers = server.send(&cancel);
     let ids: Vec<&Value> = answers[0]
@@ -85,29 +89,29 @@ fn batch_with_cancelled_member_is_answered_once() {
         .collect();
     assert_eq!(ids, [&json!(3), &json!(1)]);
     assert_eq!(
-        server.machine.reply(keys[1], content(), Time::ZERO),
+        server.endpoint.reply(keys[1], empty_content(), Time::ZERO),
         Ok(Sent::Suppressed)
     );
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 /// After the connection of a batch is closed, replies to its requests are accepted, but nothing is sent or kept.
 #[test]
-fn batch_on_a_closed_stream_sends_nothing() {
-    let mut posts = posts(REVISION);
-    let stream = posts.post(&[], &json!([tool(1), tool(2)]));
-    let keys = requests(&mut posts.machine);
+fn closed_stream_drops_batch_answers() {
+    let mut posts = server_with_roots_client(REVISION);
+    let stream = posts.post(&[], &json!([call_request(1), call_request(2)]));
+    let keys = batch_requests(&mut posts.endpoint);
     assert_eq!(
-        posts.machine.reply(keys[0], content(), Time::ZERO),
+        posts.endpoint.reply(keys[0], empty_content(), Time::ZERO),
         Ok(Sent::Queued)
     );
-    posts.machine.closed(stream, Closed::Lost, Time::ZERO);
+    posts.endpoint.closed(stream, Closed::Lost, Time::ZERO);
     posts
-        .machine
-        .reply(keys[1], content(), Time::ZERO)
+        .endpoint
+        .reply(keys[1], empty_content(), Time::ZERO)
         .expect("a race");
-    assert!(posts.out().is_empty());
-    let usage = posts.machine.usage();
+    assert!(posts.take_output().is_empty());
+    let usage = posts.endpoint.usage();
     assert_eq!(
         (
             usage.batches,
@@ -121,11 +125,11 @@ fn batch_on_a_closed_stream_sends_nothing() {
 
 /// If a process dies with a batch in flight, the resumed endpoint answers every request of the batch, on its stream.
 #[test]
-fn batch_is_reported_lost_as_a_whole() {
-    let mut posts = posts(REVISION);
-    let stream = posts.post(&[], &json!([tool(1), tool(2)]));
-    let alone = posts.post(&[], &tool(3));
-    let snapshot = posts.machine.snapshot().expect("a session");
+fn lost_batch_gets_one_array() {
+    let mut posts = server_with_roots_client(REVISION);
+    let stream = posts.post(&[], &json!([call_request(1), call_request(2)]));
+    let alone = posts.post(&[], &call_request(3));
+    let snapshot = posts.endpoint.snapshot().expect("a session");
     assert_eq!(snapshot.requests.len(), 3);
     let settings = server_config(&[REVISION]).build().expect("a configuration");
     let resumed =
@@ -157,26 +161,26 @@ fn batch_is_reported_lost_as_a_whole() {
 }
 
 /// Creates a server on a duplex stream in an initialized session.
-fn duplex(revision: &str) -> RawServer {
+fn duplex_server(revision: &str) -> RawServer {
     let settings = server_config(&[revision]).build().expect("a configuration");
-    let snapshot = Snapshot::new(agreed_on(revision, json!({ "roots": {} })), 0);
+    let snapshot = Snapshot::new(negotiated_session(revision, json!({ "roots": {} })), 0);
     let server = ServerEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
-    RawServer::of(server.expect("offered"), Time::ZERO)
+    RawServer::from_endpoint(server.expect("offered"), Time::ZERO)
 }
 
 /// "Requests ... the receiver MUST respond with a result or an error": each request of a batch that is too long is
 /// refused, and responses in it are accepted.
 #[test]
-fn batch_above_the_limit_leaves_no_caller_waiting() {
+fn oversized_batch_refuses_each_request() {
     for revision in [REVISION, "2025-06-18"] {
-        let mut server = duplex(revision);
+        let mut server = duplex_server(revision);
         let (options, now) = (CallOptions::default(), Time::ZERO);
         let asked = server
-            .machine
+            .endpoint
             .request(Scope::Peer, "roots/list", None, options, now);
         let asked = asked.expect("it leaves");
-        let question = server.drain().remove(0);
-        let mut batch: Vec<Value> = (0..100).map(ping).collect();
+        let question = server.take_messages().remove(0);
+        let mut batch: Vec<Value> = (0..100).map(ping_request).collect();
         batch.push(json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "roots": [] } }));
         let mut answers = server.send(&Value::from(batch));
         if revision == REVISION {
@@ -202,10 +206,10 @@ fn batch_above_the_limit_leaves_no_caller_waiting() {
 
 /// Only the request with a name above the limit is refused.
 #[test]
-fn batch_member_above_a_limit_is_refused_alone() {
-    let mut server = duplex(REVISION);
+fn long_batch_request_is_refused_alone() {
+    let mut server = duplex_server(REVISION);
     let long = json!({ "jsonrpc": "2.0", "id": 2, "method": "x".repeat(1025) });
-    let answers = server.send(&json!([ping(1), long, ping(3)]));
+    let answers = server.send(&json!([ping_request(1), long, ping_request(3)]));
     assert_eq!(answers.len(), 1, "one array");
     let answers = answers[0].as_array().expect("an array");
     let limits: Vec<&Value> = answers
@@ -220,22 +224,25 @@ fn batch_member_above_a_limit_is_refused_alone() {
 /// "Cancellation notifications MUST only reference requests that were previously issued in the same direction and are believed to still
 /// be in-progress" (2025-03-26, `basic/utilities/cancellation`): a request of the same batch is, on the process that serves the batch.
 #[test]
-fn cancellation_stays_with_its_batch() {
-    let server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
+fn batch_keeps_its_cancellations() {
+    let server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
     let cancel = |id: u64| {
         let params = json!({ "requestId": id });
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
     };
     let divide = |messages: Value| {
-        let divided = server.machine.divide(messages.to_string().as_bytes());
+        let divided = server.endpoint.divide(messages.to_string().as_bytes());
         [divided.own, divided.foreign].map(|part| {
             let part = part.map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
             part.map_or(Value::Null, |text| text.parse().expect("JSON"))
         })
     };
-    for batch in [json!([tool(7), cancel(7)]), json!([cancel(7), tool(7)])] {
+    for batch in [
+        json!([call_request(7), cancel(7)]),
+        json!([cancel(7), call_request(7)]),
+    ] {
         assert_eq!(divide(batch.clone()), [batch, Value::Null]);
     }
-    let (own, foreign) = (json!([tool(7)]), json!([cancel(8)]));
-    assert_eq!(divide(json!([tool(7), cancel(8)])), [own, foreign]);
+    let (own, foreign) = (json!([call_request(7)]), json!([cancel(8)]));
+    assert_eq!(divide(json!([call_request(7), cancel(8)])), [own, foreign]);
 }

@@ -5,7 +5,7 @@ use mcp_exact_tests_session::*;
 
 /// Client over HTTP whose server is the test.
 struct Http {
-    machine: ClientEndpoint,
+    endpoint: ClientEndpoint,
     events: Vec<ClientEvent>,
     checker: SchemaChecker,
 }
@@ -14,20 +14,20 @@ type Post = (StreamId, HttpHints, Value);
 
 impl Http {
     fn new(config: ClientConfig) -> Self {
-        let machine = ClientEndpoint::new(
+        let endpoint = ClientEndpoint::new(
             config.build().expect("a configuration"),
             Binding::StreamableHttp,
             None,
             Time::ZERO,
         );
         let mut http = Self {
-            machine,
+            endpoint,
             events: Vec::new(),
             checker: SchemaChecker::default(),
         };
         let (on, _, probe) = http.post();
         assert_eq!(probe["method"], "server/discover");
-        http.answer(
+        http.answer_post(
             on,
             &probe,
             json!({ "resultType": "complete", "supportedVersions": ["2026-07-28"],
@@ -39,60 +39,61 @@ impl Http {
     /// Returns the next POST.
     fn post(&mut self) -> Post {
         let mut out = Vec::new();
-        match self.machine.poll_transmit(&mut out) {
+        match self.endpoint.poll_transmit(&mut out) {
             Some(Transmit::Frame {
                 stream: on, http, ..
             }) => {
-                let agreed = self.machine.session_info();
+                let agreed = self.endpoint.session_info();
                 let agreed = agreed.map(|agreed| agreed.revision.as_str());
-                self.checker.frame(true, &out, agreed);
+                self.checker.check_frame(true, &out, agreed);
                 (on, http, serde_json::from_slice(&out).expect("JSON"))
             }
             other => panic!("{other:?}"),
         }
     }
 
-    fn nothing_leaves(&mut self) {
-        assert_eq!(self.machine.poll_transmit(&mut Vec::new()), None);
+    fn check_nothing_sent(&mut self) {
+        assert_eq!(self.endpoint.poll_transmit(&mut Vec::new()), None);
     }
 
-    fn answer(&mut self, on: StreamId, request: &Value, result: Value) {
+    fn answer_post(&mut self, on: StreamId, request: &Value, result: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         let bytes = message.to_string();
-        self.machine
+        self.endpoint
             .receive(on, bytes.as_bytes(), Time::ZERO)
             .expect("open");
-        self.take();
+        self.take_events();
     }
 
-    fn refuse(&mut self, on: StreamId, request: &Value, error: Value) {
+    fn refuse_post(&mut self, on: StreamId, request: &Value, error: Value) {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
         let body = message.to_string().into_bytes();
-        self.machine
+        self.endpoint
             .failed(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
-        self.take();
+        self.take_events();
     }
 
-    fn take(&mut self) {
-        while let Some(event) = self.machine.poll_event() {
+    fn take_events(&mut self) {
+        while let Some(event) = self.endpoint.poll_event() {
             self.events.push(event);
         }
     }
 
-    fn request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
+    fn send_request(&mut self, method: &str, params: Value) -> Result<RequestKey, SendError> {
         let options = CallOptions::default();
-        self.machine
-            .request(method, Some(object(params)), options, Time::ZERO)
+        self.endpoint
+            .request(method, Some(to_object(params)), options, Time::ZERO)
     }
 
-    fn list(&mut self, tools: Value) -> Value {
-        self.request("tools/list", json!({})).expect("it leaves");
+    fn list_tools(&mut self, tools: Value) -> Value {
+        self.send_request("tools/list", json!({}))
+            .expect("it leaves");
         let (on, hints, request) = self.post();
         assert_eq!(hints.params, []);
-        self.answer(on, &request, page(tools, None));
+        self.answer_post(on, &request, list_page(tools, None));
         match self.events.last() {
             Some(ClientEvent::Completed(_, Outcome::Result(result))) => {
-                value(result.object())["tools"].clone()
+                to_value(result.object())["tools"].clone()
             }
             other => panic!("{other:?}"),
         }
@@ -107,7 +108,7 @@ impl Http {
     }
 }
 
-fn page(tools: Value, next: Option<&str>) -> Value {
+fn list_page(tools: Value, next: Option<&str>) -> Value {
     let mut page =
         json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
     if let Some(next) = next {
@@ -116,116 +117,126 @@ fn page(tools: Value, next: Option<&str>) -> Value {
     page
 }
 
-fn tool(name: &str, annotation: Value) -> Value {
+fn tool_with_header(name: &str, annotation: Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": {
         "region": { "type": "string", "x-mcp-header": annotation },
         "count": { "type": "integer", "x-mcp-header": "Count" },
     } } })
 }
 
-fn call(name: &str) -> Value {
+fn call_tool(name: &str) -> Value {
     json!({ "name": name, "arguments": { "region": "\u{e9}", "other": 1 } })
 }
 
-fn region(value: &str) -> Vec<(String, String)> {
+fn region_header(value: &str) -> Vec<(String, String)> {
     vec![("Mcp-Param-Region".to_owned(), value.to_owned())]
 }
 
-fn mismatch() -> Value {
+fn header_mismatch_error() -> Value {
     json!({ "code": -32020, "message": "Header mismatch" })
 }
 
 #[test]
-fn hdr_params_of_a_listed_tool_are_mirrored_into_the_call() {
+fn calls_of_listed_tools_have_headers() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    let tools = json!([tool("a", json!("Region"))]);
-    assert_eq!(http.list(tools.clone()), tools);
-    http.request("tools/call", call("a")).expect("it leaves");
+    let tools = json!([tool_with_header("a", json!("Region"))]);
+    assert_eq!(http.list_tools(tools.clone()), tools);
+    http.send_request("tools/call", call_tool("a"))
+        .expect("it leaves");
     let (_, hints, _) = http.post();
-    assert_eq!(hints.params, region("=?base64?w6k=?="));
+    assert_eq!(hints.params, region_header("=?base64?w6k=?="));
     assert_eq!(hints.name.as_deref(), Some("a"));
-    http.request("tools/call", call("unknown"))
+    http.send_request("tools/call", call_tool("unknown"))
         .expect("it leaves");
     assert_eq!(http.post().1.params, []);
     // What cannot be mirrored does not leave.
     let large = json!({ "name": "a", "arguments": { "count": 9_007_199_254_740_992_u64 } });
-    let refused = http.request("tools/call", large);
+    let refused = http.send_request("tools/call", large);
     assert!(
         matches!(refused, Err(SendError::Params { .. })),
         "{refused:?}"
     );
-    http.nothing_leaves();
+    http.check_nothing_sent();
 }
 
 #[test]
-fn hdr_invalid_tools_are_excluded_and_reported() {
+fn invalid_tools_are_excluded_and_reported() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    let bad = tool("bad", json!("a b"));
-    let good = tool("good", json!("Region"));
+    let bad = tool_with_header("bad", json!("a b"));
+    let good = tool_with_header("good", json!("Region"));
     let odd = json!({ "name": 5 });
-    let listed = http.list(json!([bad, good, odd]));
+    let listed = http.list_tools(json!([bad, good, odd]));
     assert_eq!(listed, json!([good, odd]), "the rest stays as it came");
     let told = http.events.iter().any(|event| {
         matches!(event, ClientEvent::Violation(Violation::Tool { name, .. }) if name == "bad")
     });
     assert!(told, "{:?}", http.events);
     // On other transports annotations mean nothing.
-    let mut raw = RawClient::begun(
+    let mut raw = RawClient::with_session(
         client_config(&["2026-07-28"]),
         "2026-07-28",
         json!({ "tools": {} }),
     );
     let (_, request) = raw.request("tools/list", json!({}));
-    let result = page(json!([bad]), None);
+    let result = list_page(json!([bad]), None);
     raw.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "result": result }));
     let outcomes = raw.outcomes();
     let [(_, Outcome::Result(listed))] = &outcomes[..] else {
         panic!("{outcomes:?}");
     };
-    assert_eq!(value(listed.object())["tools"], json!([bad]));
+    assert_eq!(to_value(listed.object())["tools"], json!([bad]));
 }
 
 #[test]
-fn limits_what_is_remembered_of_tools_is_bounded() {
+fn remembered_tool_headers_are_limited() {
     let mut config = client_config(&["2026-07-28"]);
     config.limits.tool_bytes = 1500;
     let mut http = Http::new(config);
     let many: Vec<Value> = (0..50)
-        .map(|n| tool(&format!("t{n}"), json!("Region")))
+        .map(|n| tool_with_header(&format!("t{n}"), json!("Region")))
         .collect();
-    let kept = http.list(Value::from(many)).as_array().map(Vec::len);
+    let kept = http.list_tools(Value::from(many)).as_array().map(Vec::len);
     assert!(kept.is_some_and(|kept| (1..50).contains(&kept)), "{kept:?}");
     let limit = http.events.iter().any(|event| {
         matches!(event, ClientEvent::Violation(Violation::Limit(limit)) if limit.name() == "tool_bytes")
     });
     assert!(limit);
     // A newer list takes the place of an older one.
-    let tools = json!([tool("new", json!("Region"))]);
-    assert_eq!(http.list(tools.clone()), tools);
+    let tools = json!([tool_with_header("new", json!("Region"))]);
+    assert_eq!(http.list_tools(tools.clone()), tools);
 }
 
 #[test]
-fn hdr_mismatch_lists_again_and_retries_once() {
+fn header_mismatch_relists_and_retries_once() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let key = http
+        .send_request("tools/call", call_tool("a"))
+        .expect("it leaves");
     let (on, hints, request) = http.post();
     assert_eq!(hints.params, []);
-    http.refuse(on, &request, mismatch());
+    http.refuse_post(on, &request, header_mismatch_error());
     let (on, hints, list) = http.post();
     assert_eq!(
         (&list["method"], hints.method.as_deref()),
         (&json!("tools/list"), Some("tools/list"))
     );
-    http.answer(
+    http.answer_post(
         on,
         &list,
-        page(json!([tool("b", json!("Region"))]), Some("next")),
+        list_page(
+            json!([tool_with_header("b", json!("Region"))]),
+            Some("next"),
+        ),
     );
     let (on, _, list) = http.post();
     assert_eq!(list["params"]["cursor"], "next");
-    http.answer(on, &list, page(json!([tool("a", json!("Region"))]), None));
+    http.answer_post(
+        on,
+        &list,
+        list_page(json!([tool_with_header("a", json!("Region"))]), None),
+    );
     let (on, hints, again) = http.post();
-    assert_eq!(hints.params, region("=?base64?w6k=?="));
+    assert_eq!(hints.params, region_header("=?base64?w6k=?="));
     assert_eq!(
         (&again["method"], &again["params"]["arguments"]),
         (&json!("tools/call"), &request["params"]["arguments"])
@@ -233,8 +244,8 @@ fn hdr_mismatch_lists_again_and_retries_once() {
     assert_ne!(again["id"], request["id"]);
     assert!(http.outcomes_of(key).is_empty());
     // Once: the second refusal is the outcome.
-    http.refuse(on, &again, mismatch());
-    http.nothing_leaves();
+    http.refuse_post(on, &again, header_mismatch_error());
+    http.check_nothing_sent();
     let [Outcome::Error(error)] = http.outcomes_of(key)[..] else {
         panic!("{:?}", http.events);
     };
@@ -242,25 +253,29 @@ fn hdr_mismatch_lists_again_and_retries_once() {
 }
 
 #[test]
-fn hdr_mismatch_of_a_tool_that_is_gone_ends_the_call() {
+fn mismatch_of_removed_tool_ends_call() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let key = http
+        .send_request("tools/call", call_tool("a"))
+        .expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(on, &request, mismatch());
+    http.refuse_post(on, &request, header_mismatch_error());
     let (on, _, list) = http.post();
-    http.answer(on, &list, page(json!([]), None));
+    http.answer_post(on, &list, list_page(json!([]), None));
     assert!(
         matches!(http.outcomes_of(key)[..], [Outcome::Error(_)]),
         "{:?}",
         http.events
     );
     // It can be cancelled while the list is asked for.
-    let key = http.request("tools/call", call("a")).expect("it leaves");
+    let key = http
+        .send_request("tools/call", call_tool("a"))
+        .expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(on, &request, mismatch());
+    http.refuse_post(on, &request, header_mismatch_error());
     http.post();
-    http.machine.cancel(key, "enough", Time::ZERO);
-    http.take();
+    http.endpoint.cancel(key, "enough", Time::ZERO);
+    http.take_events();
     assert!(
         matches!(http.outcomes_of(key)[..], [Outcome::Cancelled]),
         "{:?}",
@@ -273,18 +288,20 @@ fn unsupported_versions_error(supported: Value) -> Value {
 }
 
 #[test]
-fn neg_changed_server_is_probed_again() {
+fn changed_server_is_probed_again() {
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    let key = http.request("tools/list", json!({})).expect("it leaves");
+    let key = http
+        .send_request("tools/list", json!({}))
+        .expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(
+    http.refuse_post(
         on,
         &request,
         unsupported_versions_error(json!(["2026-07-28"])),
     );
     let (on, _, again) = http.post();
     assert_eq!(again["method"], "tools/list");
-    http.refuse(
+    http.refuse_post(
         on,
         &again,
         unsupported_versions_error(json!(["2026-07-28"])),
@@ -295,9 +312,11 @@ fn neg_changed_server_is_probed_again() {
         http.events
     );
     // Nothing in common: the error is the outcome, and it says what the server speaks.
-    let key = http.request("tools/list", json!({})).expect("it leaves");
+    let key = http
+        .send_request("tools/list", json!({}))
+        .expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(
+    http.refuse_post(
         on,
         &request,
         unsupported_versions_error(json!(["1900-01-01"])),
@@ -307,13 +326,13 @@ fn neg_changed_server_is_probed_again() {
         "{:?}",
         http.events
     );
-    http.nothing_leaves();
+    http.check_nothing_sent();
 }
 
 #[test]
-fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
+fn client_follows_server_to_handshake() {
     let config = client_config(&["2026-07-28", "2025-06-18"]);
-    let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
+    let mut raw = RawClient::with_session(config, "2026-07-28", json!({ "tools": {} }));
     let (first, one) = raw.request("tools/list", json!({}));
     let (second, two) = raw.request("tools/call", json!({ "name": "x" }));
     let supported = unsupported_versions_error(json!(["2025-06-18", "2025-03-26"]));
@@ -325,7 +344,7 @@ fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
     // The other request waits for the same.
     assert_eq!(raw.send(&error(&two)), Vec::<Value>::new());
     let refused = raw
-        .machine
+        .endpoint
         .request("tools/list", None, CallOptions::default(), raw.now);
     assert_eq!(refused, Err(SendError::NotReady));
     let sent = raw.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": {
@@ -354,15 +373,15 @@ fn neg_a_server_that_went_back_to_the_handshake_is_followed() {
 }
 
 #[test]
-fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
+fn failed_renegotiation_ends_waiting_requests() {
     let config = client_config(&["2026-07-28", "2025-06-18"]);
-    let mut raw = RawClient::begun(config, "2026-07-28", json!({ "tools": {} }));
+    let mut raw = RawClient::with_session(config, "2026-07-28", json!({ "tools": {} }));
     let supported = unsupported_versions_error(json!(["2025-06-18"]));
     let (cancelled, one) = raw.request("tools/list", json!({}));
     let (closed, two) = raw.request("tools/list", json!({}));
     let sent = raw.send(&json!({ "jsonrpc": "2.0", "id": one["id"], "error": supported }));
     raw.send(&json!({ "jsonrpc": "2.0", "id": two["id"], "error": supported }));
-    raw.machine.cancel(cancelled, "enough", raw.now);
+    raw.endpoint.cancel(cancelled, "enough", raw.now);
     raw.send(
         &json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "error": { "code": -1, "message": "no" } }),
     );
@@ -375,10 +394,10 @@ fn neg_what_waits_for_another_revision_ends_with_the_negotiation() {
 /// "Implementations SHOULD always enforce a maximum timeout" (2026-07-28, `basic/patterns/cancellation`, "Timeouts"):
 /// tool lists that a call needs count towards the timeout of the call.
 #[test]
-fn hdr_lists_in_the_middle_of_a_call_do_not_start_its_time_again() {
+fn relisting_does_not_restart_timeout() {
     let at = |seconds: u64| Time::from_millis(1000 * seconds);
     let mut http = Http::new(client_config(&["2026-07-28"]));
-    http.list(json!([tool("t", json!("Region"))]));
+    http.list_tools(json!([tool_with_header("t", json!("Region"))]));
     let timeout = RequestTimeout {
         idle: std::time::Duration::from_secs(60),
         reset_on_progress: true,
@@ -388,24 +407,24 @@ fn hdr_lists_in_the_middle_of_a_call_do_not_start_its_time_again() {
         timeout: Some(timeout),
         ..CallOptions::default()
     };
-    let params = Some(object(call("t")));
+    let params = Some(to_object(call_tool("t")));
     let key = http
-        .machine
+        .endpoint
         .request("tools/call", params, options, Time::ZERO);
     let key = key.expect("it leaves");
     let (on, _, request) = http.post();
-    http.refuse(on, &request, mismatch());
+    http.refuse_post(on, &request, header_mismatch_error());
     for seconds in [50, 90] {
         let (on, _, request) = http.post();
         assert_eq!(request["method"], "tools/list");
-        let result = page(json!([]), Some("next"));
+        let result = list_page(json!([]), Some("next"));
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
         let text = message.to_string();
-        let received = http.machine.receive(on, text.as_bytes(), at(seconds));
+        let received = http.endpoint.receive(on, text.as_bytes(), at(seconds));
         received.expect("open");
-        assert_eq!(http.machine.poll_timeout(), Some(at(100)));
+        assert_eq!(http.endpoint.poll_timeout(), Some(at(100)));
     }
-    http.machine.handle_timeout(at(100));
-    http.take();
+    http.endpoint.handle_timeout(at(100));
+    http.take_events();
     assert_eq!(http.outcomes_of(key), [&Outcome::TimedOut]);
 }

@@ -8,7 +8,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-fn session_end_hints(client: &mut ClientEndpoint) -> usize {
+fn take_session_end_hints(client: &mut ClientEndpoint) -> usize {
     let mut bytes = Vec::new();
     let taken = std::iter::from_fn(|| client.poll_transmit(&mut bytes));
     taken
@@ -19,11 +19,11 @@ fn session_end_hints(client: &mut ClientEndpoint) -> usize {
 /// "Clients that no longer need a particular session SHOULD send an HTTP DELETE to the MCP endpoint": the hint is given
 /// once, after all messages, and only if sessions have ids.
 #[test]
-fn shutdown_ends_the_session_by_delete() {
-    for revision in all() {
+fn shutdown_ends_session_by_delete() {
+    for revision in all_revisions() {
         for binding in [Binding::StreamableHttp, Binding::Duplex] {
             let settings = client_config(&[revision]).build().expect("a configuration");
-            let snapshot = Snapshot::new(agreed_on(revision, json!({ "tools": {} })), 0);
+            let snapshot = Snapshot::new(negotiated_session(revision, json!({ "tools": {} })), 0);
             let mut client =
                 ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered");
             client
@@ -31,29 +31,30 @@ fn shutdown_ends_the_session_by_delete() {
                 .expect("it leaves");
             client.shutdown(Time::ZERO);
             assert_eq!(client.poll_end_session(), None, "the request leaves first");
-            let expected =
-                usize::from(SESSIONS.contains(&revision) && binding == Binding::StreamableHttp);
+            let expected = usize::from(
+                SESSION_REVISIONS.contains(&revision) && binding == Binding::StreamableHttp,
+            );
             assert_eq!(
-                session_end_hints(&mut client),
+                take_session_end_hints(&mut client),
                 expected,
                 "{revision} {binding:?}"
             );
             client.shutdown(Time::ZERO);
-            assert_eq!(session_end_hints(&mut client), 0);
+            assert_eq!(take_session_end_hints(&mut client), 0);
         }
     }
     // A session that the server has ended is not ended again.
     let mut poster = HttpHarness::new("2025-11-25");
     poster.client.session_ended(Time::ZERO);
     poster.client.shutdown(Time::ZERO);
-    assert_eq!(session_end_hints(&mut poster.client), 0);
+    assert_eq!(take_session_end_hints(&mut poster.client), 0);
 }
 
 /// The client "MUST send an `initialized` notification": some servers refuse requests that overtake it, so the
 /// transport must wait for the response to this POST.
 #[test]
-fn initialized_is_a_barrier() {
-    for revision in SESSIONS {
+fn initialized_must_be_accepted_first() {
+    for revision in SESSION_REVISIONS {
         let settings = client_config(&[revision]).build().expect("a configuration");
         let mut client = ClientEndpoint::new(settings, Binding::StreamableHttp, None, Time::ZERO);
         let mut bytes = Vec::new();
@@ -87,7 +88,7 @@ fn initialized_is_a_barrier() {
 
 /// "The first event is `endpoint`" (2024-11-05): no output function returns a message before this event.
 #[test]
-fn nothing_leaves_before_the_endpoint_is_known() {
+fn nothing_is_sent_before_endpoint_event() {
     let settings = client_config(&["2024-11-05"])
         .build()
         .expect("a configuration");
@@ -110,7 +111,7 @@ fn nothing_leaves_before_the_endpoint_is_known() {
 /// "The server MAY respond to this request with HTTP 405 Method Not Allowed, indicating that the server does not allow clients to
 /// terminate sessions." From 2026-07-28 on there is nothing to end.
 #[test]
-fn delete_belongs_to_a_session_or_gets_405() {
+fn delete_without_session_gets_405() {
     let refused = |posted: Posted| match posted {
         Posted::Refused(refusal) => refusal.status(false),
         other => panic!("{other:?}"),
@@ -119,7 +120,7 @@ fn delete_belongs_to_a_session_or_gets_405() {
         ("Mcp-Session-Id", "s-1"),
         ("MCP-Protocol-Version", "2025-11-25"),
     ];
-    let both = offer(&newest_first());
+    let both = offer_of(&revisions_newest_first());
     for classify in [classify_delete, classify_get] {
         assert_eq!(
             classify(&http_request(&session), &both, true),
@@ -146,13 +147,16 @@ fn delete_belongs_to_a_session_or_gets_405() {
             )),
             400
         );
-        let new = [("Mcp-Session-Id", "s-1"), ("MCP-Protocol-Version", NEW)];
+        let new = [
+            ("Mcp-Session-Id", "s-1"),
+            ("MCP-Protocol-Version", DISCOVER_REVISION),
+        ];
         assert_eq!(refused(classify(&http_request(&new), &both, true)), 405);
-        for revision in [NEW, "2024-11-05"] {
+        for revision in [DISCOVER_REVISION, "2024-11-05"] {
             assert_eq!(
                 refused(classify(
                     &http_request(&[("Mcp-Session-Id", "s-1")]),
-                    &offer(&[revision]),
+                    &offer_of(&[revision]),
                     true
                 )),
                 405
@@ -160,16 +164,16 @@ fn delete_belongs_to_a_session_or_gets_405() {
         }
     }
     // The end of a session needs no open stream.
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        posts.machine.end_session(Time::ZERO);
-        assert!(posts.machine.is_closed());
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        posts.endpoint.end_session(Time::ZERO);
+        assert!(posts.endpoint.is_closed());
         assert!(matches!(
-            posts.machine.poll_event(),
+            posts.endpoint.poll_event(),
             Some(ServerEvent::Closed)
         ));
         assert!(matches!(
-            posts.machine.open(StreamKind::Post),
+            posts.endpoint.open(StreamKind::Post),
             Err(SendError::Closed)
         ));
     }
@@ -177,12 +181,12 @@ fn delete_belongs_to_a_session_or_gets_405() {
 
 /// Returns a tool list with a parameter that is mirrored into a header.
 #[derive(Debug)]
-struct Region;
+struct RegionHeader;
 
-impl ToolHeaders for Region {
+impl ToolHeaders for RegionHeader {
     fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
-        let mirrored = mirrored(&object(schema)).expect("a good tool");
+        let mirrored = mirrored(&to_object(schema)).expect("a good tool");
         (name == "x").then(|| mirrored.into())
     }
 }
@@ -201,15 +205,15 @@ fn tool_headers_are_compared() {
         (true, "unknown", None, true),
         (false, "x", Some("us"), true),
     ] {
-        let mut config = server_config(&[NEW]);
+        let mut config = server_config(&[DISCOVER_REVISION]);
         if told {
-            config.tool_headers = Some(Arc::new(Region));
+            config.tool_headers = Some(Arc::new(RegionHeader));
         }
-        let mut posts = HttpServerHarness::new(config, NEW, json!({}));
-        let mut body = call(NEW, 1, arguments.clone());
+        let mut posts = HttpServerHarness::new(config, DISCOVER_REVISION, json!({}));
+        let mut body = tool_call(DISCOVER_REVISION, 1, arguments.clone());
         body["params"]["name"] = json!(name);
         let mut headers = vec![
-            ("MCP-Protocol-Version", NEW),
+            ("MCP-Protocol-Version", DISCOVER_REVISION),
             ("Mcp-Method", "tools/call"),
             ("Mcp-Name", name),
         ];
@@ -217,11 +221,11 @@ fn tool_headers_are_compared() {
         if passes {
             posts.post(&headers, &body);
             assert!(
-                matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_))),
+                matches!(posts.endpoint.poll_event(), Some(ServerEvent::Request(_))),
                 "{name} {header:?}"
             );
         } else {
-            let (status, answer) = posts.answer(&headers, &body);
+            let (status, answer) = posts.status_of_post(&headers, &body);
             assert_eq!(
                 (status, &answer["error"]["code"]),
                 (400, &json!(-32020)),
@@ -235,8 +239,8 @@ fn tool_headers_are_compared() {
 /// ones cannot.
 #[test]
 fn repeatable_requests_have_no_effect() {
-    for revision in all() {
-        let client = client_at(revision);
+    for revision in all_revisions() {
+        let client = connected_client(revision);
         for method in [
             "tools/list",
             "prompts/list",
@@ -246,7 +250,7 @@ fn repeatable_requests_have_no_effect() {
             "prompts/get",
             "completion/complete",
         ] {
-            assert!(client.machine.is_repeatable(method), "{revision} {method}");
+            assert!(client.endpoint.is_repeatable(method), "{revision} {method}");
         }
         for method in [
             "tools/call",
@@ -255,7 +259,10 @@ fn repeatable_requests_have_no_effect() {
             "subscriptions/listen",
             "tasks/cancel",
         ] {
-            assert!(!client.machine.is_repeatable(method), "{revision} {method}");
+            assert!(
+                !client.endpoint.is_repeatable(method),
+                "{revision} {method}"
+            );
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
+fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, StreamId) {
     let client = client_config(&[revision]).build().expect("a configuration");
     let server = server_config(&[revision]).build().expect("a configuration");
     let mut client = ClientEndpoint::new(client, Binding::HttpSse, None, Time::ZERO);
@@ -22,7 +22,7 @@ fn machines(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpoint<()>, St
 }
 
 /// Delivers all messages; returns the events of the client.
-fn run(
+fn deliver_messages(
     client: &mut ClientEndpoint,
     events: StreamId,
     server: &mut ServerEndpoint<()>,
@@ -44,7 +44,7 @@ fn run(
                 on, events,
                 "the server never reads from the stream of events"
             );
-            checker.frame(true, &out, revision(client, server));
+            checker.check_frame(true, &out, revision(client, server));
             let post = server.open(StreamKind::Post).expect("a stream");
             server
                 .receive(
@@ -74,7 +74,7 @@ fn run(
                         state: None,
                     }
                 } else {
-                    Reply::Result(result(json!({ "content": [], "tools": [] })))
+                    Reply::Result(to_result(json!({ "content": [], "tools": [] })))
                 };
                 server
                     .reply(request.key, reply, Time::ZERO)
@@ -88,7 +88,7 @@ fn run(
             else {
                 panic!("{transmit:?}");
             };
-            checker.frame(false, &out, revision(client, server));
+            checker.check_frame(false, &out, revision(client, server));
             assert_eq!((on, last), (theirs, false));
             client
                 .receive(events, &std::mem::take(&mut out), Time::ZERO)
@@ -96,7 +96,7 @@ fn run(
         }
         while let Some(event) = client.poll_event() {
             if let ClientEvent::Request { key, .. } = event {
-                let answer = Ok(result(json!({ "roots": [] })));
+                let answer = Ok(to_result(json!({ "roots": [] })));
                 client.answer(key, answer, Time::ZERO).expect("it waits");
             } else {
                 told.push(event);
@@ -107,28 +107,28 @@ fn run(
 }
 
 #[test]
-fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
-    for revision in handshake() {
-        let (mut client, events, mut server, theirs) = machines(revision);
-        let told = run(&mut client, events, &mut server, theirs);
+fn http_sse_answers_on_event_stream() {
+    for revision in handshake_revisions() {
+        let (mut client, events, mut server, theirs) = connected_endpoints(revision);
+        let told = deliver_messages(&mut client, events, &mut server, theirs);
         assert!(
             matches!(told[..], [ClientEvent::Negotiated(..)]),
             "{told:?}"
         );
         let mut keys = Vec::new();
         for method in ["tools/list", "tools/call"] {
-            let params = Some(object(json!({ "name": "x" })));
+            let params = Some(to_object(json!({ "name": "x" })));
             let sent = client.request(method, params, CallOptions::default(), Time::ZERO);
             keys.push(sent.expect("it leaves"));
         }
-        let told = run(&mut client, events, &mut server, theirs);
+        let told = deliver_messages(&mut client, events, &mut server, theirs);
         let done = told.iter().filter_map(|event| match event {
             ClientEvent::Completed(key, Outcome::Result(_)) => Some(*key),
             _ => None,
         });
         assert_eq!(done.collect::<Vec<_>>(), keys, "{told:?}");
         assert_eq!(server.publish(&Change::Tools), 1);
-        let told = run(&mut client, events, &mut server, theirs);
+        let told = deliver_messages(&mut client, events, &mut server, theirs);
         assert!(
             matches!(
                 told[..],
@@ -146,8 +146,8 @@ fn sse_post_there_and_every_message_comes_on_the_stream_of_events() {
 }
 
 #[test]
-fn sse_without_a_stream_of_events_there_is_no_session() {
-    let (_, _, mut server, theirs) = machines("2024-11-05");
+fn http_sse_session_needs_event_stream() {
+    let (_, _, mut server, theirs) = connected_endpoints("2024-11-05");
     assert_eq!(
         server.open(StreamKind::Standalone),
         Err(SendError::NoStream),
@@ -182,9 +182,9 @@ fn sse_without_a_stream_of_events_there_is_no_session() {
 }
 
 #[test]
-fn sse_the_end_of_the_stream_of_events_loses_what_waits() {
-    let (mut client, events, mut server, theirs) = machines("2024-11-05");
-    run(&mut client, events, &mut server, theirs);
+fn end_of_event_stream_loses_requests() {
+    let (mut client, events, mut server, theirs) = connected_endpoints("2024-11-05");
+    deliver_messages(&mut client, events, &mut server, theirs);
     let key = client
         .request("tools/list", None, CallOptions::default(), Time::ZERO)
         .expect("it leaves");
@@ -197,9 +197,9 @@ fn sse_the_end_of_the_stream_of_events_loses_what_waits() {
 }
 
 #[test]
-fn sse_a_post_that_fails_ends_its_request() {
-    let (mut client, events, mut server, theirs) = machines("2024-11-05");
-    run(&mut client, events, &mut server, theirs);
+fn failed_post_ends_its_request() {
+    let (mut client, events, mut server, theirs) = connected_endpoints("2024-11-05");
+    deliver_messages(&mut client, events, &mut server, theirs);
     for broken in [true, false] {
         client
             .request("tools/list", None, CallOptions::default(), Time::ZERO)
@@ -227,7 +227,7 @@ fn sse_a_post_that_fails_ends_its_request() {
 }
 
 #[test]
-fn sse_is_a_transport_of_sessions() {
+fn http_sse_offers_handshake_revisions_only() {
     let config = client_config(&["2026-07-28", "2025-06-18"])
         .build()
         .expect("a configuration");
@@ -256,7 +256,7 @@ fn sse_is_a_transport_of_sessions() {
 }
 
 #[test]
-fn sse_is_tried_when_a_post_of_initialize_is_refused_with_400_404_or_405() {
+fn refused_initialize_leads_to_http_sse() {
     let refused = |code: u16, body: &str| {
         let config = client_config(&["2025-06-18"])
             .build()

@@ -5,12 +5,12 @@ use mcp_exact_tests_session::*;
 
 const LIMIT: usize = 10_000;
 
-fn long() -> String {
+fn long_text() -> String {
     "x".repeat(LIMIT)
 }
 
 /// Passes an oversized message to a function in the form that the framing returns.
-fn oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
+fn with_oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
     let mut lines = Lines::new(LIMIT);
     for part in text.as_bytes().chunks(1000) {
         lines.push(part);
@@ -26,42 +26,42 @@ fn oversized(text: &str, take: impl FnOnce(&Oversized<'_>)) {
 fn server_at(revision: &str) -> CheckedServer {
     let mut config = server_config(&[revision]);
     config.limits.message_bytes = LIMIT;
-    CheckedServer::ready(config, revision, json!({ "roots": {} }))
+    CheckedServer::with_session(config, revision, json!({ "roots": {} }))
 }
 
 fn client_at(revision: &str) -> CheckedClient {
     let mut config = client_config(&[revision]);
     config.limits.message_bytes = LIMIT;
-    CheckedClient::ready(config, revision, json!({ "tools": {} }))
+    CheckedClient::connected(config, revision, json!({ "tools": {} }))
 }
 
-fn to_server(server: &mut CheckedServer, text: &str) -> Vec<Value> {
-    oversized(text, |message| {
+fn send_to_server(server: &mut CheckedServer, text: &str) -> Vec<Value> {
+    with_oversized(text, |message| {
         let context = FrameContext::new(());
         let received =
             server
-                .machine
+                .endpoint
                 .receive_oversized(StreamId::DUPLEX, message, context, Time::ZERO);
         received.expect("open");
     });
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
-    while server.machine.poll_transmit(&mut bytes).is_some() {
+    while server.endpoint.poll_transmit(&mut bytes).is_some() {
         taken.push(serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON"));
     }
     taken
 }
 
-fn to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
-    oversized(text, |message| {
+fn send_to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
+    with_oversized(text, |message| {
         let received = client
-            .machine
+            .endpoint
             .receive_oversized(StreamId::DUPLEX, message, Time::ZERO);
         received.expect("open");
     });
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
-    while client.machine.poll_transmit(&mut bytes).is_some() {
+    while client.endpoint.poll_transmit(&mut bytes).is_some() {
         taken.push(serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON"));
     }
     taken
@@ -71,8 +71,8 @@ fn to_client(client: &mut CheckedClient, text: &str) -> Vec<Value> {
 /// that names the limit and the request's id, if the id is in the kept parts.
 #[test]
 fn oversized_request_is_refused_by_id() {
-    for revision in all() {
-        let long = long();
+    for revision in all_revisions() {
+        let long = long_text();
         for text in [
             format!(
                 r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"x":"{long}"}}}}"#
@@ -85,7 +85,7 @@ fn oversized_request_is_refused_by_id() {
             ),
         ] {
             let mut server = server_at(revision);
-            let answers = to_server(&mut server, &text);
+            let answers = send_to_server(&mut server, &text);
             assert_eq!(answers.len(), 1, "{revision}: {answers:?}");
             assert_eq!(answers[0]["id"], "a");
             assert_eq!(answers[0]["error"]["code"], -32603);
@@ -93,7 +93,7 @@ fn oversized_request_is_refused_by_id() {
             check_message(revision, false, None, &answers[0]);
             assert_eq!(server.violations(), [Violation::Limit(Limit::MessageBytes)]);
             // The session goes on.
-            let list = request_at(revision, 2, "tools/list", json!({}), json!({}));
+            let list = request_of_revision(revision, 2, "tools/list", json!({}), json!({}));
             server.serve(&list);
         }
     }
@@ -102,7 +102,7 @@ fn oversized_request_is_refused_by_id() {
 /// An oversized result or error ends the waiting call immediately.
 #[test]
 fn oversized_response_fails_its_call() {
-    for revision in all() {
+    for revision in all_revisions() {
         for member in ["result", "error"] {
             let mut client = client_at(revision);
             let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
@@ -110,9 +110,9 @@ fn oversized_response_fails_its_call() {
             let text = format!(
                 r#"{{"jsonrpc":"2.0","id":{},"{member}":{{"x":"{}"}}}}"#,
                 sent["id"],
-                long()
+                long_text()
             );
-            assert!(to_client(&mut client, &text).is_empty());
+            assert!(send_to_client(&mut client, &text).is_empty());
             let outcomes = client.outcomes();
             let [(done, Outcome::Error(error))] = &outcomes[..] else {
                 panic!("{outcomes:?}");
@@ -122,7 +122,7 @@ fn oversized_response_fails_its_call() {
             // The answer is late, whatever comes under its id; the other call still waits.
             client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": {} }));
             assert!(client.events().is_empty());
-            client.machine.cancel(other, "enough", Time::ZERO);
+            client.endpoint.cancel(other, "enough", Time::ZERO);
             assert_eq!(client.outcomes(), [(other, Outcome::Cancelled)]);
         }
     }
@@ -131,20 +131,20 @@ fn oversized_response_fails_its_call() {
 /// Oversized server requests and oversized responses of the client are handled in the same way.
 #[test]
 fn oversized_messages_end_server_requests() {
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         let mut client = client_at(revision);
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":9,"method":"roots/list","params":{{"x":"{}"}}}}"#,
-            long()
+            long_text()
         );
-        let answers = to_client(&mut client, &text);
+        let answers = send_to_client(&mut client, &text);
         assert_eq!(
             (&answers[0]["id"], &answers[0]["error"]["code"]),
             (&json!(9), &json!(-32603))
         );
 
         let mut server = server_at(revision);
-        let key = server.machine.request(
+        let key = server.endpoint.request(
             Scope::Peer,
             "roots/list",
             None,
@@ -152,12 +152,12 @@ fn oversized_messages_end_server_requests() {
             Time::ZERO,
         );
         let key = key.expect("it leaves");
-        let id = server.drain()[0]["id"].clone();
+        let id = server.take_messages()[0]["id"].clone();
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"result":{{"roots":"{}"}}}}"#,
-            long()
+            long_text()
         );
-        assert!(to_server(&mut server, &text).is_empty());
+        assert!(send_to_server(&mut server, &text).is_empty());
         let ends = |event: &ServerEvent<()>| matches!(event, ServerEvent::Completed(done, Outcome::Error(_)) if *done == key);
         assert_eq!(
             server.events().iter().filter(|event| ends(event)).count(),
@@ -165,35 +165,35 @@ fn oversized_messages_end_server_requests() {
         );
     }
     // From 2026-07-28 on a client answers nothing, not even this.
-    let mut client = client_at(NEW);
+    let mut client = client_at(DISCOVER_REVISION);
     let text = format!(
         r#"{{"jsonrpc":"2.0","id":9,"method":"roots/list","params":{{"x":"{}"}}}}"#,
-        long()
+        long_text()
     );
-    assert!(to_client(&mut client, &text).is_empty());
+    assert!(send_to_client(&mut client, &text).is_empty());
 }
 
 /// A message without an id is answered without an id if the revision has such errors; the id is never guessed.
 #[test]
 fn oversized_message_without_id_is_reported() {
-    for revision in all() {
+    for revision in all_revisions() {
         for text in [
             format!(
                 r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"x":"{}"}}}}"#,
-                long()
+                long_text()
             ),
             format!(
                 r#"{{"jsonrpc":"2.0","method":"a","params":{{"x":"{},\"id\":7}}"}}}}"#,
-                long()
+                long_text()
             ),
             format!(
                 r#"[{{"jsonrpc":"2.0","id":7,"method":"ping","params":{{"x":"{}"}}}}]"#,
-                long()
+                long_text()
             ),
         ] {
             let mut server = server_at(revision);
-            let answers = to_server(&mut server, &text);
-            if errors_need_id(revision) {
+            let answers = send_to_server(&mut server, &text);
+            if errors_require_id(revision) {
                 assert!(answers.is_empty(), "{revision}: {answers:?}")
             } else {
                 assert_eq!(
@@ -211,25 +211,25 @@ fn oversized_message_without_id_is_reported() {
 /// of posted message.
 #[test]
 fn oversized_post_gets_413() {
-    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", NEW] {
+    for revision in ["2025-03-26", "2025-06-18", "2025-11-25", DISCOVER_REVISION] {
         for head in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","#,
             r#"{"jsonrpc":"2.0","method":"notifications/x","#,
         ] {
-            let mut posts = posts(revision);
-            let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+            let mut posts = server_with_roots_client(revision);
+            let stream = posts.endpoint.open(StreamKind::Post).expect("a stream");
             let message = Oversized {
                 head: head.as_bytes(),
                 tail: b"",
             };
-            let received = posts.machine.receive_oversized(
+            let received = posts.endpoint.receive_oversized(
                 stream,
                 &message,
                 FrameContext::new(()),
                 Time::ZERO,
             );
             received.expect("open");
-            let mut sent = posts.out();
+            let mut sent = posts.take_output();
             assert_eq!(sent.len(), 1, "{revision}: {sent:?}");
             match sent.remove(0).0 {
                 Transmit::Frame { http, last, .. } => {
@@ -238,7 +238,7 @@ fn oversized_post_gets_413() {
                 Transmit::Status { status, .. } => assert_eq!(status, 413),
                 other => panic!("{other:?}"),
             }
-            assert_eq!(posts.machine.usage().streams, 0);
+            assert_eq!(posts.endpoint.usage().streams, 0);
         }
     }
 }
@@ -246,11 +246,11 @@ fn oversized_post_gets_413() {
 /// The same limit applies to frames of transports without line framing.
 #[test]
 fn oversized_frame_is_refused_by_receive() {
-    for revision in all() {
+    for revision in all_revisions() {
         let mut server = server_at(revision);
         let text = format!(
             r#"{{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{{"x":"{}"}}}}"#,
-            long()
+            long_text()
         );
         let answers = server.send_text(&text);
         assert_eq!(answers[0]["id"], "a", "{revision}");

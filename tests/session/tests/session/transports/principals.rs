@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-fn context(principal: Option<&str>) -> FrameContext<()> {
+fn principal_context(principal: Option<&str>) -> FrameContext<()> {
     FrameContext {
         principal: principal.map(|name| Principal(name.to_owned())),
         ..FrameContext::new(())
@@ -20,7 +20,7 @@ fn session_of(revision: &str, principal: Option<&str>) -> ServerEndpoint<()> {
     ] {
         post(&mut server, principal, &message);
     }
-    take(&mut server);
+    take_output(&mut server);
     events(&mut server);
     server
 }
@@ -28,12 +28,17 @@ fn session_of(revision: &str, principal: Option<&str>) -> ServerEndpoint<()> {
 fn post(server: &mut ServerEndpoint<()>, principal: Option<&str>, message: &Value) -> StreamId {
     let stream = server.open(StreamKind::Post).expect("a stream");
     let text = message.to_string();
-    let received = server.receive(stream, text.as_bytes(), context(principal), Time::ZERO);
+    let received = server.receive(
+        stream,
+        text.as_bytes(),
+        principal_context(principal),
+        Time::ZERO,
+    );
     received.expect("open");
     stream
 }
 
-fn take(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, Value)> {
+fn take_output(server: &mut ServerEndpoint<()>) -> Vec<(Transmit, Value)> {
     let mut bytes = Vec::new();
     let mut taken = Vec::new();
     while let Some(transmit) = server.poll_transmit(&mut bytes) {
@@ -79,7 +84,7 @@ fn messages(question: &Value) -> Vec<Value> {
 /// "MCP servers SHOULD bind session IDs to user-specific information", "MCP Servers MUST NOT use sessions for
 /// authentication": another principal that knows the id of a session gets 404, as for an unknown id.
 #[test]
-fn principal_is_bound_for_every_message() {
+fn session_belongs_to_its_principal() {
     let others = [Some("bob"), None, Some("")];
     for revision in ["2025-06-18", "2025-11-25"] {
         for at in 0..messages(&Value::Null).len() {
@@ -90,13 +95,14 @@ fn principal_is_bound_for_every_message() {
                 let ServerEvent::Request(request) = server.poll_event().expect("a request") else {
                     panic!("a request");
                 };
-                let asked = server.reply(request.key, questions(&["a"], None), Time::ZERO);
+                let asked =
+                    server.reply(request.key, elicitations_by_name(&["a"], None), Time::ZERO);
                 assert_eq!(asked, Ok(Sent::Queued));
-                let question = take(&mut server).remove(0).1;
+                let question = take_output(&mut server).remove(0).1;
                 let usage = server.usage();
                 let message = messages(&question).remove(at);
                 let stream = post(&mut server, other, &message);
-                let answers = take(&mut server);
+                let answers = take_output(&mut server);
                 assert_eq!(answers.len(), 1, "{message}: {answers:?}");
                 assert_eq!(status_of(&answers[0].0), Some(404), "{message}");
                 assert!(!answers[0].1.to_string().contains("alice"));
@@ -123,11 +129,11 @@ fn principal_is_bound_for_every_message() {
 
 /// A session without a principal cannot be taken over by a later principal.
 #[test]
-fn principal_cannot_be_added_later() {
+fn principal_cannot_take_over_session() {
     let mut server = session_of("2025-11-25", None);
     let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
     post(&mut server, Some("bob"), &list);
-    assert_eq!(status_of(&take(&mut server)[0].0), Some(404));
+    assert_eq!(status_of(&take_output(&mut server)[0].0), Some(404));
     events(&mut server);
     post(&mut server, None, &list);
     assert!(matches!(events(&mut server)[..], [ServerEvent::Request(_)]));
@@ -135,21 +141,22 @@ fn principal_cannot_be_added_later() {
 
 /// The check also applies to oversized messages.
 #[test]
-fn principal_is_bound_for_oversized_messages() {
+fn oversized_messages_need_session_principal() {
     let mut server = session_of("2025-11-25", Some("alice"));
     let stream = server.open(StreamKind::Post).expect("a stream");
     let message = frame::Oversized {
         head: br#"{"jsonrpc":"2.0","id":3,"method":"tools/call""#,
         tail: b"",
     };
-    let received = server.receive_oversized(stream, &message, context(Some("bob")), Time::ZERO);
+    let received =
+        server.receive_oversized(stream, &message, principal_context(Some("bob")), Time::ZERO);
     received.expect("open");
-    assert_eq!(status_of(&take(&mut server)[0].0), Some(404));
+    assert_eq!(status_of(&take_output(&mut server)[0].0), Some(404));
 }
 
 /// A snapshot contains the principal.
 #[test]
-fn principal_is_bound_after_resume() {
+fn resumed_session_keeps_principal() {
     let mut server = session_of("2025-11-25", Some("alice"));
     let text = server.snapshot().expect("a session").to_string();
     let settings = server_config(&["2025-11-25"])
@@ -160,7 +167,7 @@ fn principal_is_bound_after_resume() {
     let mut resumed = resumed.expect("offered");
     let list = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/list" });
     post(&mut resumed, Some("bob"), &list);
-    assert_eq!(status_of(&take(&mut resumed)[0].0), Some(404));
+    assert_eq!(status_of(&take_output(&mut resumed)[0].0), Some(404));
     events(&mut resumed);
     post(&mut resumed, Some("alice"), &list);
     assert!(matches!(
@@ -171,15 +178,19 @@ fn principal_is_bound_after_resume() {
 
 /// From 2026-07-28 on each request is independent, and so is its principal: one endpoint serves several.
 #[test]
-fn principal_of_stateless_requests_is_theirs() {
-    let settings = server_config(&[NEW]).build().expect("a configuration");
+fn stateless_requests_have_own_principals() {
+    let settings = server_config(&[DISCOVER_REVISION])
+        .build()
+        .expect("a configuration");
     let mut server: ServerEndpoint<()> = ServerEndpoint::new(settings, Binding::Duplex, Time::ZERO);
     for (id, name) in [(1, Some("alice")), (2, Some("bob")), (3, None)] {
-        let message = request_at(NEW, id, "tools/list", json!({}), json!({})).to_string();
+        let message =
+            request_of_revision(DISCOVER_REVISION, id, "tools/list", json!({}), json!({}))
+                .to_string();
         let received = server.receive(
             StreamId::DUPLEX,
             message.as_bytes(),
-            context(name),
+            principal_context(name),
             Time::ZERO,
         );
         received.expect("open");

@@ -2,7 +2,7 @@
 
 use mcp_exact_tests_session::*;
 
-const ROOTS: &str = "notifications/roots/list_changed";
+const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
 
 fn notification(method: &str) -> Value {
     json!({ "jsonrpc": "2.0", "method": method })
@@ -49,9 +49,13 @@ fn negotiated_endpoint(config: ServerConfig, revision: &str) -> ServerEndpoint<(
 
 /// "If the server cannot accept the input, it MUST return an HTTP error status code (e.g., 400 Bad Request)."
 #[test]
-fn http_notification_before_initialize_is_400() {
-    for revision in SESSIONS {
-        for method in [ROOTS, "notifications/initialized", "notifications/progress"] {
+fn notification_before_initialize_gets_400() {
+    for revision in SESSION_REVISIONS {
+        for method in [
+            ROOTS_CHANGED,
+            "notifications/initialized",
+            "notifications/progress",
+        ] {
             let mut server = new_endpoint(server_config(&[revision]));
             assert_eq!(
                 status(&mut server, &notification(method)),
@@ -64,13 +68,13 @@ fn http_notification_before_initialize_is_400() {
 
 /// A notification that exceeds a limit also gets an error status, so that the client can send it again later.
 #[test]
-fn http_notification_over_a_limit_is_refused() {
-    for revision in SESSIONS {
+fn excess_notification_gets_error_status() {
+    for revision in SESSION_REVISIONS {
         let mut config = server_config(&[revision]);
         config.limits.notifications_per_second = 1;
         let mut server = negotiated_endpoint(config, revision);
-        assert_eq!(status(&mut server, &notification(ROOTS)), 202);
-        assert_eq!(status(&mut server, &notification(ROOTS)), 429);
+        assert_eq!(status(&mut server, &notification(ROOTS_CHANGED)), 202);
+        assert_eq!(status(&mut server, &notification(ROOTS_CHANGED)), 429);
         let events: Vec<_> = std::iter::from_fn(|| server.poll_event()).collect();
         assert!(
             matches!(
@@ -88,15 +92,18 @@ fn http_notification_over_a_limit_is_refused() {
 /// A batch of notifications that are refused gets an error status: "If the input consists solely of (any number of)
 /// JSON-RPC responses or notifications" (2025-03-26).
 #[test]
-fn http_batch_of_refused_notifications_is_refused() {
+fn batch_of_refused_notifications_is_refused() {
     let mut config = server_config(&["2025-03-26"]);
     config.limits.notifications_per_second = 1;
     let mut server = negotiated_endpoint(config, "2025-03-26");
-    assert_eq!(status(&mut server, &json!([notification(ROOTS)])), 202);
+    assert_eq!(
+        status(&mut server, &json!([notification(ROOTS_CHANGED)])),
+        202
+    );
     assert_eq!(
         status(
             &mut server,
-            &json!([notification(ROOTS), notification(ROOTS)])
+            &json!([notification(ROOTS_CHANGED), notification(ROOTS_CHANGED)])
         ),
         429
     );
@@ -104,9 +111,9 @@ fn http_batch_of_refused_notifications_is_refused() {
 
 /// Malformed messages and oversized responses also get an error status.
 #[test]
-fn http_discarded_message_is_not_202() {
+fn discarded_message_gets_error_status() {
     let long = "x".repeat(10_000);
-    for revision in SESSIONS {
+    for revision in SESSION_REVISIONS {
         for (message, expected) in [
             (json!({ "jsonrpc": "2.0", "id": 1, "result": 5 }), 400),
             (
@@ -125,14 +132,14 @@ fn http_discarded_message_is_not_202() {
         }
     }
     let mut server = negotiated_endpoint(server_config(&["2025-03-26"]), "2025-03-26");
-    let batch = json!([notification(ROOTS), { "jsonrpc": "2.0", "id": 1, "result": 5 }]);
+    let batch = json!([notification(ROOTS_CHANGED), { "jsonrpc": "2.0", "id": 1, "result": 5 }]);
     assert_eq!(status(&mut server, &batch), 400);
 }
 
 /// A valid but unexpected notification is accepted: notifications are never answered, and the client cannot avoid it.
 #[test]
-fn http_unknown_notification_is_202() {
-    for revision in SESSIONS {
+fn unknown_notification_gets_202() {
+    for revision in SESSION_REVISIONS {
         let mut server = negotiated_endpoint(server_config(&[revision]), revision);
         for method in [
             "notifications/unknown",
@@ -150,16 +157,19 @@ fn http_unknown_notification_is_202() {
 
 /// On a duplex stream, a refused notification is not answered, and the violation is reported to the application.
 #[test]
-fn std_dropped_notification_is_reported() {
-    for revision in handshake() {
+fn dropped_notification_is_reported() {
+    for revision in handshake_revisions() {
         let mut server = RawServer::new(server_config(&[revision]));
-        assert!(server.send(&notification(ROOTS)).is_empty());
+        assert!(server.send(&notification(ROOTS_CHANGED)).is_empty());
         assert_eq!(
             server.violations(),
-            [Violation::BeforeInitialize(ROOTS.to_owned())]
+            [Violation::BeforeInitialize(ROOTS_CHANGED.to_owned())]
         );
     }
-    let mut server = modern::server();
-    assert!(server.send(&notification(ROOTS)).is_empty());
-    assert_eq!(server.violations(), [Violation::Method(ROOTS.to_owned())]);
+    let mut server = discover_peers::server();
+    assert!(server.send(&notification(ROOTS_CHANGED)).is_empty());
+    assert_eq!(
+        server.violations(),
+        [Violation::Method(ROOTS_CHANGED.to_owned())]
+    );
 }

@@ -5,25 +5,29 @@ use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
 
 #[test]
-fn hdr_version_after_init() {
-    for revision in SESSIONS {
+fn negotiated_posts_have_version_header() {
+    for revision in SESSION_REVISIONS {
         let config = client_config(&[revision]).build().expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
         let mut poster = HttpHarness { client, revision };
-        let (on, headers, first) = poster.out().remove(0);
-        assert_eq!(header(&headers, "MCP-Protocol-Version"), None, "{revision}");
+        let (on, headers, first) = poster.take_output().remove(0);
+        assert_eq!(
+            header_value(&headers, "MCP-Protocol-Version"),
+            None,
+            "{revision}"
+        );
         poster.receive(on, &json!({ "jsonrpc": "2.0", "id": first["id"], "result": {
             "protocolVersion": revision, "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" },
         } }));
         let named = (revision != "2025-03-26").then_some(revision);
         let (_, stream, headers, _) = {
-            let initialized = poster.out().remove(0);
+            let initialized = poster.take_output().remove(0);
             assert_eq!(initialized.2["method"], "notifications/initialized");
-            assert_eq!(header(&initialized.1, "MCP-Protocol-Version"), named);
+            assert_eq!(header_value(&initialized.1, "MCP-Protocol-Version"), named);
             poster.request("tools/call", json!({ "name": "x" }))
         };
         assert_eq!(
-            header(&headers, "MCP-Protocol-Version"),
+            header_value(&headers, "MCP-Protocol-Version"),
             named,
             "{revision}"
         );
@@ -32,7 +36,7 @@ fn hdr_version_after_init() {
             &json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }),
         );
         assert_eq!(
-            header(&poster.out()[0].1, "MCP-Protocol-Version"),
+            header_value(&poster.take_output()[0].1, "MCP-Protocol-Version"),
             named,
             "responses too"
         );
@@ -40,7 +44,7 @@ fn hdr_version_after_init() {
 }
 
 #[test]
-fn hdr_version_unsupported_400() {
+fn unsupported_version_header_gets_400() {
     let body = br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
     for offered in [
         vec!["2025-06-18"],
@@ -49,7 +53,7 @@ fn hdr_version_unsupported_400() {
     ] {
         for version in ["1.0", "", "2099-01-01", "2024-11-05", "2025-06-18 "] {
             let http = http_request(&[("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")]);
-            let posted = classify(&http, body, &offer(&offered));
+            let posted = classify(&http, body, &offer_of(&offered));
             let good = offered.contains(&version.trim());
             assert_eq!(
                 posted == Posted::Session("s".into()),
@@ -64,36 +68,38 @@ fn hdr_version_unsupported_400() {
         let posted = classify(
             &http_request(&[("Mcp-Session-Id", "s")]),
             body,
-            &offer(&offered),
+            &offer_of(&offered),
         );
         assert_eq!(posted, Posted::Session("s".into()));
     }
 }
 
 #[test]
-fn hdr_on_every_post_match_the_body() {
-    let config = client_config(&[NEW]).build().expect("a configuration");
+fn post_headers_match_the_body() {
+    let config = client_config(&[DISCOVER_REVISION])
+        .build()
+        .expect("a configuration");
     let mut probing = HttpHarness {
         client: ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO),
-        revision: NEW,
+        revision: DISCOVER_REVISION,
     };
-    let mut poster = HttpHarness::new(NEW);
+    let mut poster = HttpHarness::new(DISCOVER_REVISION);
     let argument = json!({ "name": "a", "value": "" });
     let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
     poster.client = {
-        let mut config = client_config(&[NEW]);
+        let mut config = client_config(&[DISCOVER_REVISION]);
         config.extensions.requests = vec!["x/do".into()];
         let capabilities =
             json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {} });
         ClientEndpoint::resume(
             config.build().expect("a configuration"),
             Binding::StreamableHttp,
-            Snapshot::new(agreed_on(NEW, capabilities), 0),
+            Snapshot::new(negotiated_session(DISCOVER_REVISION, capabilities), 0),
             Time::ZERO,
         )
         .expect("offered")
     };
-    let mut sent = vec![probing.out().remove(0)];
+    let mut sent = vec![probing.take_output().remove(0)];
     for (method, params) in [
         ("server/discover", json!(null)),
         ("tools/list", json!(null)),
@@ -117,31 +123,34 @@ fn hdr_on_every_post_match_the_body() {
         on,
         &json!({ "jsonrpc": "2.0", "id": first["id"], "result": body }),
     );
-    sent.push(poster.out().remove(0));
+    sent.push(poster.take_output().remove(0));
     for (_, headers, message) in sent {
         let method = message["method"].as_str().expect("a request");
         let version = &message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
         assert_eq!(
-            header(&headers, "MCP-Protocol-Version"),
+            header_value(&headers, "MCP-Protocol-Version"),
             version.as_str(),
             "{method}"
         );
-        assert_eq!(header(&headers, "Mcp-Method"), Some(method));
+        assert_eq!(header_value(&headers, "Mcp-Method"), Some(method));
         let name = match method {
             "tools/call" | "prompts/get" => message["params"]["name"].as_str(),
             "resources/read" => message["params"]["uri"].as_str(),
             _ => None,
         };
-        let said = header(&headers, "Mcp-Name").map(|name| decode_value(name).expect("encoded"));
+        let said =
+            header_value(&headers, "Mcp-Name").map(|name| decode_value(name).expect("encoded"));
         assert_eq!(said.as_deref(), name, "{method}");
         assert!(headers.iter().all(|(_, value)| value.is_ascii()));
     }
 }
 
 #[test]
-fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
+fn version_header_follows_renegotiation() {
     // Today there is one such revision: the client fails rather than say two things.
-    let config = client_config(&[NEW]).build().expect("a configuration");
+    let config = client_config(&[DISCOVER_REVISION])
+        .build()
+        .expect("a configuration");
     let mut client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
     let mut bytes = Vec::new();
     let Some(Transmit::Frame {
@@ -153,7 +162,7 @@ fn hdr_version_matches_the_body_after_another_revision_was_chosen() {
     let message: Value = serde_json::from_slice(&bytes).expect("JSON");
     let said = message["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].as_str();
     assert_eq!(http.revision.map(Revision::as_str), said);
-    let error = json!({ "code": -32022, "message": "m", "data": { "supported": ["2099-01-01"], "requested": NEW } });
+    let error = json!({ "code": -32022, "message": "m", "data": { "supported": ["2099-01-01"], "requested": DISCOVER_REVISION } });
     let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })
         .to_string()
         .into_bytes();
@@ -178,8 +187,8 @@ fn headers_with_name<'h>(
 }
 
 #[test]
-fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
-    let good = headers_with_name(NEW, "tools/call", "x");
+fn mismatched_headers_get_400() {
+    let good = headers_with_name(DISCOVER_REVISION, "tools/call", "x");
     let mut bad = Vec::new();
     for at in 0..3 {
         let mut missing = good.clone();
@@ -206,8 +215,9 @@ fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
         bad.push((name, missing));
     }
     for (name, headers) in bad {
-        let mut posts = posts(NEW);
-        let (status, body) = posts.answer(&headers, &call(NEW, "m", json!({})));
+        let mut posts = server_with_roots_client(DISCOVER_REVISION);
+        let (status, body) =
+            posts.status_of_post(&headers, &tool_call(DISCOVER_REVISION, "m", json!({})));
         assert_eq!(
             (status, &body["error"]["code"], &body["id"]),
             (400, &json!(-32020), &json!("m")),
@@ -219,44 +229,54 @@ fn hdr_mismatch_is_refused_with_400_and_32020_before_anybody_sees_it() {
                 .is_some_and(|words| words.contains(name)),
             "{body}"
         );
-        assert!(posts.machine.poll_event().is_none());
+        assert!(posts.endpoint.poll_event().is_none());
     }
 }
 
 #[test]
-fn hdr_version_mismatch_between_served_revisions() {
-    let all = newest_first();
-    let mut posts = HttpServerHarness::new(server_config(&all), NEW, json!({}));
-    let (status, body) = posts.answer(
+fn version_header_differing_from_body_fails() {
+    let all = revisions_newest_first();
+    let mut posts = HttpServerHarness::new(server_config(&all), DISCOVER_REVISION, json!({}));
+    let (status, body) = posts.status_of_post(
         &headers_with_name("2025-11-25", "tools/call", "x"),
-        &call(NEW, 1, json!({})),
+        &tool_call(DISCOVER_REVISION, 1, json!({})),
     );
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
 }
 
 #[test]
-fn hdr_version_missing() {
+fn missing_version_header_is_refused() {
     // A server without old clients refuses, one with them takes it for theirs unless it carries its revision.
-    let mut without = headers_with_name(NEW, "tools/call", "x");
+    let mut without = headers_with_name(DISCOVER_REVISION, "tools/call", "x");
     without.remove(0);
-    let (status, body) = posts(NEW).answer(&without, &call(NEW, 1, json!({})));
+    let (status, body) = server_with_roots_client(DISCOVER_REVISION)
+        .status_of_post(&without, &tool_call(DISCOVER_REVISION, 1, json!({})));
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
     let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let text = plain.to_string();
     let nothing = http_request(&[]);
     assert_eq!(
-        classify(&nothing, text.as_bytes(), &offer(&[NEW])),
+        classify(&nothing, text.as_bytes(), &offer_of(&[DISCOVER_REVISION])),
         Posted::Stateless
     );
-    let (status, body) = posts(NEW).answer(&[("Mcp-Method", "tools/list")], &plain);
+    let (status, body) = server_with_roots_client(DISCOVER_REVISION)
+        .status_of_post(&[("Mcp-Method", "tools/list")], &plain);
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32020)));
     assert_eq!(
-        classify(&nothing, text.as_bytes(), &offer(&[NEW, "2025-03-26"])),
+        classify(
+            &nothing,
+            text.as_bytes(),
+            &offer_of(&[DISCOVER_REVISION, "2025-03-26"])
+        ),
         Posted::Unnamed
     );
-    let modern = call(NEW, 1, json!({})).to_string();
+    let modern = tool_call(DISCOVER_REVISION, 1, json!({})).to_string();
     assert_eq!(
-        classify(&nothing, modern.as_bytes(), &offer(&[NEW, "2025-03-26"])),
+        classify(
+            &nothing,
+            modern.as_bytes(),
+            &offer_of(&[DISCOVER_REVISION, "2025-03-26"])
+        ),
         Posted::Stateless
     );
 }
@@ -264,57 +284,68 @@ fn hdr_version_missing() {
 /// "If the server does not implement the requested protocol version, it MUST respond with `400 Bad Request` and an
 /// `UnsupportedProtocolVersionError`": the requests of older clients name it in the header alone.
 #[test]
-fn hdr_version_unsupported_before_meta() {
+fn unsupported_version_precedes_missing_meta() {
     let plain = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let noted = json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
     for version in ["2025-11-25", "2099-01-01"] {
         let headers = [("MCP-Protocol-Version", version), ("Mcp-Session-Id", "s")];
-        let (status, body) = posts(NEW).answer(&headers, &plain);
+        let (status, body) =
+            server_with_roots_client(DISCOVER_REVISION).status_of_post(&headers, &plain);
         assert_eq!((status, &body["error"]["code"]), (400, &json!(-32022)));
-        let data = json!({ "supported": [NEW], "requested": version });
+        let data = json!({ "supported": [DISCOVER_REVISION], "requested": version });
         assert_eq!(body["error"]["data"], data);
-        let mut posts = posts(NEW);
+        let mut posts = server_with_roots_client(DISCOVER_REVISION);
         let stream = posts.post(&headers, &noted);
-        let sent = posts.out();
+        let sent = posts.take_output();
         assert!(
             matches!(sent[0].0, Transmit::Status { stream: on, status: 400 } if on == stream),
             "{sent:?}"
         );
     }
-    let headers = [("MCP-Protocol-Version", NEW)];
-    let (status, body) = posts(NEW).answer(&headers, &plain);
+    let headers = [("MCP-Protocol-Version", DISCOVER_REVISION)];
+    let (status, body) =
+        server_with_roots_client(DISCOVER_REVISION).status_of_post(&headers, &plain);
     assert_eq!((status, &body["error"]["code"]), (400, &json!(-32602)));
 }
 
 #[test]
-fn hdr_names_ignore_case_and_values_do_not() {
+fn header_names_ignore_case() {
     for names in [
         ["mcp-protocol-version", "mcp-method", "mcp-name"],
         ["MCP-PROTOCOL-VERSION", "MCP-METHOD", "MCP-NAME"],
         ["mCp-PrOtOcOl-VeRsIoN", "McP-mEtHoD", "mCp-NaMe"],
     ] {
-        let headers = [(names[0], NEW), (names[1], "tools/call"), (names[2], "x")];
-        let mut posts = posts(NEW);
-        posts.post(&headers, &call(NEW, 1, json!({})));
+        let headers = [
+            (names[0], DISCOVER_REVISION),
+            (names[1], "tools/call"),
+            (names[2], "x"),
+        ];
+        let mut posts = server_with_roots_client(DISCOVER_REVISION);
+        posts.post(&headers, &tool_call(DISCOVER_REVISION, 1, json!({})));
         assert!(
-            matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_))),
+            matches!(posts.endpoint.poll_event(), Some(ServerEvent::Request(_))),
             "{names:?}"
         );
-        let headers = [(names[0], NEW), (names[1], "Tools/Call"), (names[2], "x")];
-        let (status, _) = self::posts(NEW).answer(&headers, &call(NEW, 1, json!({})));
+        let headers = [
+            (names[0], DISCOVER_REVISION),
+            (names[1], "Tools/Call"),
+            (names[2], "x"),
+        ];
+        let (status, _) = self::server_with_roots_client(DISCOVER_REVISION)
+            .status_of_post(&headers, &tool_call(DISCOVER_REVISION, 1, json!({})));
         assert_eq!(status, 400);
     }
 }
 
 #[test]
-fn hdr_names_are_decoded_before_they_are_compared() {
+fn name_headers_are_decoded() {
     let posted = |name: &str, said: &str| {
-        let mut posts = posts(NEW);
+        let mut posts = server_with_roots_client(DISCOVER_REVISION);
         posts.post(
-            &headers_with_name(NEW, "tools/call", said),
-            &call(NEW, 1, json!({ "name": name })),
+            &headers_with_name(DISCOVER_REVISION, "tools/call", said),
+            &tool_call(DISCOVER_REVISION, 1, json!({ "name": name })),
         );
-        matches!(posts.machine.poll_event(), Some(ServerEvent::Request(_)))
+        matches!(posts.endpoint.poll_event(), Some(ServerEvent::Request(_)))
     };
     assert!(posted("x", "x"));
     assert!(posted("x", "=?base64?eA==?="), "the same, encoded");
@@ -338,9 +369,9 @@ fn hdr_names_are_decoded_before_they_are_compared() {
         "\u{7f}",
     ] {
         assert!(posted(name, &encode_value(name)), "{name:?}");
-        let mut poster = HttpHarness::new(NEW);
+        let mut poster = HttpHarness::new(DISCOVER_REVISION);
         let (_, _, headers, _) = poster.request("tools/call", json!({ "name": name }));
-        let said = header(&headers, "Mcp-Name").expect("a header");
+        let said = header_value(&headers, "Mcp-Name").expect("a header");
         assert!(
             said.is_empty() == name.is_empty() && said.bytes().all(|b| (0x21..=0x7e).contains(&b)),
             "{said}"

@@ -7,7 +7,7 @@ use mcp_exact_session::http::{
 };
 use mcp_exact_tests_session::*;
 
-fn origin(values: &[&str]) -> Option<u16> {
+fn origin_status(values: &[&str]) -> Option<u16> {
     let headers: Vec<(&str, &str)> = values.iter().map(|value| ("oRiGiN", *value)).collect();
     let allowed = ["https://app.example", "http://localhost:3000"];
     match check_origin(&http_request(&headers), &allowed) {
@@ -20,11 +20,11 @@ fn origin(values: &[&str]) -> Option<u16> {
 }
 
 #[test]
-fn http_origin_is_checked_and_refused_with_403() {
-    assert_eq!(origin(&[]), None, "no browser");
-    assert_eq!(origin(&["https://app.example"]), None);
-    assert_eq!(origin(&["HTTPS://APP.example"]), None);
-    assert_eq!(origin(&[" http://localhost:3000 "]), None);
+fn foreign_origins_get_403() {
+    assert_eq!(origin_status(&[]), None, "no browser");
+    assert_eq!(origin_status(&["https://app.example"]), None);
+    assert_eq!(origin_status(&["HTTPS://APP.example"]), None);
+    assert_eq!(origin_status(&[" http://localhost:3000 "]), None);
     for bad in [
         "https://evil.example",
         "null",
@@ -36,56 +36,56 @@ fn http_origin_is_checked_and_refused_with_403() {
         "https://app.example/",
         "\u{e9}",
     ] {
-        assert_eq!(origin(&[bad]), Some(403), "{bad}");
+        assert_eq!(origin_status(&[bad]), Some(403), "{bad}");
     }
     assert_eq!(
-        origin(&["https://app.example", "https://evil.example"]),
+        origin_status(&["https://app.example", "https://evil.example"]),
         Some(403)
     );
 }
 
 #[test]
-fn http_202_in_every_revision() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
+fn messages_without_answer_get_202() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
         let notification =
             json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" });
         assert_eq!(
-            posts.answer(&[], &notification),
+            posts.status_of_post(&[], &notification),
             (202, Value::Null),
             "{revision}"
         );
         posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
         posts
-            .machine
+            .endpoint
             .ping(RequestTimeout::default(), Time::ZERO)
             .expect("it leaves");
-        let ping = posts.out().remove(0).1;
+        let ping = posts.take_output().remove(0).1;
         let response = json!({ "jsonrpc": "2.0", "id": ping["id"], "result": {} });
         assert_eq!(
-            posts.answer(&[], &response),
+            posts.status_of_post(&[], &response),
             (202, Value::Null),
             "{revision}"
         );
         if revision == "2025-03-26" {
             let batch = json!([notification, response]);
-            assert_eq!(posts.answer(&[], &batch), (202, Value::Null));
+            assert_eq!(posts.status_of_post(&[], &batch), (202, Value::Null));
         }
     }
-    let mut posts = posts(NEW);
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
     let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
     assert_eq!(
-        posts.answer(&[("MCP-Protocol-Version", NEW)], &cancelled),
+        posts.status_of_post(&[("MCP-Protocol-Version", DISCOVER_REVISION)], &cancelled),
         (202, Value::Null)
     );
 }
 
 #[test]
-fn http_rejected_status() {
-    for revision in SESSIONS.into_iter().chain([NEW]) {
+fn refused_messages_get_error_status() {
+    for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
         for bad in [
             json!({}),
             json!({ "jsonrpc": "1.0", "method": "notifications/initialized" }),
@@ -93,18 +93,18 @@ fn http_rejected_status() {
             json!([]),
             json!({ "jsonrpc": "2.0", "method": 5 }),
         ] {
-            let (status, body) =
-                posts(revision).answer(&[("MCP-Protocol-Version", revision)], &bad);
+            let (status, body) = server_with_roots_client(revision)
+                .status_of_post(&[("MCP-Protocol-Version", revision)], &bad);
             assert_eq!(status, 400, "{revision} {bad}");
             assert!(body.get("id").is_none(), "{body}");
         }
-        let mut posts = posts(revision);
-        let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+        let mut posts = server_with_roots_client(revision);
+        let stream = posts.endpoint.open(StreamKind::Post).expect("a stream");
         posts
-            .machine
+            .endpoint
             .receive(stream, b"{", FrameContext::new(()), Time::ZERO)
             .expect("open");
-        let sent = posts.out();
+        let sent = posts.take_output();
         match &sent[0].0 {
             Transmit::Frame { http, .. } => assert_eq!(http.status, Some(400)),
             Transmit::Status { status, .. } => assert_eq!(*status, 400),
@@ -116,16 +116,16 @@ fn http_rejected_status() {
     let refused = classify(
         &http_request(&[("MCP-Protocol-Version", "1.0")]),
         notification,
-        &offer(&SESSIONS),
+        &offer_of(&SESSION_REVISIONS),
     );
     assert!(matches!(refused, Posted::Refused(refusal) if refusal.status(true) == 400));
 }
 
 #[test]
-fn http_405_where_there_is_no_stream() {
+fn get_without_stream_gets_405() {
     let get = |headers: &[(&str, &str)], ids: &[&str], streams| match classify_get(
         &http_request(headers),
-        &offer(ids),
+        &offer_of(ids),
         streams,
     ) {
         Posted::Refused(refusal) | Posted::Unsupported(_, refusal) => refusal.status(true),
@@ -136,21 +136,21 @@ fn http_405_where_there_is_no_stream() {
         other => panic!("{other:?}"),
     };
     let session = ("Mcp-Session-Id", "s");
-    for revision in SESSIONS {
+    for revision in SESSION_REVISIONS {
         assert_eq!(get(&[session], &[revision], true), 200, "{revision}");
         assert_eq!(get(&[session], &[revision], false), 405, "{revision}");
         assert_eq!(
             get(
                 &[session, ("MCP-Protocol-Version", revision)],
-                &[revision, NEW],
+                &[revision, DISCOVER_REVISION],
                 true
             ),
             200
         );
         assert_eq!(
             get(
-                &[session, ("MCP-Protocol-Version", NEW)],
-                &[revision, NEW],
+                &[session, ("MCP-Protocol-Version", DISCOVER_REVISION)],
+                &[revision, DISCOVER_REVISION],
                 true
             ),
             405
@@ -165,16 +165,16 @@ fn http_405_where_there_is_no_stream() {
         );
         assert_eq!(get(&[("Mcp-Session-Id", "a b")], &[revision], true), 400);
     }
-    assert_eq!(get(&[session], &[NEW], true), 405);
+    assert_eq!(get(&[session], &[DISCOVER_REVISION], true), 405);
     assert_eq!(get(&[session], &["2024-11-05"], true), 405);
 }
 
 #[test]
-fn http_accept_names_both_forms_and_a_get_names_events() {
-    for revision in SESSIONS.into_iter().chain([NEW]) {
+fn accept_header_lists_content_types() {
+    for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
         let mut poster = HttpHarness::new(revision);
         let (_, _, headers, _) = poster.request("tools/list", json!(null));
-        let accept: Vec<&str> = header(&headers, "Accept")
+        let accept: Vec<&str> = header_value(&headers, "Accept")
             .expect("a header")
             .split(", ")
             .collect();
@@ -183,25 +183,28 @@ fn http_accept_names_both_forms_and_a_get_names_events() {
             ["application/json", "text/event-stream"],
             "{revision}"
         );
-        assert_eq!(header(&headers, "Content-Type"), Some("application/json"));
-    }
-    for revision in SESSIONS {
-        let headers = get_headers(agreed_on(revision, json!({})).revision);
         assert_eq!(
-            header(&headers, "Accept"),
+            header_value(&headers, "Content-Type"),
+            Some("application/json")
+        );
+    }
+    for revision in SESSION_REVISIONS {
+        let headers = get_headers(negotiated_session(revision, json!({})).revision);
+        assert_eq!(
+            header_value(&headers, "Accept"),
             Some("text/event-stream"),
             "{revision}"
         );
         let named = (revision != "2025-03-26").then_some(revision);
-        assert_eq!(header(&headers, "MCP-Protocol-Version"), named);
+        assert_eq!(header_value(&headers, "MCP-Protocol-Version"), named);
     }
 }
 
 #[test]
-fn http_post_each_message_alone() {
-    for revision in SESSIONS.into_iter().chain([NEW]) {
+fn each_message_has_its_post() {
+    for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
         let mut poster = HttpHarness::new(revision);
-        let modern = revision == NEW;
+        let modern = revision == DISCOVER_REVISION;
         let (_, first, _, _) = poster.request("tools/call", json!({ "name": "x" }));
         if !modern {
             poster.receive(
@@ -214,7 +217,7 @@ fn http_post_each_message_alone() {
             );
             for event in poster.events() {
                 if let ClientEvent::Request { key, .. } = event {
-                    let roots = Ok(result(json!({ "roots": [] })));
+                    let roots = Ok(to_result(json!({ "roots": [] })));
                     poster
                         .client
                         .answer(key, roots, Time::ZERO)
@@ -230,7 +233,7 @@ fn http_post_each_message_alone() {
             .client
             .request("tools/list", None, CallOptions::default(), Time::ZERO);
         listed.expect("it leaves");
-        let sent = poster.out();
+        let sent = poster.take_output();
         assert_eq!(sent.len(), if modern { 1 } else { 4 }, "{revision}");
         let mut streams: Vec<StreamId> = sent.iter().map(|(on, ..)| *on).collect();
         streams.push(first);
@@ -243,10 +246,10 @@ fn http_post_each_message_alone() {
 }
 
 #[test]
-fn http_single_body_is_what_a_server_takes() {
-    for revision in ["2025-06-18", "2025-11-25", NEW] {
-        let list = request_at(revision, 1, "tools/list", json!({}), json!({}));
-        let (status, _) = posts(revision).answer(
+fn post_body_is_one_message() {
+    for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
+        let list = request_of_revision(revision, 1, "tools/list", json!({}), json!({}));
+        let (status, _) = server_with_roots_client(revision).status_of_post(
             &[
                 ("MCP-Protocol-Version", revision),
                 ("Mcp-Method", "tools/list"),
@@ -258,7 +261,7 @@ fn http_single_body_is_what_a_server_takes() {
 }
 
 #[test]
-fn http_batch_body_of_responses_only() {
+fn batch_of_responses_gets_202() {
     let mut poster = HttpHarness::new("2025-03-26");
     let (_, on, _, request) = poster.request("tools/call", json!({ "name": "x" }));
     assert!(request.is_object());
@@ -269,38 +272,38 @@ fn http_batch_body_of_responses_only() {
             { "jsonrpc": "2.0", "id": 2, "method": "nothing" },
         ]),
     );
-    let sent = poster.out();
+    let sent = poster.take_output();
     assert_eq!(sent.len(), 1);
     let batch = sent[0].2.as_array().expect("a batch of responses");
     assert!(batch.len() == 2 && batch.iter().all(|item| item.get("method").is_none()));
 }
 
 #[test]
-fn http_response_content_type() {
-    for revision in SESSIONS.into_iter().chain([NEW]) {
-        let mut posts = posts(revision);
+fn response_content_type_depends_on_output() {
+    for revision in SESSION_REVISIONS.into_iter().chain([DISCOVER_REVISION]) {
+        let mut posts = server_with_roots_client(revision);
         let with_token = || json!({ "_meta": { "progressToken": "t" } });
-        let (_, alone) = posts.serve(&call(revision, 1, with_token()));
+        let (_, alone) = posts.serve(&tool_call(revision, 1, with_token()));
         posts
-            .machine
-            .reply(alone, content(), Time::ZERO)
+            .endpoint
+            .reply(alone, empty_content(), Time::ZERO)
             .expect("it waits");
-        let sent = posts.out();
+        let sent = posts.take_output();
         assert_eq!(
             (sent.len(), content_type(&sent[0].0)),
             (1, Some("application/json")),
             "{revision}"
         );
-        let (_, busy) = posts.serve(&call(revision, 2, with_token()));
+        let (_, busy) = posts.serve(&tool_call(revision, 2, with_token()));
         posts
-            .machine
+            .endpoint
             .progress(busy, &Progress::new(1.0))
             .expect("it increases");
         posts
-            .machine
-            .reply(busy, content(), Time::ZERO)
+            .endpoint
+            .reply(busy, empty_content(), Time::ZERO)
             .expect("it waits");
-        let sent = posts.out();
+        let sent = posts.take_output();
         assert_eq!(
             (sent.len(), content_type(&sent[0].0)),
             (2, Some("text/event-stream")),
@@ -314,7 +317,7 @@ fn http_response_content_type() {
             &[("MCP-Protocol-Version", revision)],
             &json!({ "jsonrpc": "2.0", "method": "notifications/x" }),
         );
-        let sent = posts.out();
+        let sent = posts.take_output();
         assert_eq!(
             sent[0].0,
             Transmit::Status {
@@ -327,21 +330,27 @@ fn http_response_content_type() {
 }
 
 #[test]
-fn http_status_by_error_without_sessions() {
-    let headers = |method: &'static str| [("MCP-Protocol-Version", NEW), ("Mcp-Method", method)];
-    let unknown = request_at(NEW, 1, "nothing", json!({}), json!({}));
-    let (status, body) = posts(NEW).answer(&headers("nothing"), &unknown);
+fn stateless_errors_have_http_status() {
+    let headers = |method: &'static str| {
+        [
+            ("MCP-Protocol-Version", DISCOVER_REVISION),
+            ("Mcp-Method", method),
+        ]
+    };
+    let unknown = request_of_revision(DISCOVER_REVISION, 1, "nothing", json!({}), json!({}));
+    let (status, body) =
+        server_with_roots_client(DISCOVER_REVISION).status_of_post(&headers("nothing"), &unknown);
     assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
     // A method that the server knows and does not serve.
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.capabilities = JsonObject::new();
-    let list = request_at(NEW, 1, "tools/list", json!({}), json!({}));
-    let (status, body) =
-        HttpServerHarness::new(config, NEW, json!({})).answer(&headers("tools/list"), &list);
+    let list = request_of_revision(DISCOVER_REVISION, 1, "tools/list", json!({}), json!({}));
+    let (status, body) = HttpServerHarness::new(config, DISCOVER_REVISION, json!({}))
+        .status_of_post(&headers("tools/list"), &list);
     assert_eq!((status, &body["error"]["code"]), (404, &json!(-32601)));
     let mut old = list.clone();
     old["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1900-01-01");
-    let (status, body) = posts(NEW).answer(
+    let (status, body) = server_with_roots_client(DISCOVER_REVISION).status_of_post(
         &[
             ("MCP-Protocol-Version", "1900-01-01"),
             ("Mcp-Method", "tools/list"),
@@ -359,26 +368,26 @@ fn http_status_by_error_without_sessions() {
         (7, 200),
     ] {
         assert_eq!(PeerError::new(code, "m").http_status(), status, "{code}");
-        let mut posts = posts(NEW);
-        let (_, key) = posts.serve(&call(NEW, 1, json!({})));
+        let mut posts = server_with_roots_client(DISCOVER_REVISION);
+        let (_, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, json!({})));
         posts
-            .machine
+            .endpoint
             .reply(key, PeerError::new(code, "m"), Time::ZERO)
             .expect("it waits");
         assert!(
-            matches!(&posts.out()[0].0, Transmit::Frame { http, .. } if http.status == Some(status)),
+            matches!(&posts.take_output()[0].0, Transmit::Frame { http, .. } if http.status == Some(status)),
             "{code}"
         );
     }
     // To a client with a session 404 says that the session is over: errors are answers there.
-    for revision in SESSIONS {
+    for revision in SESSION_REVISIONS {
         for (method, code) in [
             ("nothing", -32601),
             ("tasks/list", -32601),
             ("server/discover", -32601),
         ] {
             let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method });
-            let (status, body) = posts(revision).answer(&[], &message);
+            let (status, body) = server_with_roots_client(revision).status_of_post(&[], &message);
             assert_eq!(
                 (status, &body["error"]["code"]),
                 (200, &json!(code)),
@@ -389,16 +398,19 @@ fn http_status_by_error_without_sessions() {
 }
 
 #[test]
-fn meta_missing_http_400() {
+fn missing_meta_gets_400() {
     for params in [
         json!({}),
         json!({ "_meta": {} }),
-        json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": NEW } }),
+        json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": DISCOVER_REVISION } }),
     ] {
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": params });
-        let (status, body) = posts(NEW).answer(
-            &[("MCP-Protocol-Version", NEW), ("Mcp-Method", "tools/list")],
+        let (status, body) = server_with_roots_client(DISCOVER_REVISION).status_of_post(
+            &[
+                ("MCP-Protocol-Version", DISCOVER_REVISION),
+                ("Mcp-Method", "tools/list"),
+            ],
             &message,
         );
         assert_eq!(
@@ -410,7 +422,7 @@ fn meta_missing_http_400() {
 }
 
 #[test]
-fn sess_id_charset_is_visible_ascii() {
+fn session_ids_are_visible_ascii() {
     for byte in 0..=255_u8 {
         let id = char::from(byte).to_string();
         assert_eq!(is_session_id(&id), (0x21..=0x7e).contains(&byte), "{byte}");
@@ -424,17 +436,17 @@ fn sess_id_charset_is_visible_ascii() {
 }
 
 #[test]
-fn sess_404_for_a_session_that_has_ended() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let stream = posts.machine.open(StreamKind::Post).expect("a stream");
+fn ended_session_gets_404() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let stream = posts.endpoint.open(StreamKind::Post).expect("a stream");
         posts
-            .machine
+            .endpoint
             .closed(stream, Closed::SessionEnded, Time::ZERO);
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
         let received =
             posts
-                .machine
+                .endpoint
                 .receive(stream, list.as_bytes(), FrameContext::new(()), Time::ZERO);
         let refused = received.expect_err("over");
         assert_eq!(
@@ -442,14 +454,17 @@ fn sess_404_for_a_session_that_has_ended() {
             (&ReceiveError::Closed, 404),
             "{revision}"
         );
-        assert_eq!(posts.machine.open(StreamKind::Post), Err(SendError::Closed));
+        assert_eq!(
+            posts.endpoint.open(StreamKind::Post),
+            Err(SendError::Closed)
+        );
     }
     assert_eq!(ReceiveError::Full.refusal().status(true), 503);
 }
 
 #[test]
-fn sess_restart_begins_with_initialize() {
-    for revision in SESSIONS {
+fn lost_session_restarts_with_initialize() {
+    for revision in SESSION_REVISIONS {
         let mut poster = HttpHarness::new(revision);
         let (key, on, ..) = poster.request("tools/list", json!(null));
         poster.client.failed(
@@ -479,6 +494,6 @@ fn sess_restart_begins_with_initialize() {
         };
         let first: Value = serde_json::from_slice(&bytes).expect("JSON");
         assert_eq!(first["method"], "initialize", "{revision}");
-        assert_eq!(header(&post_headers(&http), "Mcp-Session-Id"), None);
+        assert_eq!(header_value(&post_headers(&http), "Mcp-Session-Id"), None);
     }
 }

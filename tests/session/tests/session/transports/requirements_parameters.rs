@@ -7,7 +7,7 @@ use mcp_exact_session::http::{
 use mcp_exact_tests_session::*;
 
 #[test]
-fn hdr_base64_of_what_is_not_safe() {
+fn unsafe_values_are_base64_encoded() {
     for (text, value) in [
         ("us-west1", "us-west1"),
         ("Hello, \u{4e16}\u{754c}", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -73,15 +73,17 @@ fn hdr_base64_of_what_is_not_safe() {
     }
 }
 
-fn tool(properties: Value) -> Result<Vec<Mirrored>, BadTool> {
-    mirrored(&object(
+fn mirrored_params_of(properties: Value) -> Result<Vec<Mirrored>, BadTool> {
+    mirrored(&to_object(
         json!({ "type": "object", "properties": properties }),
     ))
 }
 
 #[test]
-fn hdr_x_names() {
-    let annotated = |name: Value| tool(json!({ "p": { "type": "string", "x-mcp-header": name } }));
+fn invalid_header_names_are_refused() {
+    let annotated = |name: Value| {
+        mirrored_params_of(json!({ "p": { "type": "string", "x-mcp-header": name } }))
+    };
     for byte in 0..128_u8 {
         let c = char::from(byte);
         let token = c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
@@ -109,20 +111,21 @@ fn hdr_x_names() {
     }
     let p = |name: &str| json!({ "type": "string", "x-mcp-header": name });
     assert!(matches!(
-        tool(json!({ "a": p("Region"), "b": p("REGION") })),
+        mirrored_params_of(json!({ "a": p("Region"), "b": p("REGION") })),
         Err(BadTool::Twice(_))
     ));
     let inner = json!({ "type": "object", "properties": { "b": p("region") } });
     assert!(matches!(
-        tool(json!({ "a": p("Region"), "o": inner })),
+        mirrored_params_of(json!({ "a": p("Region"), "o": inner })),
         Err(BadTool::Twice(_))
     ));
-    assert!(tool(json!({ "a": p("Region"), "b": p("Regions") })).is_ok());
+    assert!(mirrored_params_of(json!({ "a": p("Region"), "b": p("Regions") })).is_ok());
 }
 
 #[test]
-fn hdr_x_types_and_places() {
-    let typed = |kind: Value| tool(json!({ "p": { "type": kind, "x-mcp-header": "P" } }));
+fn only_static_primitives_are_mirrored() {
+    let typed =
+        |kind: Value| mirrored_params_of(json!({ "p": { "type": kind, "x-mcp-header": "P" } }));
     for good in ["string", "integer", "boolean"] {
         assert!(typed(json!(good)).is_ok(), "{good}");
     }
@@ -138,16 +141,16 @@ fn hdr_x_types_and_places() {
         assert!(matches!(typed(bad.clone()), Err(BadTool::Type(_))), "{bad}");
     }
     assert!(matches!(
-        tool(json!({ "p": { "x-mcp-header": "P" } })),
+        mirrored_params_of(json!({ "p": { "x-mcp-header": "P" } })),
         Err(BadTool::Type(_))
     ));
     let p = json!({ "type": "string", "x-mcp-header": "P" });
     let deep = json!({ "type": "object", "properties": { "b": { "type": "object", "properties": { "c": p } } } });
-    let found = tool(json!({ "a": deep })).expect("reachable");
+    let found = mirrored_params_of(json!({ "a": deep })).expect("reachable");
     assert_eq!(found[0].path, ["a", "b", "c"]);
     let value = param_headers(
         &found,
-        Some(&object(json!({ "a": { "b": { "c": "v" } }, "c": "w" }))),
+        Some(&to_object(json!({ "a": { "b": { "c": "v" } }, "c": "w" }))),
     );
     assert_eq!(value, Ok(vec![("Mcp-Param-P".to_owned(), "v".to_owned())]));
     for keyword in [
@@ -162,20 +165,20 @@ fn hdr_x_types_and_places() {
         "unevaluatedProperties",
     ] {
         assert_eq!(
-            tool(json!({ "a": { keyword: p } })),
+            mirrored_params_of(json!({ "a": { keyword: p } })),
             Err(BadTool::Place),
             "{keyword}"
         );
         let inner = json!({ "properties": { "b": p } });
         assert_eq!(
-            tool(json!({ "a": { keyword: inner } })),
+            mirrored_params_of(json!({ "a": { keyword: inner } })),
             Err(BadTool::Place),
             "{keyword}"
         );
     }
     for keyword in ["oneOf", "anyOf", "allOf", "prefixItems"] {
         assert_eq!(
-            tool(json!({ "a": { keyword: [p] } })),
+            mirrored_params_of(json!({ "a": { keyword: [p] } })),
             Err(BadTool::Place),
             "{keyword}"
         );
@@ -186,7 +189,7 @@ fn hdr_x_types_and_places() {
         "patternProperties",
         "dependentSchemas",
     ] {
-        let schema = object(
+        let schema = to_object(
             json!({ "type": "object", keyword: { "d": p }, "properties": { "a": { "$ref": "#/$defs/d" } } }),
         );
         assert_eq!(mirrored(&schema), Err(BadTool::Place), "{keyword}");
@@ -198,9 +201,9 @@ fn sort_headers(mut headers: Headers) -> Headers {
     headers
 }
 
-fn three() -> Vec<Mirrored> {
+fn three_params() -> Vec<Mirrored> {
     let inner = json!({ "type": "object", "properties": { "b": { "type": "boolean", "x-mcp-header": "B" } } });
-    tool(json!({
+    mirrored_params_of(json!({
         "s": { "type": "string", "x-mcp-header": "S" },
         "i": { "type": "integer", "x-mcp-header": "I" },
         "o": inner,
@@ -209,7 +212,7 @@ fn three() -> Vec<Mirrored> {
     .expect("a good tool")
 }
 
-fn pairs(headers: &[(&str, &str)]) -> Headers {
+fn owned_headers(headers: &[(&str, &str)]) -> Headers {
     headers
         .iter()
         .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
@@ -217,7 +220,7 @@ fn pairs(headers: &[(&str, &str)]) -> Headers {
 }
 
 #[test]
-fn hdr_params_of_a_client() {
+fn client_mirrors_tool_params() {
     for (arguments, expected) in [
         (
             json!({ "s": "v", "i": 42, "o": { "b": true }, "plain": "p" }),
@@ -248,10 +251,10 @@ fn hdr_params_of_a_client() {
             vec![("Mcp-Param-I", "-9007199254740991")],
         ),
     ] {
-        let headers = param_headers(&three(), Some(&object(arguments.clone())));
+        let headers = param_headers(&three_params(), Some(&to_object(arguments.clone())));
         assert_eq!(
             headers.map(sort_headers),
-            Ok(sort_headers(pairs(&expected))),
+            Ok(sort_headers(owned_headers(&expected))),
             "{arguments}"
         );
     }
@@ -262,19 +265,19 @@ fn hdr_params_of_a_client() {
     ] {
         let arguments: JsonObject = format!("{{\"i\":{unsafe_number}}}").parse().expect("JSON");
         assert!(
-            param_headers(&three(), Some(&arguments)).is_err(),
+            param_headers(&three_params(), Some(&arguments)).is_err(),
             "{unsafe_number}"
         );
         let http = http_request(&[("Mcp-Param-I", unsafe_number)]);
         assert!(
-            check_params(&http, &three(), Some(&arguments)).is_err(),
+            check_params(&http, &three_params(), Some(&arguments)).is_err(),
             "{unsafe_number}"
         );
     }
 }
 
 #[test]
-fn hdr_params_of_a_server() {
+fn server_compares_mirrored_params() {
     let arguments = json!({ "s": "v", "i": 42, "o": { "b": true } });
     let good = [
         ("mcp-param-s", "v"),
@@ -285,8 +288,8 @@ fn hdr_params_of_a_server() {
     let check = |headers: &[(&str, &str)], arguments: &Value| {
         let checked = check_params(
             &http_request(headers),
-            &three(),
-            Some(&object(arguments.clone())),
+            &three_params(),
+            Some(&to_object(arguments.clone())),
         );
         checked.map_err(|refusal| (refusal.error().code(), refusal.status(false)))
     };
@@ -372,7 +375,7 @@ fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>
     for event in poster.events() {
         match event {
             ClientEvent::Completed(_, Outcome::Result(raw)) => {
-                let result = value(raw.object());
+                let result = to_value(raw.object());
                 assert_eq!(result["nextCursor"], "n");
                 tools = result["tools"].clone();
             }
@@ -383,16 +386,16 @@ fn list_tools(poster: &mut HttpHarness, tools: &Value) -> (Value, Vec<Violation>
     (tools, violations)
 }
 
-fn tool_of(name: &str, properties: Value) -> Value {
+fn tool_with_schema(name: &str, properties: Value) -> Value {
     json!({ "name": name, "inputSchema": { "type": "object", "properties": properties } })
 }
 
 #[test]
-fn hdr_x_rejected_tools_are_left_out_of_the_list() {
+fn tools_with_bad_annotations_are_removed() {
     let p = |name: &str, kind: &str| json!({ "type": kind, "x-mcp-header": name });
     let good = [
-        tool_of("one", json!({ "a": p("A", "string") })),
-        tool_of("two", json!({ "a": { "type": "number" } })),
+        tool_with_schema("one", json!({ "a": p("A", "string") })),
+        tool_with_schema("two", json!({ "a": { "type": "number" } })),
     ];
     for bad in [
         json!({ "a": p("", "string") }),
@@ -402,8 +405,8 @@ fn hdr_x_rejected_tools_are_left_out_of_the_list() {
         json!({ "a": p("A", "string"), "b": p("a", "string") }),
         json!({ "a": { "type": "array", "items": p("A", "string") } }),
     ] {
-        let tools = json!([good[0], tool_of("bad", bad.clone()), good[1]]);
-        let mut poster = HttpHarness::new(NEW);
+        let tools = json!([good[0], tool_with_schema("bad", bad.clone()), good[1]]);
+        let mut poster = HttpHarness::new(DISCOVER_REVISION);
         let (left, violations) = list_tools(&mut poster, &tools);
         assert_eq!(left, json!(good), "{bad}");
         assert!(
@@ -411,23 +414,27 @@ fn hdr_x_rejected_tools_are_left_out_of_the_list() {
             "{violations:?}"
         );
         // Where there are no headers, there is nothing to break.
-        let mut duplex = CheckedClient::ready(client_config(&[NEW]), NEW, json!({ "tools": {} }));
+        let mut duplex = CheckedClient::connected(
+            client_config(&[DISCOVER_REVISION]),
+            DISCOVER_REVISION,
+            json!({ "tools": {} }),
+        );
         let (_, sent) = duplex.request("tools/list", json!(null));
         let body = json!({ "resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private" });
         duplex.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }));
         assert!(
-            matches!(&duplex.outcomes()[..], [(_, Outcome::Result(raw))] if value(raw.object())["tools"] == tools)
+            matches!(&duplex.outcomes()[..], [(_, Outcome::Result(raw))] if to_value(raw.object())["tools"] == tools)
         );
     }
 }
 
 #[test]
-fn hdr_params_leave_with_the_calls_of_a_client() {
-    let mut poster = HttpHarness::new(NEW);
+fn client_calls_have_param_headers() {
+    let mut poster = HttpHarness::new(DISCOVER_REVISION);
     let properties = json!({ "region": { "type": "string", "x-mcp-header": "Region" }, "n": { "type": "integer", "x-mcp-header": "N" }, "query": { "type": "string" } });
     let tools = json!([
-        tool_of("execute_sql", properties),
-        tool_of("plain", json!({}))
+        tool_with_schema("execute_sql", properties),
+        tool_with_schema("plain", json!({}))
     ]);
     assert_eq!(list_tools(&mut poster, &tools).0, tools);
     let arguments = json!({ "region": "\u{e9}", "n": 5, "query": "q" });
@@ -438,13 +445,16 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
     let expected = [
         ("Content-Type", "application/json"),
         ("Accept", "application/json, text/event-stream"),
-        ("MCP-Protocol-Version", NEW),
+        ("MCP-Protocol-Version", DISCOVER_REVISION),
         ("Mcp-Method", "tools/call"),
         ("Mcp-Name", "execute_sql"),
         ("Mcp-Param-Region", "=?base64?w6k=?="),
         ("Mcp-Param-N", "5"),
     ];
-    assert_eq!(sort_headers(headers), sort_headers(pairs(&expected)));
+    assert_eq!(
+        sort_headers(headers),
+        sort_headers(owned_headers(&expected))
+    );
     // With the retry too.
     let body = json!({ "resultType": "input_required", "requestState": "s" });
     poster.receive(
@@ -452,8 +462,8 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
         &json!({ "jsonrpc": "2.0", "id": sent["id"], "result": body }),
     );
     assert_eq!(
-        sort_headers(poster.out().remove(0).1),
-        sort_headers(pairs(&expected))
+        sort_headers(poster.take_output().remove(0).1),
+        sort_headers(owned_headers(&expected))
     );
     let (_, _, headers, _) = poster.request(
         "tools/call",
@@ -476,8 +486,9 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
         "{headers:?}"
     );
     // What cannot be mirrored does not leave.
-    let large =
-        object(json!({ "name": "execute_sql", "arguments": { "n": 9_007_199_254_740_992_i64 } }));
+    let large = to_object(
+        json!({ "name": "execute_sql", "arguments": { "n": 9_007_199_254_740_992_i64 } }),
+    );
     let sent = poster.client.request(
         "tools/call",
         Some(large),
@@ -485,12 +496,12 @@ fn hdr_params_leave_with_the_calls_of_a_client() {
         Time::ZERO,
     );
     assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
-    assert!(poster.out().is_empty());
+    assert!(poster.take_output().is_empty());
     // A server that checks them agrees.
-    let found = mirrored(&object(tools[0]["inputSchema"].clone())).expect("a good tool");
+    let found = mirrored(&to_object(tools[0]["inputSchema"].clone())).expect("a good tool");
     let said: Vec<(&str, &str)> = expected.to_vec();
     assert_eq!(
-        check_params(&http_request(&said), &found, Some(&object(arguments))),
+        check_params(&http_request(&said), &found, Some(&to_object(arguments))),
         Ok(())
     );
 }

@@ -4,8 +4,8 @@
 use mcp_exact_tests_session::*;
 
 #[test]
-fn http_broken_stream_reissue() {
-    let mut poster = HttpHarness::new(NEW);
+fn lost_stream_fails_its_request() {
+    let mut poster = HttpHarness::new(DISCOVER_REVISION);
     let (key, on, headers, first) = poster.request("tools/call", json!({ "name": "x" }));
     poster.client.closed(on, Closed::Lost, Time::ZERO);
     assert!(
@@ -15,31 +15,31 @@ fn http_broken_stream_reissue() {
     assert_ne!(first["id"], second["id"]);
     assert_ne!(on, again);
     for headers in [headers, more] {
-        assert_eq!(header(&headers, "Last-Event-ID"), None);
+        assert_eq!(header_value(&headers, "Last-Event-ID"), None);
     }
 }
 
 #[test]
-fn http_no_response_on_a_standalone_stream() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
+fn standalone_stream_carries_no_responses() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
         let standalone = posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
-        let (lost, lost_key) = posts.serve(&call(revision, 1, json!({})));
-        let (post, key) = posts.serve(&call(revision, 2, json!({})));
-        posts.machine.publish(&Change::Tools);
-        posts.machine.closed(lost, Closed::Lost, Time::ZERO);
+        let (lost, lost_key) = posts.serve(&tool_call(revision, 1, json!({})));
+        let (post, key) = posts.serve(&tool_call(revision, 2, json!({})));
+        posts.endpoint.publish(&Change::Tools);
+        posts.endpoint.closed(lost, Closed::Lost, Time::ZERO);
         assert_eq!(
-            posts.machine.reply(lost_key, content(), Time::ZERO),
+            posts.endpoint.reply(lost_key, empty_content(), Time::ZERO),
             Ok(Sent::Suppressed)
         );
         assert_eq!(
-            posts.machine.reply(key, content(), Time::ZERO),
+            posts.endpoint.reply(key, empty_content(), Time::ZERO),
             Ok(Sent::Queued)
         );
-        for (transmit, message) in posts.out() {
+        for (transmit, message) in posts.take_output() {
             let Transmit::Frame { stream: on, .. } = transmit else {
                 panic!("{transmit:?}");
             };
@@ -54,41 +54,41 @@ fn http_no_response_on_a_standalone_stream() {
 }
 
 #[test]
-fn http_one_stream_for_each_message() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
+fn each_message_uses_one_stream() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
         for _ in 0..3 {
             posts
-                .machine
+                .endpoint
                 .open(StreamKind::Standalone)
                 .expect("a stream");
         }
-        let (_, key) = posts.serve(&call(
+        let (_, key) = posts.serve(&tool_call(
             revision,
             1,
             json!({ "_meta": { "progressToken": "t" } }),
         ));
-        posts.serve(&call(revision, 2, json!({})));
+        posts.serve(&tool_call(revision, 2, json!({})));
         for change in [Change::Tools, Change::Prompts, Change::Resources] {
-            assert_eq!(posts.machine.publish(&change), 1);
+            assert_eq!(posts.endpoint.publish(&change), 1);
         }
         posts
-            .machine
+            .endpoint
             .progress(key, &Progress::new(1.0))
             .expect("it increases");
         posts
-            .machine
+            .endpoint
             .log(Scope::Peer, Level::Error, None, json!("l"))
             .expect("declared");
         posts
-            .machine
+            .endpoint
             .ping(RequestTimeout::default(), Time::ZERO)
             .expect("it leaves");
         posts
-            .machine
-            .reply(key, content(), Time::ZERO)
+            .endpoint
+            .reply(key, empty_content(), Time::ZERO)
             .expect("it waits");
-        let sent = posts.out();
+        let sent = posts.take_output();
         assert_eq!(sent.len(), 7, "{revision}: {sent:?}");
         let mut texts: Vec<String> = sent
             .iter()
@@ -101,15 +101,15 @@ fn http_one_stream_for_each_message() {
 }
 
 #[test]
-fn http_related_notifications_only_on_the_stream_of_a_request() {
-    let mut posts = posts(NEW);
+fn request_stream_carries_related_notifications_only() {
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
     let wanting = |id: u64, token: &str| {
         let meta = json!({ "progressToken": token, "io.modelcontextprotocol/logLevel": "debug" });
-        call(NEW, id, json!({ "_meta": meta }))
+        tool_call(DISCOVER_REVISION, id, json!({ "_meta": meta }))
     };
     let filter = json!({ "notifications": { "toolsListChanged": true } });
-    let (listen, _) = posts.serve(&request_at(
-        NEW,
+    let (listen, _) = posts.serve(&request_of_revision(
+        DISCOVER_REVISION,
         9,
         "subscriptions/listen",
         filter,
@@ -117,26 +117,26 @@ fn http_related_notifications_only_on_the_stream_of_a_request() {
     ));
     let (one, first) = posts.serve(&wanting(1, "one"));
     let (two, second) = posts.serve(&wanting(2, "two"));
-    posts.out();
+    posts.take_output();
     for (key, data) in [(second, "two"), (first, "one")] {
         posts
-            .machine
+            .endpoint
             .progress(key, &Progress::new(1.0))
             .expect("it increases");
         posts
-            .machine
+            .endpoint
             .log(Scope::During(key), Level::Info, None, json!(data))
             .expect("wanted");
-        posts.machine.publish(&Change::Tools);
+        posts.endpoint.publish(&Change::Tools);
     }
     // LOG own-stream-only: outside of a request there is nobody to log to.
     assert!(
         posts
-            .machine
+            .endpoint
             .log(Scope::Peer, Level::Emergency, None, json!("x"))
             .is_err()
     );
-    let sent = posts.out();
+    let sent = posts.take_output();
     assert_eq!(sent.len(), 6);
     for (transmit, message) in sent {
         let Transmit::Frame {
@@ -161,33 +161,37 @@ fn http_related_notifications_only_on_the_stream_of_a_request() {
 }
 
 #[test]
-fn canc_http_disconnect_cancels_its_request_and_no_other() {
-    let mut posts = posts(NEW);
-    let (gone, stopped) = posts.serve(&call(NEW, 1, json!({ "_meta": { "progressToken": "t" } })));
-    let (_, other) = posts.serve(&call(NEW, 1, json!({})));
-    posts.machine.closed(gone, Closed::Lost, Time::ZERO);
+fn disconnect_cancels_its_request_only() {
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
+    let (gone, stopped) = posts.serve(&tool_call(
+        DISCOVER_REVISION,
+        1,
+        json!({ "_meta": { "progressToken": "t" } }),
+    ));
+    let (_, other) = posts.serve(&tool_call(DISCOVER_REVISION, 1, json!({})));
+    posts.endpoint.closed(gone, Closed::Lost, Time::ZERO);
     assert!(
-        matches!(posts.machine.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == stopped)
+        matches!(posts.endpoint.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == stopped)
     );
-    assert!(posts.machine.poll_event().is_none());
+    assert!(posts.endpoint.poll_event().is_none());
     assert_eq!(
-        posts.machine.progress(stopped, &Progress::new(1.0)),
+        posts.endpoint.progress(stopped, &Progress::new(1.0)),
         Ok(Sent::Suppressed)
     );
     assert_eq!(
-        posts.machine.reply(stopped, content(), Time::ZERO),
+        posts.endpoint.reply(stopped, empty_content(), Time::ZERO),
         Ok(Sent::Suppressed)
     );
     assert_eq!(
-        posts.machine.reply(other, content(), Time::ZERO),
+        posts.endpoint.reply(other, empty_content(), Time::ZERO),
         Ok(Sent::Queued)
     );
-    assert_eq!(posts.out().len(), 1);
+    assert_eq!(posts.take_output().len(), 1);
 }
 
 #[test]
-fn canc_by_closing_the_stream_over_http() {
-    let mut poster = HttpHarness::new(NEW);
+fn closing_post_cancels_request() {
+    let mut poster = HttpHarness::new(DISCOVER_REVISION);
     for timeout in [false, true] {
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
         if timeout {

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-fn tool_call() -> Value {
+fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t" } })
 }
 
@@ -11,34 +11,34 @@ fn tool_call() -> Value {
 /// output waits in order for the next connection.
 #[test]
 fn detached_stream_keeps_request_and_output() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let (stream, key) = posts.serve(&call(revision, 1, tool_call()));
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let (stream, key) = posts.serve(&tool_call(revision, 1, call_params()));
         posts
-            .machine
+            .endpoint
             .progress(key, &Progress::new(1.0))
             .expect("it increases");
-        assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Kept);
+        assert_eq!(posts.endpoint.detached(stream, Time::ZERO), Detached::Kept);
         assert!(
-            posts.machine.poll_event().is_none(),
+            posts.endpoint.poll_event().is_none(),
             "{revision}: not cancelled"
         );
         posts
-            .machine
+            .endpoint
             .progress(key, &Progress::new(2.0))
             .expect("it increases");
         assert_eq!(
-            posts.machine.reply(key, content(), Time::ZERO),
+            posts.endpoint.reply(key, empty_content(), Time::ZERO),
             Ok(Sent::Queued)
         );
-        assert!(posts.out().is_empty(), "no connection");
-        assert_eq!(posts.machine.writable_streams().count(), 0);
-        assert!(posts.machine.attached(stream, Time::ZERO));
+        assert!(posts.take_output().is_empty(), "no connection");
+        assert_eq!(posts.endpoint.writable_streams().count(), 0);
+        assert!(posts.endpoint.attached(stream, Time::ZERO));
         assert_eq!(
-            posts.machine.writable_streams().collect::<Vec<_>>(),
+            posts.endpoint.writable_streams().collect::<Vec<_>>(),
             [stream]
         );
-        let sent = posts.out();
+        let sent = posts.take_output();
         let done: Vec<&Value> = sent
             .iter()
             .map(|(_, message)| &message["params"]["progress"])
@@ -46,8 +46,8 @@ fn detached_stream_keeps_request_and_output() {
         assert_eq!(done, [&json!(1.0), &json!(2.0), &Value::Null], "{revision}");
         assert!(matches!(sent[2].0, Transmit::Frame { last: true, .. }));
         // It is gone with its last frame.
-        assert!(!posts.machine.attached(stream, Time::ZERO));
-        assert_eq!(posts.machine.usage().streams, 0);
+        assert!(!posts.endpoint.attached(stream, Time::ZERO));
+        assert_eq!(posts.endpoint.usage().streams, 0);
     }
 }
 
@@ -57,44 +57,47 @@ fn detached_output_is_bounded() {
     let mut config = server_config(&["2025-11-25"]);
     config.limits.stream_bytes = 1000;
     let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
-    let (stream, key) = posts.serve(&call("2025-11-25", 1, tool_call()));
-    posts.machine.detached(stream, Time::ZERO);
+    let (stream, key) = posts.serve(&tool_call("2025-11-25", 1, call_params()));
+    posts.endpoint.detached(stream, Time::ZERO);
     let text = "x".repeat(300);
     for done in 1..100 {
         let progress = Progress::new(f64::from(done)).with_message(text.clone());
         posts
-            .machine
+            .endpoint
             .progress(key, &progress)
             .expect("it increases");
     }
-    assert!(posts.machine.queued_bytes_on(stream) < 2000);
+    assert!(posts.endpoint.queued_bytes_on(stream) < 2000);
     assert_eq!(
-        posts.machine.reply(key, content(), Time::ZERO),
+        posts.endpoint.reply(key, empty_content(), Time::ZERO),
         Ok(Sent::Queued)
     );
-    posts.machine.attached(stream, Time::ZERO);
-    let sent = posts.out();
+    posts.endpoint.attached(stream, Time::ZERO);
+    let sent = posts.take_output();
     assert!(sent.len() < 8 && sent.last().is_some_and(|(_, message)| message["id"] == 1));
 }
 
 /// "The server MUST treat a client disconnect as cancellation of that request" (2026-07-28).
 #[test]
 fn detached_stateless_stream_cancels() {
-    let mut posts = posts(NEW);
-    let (stream, key) = posts.serve(&call(NEW, 1, tool_call()));
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
+    let (stream, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, call_params()));
     posts
-        .machine
+        .endpoint
         .progress(key, &Progress::new(1.0))
         .expect("it increases");
-    assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Closed);
-    assert!(
-        matches!(posts.machine.poll_event(), Some(ServerEvent::Cancelled { key: of, .. }) if of == key)
+    assert_eq!(
+        posts.endpoint.detached(stream, Time::ZERO),
+        Detached::Closed
     );
-    assert!(!posts.machine.attached(stream, Time::ZERO));
-    assert!(posts.out().is_empty());
+    assert!(
+        matches!(posts.endpoint.poll_event(), Some(ServerEvent::Cancelled { key: of, .. }) if of == key)
+    );
+    assert!(!posts.endpoint.attached(stream, Time::ZERO));
+    assert!(posts.take_output().is_empty());
     // So does the end of a subscription's stream.
-    let listen = request_at(
-        NEW,
+    let listen = request_of_revision(
+        DISCOVER_REVISION,
         2,
         "subscriptions/listen",
         json!({ "notifications": { "toolsListChanged": true } }),
@@ -103,20 +106,23 @@ fn detached_stateless_stream_cancels() {
     let (stream, _) = posts.serve(&listen);
     assert_eq!(
         (
-            posts.machine.usage().listening,
-            posts.machine.publish(&Change::Tools)
+            posts.endpoint.usage().listening,
+            posts.endpoint.publish(&Change::Tools)
         ),
         (1, 1)
     );
-    assert_eq!(posts.machine.detached(stream, Time::ZERO), Detached::Closed);
+    assert_eq!(
+        posts.endpoint.detached(stream, Time::ZERO),
+        Detached::Closed
+    );
     assert_eq!(
         (
-            posts.machine.usage().listening,
-            posts.machine.publish(&Change::Tools)
+            posts.endpoint.usage().listening,
+            posts.endpoint.publish(&Change::Tools)
         ),
         (0, 0)
     );
-    assert!(posts.out().is_empty());
+    assert!(posts.take_output().is_empty());
 }
 
 /// "Event IDs MUST be globally unique across all streams within that session": an id consists of the numbers of the
@@ -124,33 +130,33 @@ fn detached_stateless_stream_cancels() {
 /// recorded in an event log.
 #[test]
 fn frames_are_numbered_by_stream() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let (first, first_key) = posts.serve(&call(revision, 1, tool_call()));
-        let (second, second_key) = posts.serve(&call(revision, 2, tool_call()));
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let (first, first_key) = posts.serve(&tool_call(revision, 1, call_params()));
+        let (second, second_key) = posts.serve(&tool_call(revision, 2, call_params()));
         for (key, done) in [(first_key, 1.0), (second_key, 1.0), (first_key, 2.0)] {
             posts
-                .machine
+                .endpoint
                 .progress(key, &Progress::new(done))
                 .expect("it increases");
         }
-        posts.machine.detached(first, Time::ZERO);
+        posts.endpoint.detached(first, Time::ZERO);
         posts
-            .machine
-            .reply(first_key, content(), Time::ZERO)
+            .endpoint
+            .reply(first_key, empty_content(), Time::ZERO)
             .expect("it waits");
         posts
-            .machine
-            .reply(second_key, content(), Time::ZERO)
+            .endpoint
+            .reply(second_key, empty_content(), Time::ZERO)
             .expect("it waits");
         let mut seen = Vec::new();
         for stream in [first, second] {
             loop {
                 let looked = posts
-                    .machine
+                    .endpoint
                     .peek_transmit_on(stream)
                     .map(|(transmit, bytes)| (transmit, bytes.to_vec()));
-                let taken = posts.machine.poll_transmit_on(stream);
+                let taken = posts.endpoint.poll_transmit_on(stream);
                 assert_eq!(looked, taken);
                 let Some((
                     Transmit::Frame {
@@ -175,7 +181,7 @@ fn frames_are_numbered_by_stream() {
 /// A client resumes a stream while a request waits on it; if the stream cannot be resumed, its requests are lost.
 #[test]
 fn client_knows_which_streams_to_resume() {
-    for revision in SESSIONS {
+    for revision in SESSION_REVISIONS {
         let mut poster = HttpHarness::new(revision);
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
         assert!(poster.client.is_waiting_on(stream));

@@ -3,7 +3,7 @@
 use mcp_exact_tests_session::*;
 
 /// Returns bodies that real servers send with status 404.
-fn bodies() -> Vec<Vec<u8>> {
+fn not_found_bodies() -> Vec<Vec<u8>> {
     let error = |id: Value| {
         let error = json!({ "code": -32001, "message": "Session not found" });
         let message = json!({ "jsonrpc": "2.0", "id": id, "error": error });
@@ -20,13 +20,17 @@ fn bodies() -> Vec<Vec<u8>> {
     ]
 }
 
-fn not_found(client: &mut ClientEndpoint, stream: StreamId, body: Vec<u8>) -> Vec<ClientEvent> {
+fn not_found_failure(
+    client: &mut ClientEndpoint,
+    stream: StreamId,
+    body: Vec<u8>,
+) -> Vec<ClientEvent> {
     let failure = TransportFailure::Status { code: 404, body };
     client.failed(stream, failure, Time::ZERO);
     std::iter::from_fn(|| client.poll_event()).collect()
 }
 
-fn is_lost(events: &[ClientEvent]) -> bool {
+fn is_session_lost(events: &[ClientEvent]) -> bool {
     let lost = |event: &&ClientEvent| matches!(event, ClientEvent::SessionLost);
     let closed = matches!(events.last(), Some(ClientEvent::Closed));
     closed && events.iter().filter(lost).count() == 1
@@ -35,15 +39,15 @@ fn is_lost(events: &[ClientEvent]) -> bool {
 /// "When a client receives HTTP 404 in response to a request containing an `MCP-Session-Id`, it MUST start a new session by
 /// sending a new `InitializeRequest` without a session ID attached."
 #[test]
-fn sess_404_ends_every_posted_message() {
-    for revision in SESSIONS {
-        for body in bodies() {
+fn status_404_ends_the_session() {
+    for revision in SESSION_REVISIONS {
+        for body in not_found_bodies() {
             // A request: it ends once, and so does another one that waits.
             let mut poster = HttpHarness::new(revision);
             let (first, on, ..) = poster.request("tools/list", Value::Null);
             let (second, ..) = poster.request("tools/list", Value::Null);
-            let events = not_found(&mut poster.client, on, body.clone());
-            assert!(is_lost(&events), "{revision}: {events:?}");
+            let events = not_found_failure(&mut poster.client, on, body.clone());
+            assert!(is_session_lost(&events), "{revision}: {events:?}");
             for key in [first, second] {
                 let ends = |event: &&ClientEvent| matches!(event, ClientEvent::Completed(done, _) if *done == key);
                 assert_eq!(events.iter().filter(ends).count(), 1, "{events:?}");
@@ -56,20 +60,32 @@ fn sess_404_ends_every_posted_message() {
                 .client
                 .notify("notifications/roots/list_changed", None);
             assert_eq!(sent, Ok(Sent::Queued));
-            let (on, ..) = poster.out().remove(0);
-            assert!(is_lost(&not_found(&mut poster.client, on, body.clone())));
+            let (on, ..) = poster.take_output().remove(0);
+            assert!(is_session_lost(&not_found_failure(
+                &mut poster.client,
+                on,
+                body.clone()
+            )));
 
             // The standalone stream of a GET.
             let mut poster = HttpHarness::new(revision);
             let on = poster.client.open_standalone();
-            assert!(is_lost(&not_found(&mut poster.client, on, body.clone())));
+            assert!(is_session_lost(&not_found_failure(
+                &mut poster.client,
+                on,
+                body.clone()
+            )));
 
             // An answer to a request of the server.
             let mut poster = HttpHarness::new(revision);
             let on = poster.client.open_standalone();
             poster.receive(on, &json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" }));
-            let (on, ..) = poster.out().remove(0);
-            assert!(is_lost(&not_found(&mut poster.client, on, body)));
+            let (on, ..) = poster.take_output().remove(0);
+            assert!(is_session_lost(&not_found_failure(
+                &mut poster.client,
+                on,
+                body
+            )));
         }
     }
 }
@@ -77,11 +93,11 @@ fn sess_404_ends_every_posted_message() {
 /// Without a session, before the response to `initialize` and from 2026-07-28 on, status 404 has another meaning: an
 /// unknown method ("404 Not Found", `basic/transports/streamable-http`).
 #[test]
-fn sess_404_without_session_loses_none() {
-    for body in bodies() {
-        let mut poster = HttpHarness::new(NEW);
+fn status_404_without_session_ends_request() {
+    for body in not_found_bodies() {
+        let mut poster = HttpHarness::new(DISCOVER_REVISION);
         let (key, on, ..) = poster.request("tools/list", Value::Null);
-        let events = not_found(&mut poster.client, on, body.clone());
+        let events = not_found_failure(&mut poster.client, on, body.clone());
         assert!(
             matches!(&events[..], [ClientEvent::Completed(done, Outcome::Error(_))] if *done == key)
         );
@@ -95,7 +111,7 @@ fn sess_404_without_session_loses_none() {
         let Some(Transmit::Frame { stream, .. }) = client.poll_transmit(&mut bytes) else {
             panic!("`initialize`");
         };
-        let events = not_found(&mut client, stream, body);
+        let events = not_found_failure(&mut client, stream, body);
         let lost = |event: &ClientEvent| matches!(event, ClientEvent::SessionLost);
         assert!(!events.iter().any(lost), "{events:?}");
     }
@@ -103,7 +119,7 @@ fn sess_404_without_session_loses_none() {
 
 /// Other error statuses end only their request.
 #[test]
-fn sess_other_statuses_keep_the_session() {
+fn other_statuses_keep_the_session() {
     for status in [400, 401, 403, 405, 429, 500, 503] {
         let mut poster = HttpHarness::new("2025-11-25");
         let (key, on, ..) = poster.request("tools/list", Value::Null);
@@ -123,7 +139,7 @@ fn sess_other_statuses_keep_the_session() {
 /// "A client MUST start a new session": keys and ids continue, so that no message of the old session is mistaken for one of
 /// the new session.
 #[test]
-fn sess_restart_begins_again_without_reuse() {
+fn restarted_session_reuses_no_ids() {
     for binding in [Binding::StreamableHttp, Binding::HttpSse, Binding::Duplex] {
         let revision = if binding == Binding::HttpSse {
             "2024-11-05"
@@ -131,7 +147,7 @@ fn sess_restart_begins_again_without_reuse() {
             "2025-06-18"
         };
         let settings = client_config(&[revision]).build().expect("a configuration");
-        let snapshot = Snapshot::new(agreed_on(revision, json!({ "tools": {} })), 0);
+        let snapshot = Snapshot::new(negotiated_session(revision, json!({ "tools": {} })), 0);
         let mut client =
             ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered");
         let key = client.request("tools/list", None, CallOptions::default(), Time::ZERO);
@@ -141,7 +157,7 @@ fn sess_restart_begins_again_without_reuse() {
         let first: Value = serde_json::from_slice(&bytes).expect("JSON");
         client.session_ended(Time::ZERO);
         let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
-        assert!(is_lost(&events), "{events:?}");
+        assert!(is_session_lost(&events), "{events:?}");
 
         client.begin_again(None, Time::ZERO);
         assert!(!client.is_closed() && client.session_info().is_none());

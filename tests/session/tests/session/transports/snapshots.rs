@@ -24,15 +24,16 @@ fn events(server: &mut ServerEndpoint<()>) -> Vec<ServerEvent<()>> {
 
 /// A snapshot keeps the negotiated revision and capabilities, the log level and the subscriptions; its text is stable.
 #[test]
-fn snapshot_restores_what_was_promised() {
+fn snapshot_restores_session_state() {
     let capabilities = json!({ "roots": {}, "elicitation": { "url": {} } });
-    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, capabilities);
+    let mut server =
+        CheckedServer::with_session(server_config(&[REVISION]), REVISION, capabilities);
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": "error" } }));
     let key = server.serve(&json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": { "uri": "a:b" } })).key;
-    server.reply(key, result(json!({})));
-    assert_eq!(server.machine.snapshot_due(), SnapshotDue::Now);
-    let text = server.machine.snapshot().expect("a session").to_string();
-    assert_eq!(server.machine.snapshot_due(), SnapshotDue::No);
+    server.reply(key, to_result(json!({})));
+    assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::Now);
+    let text = server.endpoint.snapshot().expect("a session").to_string();
+    assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::No);
     let snapshot: Snapshot = text.parse().expect("a snapshot");
     assert_eq!(snapshot.to_string(), text);
     let mut again = resume_server(snapshot, Binding::Duplex);
@@ -41,7 +42,7 @@ fn snapshot_restores_what_was_promised() {
         SnapshotDue::Now,
         "before anything is sent"
     );
-    assert_eq!(again.session_info(), server.machine.session_info());
+    assert_eq!(again.session_info(), server.endpoint.session_info());
     assert!(again.logs(Scope::Peer, Level::Error) && !again.logs(Scope::Peer, Level::Warning));
     assert_eq!(again.publish(&Change::Resource("a:b".to_owned())), 1);
     assert_eq!(again.publish(&Change::Resource("a:c".to_owned())), 0);
@@ -71,11 +72,11 @@ fn snapshot_restores_what_was_promised() {
 #[test]
 fn resumed_ids_are_new() {
     let mut server =
-        CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({ "roots": {} }));
-    let snapshot = server.machine.snapshot().expect("a session");
+        CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({ "roots": {} }));
+    let snapshot = server.endpoint.snapshot().expect("a session");
     let mut used = std::collections::BTreeSet::new();
-    while server.machine.snapshot_due() != SnapshotDue::Now {
-        let asked = server.machine.request(
+    while server.endpoint.snapshot_due() != SnapshotDue::Now {
+        let asked = server.endpoint.request(
             Scope::Peer,
             "roots/list",
             None,
@@ -86,11 +87,11 @@ fn resumed_ids_are_new() {
             panic!("{asked:?}");
         };
         // The one with which the snapshot becomes due must not leave before it is written.
-        if server.machine.snapshot_due() != SnapshotDue::Now {
-            assert!(used.insert(server.drain()[0]["id"].to_string()));
+        if server.endpoint.snapshot_due() != SnapshotDue::Now {
+            assert!(used.insert(server.take_messages()[0]["id"].to_string()));
         }
-        server.machine.cancel(key, "enough", Time::ZERO);
-        server.drain();
+        server.endpoint.cancel(key, "enough", Time::ZERO);
+        server.take_messages();
     }
     assert!(
         used.len() > 100,
@@ -116,9 +117,9 @@ fn resumed_ids_are_new() {
 /// "Every request ends once": a request in flight gets an error that reports its loss, on its own stream, when the
 /// client resumes it; its event id is higher than all ids that may have been used.
 #[test]
-fn lost_requests_are_answered_by_an_error() {
+fn lost_requests_get_an_error() {
     let mut server = resume_server(
-        Snapshot::new(agreed_on(REVISION, json!({})), 0),
+        Snapshot::new(negotiated_session(REVISION, json!({})), 0),
         Binding::StreamableHttp,
     );
     server.snapshot();
@@ -136,7 +137,7 @@ fn lost_requests_are_answered_by_an_error() {
         panic!("a request");
     };
     server
-        .reply(other.key, tools(), Time::ZERO)
+        .reply(other.key, empty_tool_list(), Time::ZERO)
         .expect("it waits");
     let snapshot = server.snapshot().expect("a session");
     assert_eq!(snapshot.requests.len(), 1);
@@ -185,9 +186,9 @@ fn lost_requests_are_answered_by_an_error() {
 
 /// If a store accepts only snapshots of a higher version, only one of two processes can continue a session.
 #[test]
-fn one_of_two_processes_resumes() {
-    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
-    let mut stored = server.machine.snapshot().expect("a session");
+fn only_one_process_resumes() {
+    let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
+    let mut stored = server.endpoint.snapshot().expect("a session");
     let (mut one, mut two) = (
         resume_server(stored.clone(), Binding::Duplex),
         resume_server(stored.clone(), Binding::Duplex),
@@ -203,7 +204,7 @@ fn one_of_two_processes_resumes() {
     }
     assert_eq!(written, [true, false]);
     // The process that was thought dead cannot write, either.
-    assert!(server.machine.snapshot().expect("a session").version <= stored.version);
+    assert!(server.endpoint.snapshot().expect("a session").version <= stored.version);
 }
 
 /// A resumed session that has not received `notifications/initialized` still waits for it.
@@ -211,12 +212,12 @@ fn one_of_two_processes_resumes() {
 fn snapshot_before_initialized_waits_for_it() {
     let mut server = RawServer::new(server_config(&[REVISION]));
     assert_eq!(
-        (server.machine.snapshot_due(), server.machine.snapshot()),
+        (server.endpoint.snapshot_due(), server.endpoint.snapshot()),
         (SnapshotDue::No, None)
     );
     server.send(&initialize(REVISION, json!({ "roots": {} })));
-    assert_eq!(server.machine.snapshot_due(), SnapshotDue::Now);
-    let snapshot = server.machine.snapshot().expect("a session");
+    assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::Now);
+    let snapshot = server.endpoint.snapshot().expect("a session");
     assert!(!snapshot.ready);
     let mut again = resume_server(snapshot, Binding::Duplex);
     again
@@ -240,11 +241,11 @@ fn snapshot_before_initialized_waits_for_it() {
 /// A client endpoint can also be resumed: its ids continue, and there is no second handshake.
 #[test]
 fn client_resumes_without_a_handshake() {
-    for revision in all() {
-        let mut client = client_at(revision);
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
         let (_, sent) = client.request("tools/list", Value::Null);
-        let info = client.machine.session_info().expect("negotiated").clone();
-        let snapshot = Snapshot::new(info, client.machine.last_id());
+        let info = client.endpoint.session_info().expect("negotiated").clone();
+        let snapshot = Snapshot::new(info, client.endpoint.last_id());
         let text = snapshot.to_string();
         let settings = client_config(&[revision]).build().expect("a configuration");
         let parsed = text.parse().expect("a snapshot");
@@ -258,7 +259,11 @@ fn client_resumes_without_a_handshake() {
         again.poll_transmit(&mut bytes).expect("a request");
         let message: Value = serde_json::from_slice(&bytes).expect("JSON");
         assert!(message["id"].as_u64() > sent["id"].as_u64(), "{revision}");
-        let other = client_config(&[if revision == NEW { "2025-11-25" } else { NEW }]);
+        let other = client_config(&[if revision == DISCOVER_REVISION {
+            "2025-11-25"
+        } else {
+            DISCOVER_REVISION
+        }]);
         let settings = other.build().expect("a configuration");
         let refused = ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
         assert!(matches!(refused, Err(ConfigError::UnknownRevision(_))));
@@ -267,10 +272,10 @@ fn client_resumes_without_a_handshake() {
 
 /// Two processes with endpoints of one session merge each other's snapshots, and keep their own unsaved state.
 #[test]
-fn endpoints_of_one_session_merge() {
-    let mut first = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
-    let base = first.machine.snapshot().expect("a session");
-    first.machine.snapshot_saved();
+fn endpoints_of_one_session_merge_snapshots() {
+    let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
+    let base = first.endpoint.snapshot().expect("a session");
+    first.endpoint.snapshot_saved();
     let mut second = resume_server(base.clone(), Binding::StreamableHttp);
     second.reserve_until(2 << 32);
     assert_eq!(
@@ -283,10 +288,10 @@ fn endpoints_of_one_session_merge() {
 
     for uri in ["a:1", "a:2"] {
         let key = first.serve(&subscribe(1, "resources/subscribe", uri)).key;
-        first.reply(key, result(json!({})));
+        first.reply(key, to_result(json!({})));
     }
-    let saved = first.machine.snapshot().expect("a session");
-    first.machine.snapshot_saved();
+    let saved = first.endpoint.snapshot().expect("a session");
+    first.endpoint.snapshot_saved();
     post(&mut second, &level("error"));
     second.merge(saved.clone());
     assert_eq!(second.snapshot_version(), saved.version);
@@ -305,9 +310,9 @@ fn endpoints_of_one_session_merge() {
     let key = first
         .serve(&subscribe(2, "resources/unsubscribe", "a:1"))
         .key;
-    first.reply(key, result(json!({})));
-    first.machine.merge(both);
-    let merged = first.machine.snapshot().expect("a session");
+    first.reply(key, to_result(json!({})));
+    first.endpoint.merge(both);
+    let merged = first.endpoint.snapshot().expect("a session");
     assert_eq!(
         (merged.log_level, &merged.subscriptions[..]),
         (Some(Level::Error), &["a:2".to_owned()][..])
@@ -320,14 +325,14 @@ fn endpoints_of_one_session_merge() {
 /// A store has lost a version, and another process has saved it with other content: nothing that the client has chosen is lost.
 #[test]
 fn diverged_versions_are_merged() {
-    let mut first = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
-    let base = first.machine.snapshot().expect("a session");
-    first.machine.snapshot_saved();
+    let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
+    let base = first.endpoint.snapshot().expect("a session");
+    first.endpoint.snapshot_saved();
     let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:1" } });
     let key = first.serve(&subscribe).key;
-    first.reply(key, result(json!({})));
-    let lost = first.machine.snapshot().expect("a session");
-    first.machine.snapshot_saved();
+    first.reply(key, to_result(json!({})));
+    let lost = first.endpoint.snapshot().expect("a session");
+    first.endpoint.snapshot_saved();
     let other = Snapshot {
         version: lost.version,
         log_level: Some(Level::Error),
@@ -335,10 +340,10 @@ fn diverged_versions_are_merged() {
         last_id: 7 << 32,
         ..base.clone()
     };
-    first.machine.merge_diverged(other);
-    assert_eq!(first.machine.snapshot_due(), SnapshotDue::Now);
-    let merged = first.machine.snapshot().expect("a session");
-    first.machine.snapshot_saved();
+    first.endpoint.merge_diverged(other);
+    assert_eq!(first.endpoint.snapshot_due(), SnapshotDue::Now);
+    let merged = first.endpoint.snapshot().expect("a session");
+    first.endpoint.snapshot_saved();
     assert_eq!(merged.version, lost.version + 1);
     assert_eq!(
         (merged.log_level, &merged.subscriptions[..], merged.last_id),
@@ -356,8 +361,8 @@ fn diverged_versions_are_merged() {
         last_id: 9 << 32,
         ..base
     };
-    first.machine.merge_diverged(lower);
-    let again = first.machine.snapshot().expect("a session");
+    first.endpoint.merge_diverged(lower);
+    let again = first.endpoint.snapshot().expect("a session");
     assert_eq!(again.version, merged.version + 1);
     assert_eq!(
         (again.log_level, again.subscriptions.len(), again.last_id),
@@ -368,8 +373,8 @@ fn diverged_versions_are_merged() {
 /// If the handshake ends on one process, the other process learns this from the snapshot.
 #[test]
 fn merged_snapshot_ends_handshake() {
-    let mut server = CheckedServer::ready(server_config(&[REVISION]), REVISION, json!({}));
-    let ready = server.machine.snapshot().expect("a session");
+    let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
+    let ready = server.endpoint.snapshot().expect("a session");
     let early = Snapshot {
         ready: false,
         ..ready.clone()
@@ -382,10 +387,10 @@ fn merged_snapshot_ends_handshake() {
 
 /// For a process that has died, another process sends an error for each request in flight on the stream.
 #[test]
-fn report_of_loss_answers_requests() {
+fn loss_report_answers_requests() {
     let config = server_config(&[REVISION]);
-    let mut server = CheckedServer::ready(config, REVISION, json!({}));
-    let snapshot = server.machine.snapshot().expect("a session");
+    let mut server = CheckedServer::with_session(config, REVISION, json!({}));
+    let snapshot = server.endpoint.snapshot().expect("a session");
     let mut server = resume_server(snapshot, Binding::StreamableHttp);
     let call = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } });
     let first = post(&mut server, &call(json!("a")));

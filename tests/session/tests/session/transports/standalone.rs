@@ -3,29 +3,29 @@
 
 use mcp_exact_tests_session::*;
 
-fn frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
+fn take_frames(posts: &mut HttpServerHarness) -> Vec<(StreamId, Value)> {
     let frame = |(transmit, message)| match transmit {
         Transmit::Frame { stream, .. } => Some((stream, message)),
         _ => None,
     };
-    posts.out().into_iter().filter_map(frame).collect()
+    posts.take_output().into_iter().filter_map(frame).collect()
 }
 
 /// Changes that are published while no stream is open are sent once on the next stream.
 #[test]
-fn changes_wait_for_a_stream_each_once() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
+fn changes_wait_without_duplicates() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
         for change in [Change::Tools, Change::Prompts, Change::Tools, Change::Tools] {
-            assert_eq!(posts.machine.publish(&change), 0);
+            assert_eq!(posts.endpoint.publish(&change), 0);
         }
         // Nobody has subscribed to this.
-        assert_eq!(posts.machine.publish(&Change::Resource("a:b".into())), 0);
+        assert_eq!(posts.endpoint.publish(&Change::Resource("a:b".into())), 0);
         let stream = posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
-        let sent = frames(&mut posts);
+        let sent = take_frames(&mut posts);
         let expected = [
             (stream, json!("notifications/tools/list_changed")),
             (stream, json!("notifications/prompts/list_changed")),
@@ -36,10 +36,10 @@ fn changes_wait_for_a_stream_each_once() {
             .collect();
         assert_eq!(sent, expected, "{revision}");
         posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
-        assert!(frames(&mut posts).is_empty(), "each once");
+        assert!(take_frames(&mut posts).is_empty(), "each once");
     }
 }
 
@@ -47,72 +47,73 @@ fn changes_wait_for_a_stream_each_once() {
 #[test]
 fn undeclared_changes_do_not_wait() {
     let mut config = server_config(&["2025-11-25"]);
-    config.capabilities = object(json!({ "tools": {} }));
+    config.capabilities = to_object(json!({ "tools": {} }));
     let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
-    assert_eq!(posts.machine.publish(&Change::Tools), 0);
+    assert_eq!(posts.endpoint.publish(&Change::Tools), 0);
     posts
-        .machine
+        .endpoint
         .open(StreamKind::Standalone)
         .expect("a stream");
-    assert!(frames(&mut posts).is_empty());
+    assert!(take_frames(&mut posts).is_empty());
 }
 
 /// "The server MUST send each of its JSON-RPC messages on only one of the connected streams": the newest stream is
 /// used, and a connected stream is preferred to a detached one.
 #[test]
-fn newest_connected_stream_wins() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
+fn newest_connected_stream_is_used() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
         let older = posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
         let newer = posts
-            .machine
+            .endpoint
             .open(StreamKind::Standalone)
             .expect("a stream");
-        assert_eq!(posts.machine.publish(&Change::Tools), 1);
-        assert_eq!(frames(&mut posts)[0].0, newer);
-        assert_eq!(posts.machine.detached(newer, Time::ZERO), Detached::Kept);
-        assert_eq!(posts.machine.publish(&Change::Tools), 1);
-        assert_eq!(frames(&mut posts)[0].0, older);
-        posts.machine.closed(older, Closed::Clean, Time::ZERO);
+        assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
+        assert_eq!(take_frames(&mut posts)[0].0, newer);
+        assert_eq!(posts.endpoint.detached(newer, Time::ZERO), Detached::Kept);
+        assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
+        assert_eq!(take_frames(&mut posts)[0].0, older);
+        posts.endpoint.closed(older, Closed::Clean, Time::ZERO);
         // No connection is left: the message waits on the stream that can be resumed.
-        assert_eq!(posts.machine.publish(&Change::Tools), 1);
-        assert!(frames(&mut posts).is_empty());
-        assert!(posts.machine.attached(newer, Time::ZERO));
-        assert_eq!(frames(&mut posts)[0].0, newer);
+        assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
+        assert!(take_frames(&mut posts).is_empty());
+        assert!(posts.endpoint.attached(newer, Time::ZERO));
+        assert_eq!(take_frames(&mut posts)[0].0, newer);
     }
 }
 
 /// "Shutdown: the client closes the input stream": requests in flight are still answered, queued output is still written, and the
 /// endpoint closes once nothing is left.
 #[test]
-fn end_of_input_lets_answers_out() {
-    for revision in all() {
+fn answers_follow_end_of_input() {
+    for revision in all_revisions() {
         let capabilities = json!({ "roots": {}, "elicitation": {} });
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, capabilities);
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, capabilities);
         let wanted = json!({ "_meta": { "progressToken": "t" } });
-        let first = server.serve(&call(revision, 1, json!({}))).key;
-        let second = server.serve(&call(revision, 2, wanted)).key;
+        let first = server.serve(&tool_call(revision, 1, json!({}))).key;
+        let second = server.serve(&tool_call(revision, 2, wanted)).key;
         server
-            .machine
-            .reply(first, content(), Time::ZERO)
+            .endpoint
+            .reply(first, empty_content(), Time::ZERO)
             .expect("it waits");
         server
-            .machine
+            .endpoint
             .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
-        assert!(!server.machine.is_closed() && !server.machine.wants_input());
+        assert!(!server.endpoint.is_closed() && !server.endpoint.wants_input());
         let late =
             server
-                .machine
+                .endpoint
                 .receive(StreamId::DUPLEX, b"{}", FrameContext::new(()), Time::ZERO);
         assert_eq!(late, Err(ReceiveError::Closed));
         assert_eq!(
-            server.machine.progress(second, &Progress::new(1.0)),
+            server.endpoint.progress(second, &Progress::new(1.0)),
             Ok(Sent::Queued)
         );
-        let asked = server.machine.request(
+        let asked = server.endpoint.request(
             Scope::During(second),
             "roots/list",
             None,
@@ -124,17 +125,17 @@ fn end_of_input_lets_answers_out() {
             "nobody answers: {asked:?}"
         );
         server
-            .machine
-            .reply(second, content(), Time::ZERO)
+            .endpoint
+            .reply(second, empty_content(), Time::ZERO)
             .expect("it waits");
-        let left: Vec<Value> = server.drain();
+        let left: Vec<Value> = server.take_messages();
         let ids: Vec<&Value> = left
             .iter()
             .filter(|message| message.get("result").is_some())
             .map(|m| &m["id"])
             .collect();
         assert_eq!(ids, [&json!(1), &json!(2)], "{revision}");
-        assert!(server.machine.is_closed());
+        assert!(server.endpoint.is_closed());
         assert!(matches!(server.events().last(), Some(ServerEvent::Closed)));
     }
 }
@@ -148,12 +149,12 @@ fn end_of_input_without_requests_closes() {
         (Closed::SessionEnded, true),
     ] {
         let mut server =
-            CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+            CheckedServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
         if in_flight {
-            server.serve(&call("2025-11-25", 1, json!({})));
+            server.serve(&tool_call("2025-11-25", 1, json!({})));
         }
-        server.machine.closed(StreamId::DUPLEX, how, Time::ZERO);
-        assert!(server.machine.is_closed(), "{how:?}");
+        server.endpoint.closed(StreamId::DUPLEX, how, Time::ZERO);
+        assert!(server.endpoint.is_closed(), "{how:?}");
         let events = server.events();
         let cancelled = |event: &&ServerEvent<()>| matches!(event, ServerEvent::Cancelled { .. });
         assert_eq!(

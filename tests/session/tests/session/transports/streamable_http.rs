@@ -8,19 +8,19 @@ use mcp_exact_session::http::{Posted, classify};
 use mcp_exact_tests_session::*;
 
 /// Server endpoint that serves sessions and single requests, with its client.
-struct Web {
+struct SimulatedHttp {
     client: ClientEndpoint,
     settings: Arc<ServerSettings>,
     session: Option<ServerEndpoint<()>>,
-    /// Stream of the client by the corresponding stream of the session.
-    answers: BTreeMap<StreamId, StreamId>,
-    heard: Vec<ClientEvent>,
+    /// Stream of the client's POST for each stream of the server's endpoint.
+    answer_streams: BTreeMap<StreamId, StreamId>,
+    client_events: Vec<ClientEvent>,
     posts: usize,
     statuses: Vec<u16>,
     checker: SchemaChecker,
 }
 
-impl Web {
+impl SimulatedHttp {
     fn new(client: &[&str], server: &[&str]) -> Self {
         let config = client_config(client).build().expect("a configuration");
         let client = ClientEndpoint::new(config, Binding::StreamableHttp, None, Time::ZERO);
@@ -28,15 +28,15 @@ impl Web {
             client,
             settings: server_config(server).build().expect("a configuration"),
             session: None,
-            answers: BTreeMap::new(),
-            heard: Vec::new(),
+            answer_streams: BTreeMap::new(),
+            client_events: Vec::new(),
             posts: 0,
             statuses: Vec::new(),
             checker: SchemaChecker::default(),
         }
     }
 
-    fn run(&mut self) {
+    fn exchange_messages(&mut self) {
         for _ in 0..100 {
             let mut busy = false;
             let mut body = Vec::new();
@@ -46,19 +46,19 @@ impl Web {
                     stream: on, http, ..
                 } = transmit
                 {
-                    self.post(on, &http, &std::mem::take(&mut body));
+                    self.deliver_post(on, &http, &std::mem::take(&mut body));
                 }
             }
             while let Some(event) = self.client.poll_event() {
                 busy = true;
                 match event {
                     ClientEvent::Request { key, .. } => {
-                        let answer = Ok(result(json!({ "roots": [] })));
+                        let answer = Ok(to_result(json!({ "roots": [] })));
                         self.client
                             .answer(key, answer, Time::ZERO)
                             .expect("it waits");
                     }
-                    event => self.heard.push(event),
+                    event => self.client_events.push(event),
                 }
             }
             if !busy {
@@ -68,13 +68,13 @@ impl Web {
         panic!("no end");
     }
 
-    fn post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
+    fn deliver_post(&mut self, on: StreamId, hints: &HttpHints, body: &[u8]) {
         self.posts += 1;
         let agreed = self
             .client
             .session_info()
             .map(|agreed| agreed.revision.as_str());
-        self.checker.frame(true, body, agreed);
+        self.checker.check_frame(true, body, agreed);
         let mut headers = Vec::new();
         let mut header = |name: &str, value: Option<String>| {
             headers.extend(value.map(|value| (name.to_owned(), value)));
@@ -92,33 +92,33 @@ impl Web {
         let request = HttpRequest::new(headers);
         match classify(&request, body, &self.settings.offer) {
             Posted::Stateless => {
-                let mut server = self.server();
-                self.serve(&mut server, on, request, body);
+                let mut server = self.endpoint_for();
+                self.handle_events(&mut server, on, request, body);
             }
             Posted::Initialize => {
-                let mut server = self.server();
-                self.serve(&mut server, on, request, body);
+                let mut server = self.endpoint_for();
+                self.handle_events(&mut server, on, request, body);
                 self.session = Some(server);
             }
             Posted::Session(_) | Posted::Unnamed => match self.session.take() {
                 Some(mut server) => {
-                    self.serve(&mut server, on, request, body);
+                    self.handle_events(&mut server, on, request, body);
                     self.session = Some(server);
                 }
-                None => self.fail(on, 400, b""),
+                None => self.fail_post(on, 400, b""),
             },
             Posted::Unsupported(_, refusal) | Posted::Refused(refusal) => {
-                self.fail(on, refusal.status(true), b"");
+                self.fail_post(on, refusal.status(true), b"");
             }
         }
     }
 
-    fn server(&self) -> ServerEndpoint<()> {
+    fn endpoint_for(&self) -> ServerEndpoint<()> {
         let config = Arc::clone(&self.settings);
         ServerEndpoint::new(config, Binding::StreamableHttp, Time::ZERO)
     }
 
-    fn serve(
+    fn handle_events(
         &mut self,
         server: &mut ServerEndpoint<()>,
         on: StreamId,
@@ -126,7 +126,7 @@ impl Web {
         body: &[u8],
     ) {
         let stream = server.open(StreamKind::Post).expect("a stream");
-        self.answers.insert(stream, on);
+        self.answer_streams.insert(stream, on);
         let with = FrameContext {
             http: Some(http),
             ..FrameContext::new(())
@@ -149,21 +149,21 @@ impl Web {
                 Transmit::Frame {
                     stream: on, http, ..
                 } => {
-                    let to = self.answers[&on];
+                    let to = self.answer_streams[&on];
                     let status = http.status.unwrap_or(200);
                     self.statuses.push(status);
                     let agreed = server.session_info().or(self.client.session_info());
                     let agreed = agreed.map(|agreed| agreed.revision.as_str());
-                    self.checker.frame(false, &frame, agreed);
+                    self.checker.check_frame(false, &frame, agreed);
                     match status {
-                        400.. => self.fail(to, status, &frame),
+                        400.. => self.fail_post(to, status, &frame),
                         _ => self.client.receive(to, &frame, Time::ZERO).expect("open"),
                     }
                 }
                 Transmit::Status { stream, status } => {
                     self.statuses.push(status);
                     self.client
-                        .closed(self.answers[&stream], Closed::Clean, Time::ZERO);
+                        .closed(self.answer_streams[&stream], Closed::Clean, Time::ZERO);
                 }
                 other => panic!("{other:?}"),
             }
@@ -171,20 +171,20 @@ impl Web {
         }
     }
 
-    fn fail(&mut self, on: StreamId, code: u16, body: &[u8]) {
+    fn fail_post(&mut self, on: StreamId, code: u16, body: &[u8]) {
         let body = body.to_vec();
         self.client
             .failed(on, TransportFailure::Status { code, body }, Time::ZERO);
     }
 
-    fn call(&mut self, method: &str, params: Value) -> Outcome {
+    fn call_tool(&mut self, method: &str, params: Value) -> Outcome {
         let options = CallOptions::default();
         let key = self
             .client
-            .request(method, Some(object(params)), options, Time::ZERO)
+            .request(method, Some(to_object(params)), options, Time::ZERO)
             .expect(method);
-        self.run();
-        let mut ends = self.heard.iter().filter_map(|event| match event {
+        self.exchange_messages();
+        let mut ends = self.client_events.iter().filter_map(|event| match event {
             ClientEvent::Completed(done, outcome) if *done == key => Some(outcome.clone()),
             _ => None,
         });
@@ -196,31 +196,31 @@ impl Web {
 
 fn reply_to(request: &IncomingRequest<()>) -> Reply {
     match (request.method(), request.responses.get("r")) {
-        ("tools/list", _) => Reply::Result(result(json!({ "tools": [] }))),
+        ("tools/list", _) => Reply::Result(to_result(json!({ "tools": [] }))),
         ("tools/call", None) => Reply::InputRequired {
             requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
             state: Some("s".into()),
         },
         ("tools/call", Some(Outcome::Result(_))) => {
             assert_eq!((request.retries, request.state.as_deref()), (1, Some("s")));
-            Reply::Result(result(json!({ "content": [] })))
+            Reply::Result(to_result(json!({ "content": [] })))
         }
         _ => Reply::Error(PeerError::internal("unexpected")),
     }
 }
 
-fn session_info(web: &Web) -> Option<&'static str> {
-    web.heard.iter().find_map(|event| match event {
+fn session_info(web: &SimulatedHttp) -> Option<&'static str> {
+    web.client_events.iter().find_map(|event| match event {
         ClientEvent::Negotiated(agreed, _) => Some(agreed.revision.as_str()),
         _ => None,
     })
 }
 
 #[test]
-fn every_pair_of_peers_over_http() {
-    let mut reversed = all();
+fn every_revision_pair_works_over_http() {
+    let mut reversed = all_revisions();
     reversed.reverse();
-    let mut sets: Vec<Vec<&str>> = all().into_iter().map(|id| vec![id]).collect();
+    let mut sets: Vec<Vec<&str>> = all_revisions().into_iter().map(|id| vec![id]).collect();
     sets.push(reversed.clone());
     sets.push(
         reversed
@@ -231,31 +231,35 @@ fn every_pair_of_peers_over_http() {
     );
     for client in &sets {
         for server in &sets {
-            let mut web = Web::new(client, server);
-            web.run();
+            let mut web = SimulatedHttp::new(client, server);
+            web.exchange_messages();
             // The first one that both speak, in the order of the client; an old client offers one only.
             let common = client.iter().find(|id| server.contains(id)).copied();
             assert_eq!(
                 session_info(&web),
                 common,
                 "{client:?} {server:?} {:?}",
-                web.heard
+                web.client_events
             );
             if common.is_none() {
                 let failed = |event: &ClientEvent| matches!(event, ClientEvent::Failed(_));
-                assert!(web.heard.iter().any(failed), "{:?}", web.heard);
+                assert!(
+                    web.client_events.iter().any(failed),
+                    "{:?}",
+                    web.client_events
+                );
                 continue;
             }
             assert!(matches!(
-                web.call("tools/list", json!({})),
+                web.call_tool("tools/list", json!({})),
                 Outcome::Result(_)
             ));
-            let called = web.call("tools/call", json!({ "name": "n\u{e9}" }));
+            let called = web.call_tool("tools/call", json!({ "name": "n\u{e9}" }));
             assert!(
                 matches!(called, Outcome::Result(_)),
                 "{common:?} {called:?}"
             );
-            let checked: usize = web.checker.checked.values().sum();
+            let checked: usize = web.checker.checked_counts.values().sum();
             // The handshake or the probe, a list, a call, its question and the answer: both directions.
             assert!(checked >= 8, "{:?}", web.checker);
         }
@@ -263,21 +267,21 @@ fn every_pair_of_peers_over_http() {
 }
 
 #[test]
-fn http_202_for_messages_without_answer() {
-    let mut web = Web::new(&["2025-11-25"], &["2025-11-25"]);
-    web.run();
+fn unanswered_messages_get_202() {
+    let mut web = SimulatedHttp::new(&["2025-11-25"], &["2025-11-25"]);
+    web.exchange_messages();
     // `initialize`, then `initialized`.
     assert_eq!((web.posts, &web.statuses[..]), (2, &[200, 202][..]));
 }
 
 #[test]
-fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
+fn related_messages_share_the_answer_stream() {
     let config = server_config(&["2025-06-18"])
         .build()
         .expect("a configuration");
     let known = SessionInfo {
         revision: Offer::of(["2025-06-18"]).expect("known").revisions[0],
-        capabilities: object(json!({ "roots": {} })),
+        capabilities: to_object(json!({ "roots": {} })),
         info: None,
         instructions: None,
     };
@@ -319,7 +323,7 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
     server
         .reply(
             request.key,
-            Reply::Result(result(json!({ "content": [] }))),
+            Reply::Result(to_result(json!({ "content": [] }))),
             Time::ZERO,
         )
         .expect("it waits");
@@ -348,9 +352,9 @@ fn http_one_stream_only_and_messages_go_where_their_answer_goes() {
 }
 
 #[test]
-fn sess_404_ends_the_session() {
-    let mut web = Web::new(&["2025-11-25"], &["2025-11-25"]);
-    web.run();
+fn unknown_session_ends_with_404() {
+    let mut web = SimulatedHttp::new(&["2025-11-25"], &["2025-11-25"]);
+    web.exchange_messages();
     let key = web
         .client
         .request("tools/list", None, CallOptions::default(), Time::ZERO)
@@ -359,15 +363,15 @@ fn sess_404_ends_the_session() {
     let Some(Transmit::Frame { stream: on, .. }) = web.client.poll_transmit(&mut out) else {
         panic!("nothing left");
     };
-    web.fail(on, 404, b"");
-    web.run();
+    web.fail_post(on, 404, b"");
+    web.exchange_messages();
     let ends = web
-        .heard
+        .client_events
         .iter()
         .filter(|event| matches!(event, ClientEvent::Completed(done, _) if *done == key));
     assert_eq!(ends.count(), 1);
     assert!(
-        web.heard
+        web.client_events
             .iter()
             .any(|event| matches!(event, ClientEvent::SessionLost))
     );
@@ -378,9 +382,9 @@ fn sess_404_ends_the_session() {
 }
 
 #[test]
-fn http_a_broken_stream_loses_its_request_and_closing_one_cancels_it() {
-    let mut web = Web::new(&["2026-07-28"], &["2026-07-28"]);
-    web.run();
+fn broken_stream_loses_its_request() {
+    let mut web = SimulatedHttp::new(&["2026-07-28"], &["2026-07-28"]);
+    web.exchange_messages();
     let mut leave = || {
         let key = web
             .client
@@ -401,9 +405,9 @@ fn http_a_broken_stream_loses_its_request_and_closing_one_cancels_it() {
         web.client.poll_transmit(&mut Vec::new()),
         Some(Transmit::Close { stream })
     );
-    web.run();
+    web.exchange_messages();
     let ends: Vec<_> = web
-        .heard
+        .client_events
         .iter()
         .filter_map(|event| match event {
             ClientEvent::Completed(key, outcome) => Some((*key, outcome.clone())),

@@ -3,7 +3,7 @@
 
 use mcp_exact_tests_session::*;
 
-fn cancel(id: u64) -> Value {
+fn cancel_request(id: u64) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
@@ -29,7 +29,7 @@ fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     );
 }
 
-fn tool_call() -> Value {
+fn call_params() -> Value {
     json!({ "_meta": { "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" } })
 }
 
@@ -37,18 +37,19 @@ fn tool_call() -> Value {
 /// "progress notifications MUST stop after completion": queued messages of the request are withdrawn, and its own requests
 /// end.
 #[test]
-fn queued_messages_of_a_cancelled_request_never_leave() {
-    for revision in all() {
+fn messages_of_cancelled_request_are_withdrawn() {
+    for revision in all_revisions() {
         let capabilities = json!({ "roots": {}, "elicitation": {} });
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, capabilities);
-        let key = server.serve(&call(revision, 1, tool_call())).key;
-        let other = server.serve(&call(revision, 2, tool_call())).key;
-        queue_messages(&mut server.machine, key);
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, capabilities);
+        let key = server.serve(&tool_call(revision, 1, call_params())).key;
+        let other = server.serve(&tool_call(revision, 2, call_params())).key;
+        queue_messages(&mut server.endpoint, key);
         assert_eq!(
-            server.machine.progress(other, &Progress::new(1.0)),
+            server.endpoint.progress(other, &Progress::new(1.0)),
             Ok(Sent::Queued)
         );
-        let left = server.send(&cancel(1));
+        let left = server.send(&cancel_request(1));
         let methods: Vec<&Value> = left.iter().map(|message| &message["method"]).collect();
         assert_eq!(
             methods,
@@ -65,20 +66,20 @@ fn queued_messages_of_a_cancelled_request_never_leave() {
             usize::from(asked),
             "{revision}: {events:?}"
         );
-        assert_eq!(server.machine.usage().queued, 0);
+        assert_eq!(server.endpoint.usage().queued, 0);
     }
 }
 
 /// Over HTTP, the POST is closed without sending the queued messages.
 #[test]
-fn queued_messages_on_a_cancelled_post_never_leave() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let (post, key) = posts.serve(&call(revision, 1, tool_call()));
-        queue_messages(&mut posts.machine, key);
-        let other = posts.post(&[], &cancel(1));
+fn messages_on_cancelled_post_are_withdrawn() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let (post, key) = posts.serve(&tool_call(revision, 1, call_params()));
+        queue_messages(&mut posts.endpoint, key);
+        let other = posts.post(&[], &cancel_request(1));
         let sent: Vec<Transmit> = posts
-            .out()
+            .take_output()
             .into_iter()
             .map(|(transmit, _)| transmit)
             .collect();
@@ -89,50 +90,50 @@ fn queued_messages_on_a_cancelled_post_never_leave() {
             status: 202
         }));
     }
-    let mut posts = posts(NEW);
-    let (post, key) = posts.serve(&call(NEW, 1, tool_call()));
-    queue_messages(&mut posts.machine, key);
-    posts.machine.closed(post, Closed::Lost, Time::ZERO);
-    assert!(posts.out().is_empty());
-    assert_eq!(posts.machine.usage().queued_bytes, 0);
+    let mut posts = server_with_roots_client(DISCOVER_REVISION);
+    let (post, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, call_params()));
+    queue_messages(&mut posts.endpoint, key);
+    posts.endpoint.closed(post, Closed::Lost, Time::ZERO);
+    assert!(posts.take_output().is_empty());
+    assert_eq!(posts.endpoint.usage().queued_bytes, 0);
 }
 
 /// "The server MAY attach an `id` field to their SSE events"; "the ID MUST be globally unique across all streams within
 /// that session" (`basic/transports`, "Resumability and Redelivery"): a message that was recorded under a number keeps
 /// the number and is sent.
 #[test]
-fn committed_messages_of_a_cancelled_request_leave() {
-    for revision in SESSIONS {
-        let mut posts = posts(revision);
-        let (post, key) = posts.serve(&call(revision, 1, tool_call()));
+fn committed_messages_survive_cancellation() {
+    for revision in SESSION_REVISIONS {
+        let mut posts = server_with_roots_client(revision);
+        let (post, key) = posts.serve(&tool_call(revision, 1, call_params()));
         let progress = |server: &mut ServerEndpoint<()>, step| {
             let sent = server.progress(key, &Progress::new(step));
             assert_eq!(sent, Ok(Sent::Queued));
         };
-        progress(&mut posts.machine, 1.0);
-        progress(&mut posts.machine, 2.0);
-        let (first, ..) = posts.machine.peek_frames_on(post).next().expect("queued");
-        posts.machine.commit_frames_on(post, first);
-        posts.post(&[], &cancel(1));
-        let taken = posts.machine.poll_transmit_on(post);
+        progress(&mut posts.endpoint, 1.0);
+        progress(&mut posts.endpoint, 2.0);
+        let (first, ..) = posts.endpoint.peek_frames_on(post).next().expect("queued");
+        posts.endpoint.commit_frames_on(post, first);
+        posts.post(&[], &cancel_request(1));
+        let taken = posts.endpoint.poll_transmit_on(post);
         let (Some(Transmit::Frame { sequence, .. }), text) = taken.unzip() else {
             panic!("{revision}: the committed message is gone");
         };
         assert_eq!(sequence, first, "{revision}");
         let text = text.map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
         assert!(text.is_some_and(|text| text.contains("\"progress\":1")));
-        let next = posts.machine.poll_transmit_on(post);
+        let next = posts.endpoint.poll_transmit_on(post);
         let next = next.map(|(transmit, _)| transmit);
         assert_eq!(next, Some(Transmit::Close { stream: post }), "{revision}");
-        assert_eq!(posts.machine.usage().queued_bytes, 0);
+        assert_eq!(posts.endpoint.usage().queued_bytes, 0);
     }
 }
 
 /// A request that waits for `notifications/initialized` belongs on its stream: if the stream has closed in the
 /// meantime, the request ends and is not sent.
 #[test]
-fn deferred_request_of_a_closed_stream_never_leaves() {
-    for revision in SESSIONS {
+fn deferred_request_ends_with_its_stream() {
+    for revision in SESSION_REVISIONS {
         let settings = server_config(&[revision]).build().expect("a configuration");
         let mut server: ServerEndpoint<()> =
             ServerEndpoint::new(settings, Binding::StreamableHttp, Time::ZERO);
@@ -189,11 +190,11 @@ fn deferred_request_of_a_closed_stream_never_leaves() {
 
 /// If the stream is still open, the request is sent once the client is ready.
 #[test]
-fn deferred_request_leaves_with_initialized() {
-    for revision in handshake() {
+fn deferred_request_is_sent_after_initialized() {
+    for revision in handshake_revisions() {
         let mut server = RawServer::new(server_config(&[revision]));
         server.send(&initialize(revision, json!({ "roots": {} })));
-        let asked = server.machine.request(
+        let asked = server.endpoint.request(
             Scope::Peer,
             "roots/list",
             None,
@@ -201,7 +202,7 @@ fn deferred_request_leaves_with_initialized() {
             Time::ZERO,
         );
         asked.expect("it is deferred");
-        assert!(server.drain().is_empty(), "{revision}");
+        assert!(server.take_messages().is_empty(), "{revision}");
         let sent = server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         assert_eq!(sent[0]["method"], "roots/list", "{revision}");
     }

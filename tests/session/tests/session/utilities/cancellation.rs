@@ -7,12 +7,13 @@ use mcp_exact_tests_session::*;
 const REVISION: &str = "2025-06-18";
 
 fn server() -> RawServer {
-    RawServer::begun(server_config(&[REVISION]), REVISION, json!({ "roots": {} }))
+    RawServer::with_session(server_config(&[REVISION]), REVISION, json!({ "roots": {} }))
 }
 
 fn client() -> RawClient {
-    let mut client = RawClient::begun(client_config(&[REVISION]), REVISION, json!({ "tools": {} }));
-    client.drain();
+    let mut client =
+        RawClient::with_session(client_config(&[REVISION]), REVISION, json!({ "tools": {} }));
+    client.take_messages();
     client
 }
 
@@ -21,65 +22,65 @@ fn cancelled_notification(id: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
 }
 
-fn call(id: Value) -> Value {
+fn call_tool(id: Value) -> Value {
     let meta = json!({ "progressToken": "t" });
     json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x", "_meta": meta } })
 }
 
 #[test]
-fn canc_a_cancelled_request_is_not_answered() {
+fn cancelled_request_is_not_answered() {
     let mut server = server();
-    server.send(&call(json!(1)));
-    let key = server.request().key;
+    server.send(&call_tool(json!(1)));
+    let key = server.take_request().key;
     assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     let events = server.events();
     assert!(
         matches!(&events[..], [ServerEvent::Cancelled { key: stopped, reason: Some(reason) }]
         if *stopped == key && reason == "enough")
     );
-    let reply = Reply::Result(result(json!({ "content": [] })));
+    let reply = Reply::Result(to_result(json!({ "content": [] })));
     assert_eq!(
-        server.machine.reply(key, reply, server.now),
+        server.endpoint.reply(key, reply, server.now),
         Ok(Sent::Suppressed)
     );
     assert_eq!(
-        server.machine.progress(key, &Progress::new(1.0)),
+        server.endpoint.progress(key, &Progress::new(1.0)),
         Ok(Sent::Suppressed)
     );
     let log = server
-        .machine
+        .endpoint
         .log(Scope::During(key), Level::Error, None, json!(1));
     assert_eq!(log, Ok(Sent::Suppressed));
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 #[test]
-fn canc_races_are_ignored() {
+fn late_cancellations_are_ignored() {
     let mut server = server();
     for id in [json!(1), json!("1"), json!("init")] {
         assert!(server.send(&cancelled_notification(&id)).is_empty());
     }
     assert!(server.events().is_empty());
-    server.send(&call(json!(1)));
-    let key = server.request().key;
+    server.send(&call_tool(json!(1)));
+    let key = server.take_request().key;
     server
-        .machine
+        .endpoint
         .reply(key, PeerError::internal("x"), server.now)
         .expect("it waits");
-    assert_eq!(server.drain().len(), 1);
+    assert_eq!(server.take_messages().len(), 1);
     assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     assert!(server.events().is_empty(), "answered before");
 }
 
 #[test]
-fn canc_own_in_flight_only() {
+fn unknown_cancellations_are_ignored() {
     let mut server = server();
     // The ids of one direction mean nothing in the other one.
     let key = server
-        .machine
+        .endpoint
         .ping(RequestTimeout::default(), server.now)
         .expect("it leaves");
-    let id = server.drain()[0]["id"].clone();
+    let id = server.take_messages()[0]["id"].clone();
     server.send(&cancelled_notification(&id));
     assert!(server.events().is_empty());
     server.send(&json!({ "jsonrpc": "2.0", "id": id, "result": {} }));
@@ -87,27 +88,30 @@ fn canc_own_in_flight_only() {
         matches!(&server.events()[..], [ServerEvent::Completed(done, Outcome::Result(_))] if *done == key)
     );
     // Nothing is cancelled that has ended.
-    server.machine.cancel(key, "late", server.now);
-    assert!(server.drain().is_empty());
+    server.endpoint.cancel(key, "late", server.now);
+    assert!(server.take_messages().is_empty());
 }
 
 #[test]
-fn canc_by_the_client_leaves_and_ends_the_request() {
+fn client_cancellation_ends_the_request() {
     let mut client = client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
-    client.machine.cancel(key, "enough", client.now);
-    assert_eq!(client.drain(), [cancelled_notification(&sent["id"])]);
+    client.endpoint.cancel(key, "enough", client.now);
+    assert_eq!(
+        client.take_messages(),
+        [cancelled_notification(&sent["id"])]
+    );
     assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
-    client.machine.cancel(key, "enough", client.now);
-    assert!(client.drain().is_empty() && client.outcomes().is_empty());
+    client.endpoint.cancel(key, "enough", client.now);
+    assert!(client.take_messages().is_empty() && client.outcomes().is_empty());
 }
 
 #[test]
-fn canc_ignore_late_response() {
+fn late_responses_are_ignored() {
     let mut client = client();
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
-    client.machine.cancel(key, "enough", client.now);
-    client.drain();
+    client.endpoint.cancel(key, "enough", client.now);
+    client.take_messages();
     client.events();
     client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [] } }));
     let progress = json!({ "progressToken": sent["id"], "progress": 5 });
@@ -117,13 +121,13 @@ fn canc_ignore_late_response() {
 }
 
 #[test]
-fn canc_questions_end_with_the_request_that_asks() {
+fn input_requests_end_with_their_request() {
     let mut server = server();
-    server.send(&call(json!(1)));
-    let key = server.request().key;
+    server.send(&call_tool(json!(1)));
+    let key = server.take_request().key;
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
-        .machine
+        .endpoint
         .reply(
             key,
             Reply::InputRequired {
@@ -133,7 +137,7 @@ fn canc_questions_end_with_the_request_that_asks() {
             server.now,
         )
         .expect("it may ask");
-    let question = server.drain().remove(0);
+    let question = server.take_messages().remove(0);
     assert_eq!(question["method"], "roots/list");
     let next = server.send(&cancelled_notification(&json!(1)));
     assert_eq!(next[0]["params"]["requestId"], question["id"]);
@@ -146,7 +150,7 @@ fn canc_questions_end_with_the_request_that_asks() {
 }
 
 #[test]
-fn canc_by_the_server_takes_a_question_back() {
+fn server_cancels_its_request() {
     let mut client = client();
     assert!(
         client
@@ -160,11 +164,11 @@ fn canc_by_the_server_takes_a_question_back() {
     assert!(client.send(&cancelled_notification(&json!("q"))).is_empty());
     assert!(matches!(client.events()[..], [ClientEvent::RequestCancelled(asked)] if asked == key));
     let answered = client
-        .machine
-        .answer(key, Ok(result(json!({ "roots": [] }))), client.now);
+        .endpoint
+        .answer(key, Ok(to_result(json!({ "roots": [] }))), client.now);
     assert_eq!(answered, Ok(Sent::Suppressed));
-    assert!(client.drain().is_empty());
-    let again = client.machine.answer(
+    assert!(client.take_messages().is_empty());
+    let again = client.endpoint.answer(
         ServerRequestKey::clone(&key),
         Err(PeerError::internal("x")),
         client.now,
@@ -173,7 +177,7 @@ fn canc_by_the_server_takes_a_question_back() {
 }
 
 #[test]
-fn a_timeout_ends_a_request_and_tells_the_server() {
+fn timeout_cancels_request_at_server() {
     let mut client = client();
     let options = CallOptions {
         timeout: Some(RequestTimeout {
@@ -185,11 +189,14 @@ fn a_timeout_ends_a_request_and_tells_the_server() {
         ..CallOptions::default()
     };
     let key = client
-        .machine
+        .endpoint
         .request("tools/list", None, options, client.now)
         .expect("it leaves");
-    let id = client.drain()[0]["id"].clone();
-    assert_eq!(client.machine.poll_timeout(), Some(Time::from_millis(5000)));
+    let id = client.take_messages()[0]["id"].clone();
+    assert_eq!(
+        client.endpoint.poll_timeout(),
+        Some(Time::from_millis(5000))
+    );
     // Progress starts the timeout again, up to the cap.
     for (at, done) in [(4000, 1), (7000, 2)] {
         client.now = Time::from_millis(at);
@@ -198,26 +205,29 @@ fn a_timeout_ends_a_request_and_tells_the_server() {
             &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }),
         );
     }
-    assert_eq!(client.machine.poll_timeout(), Some(Time::from_millis(8000)));
+    assert_eq!(
+        client.endpoint.poll_timeout(),
+        Some(Time::from_millis(8000))
+    );
     client.events();
-    client.machine.handle_timeout(Time::from_millis(7999));
+    client.endpoint.handle_timeout(Time::from_millis(7999));
     assert!(client.outcomes().is_empty());
-    client.machine.handle_timeout(Time::from_millis(8000));
+    client.endpoint.handle_timeout(Time::from_millis(8000));
     assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
-    let sent = client.drain();
+    let sent = client.take_messages();
     assert_eq!(sent[0]["method"], "notifications/cancelled");
     assert_eq!(sent[0]["params"]["requestId"], id);
-    assert_eq!(client.machine.poll_timeout(), None);
+    assert_eq!(client.endpoint.poll_timeout(), None);
 }
 
 #[test]
-fn unanswered_question_times_out() {
+fn unanswered_input_request_times_out() {
     let mut server = server();
-    server.send(&call(json!(1)));
-    let key = server.request().key;
+    server.send(&call_tool(json!(1)));
+    let key = server.take_request().key;
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     server
-        .machine
+        .endpoint
         .reply(
             key,
             Reply::InputRequired {
@@ -227,42 +237,45 @@ fn unanswered_question_times_out() {
             server.now,
         )
         .expect("it may ask");
-    let question = server.drain().remove(0);
-    let deadline = server.machine.poll_timeout().expect("a deadline");
-    server.machine.handle_timeout(deadline);
-    assert_eq!(server.drain()[0]["params"]["requestId"], question["id"]);
-    let request = server.request();
+    let question = server.take_messages().remove(0);
+    let deadline = server.endpoint.poll_timeout().expect("a deadline");
+    server.endpoint.handle_timeout(deadline);
+    assert_eq!(
+        server.take_messages()[0]["params"]["requestId"],
+        question["id"]
+    );
+    let request = server.take_request();
     assert_eq!(request.responses.get("a"), Some(&Outcome::TimedOut));
     assert_eq!((request.key, request.retries), (key, 1));
 }
 
 #[test]
-fn the_end_of_the_stream_loses_every_request_once() {
+fn end_of_stream_loses_every_request() {
     let mut client = client();
     let keys: Vec<RequestKey> = (0..3)
         .map(|_| client.request("tools/list", json!(null)).0)
         .collect();
     client
-        .machine
+        .endpoint
         .closed(StreamId::DUPLEX, Closed::Lost, client.now);
     let lost: Vec<_> = keys.iter().map(|key| (*key, Outcome::Lost)).collect();
     assert_eq!(client.outcomes(), lost);
     client
-        .machine
+        .endpoint
         .closed(StreamId::DUPLEX, Closed::Lost, client.now);
-    client.machine.shutdown(client.now);
+    client.endpoint.shutdown(client.now);
     assert!(client.outcomes().is_empty());
 }
 
 #[test]
-fn a_shutdown_closes_every_request_once() {
+fn shutdown_closes_every_request_once() {
     let mut client = client();
     let (key, _) = client.request("tools/list", json!(null));
-    client.machine.shutdown(client.now);
+    client.endpoint.shutdown(client.now);
     assert_eq!(client.outcomes(), [(key, Outcome::Closed)]);
     assert_eq!(
         client
-            .machine
+            .endpoint
             .request("tools/list", None, CallOptions::default(), client.now),
         Err(SendError::Closed)
     );
@@ -271,38 +284,39 @@ fn a_shutdown_closes_every_request_once() {
 /// "For task-augmented requests, the `tasks/cancel` request MUST be used instead of the `notifications/cancelled`
 /// notification" (2025-11-25).
 #[test]
-fn canc_a_task_of_the_client_is_not_cancelled_by_notification() {
+fn tasks_are_not_cancelled_by_notification() {
     let revision = "2025-11-25";
     let tasks = json!({ "requests": { "sampling": { "createMessage": {} } } });
     for task in [false, true] {
         let capabilities = json!({ "sampling": {}, "tasks": tasks });
-        let mut server = RawServer::begun(server_config(&[revision]), revision, capabilities);
+        let mut server =
+            RawServer::with_session(server_config(&[revision]), revision, capabilities);
         let message = json!({ "role": "user", "content": { "type": "text", "text": "t" } });
         let mut params = json!({ "messages": [message], "maxTokens": 1 });
         if task {
             params["task"] = json!({});
         }
         let (method, options) = ("sampling/createMessage", CallOptions::default());
-        let params = Some(object(params));
+        let params = Some(to_object(params));
         let now = server.now;
         let key = server
-            .machine
+            .endpoint
             .request(Scope::Peer, method, params.clone(), options, now);
         let key = key.expect("it leaves");
-        assert_eq!(server.drain().len(), 1);
-        server.machine.cancel(key, "enough", now);
-        assert_eq!(server.drain().len(), usize::from(!task));
+        assert_eq!(server.take_messages().len(), 1);
+        server.endpoint.cancel(key, "enough", now);
+        assert_eq!(server.take_messages().len(), usize::from(!task));
         assert!(matches!(&server.events()[..],
             [ServerEvent::Completed(done, Outcome::Cancelled)] if *done == key));
         // The same for an input request whose request is cancelled.
         server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }));
-        let key = server.request().key;
+        let key = server.take_request().key;
         let reply = Reply::InputRequired {
             requests: vec![("a".to_owned(), InputRequest::new(method, params))],
             state: None,
         };
-        server.machine.reply(key, reply, now).expect("it may ask");
-        assert_eq!(server.drain().len(), 1);
+        server.endpoint.reply(key, reply, now).expect("it may ask");
+        assert_eq!(server.take_messages().len(), 1);
         assert_eq!(
             server.send(&cancelled_notification(&json!(1))).len(),
             usize::from(!task)
@@ -312,9 +326,9 @@ fn canc_a_task_of_the_client_is_not_cancelled_by_notification() {
 
 /// Output that was queued before the server has ended the session is still sent when the client closes its input.
 #[test]
-fn output_of_a_shutdown_outlives_the_input_of_the_client() {
+fn shutdown_output_is_still_sent() {
     let settings = server_config(&[REVISION]).build().expect("a configuration");
-    let snapshot = Snapshot::new(agreed_on(REVISION, json!({})), 0);
+    let snapshot = Snapshot::new(negotiated_session(REVISION, json!({})), 0);
     let server = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
     let mut server = server.expect("offered");
     assert_eq!(server.publish(&Change::Tools), 1);
@@ -329,39 +343,39 @@ fn output_of_a_shutdown_outlives_the_input_of_the_client() {
 }
 
 #[test]
-fn canc_a_request_that_has_not_left_ends_with_its_cause() {
+fn unsent_request_ends_with_its_cause() {
     let mut server = RawServer::new(server_config(&[REVISION]));
     server.send(&initialize(REVISION, json!({ "roots": {} })));
-    server.send(&call(json!(1)));
-    let (cause, now) = (server.request().key, server.now);
+    server.send(&call_tool(json!(1)));
+    let (cause, now) = (server.take_request().key, server.now);
     let options = CallOptions::default();
     let during = Scope::During(cause);
     let asked = server
-        .machine
+        .endpoint
         .request(during, "roots/list", None, options, now);
     let asked = asked.expect("it waits");
     assert!(server.send(&cancelled_notification(&json!(1))).is_empty());
     assert!(server.events().iter().any(
         |event| matches!(event, ServerEvent::Completed(key, Outcome::Cancelled) if *key == asked)
     ));
-    assert_eq!(server.machine.usage().queued_bytes, 0);
+    assert_eq!(server.endpoint.usage().queued_bytes, 0);
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     assert!(server.send(&initialized).is_empty());
 }
 
 #[test]
-fn canc_a_question_that_has_not_left_never_leaves() {
+fn unsent_input_request_is_withdrawn() {
     let mut server = RawServer::new(server_config(&[REVISION]));
     server.send(&initialize(REVISION, json!({ "roots": {} })));
-    server.send(&call(json!(1)));
-    let key = server.request().key;
+    server.send(&call_tool(json!(1)));
+    let key = server.take_request().key;
     let asks = vec![("a".to_owned(), InputRequest::new("roots/list", None))];
     let reply = Reply::InputRequired {
         requests: asks,
         state: None,
     };
     server
-        .machine
+        .endpoint
         .reply(key, reply, server.now)
         .expect("it may ask");
     assert!(

@@ -9,19 +9,29 @@ const PROTOCOL_VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
 /// Sends a request, replies with this text, and returns the text of the response.
 fn response_to(method: &str, params: Value, body: &str) -> String {
-    let mut server = CheckedServer::ready(server_config(&[NEW]), NEW, json!({}));
+    let mut server = CheckedServer::with_session(
+        server_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({}),
+    );
     let key = server
-        .serve(&request_at(NEW, 1, method, params, json!({})))
+        .serve(&request_of_revision(
+            DISCOVER_REVISION,
+            1,
+            method,
+            params,
+            json!({}),
+        ))
         .key;
     let body: JsonObject = body.parse().expect("an object");
     let now = server.now;
-    let sent = server.machine.reply(key, RawResult::from(body), now);
+    let sent = server.endpoint.reply(key, RawResult::from(body), now);
     sent.expect("it waits");
-    server.texts().remove(0)
+    server.take_texts().remove(0)
 }
 
 #[test]
-fn meta_complete_result_is_unchanged() {
+fn complete_results_are_unchanged() {
     let said = r#""_meta":{"io.modelcontextprotocol/serverInfo":{"version":"2","name":"program"},"com.example/own":1.0},"resultType":"complete","ttlMs":5,"cacheScope":"private""#;
     for (method, params, rest) in [
         ("tools/list", json!({}), r#""tools":[]"#),
@@ -49,7 +59,7 @@ fn meta_complete_result_is_unchanged() {
 }
 
 #[test]
-fn meta_each_member_that_a_result_lacks_is_added_once() {
+fn missing_result_members_are_added_once() {
     let whole = json!({ "resultType": "complete", "ttlMs": 7, "cacheScope": "private", "tools": [],
         "_meta": { "io.modelcontextprotocol/serverInfo": { "name": "program", "version": "2" } } });
     for there in 0..16_u32 {
@@ -70,8 +80,12 @@ fn meta_each_member_that_a_result_lacks_is_added_once() {
 }
 
 #[test]
-fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
-    let mut client = CheckedClient::ready(client_config(&[NEW]), NEW, json!({ "tools": {} }));
+fn application_metadata_is_kept() {
+    let mut client = CheckedClient::connected(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({ "tools": {} }),
+    );
     let (_, bare) = client.request("tools/list", json!(null));
     let bare = &bare["params"]["_meta"];
     let own = json!({ "name": "program", "version": "9" });
@@ -79,7 +93,7 @@ fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
     let (_, sent) = client.request("tools/list", json!({ "_meta": lies }));
     let meta = &sent["params"]["_meta"];
     assert_eq!(meta[CLIENT_INFO_KEY], own);
-    assert_eq!(meta[PROTOCOL_VERSION_KEY], NEW);
+    assert_eq!(meta[PROTOCOL_VERSION_KEY], DISCOVER_REVISION);
     assert_eq!(meta[CLIENT_CAPABILITIES_KEY], bare[CLIENT_CAPABILITIES_KEY]);
     assert_eq!(meta["com.example/own"], json!([1]));
     // Without one of its own the machine's is said.
@@ -90,16 +104,16 @@ fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
     );
     assert_eq!(bare[CLIENT_INFO_KEY]["name"], "client");
     // Each is there once.
-    let text = json!({ "_meta": { CLIENT_INFO_KEY: own, PROTOCOL_VERSION_KEY: NEW, CLIENT_CAPABILITIES_KEY: {} } });
+    let text = json!({ "_meta": { CLIENT_INFO_KEY: own, PROTOCOL_VERSION_KEY: DISCOVER_REVISION, CLIENT_CAPABILITIES_KEY: {} } });
     let now = client.now;
-    let sent = client.machine.request(
+    let sent = client.endpoint.request(
         "tools/list",
-        Some(object(text)),
+        Some(to_object(text)),
         CallOptions::default(),
         now,
     );
     sent.expect("it leaves");
-    let text = client.texts().remove(0);
+    let text = client.take_texts().remove(0);
     for name in [
         CLIENT_INFO_KEY,
         PROTOCOL_VERSION_KEY,
@@ -110,10 +124,10 @@ fn meta_info_of_the_program_stays_and_the_rest_is_of_the_machine() {
 }
 
 #[test]
-fn prog_token_is_added_to_application_meta() {
-    for revision in handshake() {
+fn progress_token_joins_application_metadata() {
+    for revision in handshake_revisions() {
         let able = json!({ "roots": {} });
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, able);
+        let mut server = CheckedServer::with_session(server_config(&[revision]), revision, able);
         let options = CallOptions {
             progress: true,
             ..CallOptions::default()
@@ -123,12 +137,12 @@ fn prog_token_is_added_to_application_meta() {
             Some(json!({})),
             Some(json!({ "_meta": { "com.example/own": [1], "com.example/more": {} } })),
         ] {
-            let (now, params) = (server.now, said.clone().map(object));
+            let (now, params) = (server.now, said.clone().map(to_object));
             server
-                .machine
+                .endpoint
                 .request(Scope::Peer, "roots/list", params, options.clone(), now)
                 .expect("declared");
-            let text = server.texts().remove(0);
+            let text = server.take_texts().remove(0);
             let sent: Value = serde_json::from_str(&text).expect("JSON");
             let mut expected = said.unwrap_or_default()["_meta"].clone();
             expected["progressToken"] = sent["id"].clone();
@@ -138,12 +152,12 @@ fn prog_token_is_added_to_application_meta() {
         }
         // A token of the application's is not sent beside the machine's, whether it is refused or replaced.
         let now = server.now;
-        let own = object(json!({ "_meta": { "progressToken": "mine" } }));
+        let own = to_object(json!({ "_meta": { "progressToken": "mine" } }));
         let sent =
             server
-                .machine
+                .endpoint
                 .request(Scope::Peer, "roots/list", Some(own), options.clone(), now);
-        let texts = server.texts();
+        let texts = server.take_texts();
         assert_eq!(sent.is_ok(), texts.len() == 1);
         for text in texts {
             assert_eq!(text.matches("progressToken").count(), 1, "{text}");
@@ -153,9 +167,9 @@ fn prog_token_is_added_to_application_meta() {
 }
 
 /// Returns the HTTP hints of a tool call of a client with this binding.
-fn hints(revision: &str, binding: Binding) -> HttpHints {
+fn request_hints(revision: &str, binding: Binding) -> HttpHints {
     let capabilities = json!({ "tools": {} });
-    let agreed = agreed_on(revision, capabilities);
+    let agreed = negotiated_session(revision, capabilities);
     let config = client_config(&[revision]).build().expect("a configuration");
     let mut client = ClientEndpoint::resume(config, binding, Snapshot::new(agreed, 0), Time::ZERO)
         .expect("offered");
@@ -163,7 +177,7 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
         client
             .request(
                 method,
-                Some(object(params)),
+                Some(to_object(params)),
                 CallOptions::default(),
                 Time::ZERO,
             )
@@ -197,17 +211,17 @@ fn hints(revision: &str, binding: Binding) -> HttpHints {
 }
 
 #[test]
-fn hdr_hints_are_for_http_and_for_revisions_that_have_such_headers() {
-    for revision in all() {
+fn header_hints_depend_on_revision() {
+    for revision in all_revisions() {
         let modern = lifecycle(revision) == Some(Lifecycle::Discover);
-        let duplex = hints(revision, Binding::Duplex);
+        let duplex = request_hints(revision, Binding::Duplex);
         assert_eq!(
             (duplex.method, duplex.name, duplex.params),
             (None, None, Vec::new()),
             "{revision}"
         );
         assert_eq!(duplex.status, None);
-        let http = hints(revision, Binding::StreamableHttp);
+        let http = request_hints(revision, Binding::StreamableHttp);
         let said = |text: &str| modern.then(|| text.to_owned());
         assert_eq!(http.method, said("tools/call"), "{revision}");
         assert_eq!(http.name, said("x"), "{revision}");
@@ -219,10 +233,10 @@ fn hdr_hints_are_for_http_and_for_revisions_that_have_such_headers() {
 }
 
 #[test]
-fn prog_unrequested_task_keeps_no_token() {
-    for revision in handshake() {
+fn task_without_progress_keeps_no_token() {
+    for revision in handshake_revisions() {
         let able = json!({ "tools": {}, "tasks": { "requests": { "tools": { "call": {} } } } });
-        let mut client = CheckedClient::ready(client_config(&[revision]), revision, able);
+        let mut client = CheckedClient::connected(client_config(&[revision]), revision, able);
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         let task = json!({ "taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
             "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });

@@ -12,7 +12,7 @@ fn tagged_notification(id: &Value, method: &str, more: Value) -> Value {
 }
 
 /// Opens an acknowledged subscription; returns its key and its request.
-fn listen(client: &mut RawClient) -> (RequestKey, Value) {
+fn open_subscription(client: &mut RawClient) -> (RequestKey, Value) {
     let filter = json!({ "notifications": { "toolsListChanged": true } });
     let (key, sent) = client.request("subscriptions/listen", filter.clone());
     client.send(&tagged_notification(
@@ -27,27 +27,29 @@ fn listen(client: &mut RawClient) -> (RequestKey, Value) {
 /// A subscription lasts until one of the peers ends it: "implementations MAY choose to reset the timeout clock when
 /// receiving a progress notification", but a subscription has no timeout.
 #[test]
-fn progress_brings_no_timeout_back() {
-    let mut client = modern::client();
-    let (key, sent) = listen(&mut client);
-    assert_eq!(client.machine.poll_timeout(), None);
+fn progress_restores_no_subscription_timeout() {
+    let mut client = discover_peers::client();
+    let (key, sent) = open_subscription(&mut client);
+    assert_eq!(client.endpoint.poll_timeout(), None);
     let progress = json!({ "progressToken": sent["id"], "progress": 1 });
     client
         .send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": progress }));
     client.events();
-    assert_eq!(client.machine.poll_timeout(), None);
-    client.machine.handle_timeout(Time::from_millis(10_000_000));
-    assert!(client.outcomes().is_empty() && client.drain().is_empty());
-    client.machine.cancel(key, "enough", Time::ZERO);
+    assert_eq!(client.endpoint.poll_timeout(), None);
+    client
+        .endpoint
+        .handle_timeout(Time::from_millis(10_000_000));
+    assert!(client.outcomes().is_empty() && client.take_messages().is_empty());
+    client.endpoint.cancel(key, "enough", Time::ZERO);
     assert_eq!(client.outcomes(), [(key, Outcome::Cancelled)]);
 }
 
 /// Without an acknowledgement, a subscription times out like every request.
 #[test]
 fn unacknowledged_subscription_times_out() {
-    let mut client = modern::client();
+    let mut client = discover_peers::client();
     let (key, _) = client.request("subscriptions/listen", json!({ "notifications": {} }));
-    client.machine.handle_timeout(Time::from_millis(60_000));
+    client.endpoint.handle_timeout(Time::from_millis(60_000));
     assert_eq!(client.outcomes(), [(key, Outcome::TimedOut)]);
 }
 
@@ -55,13 +57,13 @@ fn unacknowledged_subscription_times_out() {
 /// continues, and so do its notifications while another revision is negotiated.
 #[test]
 fn notifications_pass_during_renegotiation() {
-    let config = client_config(&[NEW, "2025-11-25"]);
+    let config = client_config(&[DISCOVER_REVISION, "2025-11-25"]);
     let capabilities = json!({ "tools": { "listChanged": true } });
-    let mut client = RawClient::begun(config, NEW, capabilities);
-    client.drain();
-    let (subscription, listened) = listen(&mut client);
+    let mut client = RawClient::with_session(config, DISCOVER_REVISION, capabilities);
+    client.take_messages();
+    let (subscription, listened) = open_subscription(&mut client);
     let (_, sent) = client.request("tools/list", json!({}));
-    let data = json!({ "supported": ["2025-11-25"], "requested": NEW });
+    let data = json!({ "supported": ["2025-11-25"], "requested": DISCOVER_REVISION });
     let error = json!({ "code": -32022, "message": "Unsupported protocol version", "data": data });
     let next = client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "error": error }));
     assert_eq!(next[0]["method"], "initialize");
@@ -86,7 +88,7 @@ fn notifications_pass_during_renegotiation() {
 /// "Clients do not send JSON-RPC responses" (`basic/transports/stdio`): a client that supports no older revision sends
 /// no responses during probing either.
 #[test]
-fn probing_client_writes_no_responses() {
+fn probing_client_sends_no_responses() {
     let questions = [
         json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }),
         json!({ "jsonrpc": "2.0", "id": 2, "method": "roots/list" }),
@@ -97,7 +99,9 @@ fn probing_client_writes_no_responses() {
         json!(7),
     ];
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
-        let settings = client_config(&[NEW]).build().expect("a configuration");
+        let settings = client_config(&[DISCOVER_REVISION])
+            .build()
+            .expect("a configuration");
         let mut client = ClientEndpoint::new(settings, binding, None, Time::ZERO);
         let mut bytes = Vec::new();
         client.poll_transmit(&mut bytes).expect("a probe");
@@ -116,7 +120,7 @@ fn probing_client_writes_no_responses() {
         }
     }
     // One that speaks both answers: the server may be an old one that pings.
-    let settings = client_config(&newest_first())
+    let settings = client_config(&revisions_newest_first())
         .build()
         .expect("a configuration");
     let mut client = ClientEndpoint::new(settings, Binding::Duplex, None, Time::ZERO);

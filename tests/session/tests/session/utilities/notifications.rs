@@ -3,22 +3,22 @@
 use mcp_exact_tests_session::*;
 
 #[test]
-fn publish_reaches_a_peer_of_every_revision() {
-    for revision in handshake() {
+fn changes_are_published_in_every_revision() {
+    for revision in handshake_revisions() {
         let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
-        pair.run();
+        pair.run_until_idle();
         for change in [Change::Tools, Change::Prompts, Change::Resources] {
             assert_eq!(pair.server.publish(&change), 1, "{revision}");
         }
         let updated = Change::Resource("a:b".into());
         assert_eq!(pair.server.publish(&updated), 0, "not subscribed");
-        pair.call("resources/subscribe", Some(json!({ "uri": "a:b" })));
+        pair.complete_request("resources/subscribe", Some(json!({ "uri": "a:b" })));
         assert_eq!(pair.server.publish(&updated), 1);
-        pair.call("resources/unsubscribe", Some(json!({ "uri": "a:b" })));
+        pair.complete_request("resources/unsubscribe", Some(json!({ "uri": "a:b" })));
         assert_eq!(pair.server.publish(&updated), 0);
-        pair.run();
+        pair.run_until_idle();
         let changes: Vec<&Change> = pair
-            .heard
+            .client_events
             .iter()
             .filter_map(|event| match event {
                 ClientEvent::Changed {
@@ -42,30 +42,31 @@ fn publish_reaches_a_peer_of_every_revision() {
 }
 
 #[test]
-fn logs_leave_from_the_level_on_that_the_client_has_chosen() {
-    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+fn logs_respect_the_chosen_level() {
+    let mut server =
+        RawServer::with_session(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
     let log =
-        |server: &mut RawServer, level| server.machine.log(Scope::Peer, level, None, json!("x"));
+        |server: &mut RawServer, level| server.endpoint.log(Scope::Peer, level, None, json!("x"));
     assert_eq!(log(&mut server, Level::Debug), Ok(Sent::Suppressed));
     assert_eq!(log(&mut server, Level::Info), Ok(Sent::Queued));
     let set = |level: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": level } });
-    server.drain();
+    server.take_messages();
     assert_eq!(server.send(&set(json!("error")))[0]["result"], json!({}));
     assert_eq!(log(&mut server, Level::Warning), Ok(Sent::Suppressed));
     assert_eq!(log(&mut server, Level::Error), Ok(Sent::Queued));
-    server.drain();
+    server.take_messages();
     for bad in [json!("warn"), json!(5), json!(null)] {
         assert_eq!(server.send(&set(bad))[0]["error"]["code"], -32602);
     }
 }
 
 #[test]
-fn notifications_of_a_client_reach_the_program_by_their_types() {
+fn client_notifications_are_delivered_typed() {
     let mut pair = Pair::new(
         client_config(&["2025-11-25"]),
         server_config(&["2025-11-25"]),
     );
-    pair.run();
+    pair.run_until_idle();
     pair.client
         .notify("notifications/roots/list_changed", None)
         .expect("declared");
@@ -88,8 +89,8 @@ fn notifications_of_a_client_reach_the_program_by_their_types() {
             "{theirs}"
         );
     }
-    pair.run();
-    let notified = pair.seen.iter().find_map(|event| match event {
+    pair.run_until_idle();
+    let notified = pair.server_events.iter().find_map(|event| match event {
         ServerEvent::Notification(notified) => Some(notified),
         _ => None,
     });
@@ -102,15 +103,15 @@ fn notifications_of_a_client_reach_the_program_by_their_types() {
 
 /// `logs` returns false if `log` sends nothing, as for a server without the capability.
 #[test]
-fn logs_is_false_where_log_fails() {
+fn logs_predicts_whether_log_sends() {
     let revision = "2025-11-25";
     for (capabilities, logs) in [(json!({ "logging": {} }), true), (json!({}), false)] {
         let mut config = server_config(&[revision]);
-        config.capabilities = object(capabilities);
-        let mut server = RawServer::begun(config, revision, json!({}));
-        assert_eq!(server.machine.logs(Scope::Peer, Level::Emergency), logs);
+        config.capabilities = to_object(capabilities);
+        let mut server = RawServer::with_session(config, revision, json!({}));
+        assert_eq!(server.endpoint.logs(Scope::Peer, Level::Emergency), logs);
         let sent = server
-            .machine
+            .endpoint
             .log(Scope::Peer, Level::Emergency, None, json!(1));
         assert_eq!(sent.is_ok(), logs, "{sent:?}");
     }

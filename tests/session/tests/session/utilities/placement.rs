@@ -4,7 +4,7 @@
 use mcp_2026_07_28 as v2026;
 use mcp_exact_tests_session::*;
 
-const LISTS: [(&str, &str, Change); 3] = [
+const LIST_CHANGES: [(&str, &str, Change); 3] = [
     (
         "notifications/tools/list_changed",
         "toolsListChanged",
@@ -22,8 +22,8 @@ const LISTS: [(&str, &str, Change); 3] = [
     ),
 ];
 
-fn call(meta: Value) -> Value {
-    modern::request(
+fn call_request(meta: Value) -> Value {
+    discover_peers::request(
         "c",
         "tools/call",
         json!({ "name": "x", "_meta": meta }),
@@ -31,15 +31,15 @@ fn call(meta: Value) -> Value {
     )
 }
 
-fn listen(filter: Value, meta: Value) -> Value {
+fn listen_request(filter: Value, meta: Value) -> Value {
     let params = json!({ "notifications": filter, "_meta": meta });
-    modern::request("l", "subscriptions/listen", params, json!({}))
+    discover_peers::request("l", "subscriptions/listen", params, json!({}))
 }
 
 /// Creates a server with a subscription that has this filter.
-fn listening(filter: Value, meta: Value) -> (CheckedServer, Scope) {
-    let mut server = modern::server();
-    server.send(&listen(filter, meta));
+fn server_with_subscription(filter: Value, meta: Value) -> (CheckedServer, Scope) {
+    let mut server = discover_peers::server();
+    server.send(&listen_request(filter, meta));
     let events = server.events();
     let [ServerEvent::Subscribed { key, .. }] = events[..] else {
         panic!("{events:?}");
@@ -47,14 +47,14 @@ fn listening(filter: Value, meta: Value) -> (CheckedServer, Scope) {
     (server, Scope::During(key))
 }
 
-fn log(level: &str) -> Option<JsonObject> {
-    Some(object(json!({ "level": level, "data": 1 })))
+fn log_params(level: &str) -> Option<JsonObject> {
+    Some(to_object(json!({ "level": level, "data": 1 })))
 }
 
 /// "The server MUST NOT emit `notifications/message` for a request that does not include this field"; "at or above the
 /// requested level": this applies to `log`, raw and typed notifications.
 #[test]
-fn log_needs_the_level_of_its_request() {
+fn log_needs_its_request_level() {
     for (wanted, passes) in [
         (None, [false, false]),
         (Some("debug"), [true, true]),
@@ -69,8 +69,8 @@ fn log_needs_the_level_of_its_request() {
             ("info", v2026::LoggingLevel::Info, passes[0]),
             ("error", v2026::LoggingLevel::Error, passes[1]),
         ] {
-            let mut server = modern::server();
-            let key = server.serve(&call(meta.clone())).key;
+            let mut server = discover_peers::server();
+            let key = server.serve(&call_request(meta.clone())).key;
             let scope = Scope::During(key);
             let parsed: Level = level.parse().expect("a level");
             let typed = v2026::LoggingMessageNotificationParams::new(
@@ -82,22 +82,22 @@ fn log_needs_the_level_of_its_request() {
             } else {
                 Sent::Suppressed
             });
-            assert_eq!(server.machine.log(scope, parsed, None, json!(1)), expected);
+            assert_eq!(server.endpoint.log(scope, parsed, None, json!(1)), expected);
             assert_eq!(
                 server
-                    .machine
-                    .notify(scope, "notifications/message", log(level)),
+                    .endpoint
+                    .notify(scope, "notifications/message", log_params(level)),
                 expected
             );
             assert_eq!(
                 server
-                    .machine
+                    .endpoint
                     .notify_typed::<v2026::LoggingMessageNotification>(scope, &typed),
                 expected
             );
-            assert_eq!(server.machine.logs(scope, parsed), passes);
+            assert_eq!(server.endpoint.logs(scope, parsed), passes);
             assert_eq!(
-                server.drain().len(),
+                server.take_messages().len(),
                 if passes { 3 } else { 0 },
                 "{wanted:?} {level}"
             );
@@ -108,41 +108,48 @@ fn log_needs_the_level_of_its_request() {
 /// "`notifications/message` is request-scoped: the server MUST NOT deliver it on a `subscriptions/listen` stream";
 /// progress of a subscription is not sent there either.
 #[test]
-fn nothing_of_requests_leaves_on_a_listen_stream() {
+fn listen_stream_carries_changes_only() {
     let meta = json!({ "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" });
-    let (mut server, scope) = listening(json!({ "toolsListChanged": true }), meta);
+    let (mut server, scope) = server_with_subscription(json!({ "toolsListChanged": true }), meta);
     let Scope::During(key) = scope else {
         panic!("a request");
     };
-    let progress = object(json!({ "progressToken": "t", "progress": 1 }));
+    let progress = to_object(json!({ "progressToken": "t", "progress": 1 }));
     let refused = [
-        server.machine.log(scope, Level::Emergency, None, json!(1)),
+        server.endpoint.log(scope, Level::Emergency, None, json!(1)),
         server
-            .machine
-            .notify(scope, "notifications/message", log("error")),
-        server.machine.progress(key, &Progress::new(1.0)),
+            .endpoint
+            .notify(scope, "notifications/message", log_params("error")),
+        server.endpoint.progress(key, &Progress::new(1.0)),
         server
-            .machine
+            .endpoint
             .notify(scope, "notifications/progress", Some(progress)),
     ];
     for sent in refused {
         assert!(matches!(sent, Err(SendError::Placement { .. })), "{sent:?}");
     }
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 /// "Progress notifications MUST only reference tokens that were provided in an active request"; "the `progress` value
 /// MUST increase with each notification": this also applies to raw notifications, in every revision.
 #[test]
-fn raw_progress_has_the_token_of_its_request() {
-    for revision in all() {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+fn raw_progress_has_its_request_token() {
+    for revision in all_revisions() {
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
         let params = json!({ "name": "x", "_meta": { "progressToken": "t" } });
         let key = server
-            .serve(&request_at(revision, 1, "tools/call", params, json!({})))
+            .serve(&request_of_revision(
+                revision,
+                1,
+                "tools/call",
+                params,
+                json!({}),
+            ))
             .key;
         let silent = server
-            .serve(&request_at(
+            .serve(&request_of_revision(
                 revision,
                 2,
                 "tools/call",
@@ -151,10 +158,10 @@ fn raw_progress_has_the_token_of_its_request() {
             ))
             .key;
         let mut notify = |key, params: Value| {
-            server.machine.notify(
+            server.endpoint.notify(
                 Scope::During(key),
                 "notifications/progress",
-                Some(object(params)),
+                Some(to_object(params)),
             )
         };
         for bad in [
@@ -184,21 +191,21 @@ fn raw_progress_has_the_token_of_its_request() {
             Ok(Sent::Suppressed)
         );
         assert_eq!(
-            server.machine.progress(key, &Progress::new(2.0)),
+            server.endpoint.progress(key, &Progress::new(2.0)),
             Err(SendError::Progress)
         );
-        let peer = server.machine.notify(
+        let peer = server.endpoint.notify(
             Scope::Peer,
             "notifications/progress",
-            Some(object(json!({ "progressToken": "t", "progress": 3 }))),
+            Some(to_object(json!({ "progressToken": "t", "progress": 3 }))),
         );
         assert!(peer.is_err(), "{revision}: {peer:?}");
-        assert_eq!(server.drain().len(), 1);
-        server.reply(key, content());
-        let after = server.machine.notify(
+        assert_eq!(server.take_messages().len(), 1);
+        server.reply(key, empty_content());
+        let after = server.endpoint.notify(
             Scope::During(key),
             "notifications/progress",
-            Some(object(json!({ "progressToken": "t", "progress": 9 }))),
+            Some(to_object(json!({ "progressToken": "t", "progress": 9 }))),
         );
         assert_eq!(after, Err(SendError::UnknownRequest));
     }
@@ -207,11 +214,12 @@ fn raw_progress_has_the_token_of_its_request() {
 /// "Servers MUST NOT send `notifications/cancelled` for any other purpose" than the end of a subscription, and the
 /// acknowledgement is sent once: only the endpoint sends these notifications, in every revision.
 #[test]
-fn reserved_notifications_are_not_the_programs() {
-    for revision in all() {
-        let mut server = CheckedServer::ready(server_config(&[revision]), revision, json!({}));
+fn application_sends_no_reserved_notifications() {
+    for revision in all_revisions() {
+        let mut server =
+            CheckedServer::with_session(server_config(&[revision]), revision, json!({}));
         let key = server
-            .serve(&request_at(
+            .serve(&request_of_revision(
                 revision,
                 1,
                 "tools/call",
@@ -220,9 +228,9 @@ fn reserved_notifications_are_not_the_programs() {
             ))
             .key;
         for scope in [Scope::During(key), Scope::Peer] {
-            let params = || Some(object(json!({ "requestId": 1 })));
+            let params = || Some(to_object(json!({ "requestId": 1 })));
             let sent = server
-                .machine
+                .endpoint
                 .notify(scope, "notifications/cancelled", params());
             assert!(
                 matches!(sent, Err(SendError::Reserved { .. } | SendError::NotReady)),
@@ -230,7 +238,7 @@ fn reserved_notifications_are_not_the_programs() {
             );
             let sent =
                 server
-                    .machine
+                    .endpoint
                     .notify(scope, "notifications/subscriptions/acknowledged", params());
             assert!(
                 matches!(
@@ -242,10 +250,10 @@ fn reserved_notifications_are_not_the_programs() {
                 "{revision}: {sent:?}"
             );
         }
-        assert!(server.drain().is_empty());
-        let mut client = client_at(revision);
+        assert!(server.take_messages().is_empty());
+        let mut client = connected_client(revision);
         for method in ["notifications/cancelled", "notifications/initialized"] {
-            let sent = client.machine.notify(method, None);
+            let sent = client.endpoint.notify(method, None);
             assert!(
                 matches!(
                     sent,
@@ -254,7 +262,7 @@ fn reserved_notifications_are_not_the_programs() {
                 "{revision}: {sent:?}"
             );
         }
-        assert!(client.drain().is_empty());
+        assert!(client.take_messages().is_empty());
     }
 }
 
@@ -262,44 +270,46 @@ fn reserved_notifications_are_not_the_programs() {
 /// raw and typed notifications, on a stream with another filter, on the stream of a call, and without a stream.
 #[test]
 fn changes_are_sent_to_subscribers() {
-    for (method, member, change) in LISTS {
-        let (mut wants, scope) = listening(json!({ member: true }), json!({}));
-        assert_eq!(wants.machine.publish(&change), 1);
-        assert_eq!(wants.machine.notify(scope, method, None), Ok(Sent::Queued));
-        for message in wants.drain() {
+    for (method, member, change) in LIST_CHANGES {
+        let (mut wants, scope) = server_with_subscription(json!({ member: true }), json!({}));
+        assert_eq!(wants.endpoint.publish(&change), 1);
+        assert_eq!(wants.endpoint.notify(scope, method, None), Ok(Sent::Queued));
+        for message in wants.take_messages() {
             assert_eq!(message["method"], method);
             assert_eq!(
                 message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
                 "l"
             );
         }
-        for (_, other, _) in LISTS.iter().filter(|(_, other, _)| *other != member) {
-            let (mut server, scope) = listening(json!({ *other: true, member: false }), json!({}));
-            assert_eq!(server.machine.publish(&change), 0);
-            let sent = server.machine.notify(scope, method, None);
+        for (_, other, _) in LIST_CHANGES.iter().filter(|(_, other, _)| *other != member) {
+            let (mut server, scope) =
+                server_with_subscription(json!({ *other: true, member: false }), json!({}));
+            assert_eq!(server.endpoint.publish(&change), 0);
+            let sent = server.endpoint.notify(scope, method, None);
             assert!(
                 matches!(sent, Err(SendError::Placement { .. })),
                 "{method}: {sent:?}"
             );
-            assert!(server.drain().is_empty());
+            assert!(server.take_messages().is_empty());
         }
-        let (mut server, _) = listening(json!({ member: true }), json!({}));
-        let key = server.serve(&call(json!({}))).key;
-        let sent = server.machine.notify(Scope::During(key), method, None);
+        let (mut server, _) = server_with_subscription(json!({ member: true }), json!({}));
+        let key = server.serve(&call_request(json!({}))).key;
+        let sent = server.endpoint.notify(Scope::During(key), method, None);
         assert!(
             matches!(sent, Err(SendError::Placement { .. })),
             "{method}: {sent:?}"
         );
-        assert!(server.machine.notify(Scope::Peer, method, None).is_err());
-        assert!(server.drain().is_empty());
+        assert!(server.endpoint.notify(Scope::Peer, method, None).is_err());
+        assert!(server.take_messages().is_empty());
     }
-    let (mut server, scope) = listening(json!({ "toolsListChanged": true }), json!({}));
+    let (mut server, scope) =
+        server_with_subscription(json!({ "toolsListChanged": true }), json!({}));
     let sent = server
-        .machine
+        .endpoint
         .notify_typed::<v2026::PromptListChangedNotification>(scope, &Default::default());
     assert!(matches!(sent, Err(SendError::Placement { .. })), "{sent:?}");
     let sent = server
-        .machine
+        .endpoint
         .notify_typed::<v2026::ToolListChangedNotification>(scope, &Default::default());
     assert_eq!(sent, Ok(Sent::Queued));
 }
@@ -307,12 +317,13 @@ fn changes_are_sent_to_subscribers() {
 /// Updates are sent only for the resources in `resourceSubscriptions`.
 #[test]
 fn updates_are_sent_to_resource_subscribers() {
-    let (mut server, scope) = listening(json!({ "resourceSubscriptions": ["a:b"] }), json!({}));
+    let (mut server, scope) =
+        server_with_subscription(json!({ "resourceSubscriptions": ["a:b"] }), json!({}));
     let mut notify = |params: Value| {
-        server.machine.notify(
+        server.endpoint.notify(
             scope,
             "notifications/resources/updated",
-            Some(object(params)),
+            Some(to_object(params)),
         )
     };
     assert_eq!(notify(json!({ "uri": "a:b" })), Ok(Sent::Queued));
@@ -324,51 +335,52 @@ fn updates_are_sent_to_resource_subscribers() {
         );
     }
     assert_eq!(
-        server.machine.publish(&Change::Resource("a:c".to_owned())),
+        server.endpoint.publish(&Change::Resource("a:c".to_owned())),
         0
     );
-    assert_eq!(server.drain().len(), 1);
+    assert_eq!(server.take_messages().len(), 1);
 }
 
 /// A change of a capability that the server has not declared is never announced, for any filter.
 #[test]
 fn undeclared_changes_are_not_announced() {
-    let mut config = server_config(&[NEW]);
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.capabilities =
-        object(json!({ "tools": {}, "prompts": { "listChanged": false }, "resources": {} }));
-    let mut server = CheckedServer::new(config, NEW);
+        to_object(json!({ "tools": {}, "prompts": { "listChanged": false }, "resources": {} }));
+    let mut server = CheckedServer::new(config, DISCOVER_REVISION);
     let filter = json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true });
-    let ack = server.send(&listen(filter, json!({})));
+    let ack = server.send(&listen_request(filter, json!({})));
     assert_eq!(ack[0]["params"]["notifications"], json!({}));
     let events = server.events();
     let [ServerEvent::Subscribed { key, .. }] = events[..] else {
         panic!("{events:?}");
     };
-    for (method, _, change) in LISTS {
-        assert_eq!(server.machine.publish(&change), 0);
-        let sent = server.machine.notify(Scope::During(key), method, None);
+    for (method, _, change) in LIST_CHANGES {
+        assert_eq!(server.endpoint.publish(&change), 0);
+        let sent = server.endpoint.notify(Scope::During(key), method, None);
         assert!(
             matches!(sent, Err(SendError::Capability { .. })),
             "{sent:?}"
         );
     }
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 /// For `publish` to many endpoints, a registry returns those with interested clients.
 #[test]
 fn registry_returns_interested_endpoints() {
     let mut registry = Subscribers::new();
-    let (listener, _) = listening(
+    let (listener, _) = server_with_subscription(
         json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] }),
         json!({}),
     );
-    registry.set("listener", listener.machine.interests());
-    let session = CheckedServer::ready(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
-    registry.set("session", session.machine.interests());
-    let mut idle = modern::server();
-    idle.serve(&call(json!({})));
-    registry.set("idle", idle.machine.interests());
+    registry.set("listener", listener.endpoint.interests());
+    let session =
+        CheckedServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
+    registry.set("session", session.endpoint.interests());
+    let mut idle = discover_peers::server();
+    idle.serve(&call_request(json!({})));
+    registry.set("idle", idle.endpoint.interests());
     let concerned = |registry: &Subscribers<&'static str>, change: &Change| {
         registry.concerned(change).copied().collect::<Vec<_>>()
     };
@@ -381,11 +393,11 @@ fn registry_returns_interested_endpoints() {
         concerned(&registry, &Change::Resource("a:b".into())),
         ["listener"]
     );
-    assert!(listener.machine.interests().wants(&Change::Tools));
-    assert!(!listener.machine.interests().wants(&Change::Prompts));
+    assert!(listener.endpoint.interests().wants(&Change::Tools));
+    assert!(!listener.endpoint.interests().wants(&Change::Prompts));
     let mut ended = session;
-    ended.machine.shutdown(Time::ZERO);
-    registry.set("session", ended.machine.interests());
+    ended.endpoint.shutdown(Time::ZERO);
+    registry.set("session", ended.endpoint.interests());
     assert_eq!(concerned(&registry, &Change::Prompts), Vec::<&str>::new());
     assert_eq!(registry.len(), 1);
 }

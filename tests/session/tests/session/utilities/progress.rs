@@ -3,27 +3,28 @@
 use mcp_exact_tests_session::*;
 
 fn serve_request(token: Value) -> (RawServer, RequestKey) {
-    let mut server = RawServer::begun(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    let mut server =
+        RawServer::with_session(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
     let params = json!({ "name": "x", "_meta": { "progressToken": token } });
     server.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
-    let key = server.request().key;
+    let key = server.take_request().key;
     (server, key)
 }
 
 #[test]
-fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
+fn progress_token_keeps_type_and_spelling() {
     for token in [json!("t"), json!(5), json!(0)] {
         let (mut server, key) = serve_request(token.clone());
         assert_eq!(
-            server.machine.progress(key, &Progress::new(1.0)),
+            server.endpoint.progress(key, &Progress::new(1.0)),
             Ok(Sent::Queued)
         );
-        assert_eq!(server.drain()[0]["params"]["progressToken"], token);
+        assert_eq!(server.take_messages()[0]["params"]["progressToken"], token);
     }
     for token in [json!(null), json!(1.5), json!([]), json!({})] {
         let (mut server, key) = serve_request(token.clone());
         assert_eq!(
-            server.machine.progress(key, &Progress::new(1.0)),
+            server.endpoint.progress(key, &Progress::new(1.0)),
             Ok(Sent::Suppressed),
             "{token}"
         );
@@ -31,9 +32,9 @@ fn prog_token_type_is_a_string_or_an_integer_and_comes_back_as_it_came() {
 }
 
 #[test]
-fn prog_increasing_in_what_leaves() {
+fn sent_progress_must_increase() {
     let (mut server, key) = serve_request(json!("t"));
-    let mut say = |done: f64| server.machine.progress(key, &Progress::new(done));
+    let mut say = |done: f64| server.endpoint.progress(key, &Progress::new(done));
     assert_eq!(say(1.0), Ok(Sent::Queued));
     assert_eq!(say(1.0), Err(SendError::Progress));
     assert_eq!(say(0.5), Err(SendError::Progress));
@@ -43,35 +44,35 @@ fn prog_increasing_in_what_leaves() {
 }
 
 #[test]
-fn prog_stops_with_the_answer() {
+fn progress_stops_with_the_answer() {
     let (mut server, key) = serve_request(json!("t"));
-    let reply = Reply::Result(result(json!({ "content": [] })));
+    let reply = Reply::Result(to_result(json!({ "content": [] })));
     server
-        .machine
+        .endpoint
         .reply(key, reply, server.now)
         .expect("it waits");
-    server.drain();
+    server.take_messages();
     assert_eq!(
-        server.machine.progress(key, &Progress::new(1.0)),
+        server.endpoint.progress(key, &Progress::new(1.0)),
         Err(SendError::UnknownRequest)
     );
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 #[test]
-fn progress_has_words_from_2025_03_26_on() {
-    for revision in handshake() {
-        let mut server = RawServer::begun(server_config(&[revision]), revision, json!({}));
+fn progress_messages_depend_on_revision() {
+    for revision in handshake_revisions() {
+        let mut server = RawServer::with_session(server_config(&[revision]), revision, json!({}));
         let params = json!({ "name": "x", "_meta": { "progressToken": 1 } });
         server
             .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
-        let key = server.request().key;
+        let key = server.take_request().key;
         let progress = Progress::new(1.0).of(2.0).with_message("half");
         server
-            .machine
+            .endpoint
             .progress(key, &progress)
             .expect("it increases");
-        let said = server.drain().remove(0);
+        let said = server.take_messages().remove(0);
         check_message(revision, false, None, &said);
         assert_eq!(
             said["params"].get("message").is_some(),
@@ -82,8 +83,8 @@ fn progress_has_words_from_2025_03_26_on() {
 }
 
 #[test]
-fn prog_active_only_and_increasing_in_what_comes() {
-    let mut client = RawClient::begun(
+fn received_progress_must_increase() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -119,8 +120,8 @@ fn prog_active_only_and_increasing_in_what_comes() {
 }
 
 #[test]
-fn prog_unique_tokens_and_only_where_they_are_wanted() {
-    let mut client = RawClient::begun(
+fn progress_tokens_are_unique_and_optional() {
+    let mut client = RawClient::with_session(
         client_config(&["2025-06-18"]),
         "2025-06-18",
         json!({ "tools": {} }),
@@ -141,8 +142,8 @@ fn prog_unique_tokens_and_only_where_they_are_wanted() {
     unique.dedup();
     assert_eq!(unique.len(), 5);
     client
-        .machine
+        .endpoint
         .request("tools/list", None, CallOptions::default(), client.now)
         .expect("it leaves");
-    assert!(client.drain()[0].get("params").is_none());
+    assert!(client.take_messages()[0].get("params").is_none());
 }

@@ -5,12 +5,12 @@ use mcp_exact_tests_session::*;
 
 pub(crate) fn server(revision: &str) -> CheckedServer {
     let capabilities = json!({ "roots": {}, "sampling": {} });
-    CheckedServer::ready(server_config(&[revision]), revision, capabilities)
+    CheckedServer::with_session(server_config(&[revision]), revision, capabilities)
 }
 
-pub(crate) fn call(revision: &str, id: Value, token: Value) -> Value {
+pub(crate) fn call_request(revision: &str, id: Value, token: Value) -> Value {
     let params = json!({ "name": "x", "_meta": { "progressToken": token } });
-    request_at(revision, id, "tools/call", params, json!({}))
+    request_of_revision(revision, id, "tools/call", params, json!({}))
 }
 
 fn cancelled_notification(id: &Value) -> Value {
@@ -23,21 +23,21 @@ pub(crate) fn progress(token: &Value, done: Value) -> Value {
 }
 
 #[test]
-fn canc_own_in_flight_only_in_any_revision() {
-    for revision in all() {
-        let mut client = client_at(revision);
+fn foreign_cancellations_are_ignored() {
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         let now = client.now;
-        client.machine.cancel(key, "enough", now);
-        let left = client.drain();
+        client.endpoint.cancel(key, "enough", now);
+        let left = client.take_messages();
         assert_eq!(left.len(), 1, "{revision}");
         assert_eq!(left[0]["params"]["requestId"], sent["id"]);
         // Settled: nothing is cancelled any more.
-        client.machine.cancel(key, "enough", now);
+        client.endpoint.cancel(key, "enough", now);
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": { "content": [] } }));
-        client.machine.cancel(key, "late", now);
-        assert!(client.drain().is_empty(), "{revision}");
+        client.endpoint.cancel(key, "late", now);
+        assert!(client.take_messages().is_empty(), "{revision}");
         client.events();
         // The other direction's ids are others.
         let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
@@ -47,23 +47,23 @@ fn canc_own_in_flight_only_in_any_revision() {
 }
 
 #[test]
-fn canc_races_end_each_request_once() {
+fn cancellation_races_end_requests_once() {
     // What crosses: the cancellation of the client and the answer of the server, in every order of arrival.
-    for revision in all() {
+    for revision in all_revisions() {
         for answered_first in [true, false] {
             for error in [true, false] {
                 let mut server = server(revision);
-                let mut client = client_at(revision);
+                let mut client = connected_client(revision);
                 let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
                 let serving = server.serve(&sent).key;
                 let reply = if error {
                     Reply::Error(PeerError::internal("no"))
                 } else {
-                    content()
+                    empty_content()
                 };
                 let now = client.now;
-                client.machine.cancel(key, "enough", now);
-                let cancel = client.drain().remove(0);
+                client.endpoint.cancel(key, "enough", now);
+                let cancel = client.take_messages().remove(0);
                 let mut answers = Vec::new();
                 if answered_first {
                     answers = server.reply(serving, reply);
@@ -71,17 +71,17 @@ fn canc_races_end_each_request_once() {
                     assert!(server.send(&cancel).is_empty());
                 } else {
                     assert!(server.send(&cancel).is_empty());
-                    let sent = server.machine.reply(serving, reply, now);
+                    let sent = server.endpoint.reply(serving, reply, now);
                     assert_eq!(sent, Ok(Sent::Suppressed), "{revision}");
-                    assert!(server.drain().is_empty());
+                    assert!(server.take_messages().is_empty());
                 }
                 answers
                     .iter()
                     .for_each(|late| assert!(client.send(late).is_empty()));
                 assert_eq!(client.violations().len() + server.violations().len(), 0);
-                client.machine.cancel(key, "enough", now);
+                client.endpoint.cancel(key, "enough", now);
                 assert!(
-                    client.drain().is_empty() && client.outcomes().is_empty(),
+                    client.take_messages().is_empty() && client.outcomes().is_empty(),
                     "it has ended once"
                 );
             }
@@ -90,59 +90,69 @@ fn canc_races_end_each_request_once() {
 }
 
 #[test]
-fn canc_request_id_present() {
+fn cancellations_name_their_request() {
     let revision = "2025-11-25";
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let (first, sent) = client.request("tools/call", json!({ "name": "x" }));
     let now = client.now;
-    client.machine.cancel(first, "enough", now);
-    assert_eq!(client.drain()[0]["params"]["requestId"], sent["id"]);
+    client.endpoint.cancel(first, "enough", now);
+    assert_eq!(client.take_messages()[0]["params"]["requestId"], sent["id"]);
     client.request("tools/call", json!({ "name": "x" }));
-    let deadline = client.machine.poll_timeout().expect("a deadline");
-    client.machine.handle_timeout(deadline);
-    assert!(client.drain()[0]["params"].get("requestId").is_some());
+    let deadline = client.endpoint.poll_timeout().expect("a deadline");
+    client.endpoint.handle_timeout(deadline);
+    assert!(
+        client.take_messages()[0]["params"]
+            .get("requestId")
+            .is_some()
+    );
     let mut server = server(revision);
-    let key = server.serve(&call(revision, json!(1), json!("t"))).key;
+    let key = server
+        .serve(&call_request(revision, json!(1), json!("t")))
+        .key;
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": {} }));
     assert!(
         matches!(server.events()[..], [ServerEvent::Violation(_)]),
         "nothing is cancelled"
     );
-    assert_eq!(server.reply(key, content()).len(), 1);
+    assert_eq!(server.reply(key, empty_content()).len(), 1);
 }
 
 #[test]
-fn canc_stdio_notification() {
+fn stdio_cancellation_is_a_notification() {
     let revision = "2026-07-28";
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let (key, sent) = client.request("tools/call", json!({ "name": "x" }));
     let now = client.now;
-    client.machine.cancel(key, "enough", now);
-    let left = client.drain().remove(0);
+    client.endpoint.cancel(key, "enough", now);
+    let left = client.take_messages().remove(0);
     assert_eq!(
         (&left["method"], &left["params"]["requestId"]),
         (&json!("notifications/cancelled"), &sent["id"])
     );
     let (_, sent) = client.request("tools/call", json!({ "name": "x" }));
-    let deadline = client.machine.poll_timeout().expect("a deadline");
-    client.machine.handle_timeout(deadline);
-    assert_eq!(client.drain()[0]["params"]["requestId"], sent["id"]);
+    let deadline = client.endpoint.poll_timeout().expect("a deadline");
+    client.endpoint.handle_timeout(deadline);
+    assert_eq!(client.take_messages()[0]["params"]["requestId"], sent["id"]);
 }
 
 #[test]
-fn canc_silent_after_cancel() {
+fn cancelled_request_sends_nothing() {
     let revision = "2026-07-28";
     let mut server = server(revision);
-    let mut first = call(revision, json!(1), json!("t"));
+    let mut first = call_request(revision, json!(1), json!("t"));
     first["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
     let stopped = server.serve(&first).key;
-    let other = server.serve(&call(revision, json!(2), json!("u"))).key;
+    let other = server
+        .serve(&call_request(revision, json!(2), json!("u")))
+        .key;
     server.send(&cancelled_notification(&json!(1)));
     let during = Scope::During(stopped);
     let said = [
-        server.machine.progress(stopped, &Progress::new(1.0)),
-        server.machine.log(during, Level::Emergency, None, json!(1)),
-        server.machine.reply(stopped, content(), Time::ZERO),
+        server.endpoint.progress(stopped, &Progress::new(1.0)),
+        server
+            .endpoint
+            .log(during, Level::Emergency, None, json!(1)),
+        server.endpoint.reply(stopped, empty_content(), Time::ZERO),
     ];
     assert_eq!(
         said,
@@ -152,29 +162,29 @@ fn canc_silent_after_cancel() {
             Ok(Sent::Suppressed)
         ]
     );
-    assert!(server.drain().is_empty());
-    assert_eq!(server.reply(other, content())[0]["id"], 2);
+    assert!(server.take_messages().is_empty());
+    assert_eq!(server.reply(other, empty_content())[0]["id"], 2);
 }
 
 #[test]
-fn canc_server_listen_only() {
+fn server_cancels_subscriptions_only() {
     // Timeouts do not exist for a server of this lifecycle; errors, asks and a shutdown with ordinary requests in flight do.
     let revision = "2026-07-28";
     let mut server = server(revision);
     let listen = json!({ "notifications": { "toolsListChanged": true } });
-    server.send(&request_at(
+    server.send(&request_of_revision(
         revision,
         "l",
         "subscriptions/listen",
         listen,
         json!({}),
     ));
-    let failed = server.serve_among(&call(revision, json!(1), json!("t")));
-    server.serve_among(&call(revision, json!(2), json!("u")));
+    let failed = server.serve_request(&call_request(revision, json!(1), json!("t")));
+    server.serve_request(&call_request(revision, json!(2), json!("u")));
     let mut sent = server.reply(failed, PeerError::internal("no"));
-    assert_eq!(server.machine.poll_timeout(), None);
-    server.machine.shutdown(Time::ZERO);
-    sent.extend(server.drain());
+    assert_eq!(server.endpoint.poll_timeout(), None);
+    server.endpoint.shutdown(Time::ZERO);
+    sent.extend(server.take_messages());
     let named: Vec<&Value> = sent
         .iter()
         .filter(|message| message["method"] == "notifications/cancelled")
@@ -182,32 +192,32 @@ fn canc_server_listen_only() {
         .collect();
     assert_eq!(named, [&json!("l")], "the subscription, and nothing else");
     // A client takes it for nothing else.
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let (_, call) = client.request("tools/call", json!({ "name": "x" }));
     client.send(&cancelled_notification(&call["id"]));
     assert!(client.events().is_empty());
 }
 
-trait ServeAmong {
-    fn serve_among(&mut self, message: &Value) -> RequestKey;
+trait ServeRequest {
+    fn serve_request(&mut self, message: &Value) -> RequestKey;
 }
 
-impl ServeAmong for CheckedServer {
+impl ServeRequest for CheckedServer {
     /// Returns the key of the delivered request, ignoring other events and output.
-    fn serve_among(&mut self, message: &Value) -> RequestKey {
-        self.drain();
+    fn serve_request(&mut self, message: &Value) -> RequestKey {
+        self.take_messages();
         self.events();
         self.serve(message).key
     }
 }
 
 #[test]
-fn canc_server_ends_listen() {
+fn server_ends_subscription_by_cancellation() {
     let revision = "2026-07-28";
     for shutdown in [true, false] {
         let mut server = server(revision);
         let listen = json!({ "notifications": { "toolsListChanged": true } });
-        server.send(&request_at(
+        server.send(&request_of_revision(
             revision,
             5,
             "subscriptions/listen",
@@ -219,11 +229,11 @@ fn canc_server_ends_listen() {
             panic!("{events:?}");
         };
         if shutdown {
-            server.machine.shutdown(Time::ZERO)
+            server.endpoint.shutdown(Time::ZERO)
         } else {
-            server.machine.end_subscription(key)
+            server.endpoint.end_subscription(key)
         }
-        let sent = server.drain();
+        let sent = server.take_messages();
         assert_eq!(sent[0]["method"], "notifications/cancelled");
         assert_eq!(sent[0]["params"]["requestId"], 5);
         assert_eq!(sent[1]["id"], 5);
@@ -231,32 +241,36 @@ fn canc_server_ends_listen() {
 }
 
 #[test]
-fn prog_token_type_in_any_revision() {
-    for revision in all() {
+fn progress_token_types_are_checked() {
+    for revision in all_revisions() {
         for token in [json!("t"), json!(""), json!(5), json!(-1)] {
             let mut server = server(revision);
-            let key = server.serve(&call(revision, json!(1), token.clone())).key;
+            let key = server
+                .serve(&call_request(revision, json!(1), token.clone()))
+                .key;
             assert_eq!(
-                server.machine.progress(key, &Progress::new(1.0)),
+                server.endpoint.progress(key, &Progress::new(1.0)),
                 Ok(Sent::Queued)
             );
-            assert_eq!(server.drain()[0]["params"]["progressToken"], token);
+            assert_eq!(server.take_messages()[0]["params"]["progressToken"], token);
         }
         for token in [json!(null), json!(1.5), json!({}), json!([1]), json!(true)] {
             let mut server = server(revision);
-            let key = server.serve(&call(revision, json!(1), token.clone())).key;
+            let key = server
+                .serve(&call_request(revision, json!(1), token.clone()))
+                .key;
             assert_eq!(
-                server.machine.progress(key, &Progress::new(1.0)),
+                server.endpoint.progress(key, &Progress::new(1.0)),
                 Ok(Sent::Suppressed)
             );
-            assert!(server.drain().is_empty(), "{revision} {token}");
+            assert!(server.take_messages().is_empty(), "{revision} {token}");
         }
-        let (_, sent) = client_at(revision).request("tools/list", json!(null));
+        let (_, sent) = connected_client(revision).request("tools/list", json!(null));
         let token = &sent["params"]["_meta"]["progressToken"];
         assert!(token.is_u64() || token.is_string());
     }
     // The same for what a server wants to know of the answer to its question.
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         for (token, said) in [
             (json!("t"), 1),
             (json!(7), 1),
@@ -264,25 +278,25 @@ fn prog_token_type_in_any_revision() {
             (json!(1.5), 0),
             (json!({}), 0),
         ] {
-            let mut client = client_at(revision);
+            let mut client = connected_client(revision);
             let params = json!({ "_meta": { "progressToken": token } });
             client.send(
                 &json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list", "params": params }),
             );
-            let ask = client.asks().remove(0).0;
+            let ask = client.server_requests().remove(0).0;
             client
-                .machine
+                .endpoint
                 .progress(ask, &Progress::new(1.0))
                 .expect("it increases");
-            assert_eq!(client.drain().len(), said, "{revision} {token}");
+            assert_eq!(client.take_messages().len(), said, "{revision} {token}");
         }
     }
 }
 
 #[test]
-fn prog_tokens_are_unique() {
-    for revision in all() {
-        let mut client = client_at(revision);
+fn progress_tokens_are_unique() {
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
         let tokens: Vec<String> = (0..10)
             .map(|_| {
                 client.request("tools/list", json!(null)).1["params"]["_meta"]["progressToken"]
@@ -297,17 +311,19 @@ fn prog_tokens_are_unique() {
             matches!(sent, Err(SendError::Params { .. })),
             "{revision}: {sent:?}"
         );
-        assert!(client.drain().is_empty());
+        assert!(client.take_messages().is_empty());
     }
-    for revision in handshake() {
+    for revision in handshake_revisions() {
         let mut server = server(revision);
-        let key = server.serve(&call(revision, json!(1), json!("t"))).key;
-        let params = object(json!({ "_meta": { "progressToken": 1 } }));
+        let key = server
+            .serve(&call_request(revision, json!(1), json!("t")))
+            .key;
+        let params = to_object(json!({ "_meta": { "progressToken": 1 } }));
         let asks = vec![(
             "r".to_owned(),
             InputRequest::new("roots/list", Some(params)),
         )];
-        let sent = server.machine.reply(
+        let sent = server.endpoint.reply(
             key,
             Reply::InputRequired {
                 requests: asks,
@@ -319,15 +335,17 @@ fn prog_tokens_are_unique() {
             matches!(sent, Err(SendError::Params { .. })),
             "{revision}: {sent:?}"
         );
-        assert!(server.drain().is_empty());
+        assert!(server.take_messages().is_empty());
     }
 }
 
 #[test]
-fn prog_increasing_in_any_revision() {
-    for revision in all() {
+fn progress_increases_in_every_revision() {
+    for revision in all_revisions() {
         let mut server = server(revision);
-        let key = server.serve(&call(revision, json!(1), json!("t"))).key;
+        let key = server
+            .serve(&call_request(revision, json!(1), json!("t")))
+            .key;
         let said: Vec<bool> = [
             1.0,
             1.0,
@@ -337,11 +355,11 @@ fn prog_increasing_in_any_revision() {
             9_007_199_254_740_992.0,
         ]
         .into_iter()
-        .map(|done| server.machine.progress(key, &Progress::new(done)).is_ok())
+        .map(|done| server.endpoint.progress(key, &Progress::new(done)).is_ok())
         .collect();
         assert_eq!(said, [true, false, false, true, true, false], "{revision}");
-        assert_eq!(server.drain().len(), 3);
-        let mut client = client_at(revision);
+        assert_eq!(server.take_messages().len(), 3);
+        let mut client = connected_client(revision);
         let (_, sent) = client.request("tools/list", json!(null));
         let token = sent["params"]["_meta"]["progressToken"].clone();
         for (done, raised) in [
@@ -362,11 +380,11 @@ fn prog_increasing_in_any_revision() {
 }
 
 #[test]
-fn prog_active_only_and_stops_in_any_revision() {
-    for revision in all() {
+fn progress_needs_an_active_request() {
+    for revision in all_revisions() {
         let mut server = server(revision);
         let silent = server
-            .serve(&request_at(
+            .serve(&request_of_revision(
                 revision,
                 1,
                 "tools/call",
@@ -375,14 +393,16 @@ fn prog_active_only_and_stops_in_any_revision() {
             ))
             .key;
         assert_eq!(
-            server.machine.progress(silent, &Progress::new(1.0)),
+            server.endpoint.progress(silent, &Progress::new(1.0)),
             Ok(Sent::Suppressed)
         );
-        let key = server.serve(&call(revision, json!(2), json!("t"))).key;
-        server.reply(key, content());
-        assert!(server.machine.progress(key, &Progress::new(1.0)).is_err());
-        assert!(server.drain().is_empty(), "{revision}");
-        let mut client = client_at(revision);
+        let key = server
+            .serve(&call_request(revision, json!(2), json!("t")))
+            .key;
+        server.reply(key, empty_content());
+        assert!(server.endpoint.progress(key, &Progress::new(1.0)).is_err());
+        assert!(server.take_messages().is_empty(), "{revision}");
+        let mut client = connected_client(revision);
         let (_, sent) = client.request("tools/list", json!(null));
         let token = sent["params"]["_meta"]["progressToken"].clone();
         client.send(&progress(&json!("other"), json!(1)));
@@ -394,7 +414,7 @@ fn prog_active_only_and_stops_in_any_revision() {
     }
 }
 
-const LISTS: [(&str, &str); 4] = [
+const LIST_METHODS: [(&str, &str); 4] = [
     ("tools/list", "tools"),
     ("prompts/list", "prompts"),
     ("resources/list", "resources"),
@@ -402,7 +422,7 @@ const LISTS: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn page_opaque_cursors_come_back_as_they_came() {
+fn cursors_are_opaque() {
     let cursors = [
         "",
         " ",
@@ -412,9 +432,9 @@ fn page_opaque_cursors_come_back_as_they_came() {
         "=?base64?eA==?=",
         &"x".repeat(9000),
     ];
-    for revision in all() {
-        let mut client = client_at(revision);
-        for (method, _) in LISTS {
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
+        for (method, _) in LIST_METHODS {
             for cursor in cursors {
                 let (_, sent) = client.request(method, json!({ "cursor": cursor }));
                 assert_eq!(sent["params"]["cursor"], cursor, "{revision} {method}");
@@ -424,10 +444,10 @@ fn page_opaque_cursors_come_back_as_they_came() {
 }
 
 #[test]
-fn page_no_fixed_size_and_an_empty_cursor_is_one() {
-    for revision in all() {
-        let mut client = client_at(revision);
-        for (method, items) in LISTS {
+fn empty_cursors_are_cursors() {
+    for revision in all_revisions() {
+        let mut client = connected_client(revision);
+        for (method, items) in LIST_METHODS {
             let mut cursor: Option<String> = None;
             // The walk of a program: on and on while there is a next cursor, whatever a page holds.
             let pages = [
@@ -455,7 +475,7 @@ fn page_no_fixed_size_and_an_empty_cursor_is_one() {
                 let [(done, Outcome::Result(page))] = &outcomes[..] else {
                     panic!("{revision} {method}: {outcomes:?}");
                 };
-                assert_eq!((*done, value(page.object())), (key, body), "as it came");
+                assert_eq!((*done, to_value(page.object())), (key, body), "as it came");
                 cursor = page
                     .object()
                     .get("nextCursor")

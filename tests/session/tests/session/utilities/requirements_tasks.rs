@@ -3,13 +3,13 @@
 
 use mcp_exact_tests_session::*;
 
-use super::requirements::{call, progress, server};
+use super::requirements::{call_request, progress, server};
 
 const TASKS_REVISION: &str = "2025-11-25";
 
 fn task_client(tasks: Value) -> CheckedClient {
     let capabilities = json!({ "tools": {}, "tasks": tasks });
-    CheckedClient::ready(
+    CheckedClient::connected(
         client_config(&[TASKS_REVISION]),
         TASKS_REVISION,
         capabilities,
@@ -21,7 +21,7 @@ fn task_call() -> Value {
 }
 
 #[test]
-fn task_not_sent_undeclared() {
+fn tasks_need_declared_capability() {
     for tasks in [
         json!({}),
         json!({ "list": {} }),
@@ -34,7 +34,7 @@ fn task_not_sent_undeclared() {
             matches!(sent, Err(SendError::Capability { .. })),
             "{tasks}: {sent:?}"
         );
-        assert!(client.drain().is_empty());
+        assert!(client.take_messages().is_empty());
     }
     let mut client = task_client(json!({ "requests": { "tools": { "call": {} } } }));
     let (_, sent) = client.request("tools/call", task_call());
@@ -42,14 +42,14 @@ fn task_not_sent_undeclared() {
     // A server asks for no task either.
     let mut server = server(TASKS_REVISION);
     let key = server
-        .serve(&call(TASKS_REVISION, json!(1), json!("t")))
+        .serve(&call_request(TASKS_REVISION, json!(1), json!("t")))
         .key;
-    let params = object(json!({ "messages": [], "maxTokens": 1, "task": {} }));
+    let params = to_object(json!({ "messages": [], "maxTokens": 1, "task": {} }));
     let asks = vec![(
         "s".to_owned(),
         InputRequest::new("sampling/createMessage", Some(params)),
     )];
-    let sent = server.machine.reply(
+    let sent = server.endpoint.reply(
         key,
         Reply::InputRequired {
             requests: asks,
@@ -64,10 +64,10 @@ fn task_not_sent_undeclared() {
 }
 
 #[test]
-fn task_undeclared_ignored() {
+fn undeclared_task_param_is_ignored() {
     let mut server = server(TASKS_REVISION);
     let key = server
-        .serve(&request_at(
+        .serve(&request_of_revision(
             TASKS_REVISION,
             1,
             "tools/call",
@@ -75,9 +75,9 @@ fn task_undeclared_ignored() {
             json!({}),
         ))
         .key;
-    let answer = server.reply(key, content()).remove(0);
+    let answer = server.reply(key, empty_content()).remove(0);
     assert_eq!(answer["result"], json!({ "content": [] }));
-    let mut client = client_at(TASKS_REVISION);
+    let mut client = connected_client(TASKS_REVISION);
     let schema = json!({ "type": "object", "properties": {} });
     for (method, params) in [
         (
@@ -91,14 +91,14 @@ fn task_undeclared_ignored() {
     ] {
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         assert!(client.send(&message).is_empty(), "{method}");
-        let ask = client.asks().remove(0).0;
+        let ask = client.server_requests().remove(0).0;
         let answer = json!({ "action": "decline", "role": "assistant", "model": "m", "content": { "type": "text", "text": "t" } });
-        assert!(client.answer(ask, answer)[0]["result"].is_object());
+        assert!(client.answer_server_request(ask, answer)[0]["result"].is_object());
     }
 }
 
 #[test]
-fn task_capability_is_not_invented() {
+fn task_capability_comes_from_configuration() {
     // Neither side says that it has tasks, and neither has: requests for them are not there.
     let mut server = CheckedServer::new(server_config(&[TASKS_REVISION]), TASKS_REVISION);
     let answer = server
@@ -108,11 +108,11 @@ fn task_capability_is_not_invented() {
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
     let mut client = CheckedClient::new(client_config(&[TASKS_REVISION]), TASKS_REVISION);
     assert!(
-        client.drain()[0]["params"]["capabilities"]
+        client.take_messages()[0]["params"]["capabilities"]
             .get("tasks")
             .is_none()
     );
-    let mut client = client_at(TASKS_REVISION);
+    let mut client = connected_client(TASKS_REVISION);
     for method in ["tasks/list", "tasks/get", "tasks/result", "tasks/cancel"] {
         let message =
             json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": { "taskId": "t" } });
@@ -130,7 +130,7 @@ fn task_capability_is_not_invented() {
 }
 
 #[test]
-fn task_cancel_not_by_notification() {
+fn task_is_not_cancelled_by_notification() {
     let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {} });
     // Before there is a task to name, and after that.
     for created in [false, true] {
@@ -143,15 +143,15 @@ fn task_cancel_not_by_notification() {
             assert!(matches!(&client.outcomes()[..], [(done, Outcome::Result(_))] if *done == key));
         }
         let now = client.now;
-        client.machine.cancel(key, "enough", now);
-        assert!(client.drain().is_empty(), "no `cancelled`");
+        client.endpoint.cancel(key, "enough", now);
+        assert!(client.take_messages().is_empty(), "no `cancelled`");
         // The way to do it.
         let (_, cancel) = client.request("tasks/cancel", json!({ "taskId": "t" }));
         assert_eq!(cancel["method"], "tasks/cancel");
         let (_, _) = client.request("tools/call", task_call());
-        let deadline = client.machine.poll_timeout().expect("a deadline");
-        client.machine.handle_timeout(deadline);
-        let sent = client.drain();
+        let deadline = client.endpoint.poll_timeout().expect("a deadline");
+        client.endpoint.handle_timeout(deadline);
+        let sent = client.take_messages();
         let cancelled: Vec<&Value> = sent
             .iter()
             .filter(|m| m["method"] == "notifications/cancelled")
@@ -161,13 +161,13 @@ fn task_cancel_not_by_notification() {
     }
 }
 
-fn task(status: &str) -> Value {
+fn task_params(status: &str) -> Value {
     json!({ "taskId": "t", "status": status, "createdAt": "2026-01-01T00:00:00Z",
         "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 })
 }
 
 #[test]
-fn prog_task_keeps_its_token_until_it_is_over() {
+fn task_keeps_progress_token_until_completion() {
     let requests = json!({ "requests": { "tools": { "call": {} } }, "cancel": {}, "list": {} });
     for end in [
         "tasks/get",
@@ -179,7 +179,7 @@ fn prog_task_keeps_its_token_until_it_is_over() {
         let (key, sent) = client.request("tools/call", task_call());
         let token = sent["params"]["_meta"]["progressToken"].clone();
         client.send(&progress(&token, json!(1)));
-        let created = json!({ "task": task("working") });
+        let created = json!({ "task": task_params("working") });
         client.send(&json!({ "jsonrpc": "2.0", "id": sent["id"], "result": created }));
         client.events();
         for (done, raised) in [
@@ -195,20 +195,24 @@ fn prog_task_keeps_its_token_until_it_is_over() {
         }
         match end {
             "notifications/tasks/status" => {
-                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("working") }));
+                client.send(
+                    &json!({ "jsonrpc": "2.0", "method": end, "params": task_params("working") }),
+                );
                 client.send(&progress(&token, json!(4)));
                 assert!(
                     matches!(client.events().last(), Some(ClientEvent::Progress { .. })),
                     "still working"
                 );
-                client.send(&json!({ "jsonrpc": "2.0", "method": end, "params": task("failed") }));
+                client.send(
+                    &json!({ "jsonrpc": "2.0", "method": end, "params": task_params("failed") }),
+                );
             }
             _ => {
                 let (_, asked) = client.request(end, json!({ "taskId": "t" }));
                 let body = if end == "tasks/result" {
                     json!({ "content": [] })
                 } else {
-                    task("completed")
+                    task_params("completed")
                 };
                 client.send(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": body }));
             }

@@ -1,9 +1,9 @@
 //! Subscriptions (2026-07-28: `basic/patterns/subscriptions`): acknowledgements, notifications, and ends.
 
-use mcp_exact_tests_session::modern::{request, server_of_all};
+use mcp_exact_tests_session::discover_peers::{request, server_of_all_revisions};
 use mcp_exact_tests_session::*;
 
-fn listen(filter: Value) -> Value {
+fn listen_request(filter: Value) -> Value {
     request(
         "l",
         "subscriptions/listen",
@@ -13,51 +13,56 @@ fn listen(filter: Value) -> Value {
 }
 
 #[test]
-fn sub_ack_first_tagged_and_opt_in() {
-    let mut server = server_of_all();
+fn subscription_starts_with_acknowledgement() {
+    let mut server = server_of_all_revisions();
     let filter = json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] });
-    let first = server.send(&listen(filter.clone()));
+    let first = server.send(&listen_request(filter.clone()));
     assert_eq!(
         first[0]["method"],
         "notifications/subscriptions/acknowledged"
     );
     assert_eq!(first[0]["params"]["notifications"], filter);
-    check_message(NEW, false, None, &first[0]);
+    check_message(DISCOVER_REVISION, false, None, &first[0]);
     let events = server.events();
     let [ServerEvent::Subscribed { key, .. }] = events[..] else {
         panic!("{events:?}");
     };
-    assert_eq!(server.machine.publish(&Change::Prompts), 0);
-    assert_eq!(server.machine.publish(&Change::Resource("c:d".into())), 0);
-    assert_eq!(server.machine.publish(&Change::Tools), 1);
-    assert_eq!(server.machine.publish(&Change::Resource("a:b".into())), 1);
-    for message in server.drain() {
-        check_message(NEW, false, None, &message);
+    assert_eq!(server.endpoint.publish(&Change::Prompts), 0);
+    assert_eq!(server.endpoint.publish(&Change::Resource("c:d".into())), 0);
+    assert_eq!(server.endpoint.publish(&Change::Tools), 1);
+    assert_eq!(server.endpoint.publish(&Change::Resource("a:b".into())), 1);
+    for message in server.take_messages() {
+        check_message(DISCOVER_REVISION, false, None, &message);
         assert_eq!(
             message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
             "l"
         );
     }
-    server.machine.end_subscription(key);
-    let end = server.drain();
+    server.endpoint.end_subscription(key);
+    let end = server.take_messages();
     assert_eq!(
         (&end[0]["method"], &end[0]["params"]["requestId"]),
         (&json!("notifications/cancelled"), &json!("l"))
     );
     assert_eq!(end[1]["id"], "l");
-    check_message(NEW, false, Some("subscriptions/listen"), &end[1]);
-    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    check_message(
+        DISCOVER_REVISION,
+        false,
+        Some("subscriptions/listen"),
+        &end[1],
+    );
+    assert_eq!(server.endpoint.publish(&Change::Tools), 0);
 }
 
 /// An application that acknowledges itself, such as a gateway that subscribes first: no notification precedes the
 /// acknowledgement, in any form, and there is only one acknowledgement.
 #[test]
-fn program_acknowledges_when_it_listens_itself() {
-    let mut config = server_config(&[NEW]);
+fn application_may_acknowledge_itself() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
     config.program_acknowledges = true;
     config.extensions.policy = ExtensionPolicy::AllowAll;
     let mut server = RawServer::new(config);
-    let mut listen = listen(json!({ "toolsListChanged": true }));
+    let mut listen = listen_request(json!({ "toolsListChanged": true }));
     listen["params"]["_meta"]["progressToken"] = json!("t");
     listen["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("debug");
     assert!(server.send(&listen).is_empty());
@@ -66,45 +71,47 @@ fn program_acknowledges_when_it_listens_itself() {
         panic!("{events:?}");
     };
     let changed = "notifications/tools/list_changed";
-    assert_eq!(server.machine.publish(&Change::Tools), 0);
+    assert_eq!(server.endpoint.publish(&Change::Tools), 0);
     assert!(
         server
-            .machine
+            .endpoint
             .notify(Scope::During(key), changed, None)
             .is_err()
     );
     let during = Scope::During(key);
     let misplaced = |sent| matches!(sent, Err(SendError::Placement { .. }));
-    assert!(!server.machine.logs(during, Level::Emergency));
-    assert!(misplaced(server.machine.log(
+    assert!(!server.endpoint.logs(during, Level::Emergency));
+    assert!(misplaced(server.endpoint.log(
         during,
         Level::Emergency,
         None,
         json!(1)
     )));
-    assert!(misplaced(server.machine.progress(key, &Progress::new(1.0))));
-    assert!(misplaced(server.machine.notify(during, "vendor/x", None)));
-    assert!(server.drain().is_empty());
-    server.machine.acknowledge(key);
-    server.machine.acknowledge(key);
-    let first = server.drain();
+    assert!(misplaced(
+        server.endpoint.progress(key, &Progress::new(1.0))
+    ));
+    assert!(misplaced(server.endpoint.notify(during, "vendor/x", None)));
+    assert!(server.take_messages().is_empty());
+    server.endpoint.acknowledge(key);
+    server.endpoint.acknowledge(key);
+    let first = server.take_messages();
     assert_eq!(first.len(), 1);
     assert_eq!(
         first[0]["method"],
         "notifications/subscriptions/acknowledged"
     );
-    check_message(NEW, false, None, &first[0]);
-    assert_eq!(server.machine.publish(&Change::Tools), 1);
-    assert_eq!(server.drain()[0]["method"], changed);
+    check_message(DISCOVER_REVISION, false, None, &first[0]);
+    assert_eq!(server.endpoint.publish(&Change::Tools), 1);
+    assert_eq!(server.take_messages()[0]["method"], changed);
 }
 
 #[test]
-fn sub_only_what_the_server_declares_is_honoured() {
-    let mut config = server_config(&[NEW]);
-    config.capabilities = object(json!({ "tools": {}, "resources": { "listChanged": true } }));
+fn undeclared_filter_members_are_not_honoured() {
+    let mut config = server_config(&[DISCOVER_REVISION]);
+    config.capabilities = to_object(json!({ "tools": {}, "resources": { "listChanged": true } }));
     let mut server = RawServer::new(config);
     let filter = json!({ "toolsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": ["a:b"] });
-    let first = server.send(&listen(filter));
+    let first = server.send(&listen_request(filter));
     assert_eq!(
         first[0]["params"]["notifications"],
         json!({ "resourcesListChanged": true })
@@ -114,17 +121,20 @@ fn sub_only_what_the_server_declares_is_honoured() {
         json!({ "toolsListChanged": 1 }),
         json!({ "resourceSubscriptions": "a:b" }),
     ] {
-        let mut server = RawServer::new(server_config(&[NEW]));
-        assert_eq!(server.send(&listen(bad))[0]["error"]["code"], -32602);
+        let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));
+        assert_eq!(
+            server.send(&listen_request(bad))[0]["error"]["code"],
+            -32602
+        );
     }
 }
 
 #[test]
-fn sub_a_client_hears_and_takes_every_kind_of_end() {
+fn client_accepts_every_subscription_end() {
     for end in ["result", "cancelled", "both"] {
-        let mut client = RawClient::begun(
-            client_config(&[NEW]),
-            NEW,
+        let mut client = RawClient::with_session(
+            client_config(&[DISCOVER_REVISION]),
+            DISCOVER_REVISION,
             json!({ "tools": { "listChanged": true } }),
         );
         let (key, sent) = client.request(
@@ -151,7 +161,7 @@ fn sub_a_client_hears_and_takes_every_kind_of_end() {
         assert!(
             matches!(&client.events()[..], [ClientEvent::Subscribed(of, filter)] if *of == key && filter.tools)
         );
-        assert_eq!(client.machine.poll_timeout(), None, "it lasts");
+        assert_eq!(client.endpoint.poll_timeout(), None, "it lasts");
         client.send(&changed);
         assert!(
             matches!(&client.events()[..], [ClientEvent::Changed { subscription: Some(of), change: Change::Tools, .. }] if *of == key)

@@ -6,10 +6,10 @@ use mcp_2025_06_18 as old;
 use mcp_2025_11_25 as new;
 use mcp_exact_tests_session::*;
 
-type Older = older::V2025_03_26;
-type Old = old::V2025_06_18;
-type New = new::V2025_11_25;
-type Latest = mcp_2026_07_28::V2026_07_28;
+type Types20250326 = older::V2025_03_26;
+type Types20250618 = old::V2025_06_18;
+type Types20251125 = new::V2025_11_25;
+type Types20260728 = mcp_2026_07_28::V2026_07_28;
 
 const HOME_REVISION: &str = "2025-06-18";
 
@@ -51,20 +51,29 @@ fn serve_request(
     method: &str,
     params: Value,
 ) -> (CheckedServer, IncomingRequest<()>) {
-    let mut server = CheckedServer::ready(server_config(&[revision]), revision, all_capabilities());
-    let request = server.serve(&request_at(revision, 1, method, params, all_capabilities()));
+    let mut server =
+        CheckedServer::with_session(server_config(&[revision]), revision, all_capabilities());
+    let request = server.serve(&request_of_revision(
+        revision,
+        1,
+        method,
+        params,
+        all_capabilities(),
+    ));
     (server, request)
 }
 
 #[test]
-fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
+fn error_codes_are_converted() {
     let missing = PeerError::new(code::RESOURCE_NOT_FOUND, "no");
-    for revision in all() {
+    for revision in all_revisions() {
         let modern = lifecycle(revision) == Some(Lifecycle::Discover);
         let wanted = if modern { -32602 } else { -32002 };
         let params = json!({ "uri": "a:b" });
         let (mut server, request) = serve_request(revision, "resources/read", params.clone());
-        let reply = request.error_as::<Old>(&missing).expect("there is one");
+        let reply = request
+            .error_as::<Types20250618>(&missing)
+            .expect("there is one");
         let answer = server.reply(request.key, reply).remove(0);
         assert_eq!(answer["error"]["code"], wanted, "{revision}");
         assert_eq!(answer["error"]["message"], "no");
@@ -73,16 +82,20 @@ fn an_error_at_home_has_the_code_that_the_revision_of_the_request_has_for_it() {
             let data = Json::from(json!({ "uri": uri }));
             let error = PeerError::invalid_params("no").with_data(data);
             let (mut server, request) = serve_request(revision, "resources/read", params.clone());
-            let reply = request.error_as::<Latest>(&error).expect("there is one");
+            let reply = request
+                .error_as::<Types20260728>(&error)
+                .expect("there is one");
             let answer = server.reply(request.key, reply).remove(0);
             assert_eq!(answer["error"]["code"], code, "{revision} {uri}");
             assert_eq!(answer["error"]["data"]["uri"], uri);
         }
     }
     // What is a result there is refused, with what to do instead.
-    let (_, request) = serve_request(NEW, "tools/call", json!({ "name": "x" }));
+    let (_, request) = serve_request(DISCOVER_REVISION, "tools/call", json!({ "name": "x" }));
     let demand = PeerError::new(code::URL_ELICITATION_REQUIRED, "go there");
-    let refused = request.error_as::<New>(&demand).expect_err("a result");
+    let refused = request
+        .error_as::<Types20251125>(&demand)
+        .expect_err("a result");
     assert!(refused.message().contains("input_required"), "{refused}");
 }
 
@@ -93,10 +106,10 @@ fn requests_get_the_session_metadata() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let home = |params: Value| {
             let (_, request) = serve_request(revision, "tools/call", params);
-            let quiet = request.typed_as::<Latest>(LossPolicy::Accept);
+            let quiet = request.typed_as::<Types20260728>(LossPolicy::Accept);
             let quiet = quiet.expect("convertible");
             assert!(quiet.losses.is_empty());
-            let told = request.typed_as::<Latest>(LossPolicy::Report);
+            let told = request.typed_as::<Types20260728>(LossPolicy::Report);
             let told = told.expect("convertible");
             assert_eq!(told.value, quiet.value);
             (told.value, told.losses)
@@ -113,7 +126,7 @@ fn requests_get_the_session_metadata() {
     }
 }
 
-fn sampling(more: Value) -> Value {
+fn sampling_params(more: Value) -> Value {
     let text = json!({ "type": "text", "text": "?" });
     let mut params = json!({ "maxTokens": 5, "messages": [{ "role": "user", "content": text }] });
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -123,12 +136,12 @@ fn sampling(more: Value) -> Value {
 }
 
 #[test]
-fn a_question_at_home_is_asked_as_the_client_understands_it() {
-    let params = sampling(json!({ "toolChoice": { "mode": "auto" } })).to_string();
+fn input_requests_are_converted() {
+    let params = sampling_params(json!({ "toolChoice": { "mode": "auto" } })).to_string();
     let params: new::CreateMessageRequestParams = new::from_str(&params).expect("typed");
     let (mut server, request) = serve_request(HOME_REVISION, "tools/call", json!({ "name": "x" }));
     let ask = check_policies("/toolChoice", LossKind::Dropped, |policy| {
-        request.input_request_as::<New, new::CreateMessageRequest>(&params, policy)
+        request.input_request_as::<Types20251125, new::CreateMessageRequest>(&params, policy)
     });
     let asks = vec![("s".to_owned(), ask)];
     let sent = server.reply(
@@ -139,12 +152,12 @@ fn a_question_at_home_is_asked_as_the_client_understands_it() {
         },
     );
     assert_eq!(sent[0]["method"], "sampling/createMessage");
-    assert_eq!(sent[0]["params"], sampling(json!({})));
+    assert_eq!(sent[0]["params"], sampling_params(json!({})));
     // What that revision cannot ask is refused whatever the policy is.
     let url = json!({ "mode": "url", "message": "m", "url": "https://x.y", "elicitationId": "e" });
     let url: new::ElicitRequestParams = new::from_str(&url.to_string()).expect("typed");
     for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
-        let refused = request.input_request_as::<New, new::ElicitRequest>(&url, policy);
+        let refused = request.input_request_as::<Types20251125, new::ElicitRequest>(&url, policy);
         assert!(refused.is_err(), "{policy:?}");
     }
 }
@@ -156,14 +169,14 @@ fn sampling_result() -> Value {
 }
 
 #[test]
-fn an_answer_of_the_client_comes_home() {
+fn client_responses_are_converted() {
     let (mut server, request) = serve_request("2025-11-25", "tools/call", json!({ "name": "x" }));
-    let params = new::from_str(&sampling(json!({})).to_string()).expect("typed");
+    let params = new::from_str(&sampling_params(json!({})).to_string()).expect("typed");
     let ask = InputRequest::of::<new::CreateMessageRequest>(&params).expect("an object");
     assert_eq!(ask.method, "sampling/createMessage");
     assert_eq!(
-        value(ask.params.as_ref().expect("some")),
-        sampling(json!({}))
+        to_value(ask.params.as_ref().expect("some")),
+        sampling_params(json!({}))
     );
     let asks = vec![
         ("s".to_owned(), ask),
@@ -179,9 +192,9 @@ fn an_answer_of_the_client_comes_home() {
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": sampling_result() }));
     let error = json!({ "code": 1, "message": "no" });
     server.send(&json!({ "jsonrpc": "2.0", "id": sent[1]["id"], "error": error }));
-    let again = server.request();
+    let again = server.take_request();
     let home = check_policies("/content/_meta", LossKind::Dropped, |policy| {
-        let answer = again.response_as::<Older, older::CreateMessageRequest>("s", policy);
+        let answer = again.response_as::<Types20250326, older::CreateMessageRequest>("s", policy);
         answer.expect("a result")
     });
     assert_eq!(home.model, "m");
@@ -189,7 +202,8 @@ fn an_answer_of_the_client_comes_home() {
         &home.content,
         older::SamplingMessageContent::Text(_)
     ));
-    let same = again.response_as::<New, new::CreateMessageRequest>("s", LossPolicy::Refuse);
+    let same =
+        again.response_as::<Types20251125, new::CreateMessageRequest>("s", LossPolicy::Refuse);
     assert!(
         same.expect("a result")
             .expect("nothing is lost")
@@ -198,10 +212,11 @@ fn an_answer_of_the_client_comes_home() {
     );
     // What has no result has none at home; what is of another kind does not fit.
     for none in ["r", "unknown"] {
-        let answer = again.response_as::<Old, old::ListRootsRequest>(none, LossPolicy::Accept);
+        let answer =
+            again.response_as::<Types20250618, old::ListRootsRequest>(none, LossPolicy::Accept);
         assert!(answer.is_none(), "{none}");
     }
-    let wrong = again.response_as::<Old, old::ListRootsRequest>("s", LossPolicy::Accept);
+    let wrong = again.response_as::<Types20250618, old::ListRootsRequest>("s", LossPolicy::Accept);
     assert!(wrong.expect("a result").is_err());
 }
 
@@ -210,55 +225,58 @@ fn client_with_request(
     revision: &str,
     params: Value,
 ) -> (CheckedClient, ServerRequestKey, ServerRequest) {
-    let mut client = client_at(revision);
+    let mut client = connected_client(revision);
     let method = "sampling/createMessage";
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }));
-    let (key, ask) = client.asks().remove(0);
+    let (key, ask) = client.server_requests().remove(0);
     (client, key, ask)
 }
 
 #[test]
-fn a_question_of_the_server_comes_home() {
-    let params = sampling(json!({ "toolChoice": { "mode": "auto" } }));
+fn server_requests_are_converted() {
+    let params = sampling_params(json!({ "toolChoice": { "mode": "auto" } }));
     let (_, _, ask) = client_with_request("2025-11-25", params);
     let home = check_policies("/toolChoice", LossKind::Dropped, |policy| {
-        ask.typed_as::<Old, old::CreateMessageRequest>(policy)
+        ask.typed_as::<Types20250618, old::CreateMessageRequest>(policy)
     });
     assert_eq!(home.messages.len(), 1);
     assert!(home.extra.is_empty(), "{home:?}");
-    let same = ask.typed_as::<New, new::CreateMessageRequest>(LossPolicy::Refuse);
+    let same = ask.typed_as::<Types20251125, new::CreateMessageRequest>(LossPolicy::Refuse);
     assert!(same.expect("nothing is lost").value.tool_choice.is_some());
-    let other = ask.typed_as::<Old, old::ElicitRequest>(LossPolicy::Accept);
+    let other = ask.typed_as::<Types20250618, old::ElicitRequest>(LossPolicy::Accept);
     assert_eq!(other.expect_err("another question").code(), Some(-32601));
 }
 
 #[test]
-fn an_answer_at_home_is_given_as_the_server_understands_it() {
-    let (mut client, key, ask) = client_with_request("2025-03-26", sampling(json!({})));
+fn answers_to_server_are_converted() {
+    let (mut client, key, ask) = client_with_request("2025-03-26", sampling_params(json!({})));
     let answer: new::CreateMessageResult =
         new::from_str(&sampling_result().to_string()).expect("typed");
     let answer = check_policies("/content/_meta", LossKind::Dropped, |policy| {
-        ask.response_as::<New>(&answer, policy)
+        ask.response_as::<Types20251125>(&answer, policy)
     });
     let now = client.now;
     client
-        .machine
+        .endpoint
         .answer(key, Ok(answer), now)
         .expect("it waits");
-    let sent = client.drain().remove(0);
+    let sent = client.take_messages().remove(0);
     let expected = json!({ "type": "text", "text": "a" });
     assert_eq!(sent["result"]["content"], expected);
-    let (_, _, ask) = client_with_request(HOME_REVISION, sampling(json!({})));
+    let (_, _, ask) = client_with_request(HOME_REVISION, sampling_params(json!({})));
     let tool = json!({ "role": "assistant", "model": "m", "content": { "type": "tool_use", "id": "t", "name": "x", "input": {} } });
     let tool: new::CreateMessageResult = new::from_str(&tool.to_string()).expect("typed");
-    assert!(ask.response_as::<New>(&tool, LossPolicy::Accept).is_err());
+    assert!(
+        ask.response_as::<Types20251125>(&tool, LossPolicy::Accept)
+            .is_err()
+    );
 }
 
 #[test]
-fn notifications_of_a_client_come_home() {
-    for revision in handshake() {
+fn client_notifications_are_converted() {
+    for revision in handshake_revisions() {
         let mut server =
-            CheckedServer::ready(server_config(&[revision]), revision, all_capabilities());
+            CheckedServer::with_session(server_config(&[revision]), revision, all_capabilities());
         let method = "notifications/roots/list_changed";
         let params = json!({ "_meta": { "com.example/own": 1 } });
         server.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
@@ -267,7 +285,7 @@ fn notifications_of_a_client_come_home() {
             panic!("{revision}: {events:?}");
         };
         let home = told
-            .typed_as::<Old>(LossPolicy::Refuse)
+            .typed_as::<Types20250618>(LossPolicy::Refuse)
             .expect("it fits")
             .value;
         let old::ClientNotification::RootsListChanged(home) = home else {
@@ -277,17 +295,17 @@ fn notifications_of_a_client_come_home() {
         assert!(meta.is_some_and(|meta| meta.get("com.example/own").is_some()));
         // 2026-07-28 has no such notification.
         assert!(
-            told.typed_as::<Latest>(LossPolicy::Accept).is_err(),
+            told.typed_as::<Types20260728>(LossPolicy::Accept).is_err(),
             "{revision}"
         );
     }
 }
 
 #[test]
-fn notifications_of_a_server_come_home_unless_home_has_none_of_them() {
+fn server_notifications_are_converted() {
     let mut config = client_config(&["2025-11-25"]);
     config.extensions.notifications = vec!["x/note".into()];
-    let mut client = CheckedClient::ready(config, "2025-11-25", json!({ "tools": {} }));
+    let mut client = CheckedClient::connected(config, "2025-11-25", json!({ "tools": {} }));
     let status = json!({ "taskId": "t", "status": "working", "createdAt": "2026-01-01T00:00:00Z",
         "lastUpdatedAt": "2026-01-01T00:00:00Z", "ttl": 60000 });
     let method = "notifications/tasks/status";
@@ -296,42 +314,47 @@ fn notifications_of_a_server_come_home_unless_home_has_none_of_them() {
     let [ClientEvent::Notification(heard)] = &events[..] else {
         panic!("{events:?}");
     };
-    let home = heard.typed_as::<New>(LossPolicy::Refuse).expect("it fits");
+    let home = heard
+        .typed_as::<Types20251125>(LossPolicy::Refuse)
+        .expect("it fits");
     assert!(home.losses.is_empty());
     let new::ServerNotification::TaskStatus(home) = home.value else {
         panic!("{home:?}");
     };
     assert_eq!(home.params.task_id, "t");
     for policy in [LossPolicy::Refuse, LossPolicy::Report, LossPolicy::Accept] {
-        assert!(heard.typed_as::<Old>(policy).is_err(), "{policy:?}");
+        assert!(
+            heard.typed_as::<Types20250618>(policy).is_err(),
+            "{policy:?}"
+        );
     }
 }
 
 #[test]
-fn notifications_of_a_generated_type_leave_as_such() {
+fn typed_notifications_are_sent() {
     let mut server =
-        CheckedServer::ready(server_config(&[HOME_REVISION]), HOME_REVISION, json!({}));
+        CheckedServer::with_session(server_config(&[HOME_REVISION]), HOME_REVISION, json!({}));
     let params = old::ResourceUpdatedNotificationParams::new("a:b");
     let sent = server
-        .machine
+        .endpoint
         .notify_typed::<old::ResourceUpdatedNotification>(Scope::Peer, &params);
     assert_eq!(sent, Ok(Sent::Queued));
     let method = "notifications/resources/updated";
     let expected = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": "a:b" } });
-    assert_eq!(server.drain(), [expected]);
+    assert_eq!(server.take_messages(), [expected]);
     // What the revision does not have does not leave.
     let params = new::ElicitationCompleteNotificationParams::new("e");
     let sent = server
-        .machine
+        .endpoint
         .notify_typed::<new::ElicitationCompleteNotification>(Scope::Peer, &params);
     assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
-    assert!(server.drain().is_empty());
+    assert!(server.take_messages().is_empty());
 }
 
 #[test]
-fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
+fn optional_params_have_option_types() {
     let options = CallOptions::default();
-    let mut client = client_at(HOME_REVISION);
+    let mut client = connected_client(HOME_REVISION);
     let now = client.now;
     let page = old::PaginatedRequestParams {
         cursor: Some("c".into()),
@@ -340,23 +363,26 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
     for (params, expected) in [(None, None), (Some(page), Some(json!({ "cursor": "c" })))] {
         let sent =
             client
-                .machine
+                .endpoint
                 .request_typed::<old::ListToolsRequest>(&params, options.clone(), now);
         sent.expect("it leaves");
-        assert_eq!(client.drain()[0].get("params"), expected.as_ref());
-        let sent = client.machine.request_as::<Old, old::ListToolsRequest>(
-            &params,
-            options.clone(),
-            LossPolicy::Refuse,
-            now,
-        );
+        assert_eq!(client.take_messages()[0].get("params"), expected.as_ref());
+        let sent = client
+            .endpoint
+            .request_as::<Types20250618, old::ListToolsRequest>(
+                &params,
+                options.clone(),
+                LossPolicy::Refuse,
+                now,
+            );
         assert!(sent.expect("it leaves").losses.is_empty());
-        assert_eq!(client.drain()[0].get("params"), expected.as_ref());
+        assert_eq!(client.take_messages()[0].get("params"), expected.as_ref());
     }
     let asked = InputRequest::of::<old::ListRootsRequest>(&None).expect("nothing to say");
     assert_eq!(asked, InputRequest::new("roots/list", None));
     let (_, request) = serve_request(HOME_REVISION, "tools/call", json!({ "name": "x" }));
-    let asked = request.input_request_as::<New, new::ListRootsRequest>(&None, LossPolicy::Refuse);
+    let asked =
+        request.input_request_as::<Types20251125, new::ListRootsRequest>(&None, LossPolicy::Refuse);
     assert_eq!(
         asked.expect("the same").value,
         InputRequest::new("roots/list", None)
@@ -364,26 +390,26 @@ fn parameters_that_may_be_absent_are_an_option_wherever_they_are_typed() {
 }
 
 #[test]
-fn parameters_that_are_absent_come_home_as_such() {
-    let mut client = client_at(HOME_REVISION);
+fn absent_params_stay_absent() {
+    let mut client = connected_client(HOME_REVISION);
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
-    let (_, ask) = client.asks().remove(0);
-    let home = ask.typed_as::<New, new::ListRootsRequest>(LossPolicy::Refuse);
+    let (_, ask) = client.server_requests().remove(0);
+    let home = ask.typed_as::<Types20251125, new::ListRootsRequest>(LossPolicy::Refuse);
     assert_eq!(home.expect("it fits").value, None);
 }
 
 #[test]
 fn list_changes_have_no_params() {
     let mut config = server_config(&[HOME_REVISION]);
-    config.capabilities = object(json!({ "tools": { "listChanged": true } }));
-    let mut server = CheckedServer::ready(config, HOME_REVISION, json!({}));
+    config.capabilities = to_object(json!({ "tools": { "listChanged": true } }));
+    let mut server = CheckedServer::with_session(config, HOME_REVISION, json!({}));
     let sent = server
-        .machine
+        .endpoint
         .notify_typed::<old::ToolListChangedNotification>(Scope::Peer, &None);
     assert_eq!(sent, Ok(Sent::Queued));
     let method = "notifications/tools/list_changed";
     assert_eq!(
-        server.drain(),
+        server.take_messages(),
         [json!({ "jsonrpc": "2.0", "method": method })]
     );
 }

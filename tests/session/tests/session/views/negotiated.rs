@@ -4,15 +4,15 @@ use mcp_2025_06_18 as mcp;
 use mcp_exact_tests_session::*;
 
 fn serve_call(revision: &str, params: Value) -> (RawServer, IncomingRequest<()>) {
-    let mut server = RawServer::begun(server_config(&[revision]), revision, json!({}));
+    let mut server = RawServer::with_session(server_config(&[revision]), revision, json!({}));
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
     server.send(&call);
-    let request = server.request();
+    let request = server.take_request();
     (server, request)
 }
 
 #[test]
-fn a_request_has_the_types_of_the_revision_that_it_speaks() {
+fn requests_have_types_of_their_revision() {
     let params = json!({ "name": "echo", "arguments": { "text": "hi" }, "x-more": [1] });
     let (_, request) = serve_call("2025-06-18", params.clone());
     let Ok(Negotiated::V2025_06_18(typed)) = request.typed() else {
@@ -36,27 +36,27 @@ fn a_request_has_the_types_of_the_revision_that_it_speaks() {
 }
 
 #[test]
-fn params_that_do_not_fit_are_an_error_to_reply_with() {
+fn mismatched_params_give_reply_error() {
     let (mut server, request) = serve_call("2025-06-18", json!({ "name": 5 }));
     let error = request.typed().expect_err("a number");
     assert_eq!(error.code(), Some(-32602));
     server
-        .machine
+        .endpoint
         .reply(request.key, error, server.now)
         .expect("it waits");
-    let answer = server.drain().remove(0);
+    let answer = server.take_messages().remove(0);
     assert_eq!(answer["error"]["code"], -32602);
     assert_eq!(answer["error"]["data"]["pointer"], "/params/name");
 }
 
 #[test]
-fn results_and_errors_are_typed_by_the_request_that_they_answer() {
+fn results_have_types_of_their_request() {
     let mut pair = Pair::new(
         client_config(&["2025-06-18"]),
         server_config(&["2025-06-18"]),
     );
-    pair.run();
-    let Outcome::Result(raw) = pair.call("tools/list", None) else {
+    pair.run_until_idle();
+    let Outcome::Result(raw) = pair.complete_request("tools/list", None) else {
         panic!("no result");
     };
     let list = raw.decode_as::<mcp::ListToolsRequest>().expect("it fits");
@@ -75,8 +75,8 @@ fn results_and_errors_are_typed_by_the_request_that_they_answer() {
     pair.client
         .request_typed::<mcp::CallToolRequest>(&params, CallOptions::default(), now)
         .expect("it leaves");
-    pair.run();
-    let error = pair.heard.iter().find_map(|event| match event {
+    pair.run_until_idle();
+    let error = pair.client_events.iter().find_map(|event| match event {
         ClientEvent::Completed(_, Outcome::Error(error)) => Some(error.clone()),
         _ => None,
     });
@@ -84,9 +84,10 @@ fn results_and_errors_are_typed_by_the_request_that_they_answer() {
 }
 
 #[test]
-fn questions_and_answers_are_typed() {
-    let mut client = RawClient::begun(client_config(&["2025-06-18"]), "2025-06-18", json!({}));
-    client.drain();
+fn server_requests_and_answers_are_typed() {
+    let mut client =
+        RawClient::with_session(client_config(&["2025-06-18"]), "2025-06-18", json!({}));
+    client.take_messages();
     client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" }));
     let events = client.events();
     let ClientEvent::Request {
@@ -101,21 +102,26 @@ fn questions_and_answers_are_typed() {
     let roots = mcp::ListRootsResult::new(vec![mcp::Root::new("file:///r")]);
     let answer = RawResult::of(&roots).expect("an object");
     client
-        .machine
+        .endpoint
         .answer(*key, Ok(answer), client.now)
         .expect("it waits");
-    check_message("2025-06-18", true, Some("roots/list"), &client.drain()[0]);
+    check_message(
+        "2025-06-18",
+        true,
+        Some("roots/list"),
+        &client.take_messages()[0],
+    );
 }
 
 /// Tests views in the home revision 2025-06-18, for clients of several revisions.
-type Home = mcp::V2025_06_18;
+type HomeRevision = mcp::V2025_06_18;
 
 #[test]
-fn a_handler_at_home_serves_requests_of_every_revision() {
+fn home_handler_serves_every_revision() {
     for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
         let (mut server, request) = serve_call(revision, json!({ "name": "echo", "x-more": [1] }));
         let home = request
-            .typed_as::<Home>(LossPolicy::Refuse)
+            .typed_as::<HomeRevision>(LossPolicy::Refuse)
             .expect("it fits");
         assert_eq!(home.value.id, *request.id());
         let mcp::ClientRequest::CallTool(call) = &home.value.request else {
@@ -127,15 +133,15 @@ fn a_handler_at_home_serves_requests_of_every_revision() {
             structured_content: Some(JsonObject::new()),
             ..mcp::CallToolResult::new(vec![mcp::TextContent::new("{}").into()])
         };
-        let reply = request.reply_as::<Home>(&result, LossPolicy::Report);
+        let reply = request.reply_as::<HomeRevision>(&result, LossPolicy::Report);
         let Converted { value, losses } = reply.expect("convertible");
         let older = ["2024-11-05", "2025-03-26"].contains(&revision);
         assert_eq!(losses.len(), usize::from(older), "{revision}: {losses:?}");
         server
-            .machine
+            .endpoint
             .reply(request.key, value, server.now)
             .expect("it waits");
-        let answer = server.drain().remove(0);
+        let answer = server.take_messages().remove(0);
         assert_eq!(answer["result"]["content"][0]["text"], "{}", "{answer}");
         assert_eq!(answer["result"].get("structuredContent").is_none(), older);
         check_message(revision, true, Some("tools/call"), &answer);
@@ -143,13 +149,13 @@ fn a_handler_at_home_serves_requests_of_every_revision() {
 }
 
 #[test]
-fn home_losses_follow_the_policy() {
+fn loss_policy_decides_about_conversions() {
     let (_, request) = serve_call(
         "2025-11-25",
         json!({ "name": "echo", "task": { "ttl": 5 } }),
     );
     let told = request
-        .typed_as::<Home>(LossPolicy::Report)
+        .typed_as::<HomeRevision>(LossPolicy::Report)
         .expect("convertible");
     let dropped = told
         .losses
@@ -158,47 +164,49 @@ fn home_losses_follow_the_policy() {
     let dropped: Vec<&str> = dropped.map(|loss| &*loss.pointer).collect();
     assert_eq!(dropped, ["/task"]);
     let refused = request
-        .typed_as::<Home>(LossPolicy::Refuse)
+        .typed_as::<HomeRevision>(LossPolicy::Refuse)
         .expect_err("lossy");
     assert_eq!(refused.code(), Some(-32602));
     let data = refused.data().map(|data| data.text().to_owned());
     assert_eq!(data.as_deref(), Some("{\"pointer\":\"/task\"}"));
     let quiet = request
-        .typed_as::<Home>(LossPolicy::Accept)
+        .typed_as::<HomeRevision>(LossPolicy::Accept)
         .expect("convertible");
     assert!(quiet.losses.is_empty());
     let (_, bad) = serve_call("2024-11-05", json!({ "name": 5 }));
     let error = bad
-        .typed_as::<Home>(LossPolicy::Accept)
+        .typed_as::<HomeRevision>(LossPolicy::Accept)
         .expect_err("a number");
     assert_eq!(error.code(), Some(-32602));
 }
 
 #[test]
-fn a_client_at_home_talks_to_a_server_of_every_revision() {
+fn home_client_serves_every_server() {
     for revision in ["2024-11-05", "2025-06-18", "2025-11-25", "2026-07-28"] {
         let mut pair = Pair::new(client_config(&[revision]), server_config(&[revision]));
-        pair.run();
+        pair.run_until_idle();
         let params = mcp::CallToolRequestParams {
             arguments: Some(JsonObject::from_iter([("text", Json::string("hi"))])),
             ..mcp::CallToolRequestParams::new("echo")
         };
         let now = pair.now;
-        let sent = pair.client.request_as::<Home, mcp::CallToolRequest>(
-            &params,
-            CallOptions::default(),
-            LossPolicy::Report,
-            now,
-        );
+        let sent = pair
+            .client
+            .request_as::<HomeRevision, mcp::CallToolRequest>(
+                &params,
+                CallOptions::default(),
+                LossPolicy::Report,
+                now,
+            );
         let key = sent.expect("it leaves").value;
-        pair.run();
-        let raw = pair.heard.iter().find_map(|event| match event {
+        pair.run_until_idle();
+        let raw = pair.client_events.iter().find_map(|event| match event {
             ClientEvent::Completed(done, Outcome::Result(raw)) if *done == key => Some(raw.clone()),
             _ => None,
         });
-        let raw = raw.unwrap_or_else(|| panic!("{revision}: {:?}", pair.heard));
+        let raw = raw.unwrap_or_else(|| panic!("{revision}: {:?}", pair.client_events));
         let agreed = pair.client.session_info().expect("agreed").revision;
-        let home = raw.typed_as::<Home, mcp::CallToolRequest>(agreed, LossPolicy::Report);
+        let home = raw.typed_as::<HomeRevision, mcp::CallToolRequest>(agreed, LossPolicy::Report);
         let home = home.expect("it fits").value;
         assert!(
             matches!(home.content[0], mcp::ContentBlock::Text(_)),

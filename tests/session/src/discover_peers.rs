@@ -1,28 +1,32 @@
-//! Shared parts of tests of [`NEW`], whose requests carry their revision: servers and clients of this revision,
+//! Shared parts of tests of [`DISCOVER_REVISION`], whose requests carry their revision: servers and clients of this revision,
 //! requests of every method, and results.
 //!
 //! Servers that speak other revisions as well have a name that says so.
 
 use crate::*;
 
-/// Creates a server with all capabilities that supports only [`NEW`].
+/// Creates a server with all capabilities that supports only [`DISCOVER_REVISION`].
 ///
 /// # Panics
 /// If the revision is not compiled in.
 pub fn server() -> CheckedServer {
-    CheckedServer::ready(server_config(&[NEW]), NEW, json!({}))
+    CheckedServer::with_session(
+        server_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        json!({}),
+    )
 }
 
 /// Creates a server with all capabilities that supports every revision.
 ///
 /// # Panics
 /// Never, because every revision is known.
-pub fn server_of_all() -> RawServer {
-    RawServer::new(server_config(&newest_first()))
+pub fn server_of_all_revisions() -> RawServer {
+    RawServer::new(server_config(&revisions_newest_first()))
 }
 
-/// Returns the capabilities of a server that answers every request of [`methods`].
-pub fn everything() -> Value {
+/// Returns the capabilities of a server that answers every request of [`request_of_every_method`].
+pub fn all_capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {}, "completions": {} })
 }
 
@@ -31,21 +35,25 @@ pub fn everything() -> Value {
 /// # Panics
 /// If the client does not become ready.
 pub fn client() -> CheckedClient {
-    CheckedClient::ready(client_config(&[NEW]), NEW, everything())
+    CheckedClient::connected(
+        client_config(&[DISCOVER_REVISION]),
+        DISCOVER_REVISION,
+        all_capabilities(),
+    )
 }
 
 /// Creates a request of a client with these capabilities.
 pub fn request(id: impl Into<Value>, method: &str, params: Value, capabilities: Value) -> Value {
-    request_at(NEW, id, method, params, capabilities)
+    request_of_revision(DISCOVER_REVISION, id, method, params, capabilities)
 }
 
 /// Answers a request of a client with a result; returns the client's output.
-pub fn answer(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
+pub fn answer_request(client: &mut CheckedClient, to: &Value, body: Value) -> Vec<Value> {
     client.send(&json!({ "jsonrpc": "2.0", "id": to["id"], "result": body }))
 }
 
 /// Returns a request of every method, with its params and a valid result.
-pub fn methods() -> Vec<(&'static str, Value, Value)> {
+pub fn request_of_every_method() -> Vec<(&'static str, Value, Value)> {
     let argument = json!({ "name": "a", "value": "" });
     let complete = json!({ "ref": { "type": "ref/prompt", "name": "p" }, "argument": argument });
     vec![
