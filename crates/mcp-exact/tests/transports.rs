@@ -11,12 +11,16 @@ use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{
     AuthFuture, Authenticate, HttpListener, HttpServerOptions,
 };
-use mcp_exact::transport::store::{BusMessage, ChangeBus as _, MemoryChangeBus};
+use mcp_exact::transport::store::{
+    BusMessage, ChangeBus as _, MemoryChangeBus, MemorySessionStore,
+};
 use mcp_exact::{
-    Client, ClientChange, ClientError, Connect, Cx, Error, Form, Headers, JsonObject, Meta,
-    Principal, Progress, Server, Tool, revisions, schemars, serde,
+    Client, ClientChange, ClientError, Connect, Cx, Error, Form, Headers, JsonObject, KeyRing,
+    Meta, Principal, Progress, Server, Tool, revisions, schemars, serde,
 };
 use mcp_exact_session::Change;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
 use common::object;
@@ -363,4 +367,57 @@ async fn services_sharing_a_bus_notify_once() {
         .iter()
         .filter(|change| **change == Change::Prompts);
     assert_eq!(prompts.count(), 1);
+}
+
+/// Sends a message by POST and returns the whole response.
+async fn post(server: &Listening, session_id: Option<&str>, message: &str) -> String {
+    let host = server.url.trim_start_matches("http://");
+    let host = host.trim_end_matches("/mcp");
+    let session = session_id.map_or_else(String::new, |id| format!("Mcp-Session-Id: {id}\r\n"));
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\n{session}Connection: close\r\n\
+         Content-Length: {}\r\n\r\n{message}",
+        message.len()
+    );
+    let mut stream = TcpStream::connect(host).await.expect("a connection");
+    let sent = stream.write_all(request.as_bytes()).await;
+    sent.expect("the server reads");
+    let mut response = String::new();
+    let received = stream.read_to_string(&mut response).await;
+    received.expect("a response");
+    response
+}
+
+/// Keys that seal session ids can be rotated: processes open ids of an older key that they still have, and of no other
+/// one. "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session
+/// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, Session Management).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_ids_survive_rotated_keys() {
+    let store = Arc::new(MemorySessionStore::default());
+    let listen = async |keys: KeyRing| {
+        let options = HttpServerOptions {
+            session_store: Some(Arc::clone(&store) as _),
+            session_ids: Some(Arc::new(keys)),
+            ..HttpServerOptions::default()
+        };
+        listen_with(&server(), options).await
+    };
+    let (old, new) = ([1; 32], [2; 32]);
+    let before = listen(KeyRing::new(old, [])).await;
+    let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"1"}}}"#;
+    let response = post(&before, None, initialize).await;
+    let id = response
+        .lines()
+        .find_map(|line| line.strip_prefix("mcp-session-id: "))
+        .expect("a session id");
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"revision"}}"#;
+    for (keys, status) in [
+        (KeyRing::new(new, [old]), "HTTP/1.1 200"),
+        (KeyRing::new(new, []), "HTTP/1.1 404"),
+    ] {
+        let rotated = listen(keys).await;
+        let response = post(&rotated, Some(id), call).await;
+        assert!(response.starts_with(status), "{response}");
+    }
 }
