@@ -1,0 +1,150 @@
+//! Tests of the deserializer: values, and the pointers of its errors.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::*;
+use crate::link::JsonObject;
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Order {
+    id: u32,
+    rank: Option<i64>,
+    #[serde(default)]
+    ratio: f64,
+    note: Option<String>,
+    #[serde(default)]
+    lines: Vec<Line>,
+    #[serde(default)]
+    tags: BTreeMap<u8, bool>,
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+enum Line {
+    Rest,
+    Text(String),
+    Pair(char, i8),
+    Item { count: u64, size: Size },
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Size(f32);
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+enum Shape {
+    Circle { radius: f64 },
+    Named(BTreeMap<String, serde_json::Value>),
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+enum Id {
+    Number(i64),
+    Text(String),
+    Nothing(()),
+}
+
+#[derive(Debug, PartialEq, Deserialize)]
+struct Flat {
+    name: String,
+    #[serde(flatten)]
+    more: BTreeMap<String, serde_json::Value>,
+}
+
+fn check<T: DeserializeOwned + fmt::Debug + PartialEq>(texts: &[&str]) {
+    for text in texts {
+        let json: Json = text.parse().expect(text);
+        let found = decode::<T>(&json);
+        let wanted = serde_json::from_str::<T>(text);
+        match (found, wanted) {
+            (Ok(found), Ok(wanted)) => assert_eq!(found, wanted, "{text}"),
+            (Err(found), Err(wanted)) => {
+                let wanted = wanted.to_string();
+                let wanted = wanted.split(" at line ").next();
+                assert_eq!(Some(&*found.into_reason()), wanted, "{text}");
+            }
+            (found, wanted) => panic!("{text}: {found:?}, serde_json: {wanted:?}"),
+        }
+    }
+}
+
+#[test]
+fn values_equal_those_of_serde_json() {
+    check::<Order>(&[
+        r#"{"id":1}"#,
+        r#" { "rank" : -1 , "id" : 4294967295, "ratio": 1e3, "note": null } "#,
+        r#"{"id":1,"note":"a\n\u00e9\ud83d\ude00","more":{"deep":[[{}],1.5e300,"x"]}}"#,
+        r#"{"id":1,"lines":["Rest",{"Text":"a"},{"Pair":["b",-3]},{"Item":{"size":1.5,"count":9}}]}"#,
+        r#"{"id":1,"tags":{"1":true,"255":false},"lines":[]}"#,
+        "{}",
+        r#"{"id":"1"}"#,
+        r#"{"id":-1}"#,
+        r#"{"id":1.5}"#,
+        r#"{"id":null}"#,
+        r#"{"id":1,"id":2}"#,
+        r#"{"id":1,"lines":[{"Item":{"size":true,"count":9}}]}"#,
+        r#"{"id":1,"lines":["Other"]}"#,
+        r#"{"id":1,"lines":[{"Pair":["bb",1]}]}"#,
+        "7",
+    ]);
+    check::<Shape>(&[
+        r#"{"kind":"circle","radius":1}"#,
+        r#"{"radius":1.5,"kind":"circle"}"#,
+        r#"{"kind":"named","a":[1,-2,0.5],"b":{"c":null}}"#,
+        r#"{"kind":"square"}"#,
+        "{}",
+    ]);
+    check::<Id>(&["1", "-5", r#""a""#, "null", "[]", "1.5"]);
+    check::<i128>(&["170141183460469231731687303715884105727", "-1"]);
+    check::<u128>(&["340282366920938463463374607431768211455"]);
+    check::<Flat>(&[r#"{"name":"a","x":1,"y":["z"]}"#, "{}"]);
+    check::<(u8, String)>(&[r#"[1,"a"]"#, r#"[1]"#, "[]"]);
+    check::<Vec<u8>>(&["[1,2]", "[256]", r#""a""#, "{}"]);
+    check::<serde_json::Value>(&[r#"{"a":[1,1.0,-1,"b",true,null]}"#, "18446744073709551616"]);
+    check::<()>(&["null", "1"]);
+    check::<f64>(&["0", "-0.5", "1e308"]);
+    check::<char>(&[r#""a""#, r#""ab""#]);
+    check::<JsonObject>(&[r#"{"a": [1,  2.0]}"#]);
+    check::<Json>(&["[1,  2.0]"]);
+}
+
+#[test]
+fn raw_values_keep_their_text() {
+    let json: Json = r#"{"a": 1.00}"#.parse().expect("JSON");
+    let raw: BTreeMap<String, Box<serde_json::value::RawValue>> = decode(&json).expect("a map");
+    assert_eq!(raw["a"].get(), "1.00");
+}
+
+#[test]
+fn mismatches_name_their_place() {
+    let place = |text: &str| {
+        let json: Json = text.parse().expect(text);
+        decode::<Order>(&json).expect_err(text).to_string()
+    };
+    let lines = r#"{"id":1,"lines":["Rest",{"Item":{"size":1,"count":-9}}]}"#;
+    expect_test::expect![[r#"invalid value: integer `-9`, expected u64 at "/lines/1/Item/count""#]]
+        .assert_eq(&place(lines));
+    expect_test::expect![[r#"missing field `id`"#]].assert_eq(&place("{}"));
+}
+
+/// A struct is an object in the schema that is advertised for it.
+#[test]
+fn structs_are_not_arrays() {
+    let json: Json = "[1]".parse().expect("JSON");
+    assert!(decode::<Order>(&json).is_err());
+}
+
+#[test]
+fn impossible_values_are_refused() {
+    for text in ["1e999", r#""\ud800""#, r#"{"a":1,"b":2}"#, "[]"] {
+        let json: Json = text.parse().expect(text);
+        assert!(decode::<f64>(&json).is_err(), "{text}");
+        assert!(decode::<String>(&json).is_err(), "{text}");
+        assert!(decode::<Line>(&json).is_err(), "{text}");
+    }
+    let deep = format!("{}{}", "[".repeat(1000), "]".repeat(1000));
+    let json: Json = deep.parse().expect("JSON");
+    assert!(decode::<serde_json::Value>(&json).is_err());
+}
