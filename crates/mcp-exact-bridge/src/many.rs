@@ -11,7 +11,6 @@ use mcp_exact_session::{
     IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply, Revision,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
-use serde_json::{Map, Value};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -706,27 +705,4 @@ fn unknown_resource(uri: &str, revision: Revision) -> PeerError {
     let spec = mcp_exact_revisions::find(revision.as_str());
     let code = spec.map_or(-32602, |spec| spec.resource_not_found_code());
     PeerError::new(code, "Resource not found").with_data(data)
-}
-
-/// Returns the union of the capabilities of all servers.
-pub(crate) fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
-    let mut joined = Map::new();
-    for capabilities in all {
-        if let Ok(Value::Object(capabilities)) = serde_json::from_str(capabilities.text()) {
-            join(&mut joined, capabilities);
-        }
-    }
-    let text = Value::Object(joined).to_string();
-    text.parse().unwrap_or_default()
-}
-
-fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
-    for (name, value) in more {
-        match (into.get_mut(&name), value) {
-            (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
-            (Some(Value::Bool(known)), Value::Bool(more)) => *known |= more,
-            (Some(_), _) => {}
-            (None, value) => drop(into.insert(name, value)),
-        }
-    }
 }

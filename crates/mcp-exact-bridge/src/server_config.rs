@@ -7,10 +7,10 @@ use mcp_exact_session::http::{Mirrored, ToolHeaders};
 use mcp_exact_session::{
     ExtensionPolicy, Identity, InputMode, JsonObject, ServerConfig, SessionInfo,
 };
+use serde_json::{Map, Value};
 
 use crate::backend::{Backend, Backends, ServerProfile};
 use crate::bridge::{BridgeError, Options};
-use crate::many::joined;
 use crate::names::{Kind, Names};
 use crate::tasks;
 use crate::translate::{Translation, newest};
@@ -136,5 +136,28 @@ impl ToolHeaders for HeadersOfMany {
     fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let (server, own) = self.names.find(Kind::Tool, name)?;
         self.backends.get(server).tools.of_tool(&own)
+    }
+}
+
+/// Returns the union of the capabilities of all servers.
+fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
+    let mut joined = Map::new();
+    for capabilities in all {
+        if let Ok(Value::Object(capabilities)) = serde_json::from_str(capabilities.text()) {
+            join(&mut joined, capabilities);
+        }
+    }
+    let text = Value::Object(joined).to_string();
+    text.parse().unwrap_or_default()
+}
+
+fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
+    for (name, value) in more {
+        match (into.get_mut(&name), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
+            (Some(Value::Bool(known)), Value::Bool(more)) => *known |= more,
+            (Some(_), _) => {}
+            (None, value) => drop(into.insert(name, value)),
+        }
     }
 }
