@@ -35,7 +35,7 @@ const OPTIONAL_META: [&str; 3] = [OWN_META[0], OWN_META[2], OWN_META[4]];
 /// Members of params that only a retry has (2026-07-28, `basic/patterns/mrtr`).
 const RETRY_MEMBERS: [&str; 2] = ["inputResponses", "requestState"];
 
-/// Request of the tasks extension whose `inputResponses` are no retry.
+/// Method of the tasks extension whose `inputResponses` answer a task and do not mark a retry.
 const UPDATES_TASK: &str = "tasks/update";
 
 /// Translation of messages from one revision to another.

@@ -7,13 +7,13 @@ use crate::pointer::{MAX_POINTER, Pointer};
 use crate::scan::{scalar_end, skip_space, string_end};
 use crate::unescape::unescape_lossy;
 
-/// An open container that encloses the offset.
+/// Object or array that encloses the offset, with the name of its current member or the index of its current item.
 enum Level<'a> {
     Object(Option<&'a str>),
     Array(usize),
 }
 
-/// Containers that enclose an offset.
+/// Objects and arrays that enclose an offset in a text, outermost first.
 ///
 /// Only as many levels are stored as a pointer of maximum length can name; deeper levels are counted.
 #[derive(Default)]

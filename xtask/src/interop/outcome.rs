@@ -50,12 +50,13 @@ enum Reports {
 }
 
 impl RequiredOutcome {
-    /// Creates the requirement for a peer's client with a peer's server.
+    /// Creates the expected outcome of a run of a peer's client with a peer's server.
     pub(super) fn for_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session::with_json_reports(peers, lacks, revision))
     }
 
-    /// Creates the requirement for a peer's client with a peer's server through the gateway, by the revision of each.
+    /// Creates the expected outcome of a run of a peer's client with a peer's server through the gateway, by the
+    /// revision of each.
     pub(super) fn through_gateway(
         peers: &Peers,
         (lacks, breaks): (&[String], &[String]),
@@ -73,7 +74,7 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Creates the requirement for a peer's client with our server.
+    /// Creates the expected outcome of a run of a peer's client with our server.
     pub(super) fn for_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session {
             silent_after_cancel: true,
@@ -81,7 +82,7 @@ impl RequiredOutcome {
         })
     }
 
-    /// Creates the requirement for our client with a peer's server. The revision and the exit code show that it
+    /// Creates the expected outcome of a run of our client with a peer's server. The revision and the exit code show that it
     /// connected and disconnected.
     pub(super) fn for_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut session = Session::with_json_reports(peers, lacks, revision);
@@ -92,8 +93,8 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Creates the requirement for our client with a server that is restarted during a call: the call is lost, the list
-    /// request is repeated, and another call succeeds.
+    /// Creates the expected outcome of a run of our client with a server that is restarted during a call: the call is
+    /// lost, the list request is repeated, and another call succeeds.
     pub(super) fn for_restarted_server(revision: String) -> Self {
         let steps = ["call", "restart", "tools/list"].map(str::to_owned);
         Self::Session(Session {
@@ -114,12 +115,12 @@ impl RequiredOutcome {
         self
     }
 
-    /// Creates the requirement for peers without a common revision.
+    /// Creates the expected outcome of a run of peers without a common revision.
     pub(super) fn for_refusal() -> Self {
         Self::Refusal
     }
 
-    /// Creates the requirement for our client with a restarted server that does not report the end of the session.
+    /// Creates the expected outcome of a run of our client with a restarted server that does not report the end of the session.
     pub(super) fn for_lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }

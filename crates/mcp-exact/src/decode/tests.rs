@@ -38,6 +38,7 @@ enum Shape {
     Named(BTreeMap<String, serde_json::Value>),
 }
 
+/// Type of a program, whose arguments may be untagged; no type of the protocol is (invariant 5).
 #[derive(Debug, PartialEq, Deserialize)]
 #[serde(untagged)]
 enum Id {

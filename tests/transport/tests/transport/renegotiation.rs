@@ -170,8 +170,8 @@ async fn http_clients_follow_their_servers() {
     }
 }
 
-/// A server on HTTP+SSE that moves to 2026-07-28 has left the transport: lists are repeated over Streamable HTTP at the same URL, a
-/// call ends with the error.
+/// HTTP+SSE does not exist in 2026-07-28: when its server changes to that revision, the client repeats list requests over
+/// Streamable HTTP at the same URL, and a call ends with the error.
 #[tokio::test]
 async fn http_sse_clients_follow_their_servers() {
     for method in ["tools/list", "tools/call"] {
