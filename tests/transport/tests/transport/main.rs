@@ -20,3 +20,4 @@ mod streams;
 mod unix;
 mod versions;
 mod wire;
+mod writes;
