@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_geometric_mean_of_a_half_and_two_is_one() {
+    fn geometric_mean_balances_ratios() {
         assert_eq!(geometric([0.5, 2.0].into_iter()), Some((1.0, 2)));
     }
 

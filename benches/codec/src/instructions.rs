@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_representative_messages_are_in_the_corpus() {
+    fn corpus_contains_representative_messages() {
         let corpus = corpus::corpus();
         for name in RECORDED_MESSAGES {
             assert!(corpus.iter().any(|entry| entry.name == *name), "{name}");

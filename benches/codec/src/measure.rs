@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disturbed_sample_does_not_end_the_calibration() {
+    fn disturbed_sample_continues_calibration() {
         check(100.0, 30_000);
     }
 

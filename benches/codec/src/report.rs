@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_column_is_aligned_left_and_the_others_right() {
+    fn only_first_column_is_left_aligned() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let text = table(&[row(["name", "ns", "ratio"]), row(["a", "12345", "n/a"])]);
         assert_eq!(text, "name     ns  ratio\na     12345    n/a\n");

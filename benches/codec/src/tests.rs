@@ -6,13 +6,13 @@ use crate::corpus;
 use crate::entry::Layout;
 
 #[test]
-fn the_corpus_is_the_same_every_time() {
+fn corpus_is_deterministic() {
     let (first, second) = (corpus::corpus(), corpus::corpus());
     assert!(first.iter().zip(&second).all(|(a, b)| a.bytes == b.bytes));
 }
 
 #[test]
-fn the_corpus_spans_37_bytes_to_a_megabyte() {
+fn corpus_spans_all_sizes() {
     let corpus = corpus::corpus();
     let sizes = || corpus.iter().map(|entry| entry.bytes.len());
     assert_eq!(sizes().min(), Some(37));
@@ -80,7 +80,7 @@ fn each_peer_decodes_most_messages() {
 }
 
 #[test]
-fn ours_encodes_the_message_that_it_decoded() {
+fn decoded_messages_encode_unchanged() {
     let all = contestant::all();
     let ours = all
         .iter()

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_a_line_for_each_row() {
+    fn page_has_one_line_per_row() {
         let page = page("Sessions", "a command", &[row(Some(3.0)), row(None)]);
         assert!(page.starts_with("# Sessions\n"));
         assert!(page.contains("| ok | a call | 5.00 | codec | 2.00 | 2.50 | <= 3.00 |\n"));

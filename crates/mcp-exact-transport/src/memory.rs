@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sent_is_read_after_the_end() {
+    fn sent_messages_outlive_the_sender() {
         let (mut near, mut far) = memory_pair(1024, 1024);
         assert!(send(&mut near, "last"));
         drop(near);

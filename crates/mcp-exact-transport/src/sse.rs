@@ -407,7 +407,7 @@ mod tests {
     /// "the user agent must ... set the last event ID string of the event source to the value of the last event ID
     /// buffer" when it dispatches an event (WHATWG HTML, section 9.2.6): an incomplete event is sent again.
     #[test]
-    fn id_counts_from_the_end_of_its_event() {
+    fn incomplete_event_sets_no_id() {
         let mut decoder = Decoder::new(100).resumed_after("1-3");
         assert_eq!(decoder.last_event_id(), Some("1-3"));
         decoder.push(b"data: a\n\n");
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_fit_no_header_are_ignored() {
+    fn ids_unfit_for_headers_are_ignored() {
         let long = "x".repeat(MAX_ID_BYTES);
         for (id, kept) in [(format!("{long}y"), "1"), (long.clone(), &*long)] {
             let text = format!("id: 1\nid: {id}\ndata: a\n\n");

@@ -599,7 +599,7 @@ mod tests {
 
     /// The ASCII fast path must report the same end as the standard library.
     #[test]
-    fn bytes_are_text_as_they_are_utf8() {
+    fn utf8_check_agrees_with_std() {
         for place in (0..100).step_by(thinned(11)) {
             for other in [
                 &b"x"[..],

@@ -238,7 +238,7 @@ async fn message_continues_its_trace_over_http() {
 }
 
 #[tokio::test]
-async fn session_has_a_span_of_its_own() {
+async fn each_session_has_a_span() {
     let (exporter, _guard) = export_spans().await;
     let server = TestServer::start(HttpServerOptions::default()).await;
     let id = server.begin().await;

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn demands_compare_what_comes_on_top_of_the_baseline() {
+    fn demands_are_relative_to_baseline() {
         let mut costs = vec![
             cost("serde-json", 1, 400_000),
             cost("mcp-2025-06-18", 3, 700_000),
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_compared_with_those_of_the_peer() {
+    fn servers_are_compared_with_peer() {
         let costs = [
             cost("serde-json", 1, 400_000),
             cost("mcp-exact-stdio", 5, 700_000),

@@ -371,7 +371,7 @@ fn all_of_is_distributed_over_unions() {
 }
 
 #[test]
-fn several_unions_in_all_of_are_refused() {
+fn several_unions_in_all_of_refused() {
     let union = json!({ "anyOf": [{ "type": "string" }, { "type": "integer" }] });
     check(
         json!({ "Thing": { "allOf": [union, union] } }),

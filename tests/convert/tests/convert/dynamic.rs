@@ -230,7 +230,7 @@ fn results_are_converted_by_request_method() {
 }
 
 #[test]
-fn params_are_added_and_removed_as_required() {
+fn params_follow_the_target_revision() {
     let list = request("tools/list", Role::Client);
     let (up, losses) =
         convert_payload(list, None, ("2025-11-25", "2026-07-28")).expect("convertible");

@@ -40,7 +40,7 @@ async fn call(client: &ClientHandle, tool: &str) -> String {
 }
 
 #[tokio::test]
-async fn sessions_survive_a_clock_that_is_set() {
+async fn sessions_survive_clock_changes() {
     let directory = tempfile::tempdir().expect("a directory");
     let offset = directory.path().join("offset");
     let store = format!("store={}", directory.path().display());

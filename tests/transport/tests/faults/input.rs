@@ -28,7 +28,7 @@ fn start(mode: &str) -> Child {
 }
 
 #[test]
-fn line_of_a_gigabyte_takes_no_memory() {
+fn gigabyte_line_takes_no_memory() {
     for mode in ["tokio", "threads"] {
         let mut child = start(mode);
         let mut input = child.stdin.take().expect("piped");
@@ -56,7 +56,7 @@ fn line_of_a_gigabyte_takes_no_memory() {
 }
 
 #[tokio::test]
-async fn body_of_a_gigabyte_is_refused_early() {
+async fn gigabyte_body_is_refused_early() {
     let server = ServerProcess::start(HTTP_SERVER, &[]);
     let head = format!(
         "POST /mcp HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n",

@@ -49,7 +49,7 @@ impl Caller {
 }
 
 #[test]
-fn server_on_streams_ends_with_its_client() {
+fn server_ends_with_its_client() {
     for mode in ["tokio", "threads"] {
         let caller = call(&["2025-11-25", "never", STDIO_SERVER, mode]);
         let server = caller.server;

@@ -132,7 +132,7 @@ async fn terminated_server_answers_over_sse() {
 /// A client that has lost its connection receives the response from the next process, because the first one has
 /// recorded it.
 #[tokio::test]
-async fn answers_are_recorded_for_the_next_process() {
+async fn next_process_sends_recorded_answers() {
     let directory = tempfile::tempdir().expect("a directory");
     let store = format!("store={}", directory.path().display());
     let mut first = ServerProcess::start(HTTP_SERVER, &[&store]);

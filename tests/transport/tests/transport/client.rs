@@ -339,7 +339,7 @@ async fn answered_streams_are_left() {
 /// If a server immediately ends its stream and asks for immediate reconnection, the client does not flood it with
 /// requests.
 #[tokio::test]
-async fn streams_are_opened_again_after_a_pause() {
+async fn streams_reopen_after_a_pause() {
     let server = ScriptedServer::start(|request| {
         if request.head.starts_with("GET") {
             let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close";
@@ -468,7 +468,7 @@ async fn forwarded_version_errors_end_no_session() {
 /// while it is not open ("The server MAY send JSON-RPC requests and notifications on the stream", 2025-11-25,
 /// `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the call for a limited time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn first_call_waits_for_the_standalone_stream() {
+async fn first_call_waits_for_standalone_stream() {
     for (delay, is_opened_first) in [(200, true), (2500, false)] {
         let server = ScriptedServer::start(move |request| {
             if request.head.starts_with("GET") {

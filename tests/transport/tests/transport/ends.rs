@@ -169,7 +169,7 @@ async fn sessions_of_others_survive_failed_ends() {
 
 /// A client that leaves before the response to `initialize` never gets the id of the session.
 #[tokio::test]
-async fn session_ends_if_nobody_gets_its_id() {
+async fn session_without_a_client_ends() {
     let cluster = Cluster::default();
     let service = cluster.process(10);
     cluster.store.is_closed.store(true, Ordering::Release);

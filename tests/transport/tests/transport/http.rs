@@ -111,7 +111,7 @@ async fn sse_of_2024_is_also_served() {
 }
 
 #[tokio::test]
-async fn client_of_all_revisions_agrees_on_newest() {
+async fn newest_common_revision_is_negotiated() {
     let server = TestServer::start(HttpServerOptions::default()).await;
     let mut config = ClientConfig::new(Identity::new("c", "1"));
     let connect = |config: ClientConfig| {

@@ -282,7 +282,7 @@ async fn full_process_takes_no_block() {
 /// An HTTP+SSE session (2024-11-05) that was ended while the bus was down ends with the resync, or when its record is saved
 /// again.
 #[tokio::test]
-async fn ended_http_sse_session_ends_after_a_gap() {
+async fn resync_ends_http_sse_sessions() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
     for (idle, has_resync) in [(1800, true), (1, false)] {
         let bus = Arc::new(MemoryChangeBus::default());
@@ -311,7 +311,7 @@ async fn ended_http_sse_session_ends_after_a_gap() {
 
 /// Each process that serves a session uses its own blocks of ids.
 #[tokio::test]
-async fn blocks_of_ids_belong_to_one_process() {
+async fn id_blocks_belong_to_one_process() {
     let store: Arc<dyn SessionStore> = Arc::new(MemorySessionStore::default());
     let servers: [TestServer; 5] = start(&store).await;
     let id = servers[0].begin().await;

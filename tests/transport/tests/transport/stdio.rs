@@ -236,7 +236,7 @@ fn replies_follow_the_end_of_input() {
 }
 
 #[test]
-fn half_a_message_is_answered_as_one() {
+fn incomplete_message_is_answered() {
     for mode in ["tokio", "threads"] {
         let output = pipe(
             mode,
@@ -250,7 +250,7 @@ fn half_a_message_is_answered_as_one() {
 }
 
 #[test]
-fn oversized_line_does_not_end_the_session() {
+fn oversized_line_keeps_the_session() {
     for mode in ["tokio", "threads"] {
         let mut input = [INITIALIZE, INITIALIZED, ""].join("\n").into_bytes();
         input.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"");

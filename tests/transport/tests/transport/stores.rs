@@ -63,7 +63,7 @@ async fn wait_until(what: &str, holds: impl Fn() -> bool) {
 /// An event that is being recorded while another connection takes over the stream is sent on that connection, so that
 /// none is lost (`basic/transports`, "Resumability and Redelivery").
 #[tokio::test]
-async fn event_that_is_being_recorded_reaches_next_connection() {
+async fn event_being_recorded_reaches_next_connection() {
     let log = Arc::new(SlowLog::default());
     let service = service(HttpServerOptions {
         event_log: Some(Arc::clone(&log) as _),
@@ -90,7 +90,7 @@ async fn event_that_is_being_recorded_reaches_next_connection() {
 }
 
 #[tokio::test]
-async fn replay_reads_the_log_as_it_is_sent() {
+async fn replay_reads_the_log_gradually() {
     let log = Arc::new(SlowLog::default());
     let service = service(HttpServerOptions {
         event_log: Some(Arc::clone(&log) as _),
@@ -178,7 +178,7 @@ impl SessionStore for SlowStore {
 /// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, "Session Management"): this also applies while its
 /// record is being removed.
 #[tokio::test]
-async fn session_that_is_being_ended_is_not_resumed() {
+async fn ending_session_is_not_resumed() {
     let store = Arc::new(SlowStore::default());
     let service = service(HttpServerOptions {
         session_store: Some(Arc::clone(&store) as _),
@@ -205,7 +205,7 @@ async fn session_that_is_being_ended_is_not_resumed() {
 
 /// A session ends completely although the client of the DELETE disconnects before the response.
 #[tokio::test]
-async fn client_that_leaves_does_not_stop_the_end() {
+async fn disconnected_delete_still_ends_session() {
     let store = Arc::new(SlowStore::default());
     let service = service(HttpServerOptions {
         session_store: Some(Arc::clone(&store) as _),
@@ -235,7 +235,7 @@ async fn client_that_leaves_does_not_stop_the_end() {
 /// A session whose end fails may have a resumed copy, if so many other sessions have ended that its id was dropped from the ended
 /// ones. Only the copy continues.
 #[tokio::test]
-async fn session_that_cannot_be_ended_goes_on_once() {
+async fn failed_end_leaves_one_session() {
     let store = Arc::new(SlowStore::default());
     let service = service(HttpServerOptions {
         session_store: Some(Arc::clone(&store) as _),

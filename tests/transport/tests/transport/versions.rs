@@ -53,7 +53,7 @@ fn headers<'h>(version: Option<&'h str>, session: Option<&'h str>) -> Vec<(&'h s
 /// version the server has chosen not to support), it MUST respond with `400 Bad Request` and an
 /// `UnsupportedProtocolVersionError` listing its supported versions"; "An `Mcp-Session-Id` header on a request: ignore it".
 #[tokio::test]
-async fn hdr_old_versions_get_the_supported_ones() {
+async fn hdr_old_versions_receive_supported_list() {
     let service = service(&MODERN);
     for version in ["2025-11-25", "2025-06-18", "2099-01-01", "nonsense"] {
         for session in [None, Some("ended")] {
@@ -96,7 +96,7 @@ async fn hdr_missing_version_is_a_mismatch() {
 
 /// "The header value MUST match the `io.modelcontextprotocol/protocolVersion` field": before either is supported.
 #[tokio::test]
-async fn hdr_version_of_the_body_is_compared_first() {
+async fn hdr_body_version_is_compared_first() {
     let service = service(&MODERN);
     let body = |method: &str, version: &str| {
         let id = if method == "tools/list" {
@@ -139,7 +139,7 @@ async fn ver_initialize_gets_the_supported_ones() {
 /// "The server MUST respond to requests containing that session ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`,
 /// "Session Management"): also if it does not speak the revision of the session any more, so that the client initializes anew.
 #[tokio::test]
-async fn sess_404_in_revisions_that_are_gone() {
+async fn sess_404_precedes_unsupported_revision() {
     for offered in [&SESSIONS[..], &BOTH[..]] {
         let service = service(offered);
         for version in [

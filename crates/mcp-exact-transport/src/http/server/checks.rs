@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn accept_is_read_with_wildcards_and_weights() {
+    fn accept_supports_wildcards_and_weights() {
         for (accept, expected) in [
             ("application/json, text/event-stream", true),
             ("*/*", true),
