@@ -6,26 +6,26 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 /// Pause of a listener after a transient error.
-const PAUSE: Duration = Duration::from_millis(100);
+const RETRY_PAUSE: Duration = Duration::from_millis(100);
 
 /// Waits until a listener may accept again after a transient error, such as a connection that failed before it was
 /// accepted, or a lack of file descriptors.
 ///
 /// # Errors
 /// The error, if it is fatal for the listener.
-pub(crate) async fn recover(error: io::Error) -> io::Result<()> {
+pub(crate) async fn wait_after_accept_error(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::ConnectionRefused
         | io::ErrorKind::ConnectionAborted
         | io::ErrorKind::ConnectionReset => {}
-        _ if is_of_listener(&error) => return Err(error),
-        _ => sleep(PAUSE).await,
+        _ if is_listener_error(&error) => return Err(error),
+        _ => sleep(RETRY_PAUSE).await,
     }
     Ok(())
 }
 
 /// Returns true if the error means that the socket is not a listener: EBADF, ENOTSOCK, EINVAL, EOPNOTSUPP.
-fn is_of_listener(error: &io::Error) -> bool {
+fn is_listener_error(error: &io::Error) -> bool {
     #[cfg(target_os = "linux")]
     let broken = [9, 22, 88, 95];
     #[cfg(all(unix, not(target_os = "linux")))]
@@ -48,11 +48,11 @@ mod tests {
     async fn only_broken_listeners_end() {
         // ENOMEM, ENFILE, EMFILE, EPERM, EPROTO, ENETDOWN, ENOBUFS, ECONNABORTED, EHOSTUNREACH.
         for code in [12, 23, 24, 1, 71, 100, 105, 103, 113] {
-            let recovered = recover(io::Error::from_raw_os_error(code)).await;
+            let recovered = wait_after_accept_error(io::Error::from_raw_os_error(code)).await;
             assert!(recovered.is_ok(), "{code}");
         }
         for code in [9, 22, 88, 95] {
-            let recovered = recover(io::Error::from_raw_os_error(code)).await;
+            let recovered = wait_after_accept_error(io::Error::from_raw_os_error(code)).await;
             assert!(recovered.is_err(), "{code}");
         }
     }

@@ -8,16 +8,16 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mcp_exact_session::Time;
 
-struct Origin {
+struct ClockOrigin {
     instant: Instant,
     since_epoch: Duration,
 }
 
-fn origin() -> &'static Origin {
-    static ORIGIN: OnceLock<Origin> = OnceLock::new();
+fn origin() -> &'static ClockOrigin {
+    static ORIGIN: OnceLock<ClockOrigin> = OnceLock::new();
     ORIGIN.get_or_init(|| {
         let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        Origin {
+        ClockOrigin {
             instant: Instant::now(),
             since_epoch: since_epoch.unwrap_or_default(),
         }

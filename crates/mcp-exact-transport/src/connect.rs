@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 use crate::clock;
 use crate::duplex::{ConnectionOptions, Driver, Wake};
 use crate::endpoint::{
-    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
-    Internal, Origin, Shared,
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, DisconnectGuard,
+    EventFilter, Origin, Shared,
 };
 use crate::observe;
 use crate::transport::Transport;
@@ -31,11 +31,11 @@ pub fn connect(
     let endpoint = ClientEndpoint::new(settings, Binding::Duplex, prior, clock::now());
     let notify = Arc::new(Notify::new());
     let name = transport.name();
-    let shared = client_shared(endpoint, handler, &notify, name, Box::new(|_, _| false));
+    let shared = new_client_endpoint(endpoint, handler, &notify, name, Box::new(|_, _| false));
     let mut driver = Driver::new(Arc::clone(&shared), transport, (), notify, options);
     let handle = ClientHandle::of(&shared);
     let task = tokio::spawn(async move {
-        let _end = EndOfConnection(Arc::clone(&shared));
+        let _end = DisconnectGuard(Arc::clone(&shared));
         let serving = poll_fn(|cx| driver.poll(cx));
         let result = observe::connection(name, None, serving).await;
         let reason = match result {
@@ -48,12 +48,12 @@ pub fn connect(
     (handle, task)
 }
 
-pub(crate) fn client_shared(
+pub(crate) fn new_client_endpoint(
     endpoint: ClientEndpoint,
     handler: Arc<dyn ClientHandler>,
     notify: &Arc<Notify>,
     transport: &'static str,
-    internal: Internal,
+    internal: EventFilter,
 ) -> Arc<Shared<ClientEndpoint>> {
     let signal = Arc::new(Wake(Arc::clone(notify)));
     let dispatch = Arc::new(ClientDispatch { handler, internal });

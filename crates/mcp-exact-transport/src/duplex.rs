@@ -27,9 +27,9 @@ use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
 
 /// Number of unsent bytes in a transport above which no more output is taken from the endpoint.
-const OUTPUT_BYTES: usize = 256 << 10;
+const MAX_UNSENT_BYTES: usize = 256 << 10;
 /// Maximum number of messages that are received before output is written and other tasks can run.
-const BURST: u32 = 128;
+const MAX_MESSAGES_PER_TURN: u32 = 128;
 
 /// Time limits of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,17 +113,17 @@ pub(crate) struct Driver<E: Endpoint, T> {
     context: E::Context,
     /// Message that the endpoint rejected because its queues were full. The message is delivered again before others
     /// are received.
-    kept: Option<KeptMessage>,
+    rejected_message: Option<KeptMessage>,
     notify: Arc<Notify>,
     notified: Pin<Box<OwnedNotified>>,
     timer: Pin<Box<Sleep>>,
     options: ConnectionOptions,
     /// Time until which the driver waits for pending replies, set after the end of input or at a shutdown.
-    until: Option<Instant>,
+    deadline: Option<Instant>,
     /// Time when the last message was received, or when the peer was last not expected to send one.
-    last_heard: Instant,
-    /// True if a ping was sent to the peer since `last_heard`.
-    is_pinged: bool,
+    last_received_at: Instant,
+    /// True if a ping was sent to the peer since `last_received_at`.
+    has_sent_ping: bool,
     is_draining: bool,
     is_closing: bool,
     has_ended: bool,
@@ -141,14 +141,14 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             shared,
             transport,
             context,
-            kept: None,
+            rejected_message: None,
             notified: Box::pin(Arc::clone(&notify).notified_owned()),
             notify,
             timer: Box::pin(tokio::time::sleep(Duration::ZERO)),
             options,
-            until: None,
-            last_heard: Instant::now(),
-            is_pinged: false,
+            deadline: None,
+            last_received_at: Instant::now(),
+            has_sent_ping: false,
             is_draining: false,
             is_closing: false,
             has_ended: false,
@@ -158,7 +158,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     /// Stops reading input and waits for pending replies.
     pub(crate) fn drain(&mut self) {
         if !std::mem::replace(&mut self.is_draining, true) {
-            self.until = Some(Instant::now() + self.options.drain);
+            self.deadline = Some(Instant::now() + self.options.drain);
             self.end(Closed::Clean);
         }
     }
@@ -169,7 +169,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         if has_ended {
             self.is_draining = true;
             self.is_closing = true;
-            self.until = Some(Instant::now() + self.options.close);
+            self.deadline = Some(Instant::now() + self.options.close);
         }
         has_ended
     }
@@ -219,16 +219,16 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Moves output of the endpoint into the transport, up to `OUTPUT_BYTES`. Returns true if the endpoint may have
+    /// Moves output of the endpoint into the transport, up to `MAX_UNSENT_BYTES`. Returns true if the endpoint may have
     /// more output.
     fn take_output(&mut self) -> bool {
         let mut state = self.shared.lock();
-        while self.transport.queued() < OUTPUT_BYTES {
+        while self.transport.queued() < MAX_UNSENT_BYTES {
             match state.poll_transmit(self.transport.output()) {
                 Some(Transmit::Frame { .. }) => self.transport.end_frame(),
                 Some(Transmit::Close { .. }) => {
                     self.is_closing = true;
-                    self.until = Some(Instant::now() + self.options.close);
+                    self.deadline = Some(Instant::now() + self.options.close);
                 }
                 Some(_) => {}
                 None => return false,
@@ -243,24 +243,24 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             return Ok(Poll::Pending);
         }
         let (shared, context) = (&self.shared, &self.context);
-        let (mut kept, mut has_closed, mut count) = (None, false, 0);
+        let (mut rejected_message, mut has_closed, mut count) = (None, false, 0);
         let mut take = |received: Received<'_>| {
             let (result, wants_more) = shared.receive(StreamId::DUPLEX, received, context.clone());
             if result == Err(ReceiveError::Full) {
-                kept = Some(KeptMessage::from(received));
+                rejected_message = Some(KeptMessage::from(received));
                 return false;
             }
             has_closed |= result == Err(ReceiveError::Closed);
             count += 1;
-            wants_more && count < BURST
+            wants_more && count < MAX_MESSAGES_PER_TURN
         };
-        let before = self.kept.take();
+        let before = self.rejected_message.take();
         let polled = if before.is_none_or(|message| take(message.received())) {
             self.transport.poll_receive(cx, &mut take)?
         } else {
             Poll::Pending
         };
-        self.kept = kept;
+        self.rejected_message = rejected_message;
         if polled.is_pending() && count == 0 {
             return Ok(Poll::Pending);
         }
@@ -285,11 +285,12 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
 
     /// Handles timers that have expired; returns true if there was one.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
-        let deadline = self.shared.lock().endpoint.poll_timeout();
-        let until = self.until.map(Instant::into_std);
-        let wanted = deadline.and_then(clock::instant);
-        let silent = self.silent_at().map(Instant::into_std);
-        let Some(next) = wanted.into_iter().chain(until).chain(silent).min() else {
+        let endpoint_timeout = self.shared.lock().endpoint.poll_timeout();
+        let endpoint_deadline = endpoint_timeout.and_then(clock::instant);
+        let deadline = self.deadline.map(Instant::into_std);
+        let ping_deadline = self.ping_deadline().map(Instant::into_std);
+        let deadlines = [endpoint_deadline, deadline, ping_deadline];
+        let Some(next) = deadlines.into_iter().flatten().min() else {
             return Ok(false);
         };
         if self.timer.deadline().into_std() != next {
@@ -299,14 +300,14 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
             return Ok(false);
         }
         let now = std::time::Instant::now();
-        if until.is_some_and(|until| until <= now) {
+        if deadline.is_some_and(|deadline| deadline <= now) {
             if self.is_closing {
-                let words = "the peer did not read what was left";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+                let message = "the peer did not read what was left";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             self.shut_down();
         }
-        if silent.is_some_and(|silent| silent <= now) {
+        if ping_deadline.is_some_and(|deadline| deadline <= now) {
             self.ping()?;
         }
         self.shared
@@ -315,15 +316,15 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     }
 
     fn read_input(&mut self) {
-        self.last_heard = Instant::now();
-        self.is_pinged = false;
+        self.last_received_at = Instant::now();
+        self.has_sent_ping = false;
     }
 
     /// Returns the time at which a silent peer is sent a ping or is disconnected.
-    fn silent_at(&self) -> Option<Instant> {
+    fn ping_deadline(&self) -> Option<Instant> {
         let limit = self.options.ping.filter(|_| !self.is_draining)?;
-        let after = if self.is_pinged { 2 * limit } else { limit };
-        Some(self.last_heard + after)
+        let after = if self.has_sent_ping { 2 * limit } else { limit };
+        Some(self.last_received_at + after)
     }
 
     /// Sends a ping to a silent peer, or closes the connection if the peer did not answer the previous ping.
@@ -333,15 +334,15 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         };
         // While the endpoint accepts no input, silence of the peer is not an error.
         let listens = self.shared.lock().endpoint.wants_input();
-        if listens && self.is_pinged {
-            let words = "the peer answers no ping";
-            return Err(io::Error::new(io::ErrorKind::TimedOut, words));
+        if listens && self.has_sent_ping {
+            let message = "the peer answers no ping";
+            return Err(io::Error::new(io::ErrorKind::TimedOut, message));
         }
         // The timeout of the ping is longer than the time limit for silence, so that the ping is not cancelled.
         let timeout = 4 * limit;
         let ping = |state: &mut State<E>, now| state.endpoint.ping(timeout, now);
         if listens && self.shared.call(ping) {
-            self.is_pinged = true
+            self.has_sent_ping = true
         } else {
             self.read_input()
         }
@@ -353,7 +354,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;
         self.is_closing = true;
-        self.until = Some(Instant::now() + self.options.close);
+        self.deadline = Some(Instant::now() + self.options.close);
     }
 
     fn end(&mut self, how: Closed) {
@@ -454,7 +455,7 @@ mod tests {
         let waker = flood.waker();
         flood.notify.notify_one();
         assert!(driver.poll(&mut Context::from_waker(&waker)).is_pending());
-        assert_eq!(shared.lock().endpoint.taken, ["one"]);
+        assert_eq!(shared.lock().endpoint.accepted_messages, ["one"]);
         let reports = flood.reports.load(Ordering::Relaxed);
         assert!(reports < 100, "{reports} reports were waited for");
         assert!(flood.wakes.load(Ordering::Relaxed) > 0, "a report is lost");
@@ -476,6 +477,9 @@ mod tests {
         for _ in 0..4 {
             assert!(driver.poll(&mut cx).is_pending());
         }
-        assert_eq!(shared.lock().endpoint.taken, ["one", "two", "three"]);
+        assert_eq!(
+            shared.lock().endpoint.accepted_messages,
+            ["one", "two", "three"]
+        );
     }
 }

@@ -223,7 +223,7 @@ struct Stream {
     events: VecDeque<LogEvent>,
     last: u64,
     /// Number of the last event that was removed.
-    dropped: u64,
+    removed_through: u64,
     bytes: usize,
     has_ended: bool,
     is_abandoned: bool,
@@ -298,7 +298,7 @@ impl State {
                 oldest.wake();
             }
             // The stream may have been removed before, with its earlier events.
-            begun.dropped = first.saturating_sub(1);
+            begun.removed_through = first.saturating_sub(1);
         }
         session.entry(key.stream).or_insert(begun)
     }
@@ -395,7 +395,7 @@ impl State {
             count += 1;
             bytes += size(first);
             is_over = first.last;
-            stream.dropped = first.sequence;
+            stream.removed_through = first.sequence;
             stream.events.pop_front();
         }
         stream.bytes -= bytes;
@@ -415,7 +415,7 @@ impl State {
         max_bytes: usize,
     ) -> Result<Vec<LogEvent>, EventLogError> {
         let stream = self.stream(key).ok_or(EventLogError::UnknownStream)?;
-        if after < stream.dropped {
+        if after < stream.removed_through {
             let first = stream
                 .events
                 .front()

@@ -217,7 +217,7 @@ impl Records {
                 return Err(SessionStoreError::Full);
             }
         }
-        let kept = (end_of(lifetime), record);
+        let kept = (expiry_after(lifetime), record);
         self.live.insert(id.to_owned(), kept);
         Ok(())
     }
@@ -232,7 +232,11 @@ impl Records {
     fn end(&mut self, id: &str, lifetime: Duration, limit: usize) -> bool {
         let had_record = self.get(id).is_some();
         self.live.remove(id);
-        if self.ended.insert(id.to_owned(), end_of(lifetime)).is_none() {
+        if self
+            .ended
+            .insert(id.to_owned(), expiry_after(lifetime))
+            .is_none()
+        {
             self.order.push_back(id.to_owned());
         }
         let now = SystemTime::now();
@@ -247,7 +251,7 @@ impl Records {
 }
 
 /// Returns the end of a lifetime that begins now.
-fn end_of(lifetime: Duration) -> SystemTime {
+fn expiry_after(lifetime: Duration) -> SystemTime {
     let now = SystemTime::now();
     let end = now.checked_add(lifetime);
     end.unwrap_or(now + Duration::from_secs(u32::MAX.into()))

@@ -13,7 +13,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::accept::recover;
+use crate::accept::wait_after_accept_error;
 use crate::connect::connect;
 use crate::duplex::{ConnectionOptions, serve};
 use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, ServerHandler};
@@ -104,7 +104,7 @@ impl UnixServer {
             };
             let stream = match accepted {
                 Ok((stream, _)) => stream,
-                Err(error) => match recover(error).await {
+                Err(error) => match wait_after_accept_error(error).await {
                     Ok(()) => continue,
                     Err(error) => break Err(error),
                 },

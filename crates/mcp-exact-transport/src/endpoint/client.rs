@@ -15,7 +15,8 @@ use mcp_exact_session::{
 
 use super::waiters::{Wait, Waiters};
 use super::{
-    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent, within,
+    Dispatch, Endpoint, PendingRequest, ProgressCallback, Repeatable, Shared, SortedEvent,
+    idle_timeout,
 };
 use crate::metrics::{ConnectionUsage, MeteredConnection};
 
@@ -64,7 +65,7 @@ pub(crate) struct ClientConnection {
     pub(super) waiters: Waiters,
     falls_back: bool,
     /// True if a session that the server has ended is replaced by a new one.
-    pub(crate) begins_again: bool,
+    pub(crate) replaces_lost_sessions: bool,
     has_lost_session: bool,
     /// True once the application has closed the client, which then starts no further session.
     pub(crate) is_closed: bool,
@@ -72,9 +73,9 @@ pub(crate) struct ClientConnection {
 
 impl ClientConnection {
     /// Creates the state of a connection that starts a new session when the server ends one.
-    pub(crate) fn beginning_again() -> Self {
+    pub(crate) fn with_new_sessions() -> Self {
         Self {
-            begins_again: true,
+            replaces_lost_sessions: true,
             ..Self::default()
         }
     }
@@ -185,7 +186,7 @@ impl Endpoint for ClientEndpoint {
 
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
         let options = CallOptions {
-            timeout: Some(within(timeout)),
+            timeout: Some(idle_timeout(timeout)),
             ..CallOptions::default()
         };
         ClientEndpoint::request(self, "ping", None, options, now).is_ok()
@@ -203,7 +204,7 @@ impl Endpoint for ClientEndpoint {
         role.has_lost_session
     }
 
-    fn note(role: &mut ClientConnection, event: &ClientEvent) {
+    fn update_role(role: &mut ClientConnection, event: &ClientEvent) {
         match event {
             ClientEvent::Negotiated(info, cached) => {
                 role.negotiated = Some((info.clone(), *cached));
@@ -213,7 +214,7 @@ impl Endpoint for ClientEndpoint {
             ClientEvent::Failed(NegotiationError::Lost) => {}
             // Another transport is tried, whose outcome is reported.
             ClientEvent::UseHttpSse => role.falls_back = true,
-            ClientEvent::SessionLost => role.has_lost_session = role.begins_again,
+            ClientEvent::SessionLost => role.has_lost_session = role.replaces_lost_sessions,
             ClientEvent::Failed(_) if role.falls_back => {}
             ClientEvent::Failed(error) => role.fail(error.clone().into()),
             _ => {}
@@ -225,11 +226,11 @@ impl Endpoint for ClientEndpoint {
 /// transport deals with.
 pub(crate) struct ClientDispatch {
     pub(crate) handler: Arc<dyn ClientHandler>,
-    pub(crate) internal: Internal,
+    pub(crate) internal: EventFilter,
 }
 
 /// Function that inspects an event; returns true to hide the event from the application.
-pub(crate) type Internal =
+pub(crate) type EventFilter =
     Box<dyn Fn(&Arc<Shared<ClientEndpoint>>, &ClientEvent) -> bool + Send + Sync>;
 
 impl Dispatch<ClientEndpoint> for ClientDispatch {
@@ -247,9 +248,9 @@ impl Dispatch<ClientEndpoint> for ClientDispatch {
 
 /// Guard that reports the connection as lost when a driver ends without another reason, such as when its task is
 /// aborted.
-pub(crate) struct EndOfConnection(pub(crate) Arc<Shared<ClientEndpoint>>);
+pub(crate) struct DisconnectGuard(pub(crate) Arc<Shared<ClientEndpoint>>);
 
-impl Drop for EndOfConnection {
+impl Drop for DisconnectGuard {
     fn drop(&mut self) {
         let reason = "the driver of the connection was stopped";
         let reason = ConnectError::Transport(reason.to_owned());
@@ -316,7 +317,7 @@ impl ClientHandle {
             let endpoint = &state.endpoint;
             let may_repeat = endpoint.is_repeatable(method)
                 || endpoint.is_repeatable_call(method, params.as_ref(), &options);
-            let repeats = state.role.begins_again && may_repeat;
+            let repeats = state.role.replaces_lost_sessions && may_repeat;
             let repeatable = repeats.then(|| Repeatable {
                 method: method.to_owned(),
                 params: params.clone(),
@@ -331,14 +332,14 @@ impl ClientHandle {
         });
         let (key, slot) = sent?;
         let shared = Arc::clone(&self.shared);
-        let place = Arc::clone(&slot);
+        let cancelled = Arc::clone(&slot);
         Ok(PendingRequest::new(key, slot, move |reason| {
-            shared.call(|state, now| match place.place() {
+            shared.call(|state, now| match cancelled.key_and_epoch() {
                 Some((key, epoch)) if state.epoch() == epoch => {
                     state.endpoint.cancel(key, reason, now);
                 }
                 _ => {
-                    place.take_repeatable();
+                    cancelled.take_repeatable();
                 }
             });
         }))

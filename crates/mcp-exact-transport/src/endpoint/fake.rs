@@ -14,7 +14,7 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 pub(crate) struct FullEndpoint {
     /// Number of messages that the endpoint will still reject.
     pub(crate) refusals: usize,
-    pub(crate) taken: Vec<String>,
+    pub(crate) accepted_messages: Vec<String>,
 }
 
 impl FullEndpoint {
@@ -24,7 +24,7 @@ impl FullEndpoint {
             refusals,
             ..Self::default()
         };
-        let (dispatch, signal) = (Arc::new(Nobody), Arc::new(Nobody));
+        let (dispatch, signal) = (Arc::new(NoOpDispatch), Arc::new(NoOpDispatch));
         Shared::new(endpoint, (), dispatch, signal, Origin::HttpSession(None))
     }
 }
@@ -40,7 +40,8 @@ impl Endpoint for FullEndpoint {
             self.refusals -= 1;
             return Err(ReceiveError::Full);
         }
-        self.taken.push(String::from_utf8_lossy(frame).into_owned());
+        self.accepted_messages
+            .push(String::from_utf8_lossy(frame).into_owned());
         Ok(())
     }
 
@@ -97,15 +98,15 @@ impl Endpoint for FullEndpoint {
         SortedEvent::Other(())
     }
 
-    fn note((): &mut (), (): &()) {}
+    fn update_role((): &mut (), (): &()) {}
 }
 
-struct Nobody;
+struct NoOpDispatch;
 
-impl Signal<FullEndpoint> for Nobody {
+impl Signal<FullEndpoint> for NoOpDispatch {
     fn changed(&self, _: &Arc<Shared<FullEndpoint>>, _: Option<Time>) {}
 }
 
-impl Dispatch<FullEndpoint> for Nobody {
+impl Dispatch<FullEndpoint> for NoOpDispatch {
     fn dispatch(&self, _: &Arc<Shared<FullEndpoint>>, _: u64, (): ()) {}
 }

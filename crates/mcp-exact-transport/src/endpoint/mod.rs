@@ -31,7 +31,9 @@ use mcp_exact_session::{
 };
 
 #[cfg(feature = "client")]
-pub(crate) use client::{ClientConnection, ClientDispatch, EndOfConnection, Internal, repeat_lost};
+pub(crate) use client::{
+    ClientConnection, ClientDispatch, DisconnectGuard, EventFilter, repeat_lost,
+};
 #[cfg(feature = "client")]
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
@@ -94,13 +96,13 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         false
     }
     /// Applies an event to the state of the role.
-    fn note(role: &mut Self::Role, event: &Self::Event);
+    fn update_role(role: &mut Self::Role, event: &Self::Event);
     /// Wakes the connections that have output; called after every call of the endpoint.
     fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
 /// Timeout of a request that has no progress.
-fn within(timeout: Duration) -> RequestTimeout {
+fn idle_timeout(timeout: Duration) -> RequestTimeout {
     RequestTimeout {
         idle: timeout,
         reset_on_progress: false,
@@ -205,7 +207,7 @@ impl<E: Endpoint> State<E> {
                     }
                 }
                 SortedEvent::Other(event) => {
-                    E::note(&mut self.role, &event);
+                    E::update_role(&mut self.role, &event);
                     return Some(OutsideWork::Event(event));
                 }
             }
@@ -214,7 +216,7 @@ impl<E: Endpoint> State<E> {
 
     fn expect(&mut self, key: RequestKey, progress: Option<ProgressCallback>) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(progress));
-        slot.set_place(key, self.epoch);
+        slot.set_key_and_epoch(key, self.epoch);
         self.slots.insert(key, Arc::clone(&slot));
         slot
     }
@@ -235,7 +237,7 @@ impl<E: Endpoint> State<E> {
             let repeatable = slot.take_repeatable();
             match repeatable.and_then(|request| send(&mut self.endpoint, request)) {
                 Some(key) => {
-                    slot.set_place(key, self.epoch);
+                    slot.set_key_and_epoch(key, self.epoch);
                     self.slots.insert(key, slot);
                 }
                 None => slot.complete(Outcome::Lost),

@@ -18,7 +18,7 @@ pub(crate) struct Readers {
     /// Maximum number of waiting bytes per stream; `None` on a transport whose driver takes all output.
     limit: Option<usize>,
     /// Deadline that a task of the HTTP server currently waits for.
-    pub(crate) armed: Option<Time>,
+    pub(crate) armed_deadline: Option<Time>,
     /// True if the HTTP server has registered the endpoint as a listener for changes.
     pub(crate) is_listed: bool,
 }
@@ -35,8 +35,12 @@ impl Readers {
 
     /// Registers the reader of a stream, in place of an older one, until it is woken.
     pub(crate) fn wait(&mut self, stream: StreamId, waker: &Waker) {
-        match self.wakers.iter_mut().find(|(known, _)| *known == stream) {
-            Some((_, known)) => known.clone_from(waker),
+        match self
+            .wakers
+            .iter_mut()
+            .find(|(registered, _)| *registered == stream)
+        {
+            Some((_, registered)) => registered.clone_from(waker),
             None => {
                 self.wakers.reserve_exact(1);
                 self.wakers.push((stream, waker.clone()));
@@ -46,7 +50,11 @@ impl Readers {
 
     /// Wakes the reader of a stream.
     pub(crate) fn wake(&mut self, stream: StreamId) {
-        if let Some(at) = self.wakers.iter().position(|(known, _)| *known == stream) {
+        if let Some(at) = self
+            .wakers
+            .iter()
+            .position(|(registered, _)| *registered == stream)
+        {
             self.wakers.swap_remove(at).1.wake();
         }
     }

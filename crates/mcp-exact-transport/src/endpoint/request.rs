@@ -14,7 +14,7 @@ use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
 pub type ProgressCallback = Box<dyn Fn(&Progress) + Send + Sync>;
 
 pub(super) struct Slot {
-    state: Mutex<Waiting>,
+    state: Mutex<SlotState>,
     progress: Option<ProgressCallback>,
 }
 
@@ -27,11 +27,11 @@ pub(crate) struct Repeatable {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct SlotState {
     outcome: Option<Outcome>,
     waker: Option<Waker>,
     /// Key of the request, and the number of the session that the key belongs to.
-    place: Option<(RequestKey, u64)>,
+    key_and_epoch: Option<(RequestKey, u64)>,
     repeatable: Option<Repeatable>,
 }
 
@@ -43,16 +43,16 @@ impl Slot {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn place(&self) -> Option<(RequestKey, u64)> {
-        self.lock().place
+    pub(super) fn key_and_epoch(&self) -> Option<(RequestKey, u64)> {
+        self.lock().key_and_epoch
     }
 
-    pub(super) fn set_place(&self, key: RequestKey, epoch: u64) {
-        self.lock().place = Some((key, epoch));
+    pub(super) fn set_key_and_epoch(&self, key: RequestKey, epoch: u64) {
+        self.lock().key_and_epoch = Some((key, epoch));
     }
 
     pub(super) fn set_repeatable(&self, repeatable: Repeatable) {

@@ -15,7 +15,9 @@ use mcp_exact_session::{
 };
 
 use super::readers::Readers;
-use super::{Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, SortedEvent, within};
+use super::{
+    Dispatch, Endpoint, PendingRequest, ProgressCallback, Shared, SortedEvent, idle_timeout,
+};
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeteredConnection};
 
@@ -167,7 +169,7 @@ impl Endpoint for ServerEndpoint {
     }
 
     fn ping(&mut self, timeout: Duration, now: Time) -> bool {
-        ServerEndpoint::ping(self, within(timeout), now).is_ok()
+        ServerEndpoint::ping(self, idle_timeout(timeout), now).is_ok()
     }
 
     fn sort(event: Self::Event) -> SortedEvent<Self::Event> {
@@ -178,7 +180,7 @@ impl Endpoint for ServerEndpoint {
         }
     }
 
-    fn note(_: &mut Readers, _: &Self::Event) {}
+    fn update_role(_: &mut Readers, _: &Self::Event) {}
 
     fn settle(&mut self, readers: &mut Readers, now: Time) {
         for stream in readers.settle(self) {

@@ -24,14 +24,18 @@ impl Waiters {
             self.last += 1;
             self.last
         });
-        match self.wakers.iter_mut().find(|(known, _)| *known == number) {
-            Some((_, known)) => known.clone_from(waker),
+        match self
+            .wakers
+            .iter_mut()
+            .find(|(registered, _)| *registered == number)
+        {
+            Some((_, registered)) => registered.clone_from(waker),
             None => self.wakers.push((number, waker.clone())),
         }
     }
 
     fn remove(&mut self, number: u64) {
-        self.wakers.retain(|(known, _)| *known != number);
+        self.wakers.retain(|(registered, _)| *registered != number);
     }
 
     /// Wakes all futures.
@@ -42,18 +46,18 @@ impl Waiters {
     }
 }
 
-/// Waits until `found` has a value for the state of the connection.
+/// Waits until `condition` has a value for the state of the connection.
 pub(super) struct Wait<'a, F> {
     shared: &'a Shared<ClientEndpoint>,
-    found: F,
+    condition: F,
     number: Option<u64>,
 }
 
 impl<'a, F> Wait<'a, F> {
-    pub(super) fn new(shared: &'a Shared<ClientEndpoint>, found: F) -> Self {
+    pub(super) fn new(shared: &'a Shared<ClientEndpoint>, condition: F) -> Self {
         Self {
             shared,
-            found,
+            condition,
             number: None,
         }
     }
@@ -67,7 +71,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
         let mut state = self.shared.lock();
-        match (self.found)(&state.role) {
+        match (self.condition)(&state.role) {
             Some(value) => Poll::Ready(value),
             None => {
                 state.role.waiters.register(&mut self.number, cx.waker());

@@ -27,26 +27,26 @@ pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 /// Returns the protocol headers (`Mcp-*`) in the form that the endpoint requires. Non-ASCII bytes become the characters
 /// of the same number, which no protocol header allows.
 #[cfg(feature = "http-server")]
-pub(crate) fn headers_of(headers: &HeaderMap) -> HttpRequest {
+pub(crate) fn protocol_headers(headers: &HeaderMap) -> HttpRequest {
     let text = |value: &HeaderValue| match value.to_str() {
         Ok(text) => text.to_owned(),
         Err(_) => value.as_bytes().iter().copied().map(char::from).collect(),
     };
     let all = headers.iter().map(|(name, value)| (name.as_str(), value));
     let own = all.filter(|(name, _)| name.starts_with("mcp-"));
-    HttpRequest::new(own.map(|(name, value)| (name_of(name), text(value))))
+    HttpRequest::new(own.map(|(name, value)| (header_name(name), text(value))))
 }
 
 /// Returns the name of a protocol header; common names are not copied.
 #[cfg(feature = "http-server")]
-fn name_of(name: &str) -> Cow<'static, str> {
-    const USUAL: [&str; 4] = [
+fn header_name(name: &str) -> Cow<'static, str> {
+    const COMMON_NAMES: [&str; 4] = [
         "mcp-session-id",
         "mcp-protocol-version",
         "mcp-method",
         "mcp-name",
     ];
-    let usual = USUAL.into_iter().find(|known| *known == name);
+    let usual = COMMON_NAMES.into_iter().find(|known| *known == name);
     usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 

@@ -23,9 +23,9 @@ use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 use crate::clock;
-use crate::connect::client_shared;
+use crate::connect::new_client_endpoint;
 use crate::duplex::{ConnectionOptions, Driver};
-use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, EndOfConnection, Shared};
+use crate::endpoint::{ClientHandle, ClientHandler, ConnectError, DisconnectGuard, Shared};
 use crate::line::LineTransport;
 use crate::transport::Transport;
 use group::Group;
@@ -144,7 +144,7 @@ impl ServerCommand {
             wanted.fetch_or(is_restart, Ordering::AcqRel);
             is_restart
         };
-        let shared = client_shared(endpoint, handler, &notify, "stdio", Box::new(internal));
+        let shared = new_client_endpoint(endpoint, handler, &notify, "stdio", Box::new(internal));
         let process = self.start(message_bytes)?;
         let handle = ClientHandle::of(&shared);
         let supervisor = Supervisor {
@@ -248,7 +248,7 @@ struct Supervisor {
 
 impl Supervisor {
     async fn run(self, mut process: Process) {
-        let _end = EndOfConnection(Arc::clone(&self.shared));
+        let _end = DisconnectGuard(Arc::clone(&self.shared));
         let mut restarts = self.command.restarts;
         loop {
             let Process {
@@ -297,15 +297,15 @@ impl Supervisor {
         let program = self.command.program.display();
         let broke =
             |error: &io::Error| format!("the connection to the server `{program}` broke: {error}");
-        let mut words = match (result, status) {
+        let mut message = match (result, status) {
             (_, Ok(status)) => format!("the server `{program}` has exited with {status}"),
             (Err(error), _) => broke(error),
             (Ok(()), Err(error)) => broke(&error),
         };
         if !last_lines.is_empty() {
-            words.push_str("; its last words:\n");
-            words.push_str(last_lines);
+            message.push_str("; its last words:\n");
+            message.push_str(last_lines);
         }
-        ConnectError::Transport(words)
+        ConnectError::Transport(message)
     }
 }

@@ -274,7 +274,7 @@ mod tests {
         let writes = Cell::new(0);
         let write = || writes.set(writes.get() + 1);
         assert!(receive(&shared, Received::Frame(b"one"), &(), write));
-        assert_eq!(shared.lock().endpoint.taken, ["one"]);
+        assert_eq!(shared.lock().endpoint.accepted_messages, ["one"]);
         assert_eq!(writes.get(), 2);
     }
 }

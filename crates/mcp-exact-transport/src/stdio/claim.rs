@@ -21,8 +21,8 @@ pub(crate) struct Claimed {
 pub(crate) fn claim() -> io::Result<Claimed> {
     static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
     if IS_CLAIMED.swap(true, Ordering::AcqRel) {
-        let words = "the standard streams serve a client already; a process serves one";
-        return Err(io::Error::new(io::ErrorKind::AlreadyExists, words));
+        let message = "the standard streams serve a client already; a process serves one";
+        return Err(io::Error::new(io::ErrorKind::AlreadyExists, message));
     }
     take()
 }

@@ -22,11 +22,11 @@ use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
 /// Time for which a response is still read after its request was answered or cancelled.
-pub(super) const LINGER: Duration = Duration::from_secs(5);
+pub(super) const READ_AFTER_ANSWER: Duration = Duration::from_secs(5);
 /// Minimum pause before a stream is opened again, so that a server is not flooded with requests.
-const SHORTEST_PAUSE: Duration = Duration::from_millis(100);
+const MIN_REOPEN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of consecutive redirects.
-const REDIRECTS: u32 = 5;
+const MAX_REDIRECTS: u32 = 5;
 
 /// State that all exchanges of a connection share.
 pub(super) struct Connection {
@@ -57,7 +57,7 @@ impl Position {
     /// Returns the pause before the stream is opened again: the `retry` time of the server, or else the given time.
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
         self.retry
-            .map_or(otherwise, |retry| retry.max(SHORTEST_PAUSE))
+            .map_or(otherwise, |retry| retry.max(MIN_REOPEN_PAUSE))
     }
 }
 
@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// Stores the session id that the server assigns, unless an id is stored already.
-    pub(super) fn note_session(&self, headers: &HeaderMap) {
+    pub(super) fn store_session_id(&self, headers: &HeaderMap) {
         let id = headers.get(SESSION_ID).cloned();
         let mut known = self
             .session_id
@@ -115,11 +115,11 @@ impl Connection {
         }
     }
 
-    pub(super) fn note_error(&self, words: String) {
+    pub(super) fn store_error(&self, message: String) {
         *self
             .last_error
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(words);
+            .unwrap_or_else(PoisonError::into_inner) = Some(message);
     }
 
     pub(super) fn last_error(&self) -> Option<String> {
@@ -138,7 +138,7 @@ impl Connection {
         body: Bytes,
     ) -> Result<Response<HttpBody>, HttpClientError> {
         let mut target = target.clone();
-        for _ in 0..=REDIRECTS {
+        for _ in 0..=MAX_REDIRECTS {
             let mut request = Request::new(body.clone());
             *request.method_mut() = method.clone();
             *request.uri_mut() = target.clone();
@@ -148,9 +148,9 @@ impl Connection {
                 named.insert(name, value.clone());
             }
             let response = self.client.send(request).await.map_err(|error| {
-                let words = describe(&target, &*error);
-                self.note_error(words.clone());
-                words
+                let message = describe(&target, &*error);
+                self.store_error(message.clone());
+                message
             })?;
             let follows = match response.status() {
                 StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT => true,
@@ -165,16 +165,16 @@ impl Connection {
                 return Ok(response);
             };
             target = resolve(&target, location).inspect_err(|error| {
-                self.note_error(error.to_string());
+                self.store_error(error.to_string());
             })?;
         }
-        let words = format!("{} redirects too often", url_for_logs(&target.to_string()));
-        self.note_error(words.clone());
-        Err(words.into())
+        let message = format!("{} redirects too often", url_for_logs(&target.to_string()));
+        self.store_error(message.clone());
+        Err(message.into())
     }
 
     /// Headers of a request: those of the endpoint, and the session's.
-    pub(super) fn headers_of(
+    pub(super) fn request_headers(
         &self,
         named: Vec<(String, String)>,
         last_event_id: Option<&str>,
@@ -194,7 +194,7 @@ impl Connection {
     }
 
     /// Reads a body up to the limit for messages.
-    pub(super) async fn read_whole(
+    pub(super) async fn read_body(
         &self,
         mut body: HttpBody,
     ) -> Result<CompleteBody, HttpClientError> {
@@ -215,7 +215,7 @@ impl Connection {
 
     /// Reads the body of an error response; returns an empty body if it exceeds the limit.
     pub(super) async fn read_error(&self, body: HttpBody) -> Vec<u8> {
-        match self.read_whole(body).await {
+        match self.read_body(body).await {
             Ok(CompleteBody::Message(body)) => body.to_vec(),
             Ok(CompleteBody::Oversized(_)) | Err(_) => Vec::new(),
         }
@@ -245,11 +245,11 @@ impl Connection {
         if let Some(id) = &position.last_event_id {
             decoder = decoder.resumed_after(id);
         }
-        let mut brought = StreamProgress::Nothing;
+        let mut progress = StreamProgress::Nothing;
         let mut until = None;
         loop {
             while let Some(decoded) = decoder.next_event() {
-                brought = StreamProgress::Events;
+                progress = StreamProgress::Events;
                 match decoded {
                     Decoded::Event(event) if event.event == "message" && !event.data.is_empty() => {
                         self.receive(stream, Received::Frame(&event.data)).await;
@@ -266,13 +266,13 @@ impl Connection {
             }
             if position.last_event_id.as_deref() != decoder.last_event_id() {
                 position.last_event_id = decoder.last_event_id().map(str::to_owned);
-                brought = StreamProgress::Events;
+                progress = StreamProgress::Events;
             }
             if let Some(retry) = decoder.retry_ms() {
                 position.retry = Some(Duration::from_millis(retry));
             }
             if is_of_request && until.is_none() && !self.is_waiting_on(stream) {
-                until = Some(Instant::now() + LINGER);
+                until = Some(Instant::now() + READ_AFTER_ANSWER);
             }
             let next = match until {
                 Some(until) => timeout_at(until, body.frame()).await.unwrap_or(None),
@@ -283,15 +283,15 @@ impl Connection {
                     if let Ok(data) = frame.into_data()
                         && !data.is_empty()
                     {
-                        brought = brought.max(StreamProgress::Bytes);
+                        progress = progress.max(StreamProgress::Bytes);
                         decoder.push(&data);
                     }
                 }
                 Some(Err(error)) => {
-                    self.note_error(format!("the event stream broke: {error}"));
-                    return brought.max(StreamProgress::Bytes);
+                    self.store_error(format!("the event stream broke: {error}"));
+                    return progress.max(StreamProgress::Bytes);
                 }
-                None => return brought,
+                None => return progress,
             }
         }
     }
@@ -303,40 +303,40 @@ impl Connection {
 }
 
 fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = format!(
+    let mut message = format!(
         "cannot reach {}: {error}",
         url_for_logs(&target.to_string())
     );
     let mut source = error.source();
     while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
         source = cause.source();
     }
-    words
+    message
 }
 
 /// Kind of the body of a successful response.
-pub(super) enum Kind {
+pub(super) enum BodyKind {
     Message,
     Events,
     Nothing,
     Other,
 }
 
-pub(super) fn kind_of(response: &Response<HttpBody>) -> Kind {
+pub(super) fn body_kind(response: &Response<HttpBody>) -> BodyKind {
     let headers = response.headers();
     // It has no body (`basic/transports`, "Sending Messages to the Server"), but some servers name a media type.
     if response.status() == StatusCode::ACCEPTED {
-        return Kind::Nothing;
+        return BodyKind::Nothing;
     }
     if has_media_type(headers, EVENT_STREAM) {
-        Kind::Events
+        BodyKind::Events
     } else if has_media_type(headers, JSON) {
-        Kind::Message
+        BodyKind::Message
     } else if !headers.contains_key(CONTENT_TYPE) {
-        Kind::Nothing
+        BodyKind::Nothing
     } else {
-        Kind::Other
+        BodyKind::Other
     }
 }

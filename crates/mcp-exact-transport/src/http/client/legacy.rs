@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use super::exchange::Connection;
 use super::send::{HttpBody, HttpClientError};
-use super::streamable::{LEAVING, deadline};
+use super::streamable::{CLOSE_TIMEOUT, deadline};
 use super::target::{resolve, url_for_logs};
 use super::{Driver, EventFlags, HttpTransport};
 use crate::http::{EVENT_STREAM, has_media_type};
@@ -29,16 +29,16 @@ use crate::sse::{Decoded, Decoder};
 use crate::transport::Received;
 
 /// Timeout of the first event, measured from the request that opens the stream.
-const FIRST_EVENT: Duration = Duration::from_secs(30);
+const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout of the response to a POST before the next message is posted. A server that answers a POST only after it has
 /// handled the message may need the next message to do so.
-const IN_ORDER: Duration = Duration::from_secs(1);
+const POST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a session until it ends.
 pub(super) async fn run(driver: &Driver) -> Result<(), HttpClientError> {
     let late = |_| "the server did not say where messages are posted to";
     let (mut events, messages) = tokio::select! {
-        opened = timeout(FIRST_EVENT, open(driver)) => opened.map_err(late)??,
+        opened = timeout(FIRST_EVENT_TIMEOUT, open(driver)) => opened.map_err(late)??,
         () = driver.closed_by_program() => return Ok(()),
     };
     if let Some(stream) = begin(driver) {
@@ -59,8 +59,8 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     if !response.status().is_success() || !has_media_type(response.headers(), EVENT_STREAM) {
         let status = response.status();
         let target = url_for_logs(&target.to_string());
-        let words = format!("the server offers no event stream at {target} (status {status})");
-        return Err(words.into());
+        let message = format!("the server offers no event stream at {target} (status {status})");
+        return Err(message.into());
     }
     let mut events = Events {
         body: response.into_body(),
@@ -105,7 +105,7 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
 /// Creates an endpoint for this transport and opens its stream; returns `None` if the application has closed the
 /// client.
 fn begin(driver: &Driver) -> Option<StreamId> {
-    EventFlags::take(&driver.seen.has_closed);
+    EventFlags::take(&driver.flags.has_closed);
     let settings = Arc::clone(&driver.settings);
     driver.connection.shared.call(|state, now| {
         if state.role.is_closed {
@@ -114,7 +114,7 @@ fn begin(driver: &Driver) -> Option<StreamId> {
         let endpoint = ClientEndpoint::new(settings, Binding::HttpSse, None, now);
         state.role.restart();
         // A session that ends, because its transport carries no revision of both peers, is replaced by one over Streamable HTTP.
-        state.role.begins_again = driver.endpoint.transport == HttpTransport::Automatic;
+        state.role.replaces_lost_sessions = driver.endpoint.transport == HttpTransport::Automatic;
         state.replace(endpoint);
         state.endpoint.endpoint_known();
         Some(state.endpoint.open_standalone())
@@ -141,17 +141,17 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                 );
                 tasks.spawn(async move {
                     if let Some(before) = before {
-                        let _ = timeout(IN_ORDER, before).await;
+                        let _ = timeout(POST_RESPONSE_TIMEOUT, before).await;
                     }
                     post.await;
                     drop(done);
                 });
             }
         }
-        if driver.seen.has_closed.load(Ordering::Acquire) {
+        if driver.flags.has_closed.load(Ordering::Acquire) {
             // Messages that the application has sent before it closed the client are still posted.
             let left = async { while tasks.join_next().await.is_some() {} };
-            let _ = timeout(LEAVING, left).await;
+            let _ = timeout(CLOSE_TIMEOUT, left).await;
             break;
         }
         tokio::select! {
@@ -170,7 +170,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                     connection.receive(stream, Received::Oversized(message)).await;
                 }
                 None => {
-                    connection.note_error("the server ended the event stream".to_owned());
+                    connection.store_error("the server ended the event stream".to_owned());
                     connection.shared.call(|state, now| {
                         state.endpoint.closed(stream, Closed::Lost, now);
                     });
@@ -190,7 +190,7 @@ async fn send(
     message: Bytes,
     http: HttpHints,
 ) {
-    let result = match connection.headers_of(post_headers(&http), None) {
+    let result = match connection.request_headers(post_headers(&http), None) {
         Ok(headers) => {
             connection
                 .send(Method::POST, &messages, headers, message)

@@ -32,7 +32,7 @@ pub use tokio_rustls::rustls;
 use crate::clock;
 use crate::duplex::Wake;
 use crate::endpoint::{
-    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, EndOfConnection,
+    ClientConnection, ClientDispatch, ClientHandle, ClientHandler, ConnectError, DisconnectGuard,
     Origin, Shared,
 };
 use exchange::Connection;
@@ -68,7 +68,7 @@ impl HttpEndpoint {
     /// [`InvalidTarget`] if `url` is not an absolute HTTP URL.
     pub fn new(url: &str) -> Result<Self, InvalidTarget> {
         Ok(Self {
-            target: target::check(url)?,
+            target: target::parse_http_url(url)?,
             headers: HeaderMap::new(),
             client: Arc::new(HyperClient::default()),
             transport: HttpTransport::default(),
@@ -143,10 +143,10 @@ impl HttpEndpoint {
         let binding = Binding::StreamableHttp;
         let endpoint = ClientEndpoint::new(Arc::clone(&settings), binding, prior, clock::now());
         let notify = Arc::new(Notify::new());
-        let seen = Arc::new(EventFlags::default());
+        let flags = Arc::new(EventFlags::default());
         let internal = {
-            let (seen, notify) = (Arc::clone(&seen), Arc::clone(&notify));
-            move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| seen.note(event, &notify)
+            let (flags, notify) = (Arc::clone(&flags), Arc::clone(&notify));
+            move |_: &Arc<Shared<ClientEndpoint>>, event: &ClientEvent| flags.record(event, &notify)
         };
         let dispatch = Arc::new(ClientDispatch {
             handler,
@@ -154,7 +154,7 @@ impl HttpEndpoint {
         });
         let shared = Shared::new(
             endpoint,
-            ClientConnection::beginning_again(),
+            ClientConnection::with_new_sessions(),
             dispatch,
             Arc::new(Wake(Arc::clone(&notify))),
             Origin::Transport("http"),
@@ -171,10 +171,10 @@ impl HttpEndpoint {
             settings,
             connection: Arc::new(connection),
             notify,
-            seen,
+            flags,
         };
         let task = tokio::spawn(async move {
-            let _end = EndOfConnection(shared);
+            let _end = DisconnectGuard(shared);
             driver.run().await;
         });
         (handle, task)
@@ -203,7 +203,7 @@ struct EventFlags {
 
 impl EventFlags {
     /// Records an event; returns true if the event must not be passed to the application.
-    fn note(&self, event: &ClientEvent, notify: &Notify) -> bool {
+    fn record(&self, event: &ClientEvent, notify: &Notify) -> bool {
         let falls_back = self.wants_sse.load(Ordering::Acquire);
         let flag = match event {
             // The application is notified of the outcome of the other transport instead.
@@ -225,7 +225,7 @@ impl EventFlags {
 }
 
 /// Minimum lifetime of a session after which the next session is started without a pause.
-const LASTING: Duration = Duration::from_secs(5);
+const MIN_STABLE_LIFETIME: Duration = Duration::from_secs(5);
 /// Maximum pause before another attempt.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
@@ -235,7 +235,7 @@ struct Driver {
     settings: Arc<ClientSettings>,
     connection: Arc<Connection>,
     notify: Arc<Notify>,
-    seen: Arc<EventFlags>,
+    flags: Arc<EventFlags>,
 }
 
 /// Reason why a session has ended.
@@ -268,7 +268,7 @@ impl Driver {
                 SessionEnd::Lost => {
                     let was_sse = std::mem::replace(&mut uses_sse, false);
                     // A pause is made before reconnecting to a server that ends its sessions immediately.
-                    if begun.elapsed() < LASTING {
+                    if begun.elapsed() < MIN_STABLE_LIFETIME {
                         tokio::select! {
                             () = tokio::time::sleep(pause) => {}
                             () = self.closed_by_program() => {}
@@ -277,7 +277,7 @@ impl Driver {
                     } else {
                         pause = self.endpoint.retry
                     }
-                    if !self.begin_again(was_sse) {
+                    if !self.start_new_session(was_sse) {
                         break self.explain();
                     }
                 }
@@ -287,9 +287,9 @@ impl Driver {
 
     async fn run_sse(&self) -> SessionEnd {
         if let Err(error) = legacy::run(self).await {
-            self.connection.note_error(error.to_string());
+            self.connection.store_error(error.to_string());
         }
-        let is_lost = self.seen.has_lost_session.load(Ordering::Acquire);
+        let is_lost = self.flags.has_lost_session.load(Ordering::Acquire);
         if is_lost && self.endpoint.transport == HttpTransport::Automatic {
             SessionEnd::Lost
         } else {
@@ -324,12 +324,12 @@ impl Driver {
 
     /// Starts a new session over Streamable HTTP after the server has ended one, which used HTTP+SSE if `was_sse`. Returns false if the
     /// application has closed the client.
-    fn begin_again(&self, was_sse: bool) -> bool {
+    fn start_new_session(&self, was_sse: bool) -> bool {
         self.connection.forget_session();
         for flag in [
-            &self.seen.has_negotiated,
-            &self.seen.has_lost_session,
-            &self.seen.has_closed,
+            &self.flags.has_negotiated,
+            &self.flags.has_lost_session,
+            &self.flags.has_closed,
         ] {
             EventFlags::take(flag);
         }

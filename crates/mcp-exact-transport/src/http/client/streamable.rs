@@ -17,24 +17,26 @@ use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::exchange::{CompleteBody, Connection, Kind, LINGER, Position, StreamProgress, kind_of};
+use super::exchange::{
+    BodyKind, CompleteBody, Connection, Position, READ_AFTER_ANSWER, StreamProgress, body_kind,
+};
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
 use crate::endpoint::{is_request, repeat_lost};
 use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
-const BARRIER: Duration = Duration::from_secs(5);
+const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
 /// Timeout for the response headers of the standalone stream, before other messages are sent. A server may send headers with the
 /// first event only.
-const STREAM_BARRIER: Duration = Duration::from_secs(1);
+const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time limit for messages that are being posted when a client is closed.
-pub(super) const LEAVING: Duration = Duration::from_secs(2);
+pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of attempts to resume a stream that carries the answer to a request.
-const ATTEMPTS: u32 = 8;
+const MAX_RESUME_ATTEMPTS: u32 = 8;
 /// Maximum number of consecutive resumptions that receive an empty stream. A server that has forgotten a request may answer so
 /// (rmcp 3.11); a server that lets its clients poll sends at least one event (`basic/transports`, "Sending Messages to the Server").
-const EMPTY_RESUMPTIONS: u32 = 3;
+const MAX_EMPTY_RESUMPTIONS: u32 = 3;
 
 /// Message that is being posted.
 struct PostedMessage {
@@ -58,19 +60,19 @@ struct Exchanges {
 /// Runs sessions, one after the other, until the server ends one or the client is closed.
 pub(super) async fn run(driver: &Driver) -> SessionEnd {
     let mut exchanges = Exchanges::default();
-    let seen = &driver.seen;
+    let flags = &driver.flags;
     loop {
         send_all(driver, &mut exchanges).await;
-        if seen.has_lost_session.load(Ordering::Acquire) {
+        if flags.has_lost_session.load(Ordering::Acquire) {
             return SessionEnd::Lost;
         }
-        if EventFlags::take(&seen.has_negotiated) {
+        if EventFlags::take(&flags.has_negotiated) {
             begin(driver, &mut exchanges).await;
             continue;
         }
         let Exchanges { tasks, posts, .. } = &mut exchanges;
-        if seen.has_closed.load(Ordering::Acquire) {
-            return if EventFlags::take(&seen.wants_sse) {
+        if flags.has_closed.load(Ordering::Acquire) {
+            return if EventFlags::take(&flags.wants_sse) {
                 SessionEnd::UseSse
             } else {
                 end_session(driver, exchanges).await;
@@ -92,7 +94,7 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
 async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     repeat_lost(&driver.connection.shared);
     if let Some(opened) = listen(driver, exchanges) {
-        let _ = timeout(STREAM_BARRIER, opened).await;
+        let _ = timeout(STREAM_OPEN_TIMEOUT, opened).await;
     }
 }
 
@@ -121,11 +123,11 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
                 };
                 if http.barrier {
                     // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
-                    let _ = timeout(BARRIER, is_done).await;
+                    let _ = timeout(INITIALIZED_TIMEOUT, is_done).await;
                     // What was lost with a session that has ended by now is repeated in the next one.
-                    let seen = &driver.seen;
-                    if !seen.has_lost_session.load(Ordering::Acquire)
-                        && EventFlags::take(&seen.has_negotiated)
+                    let flags = &driver.flags;
+                    if !flags.has_lost_session.load(Ordering::Acquire)
+                        && EventFlags::take(&flags.has_negotiated)
                     {
                         begin(driver, exchanges).await;
                     }
@@ -140,8 +142,8 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
                 if posts.get(&stream).is_some_and(has_answer)
                     && let Some(PostedMessage { task, .. }) = posts.remove(&stream)
                 {
-                    if driver.connection.lingers() {
-                        drop(tasks.spawn(end_late(task)))
+                    if driver.connection.survives_disconnect() {
+                        drop(tasks.spawn(close_post_later(task)))
                     } else {
                         task.abort()
                     }
@@ -155,8 +157,8 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
 /// Ends a POST whose stream the endpoint has closed, later. Before 2026-07-28, "disconnection SHOULD NOT be interpreted as the client
 /// cancelling its request" (`basic/transports`, "Sending Messages to the Server"): the response is read on for a while, so that the
 /// connection can be used again, and because some servers (Python 1.8.1) stop serving a session whose response is closed.
-async fn end_late(task: AbortHandle) {
-    sleep(LINGER).await;
+async fn close_post_later(task: AbortHandle) {
+    sleep(READ_AFTER_ANSWER).await;
     task.abort();
 }
 
@@ -204,21 +206,21 @@ impl Post {
         let failure = self.exchange(message, hints).await;
         let stream = self.stream;
         self.connection.shared.call(|state, now| match failure {
-            Some(Failed::Session) => {
+            Some(ExchangeError::SessionLost) => {
                 state.endpoint.session_ended(now);
             }
-            Some(Failed::Why(why)) => state.endpoint.failed(stream, why, now),
+            Some(ExchangeError::Failed(why)) => state.endpoint.failed(stream, why, now),
             None => state.endpoint.closed(stream, Closed::Clean, now),
         });
     }
 
-    async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<Failed> {
+    async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
         let connection = &self.connection;
-        let lost = Some(Failed::Why(TransportFailure::Lost));
-        let headers = match connection.headers_of(post_headers(hints), None) {
+        let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
+        let headers = match connection.request_headers(post_headers(hints), None) {
             Ok(headers) => headers,
             Err(error) => {
-                connection.note_error(format!("a header cannot be sent: {error}"));
+                connection.store_error(format!("a header cannot be sent: {error}"));
                 return lost;
             }
         };
@@ -234,20 +236,24 @@ impl Post {
             if status == StatusCode::NOT_FOUND && session.is_some() {
                 let is_current = connection.session_id() == session;
                 return if is_current {
-                    Some(Failed::Session)
+                    Some(ExchangeError::SessionLost)
                 } else {
                     lost
                 };
             }
-            return Some(Failed::Why(failed(connection, response).await));
+            return Some(ExchangeError::Failed(
+                failure_of(connection, response).await,
+            ));
         }
         if hints.starts_session {
-            connection.note_session(response.headers());
+            connection.store_session_id(response.headers());
         }
-        match kind_of(&response) {
-            Kind::Nothing => None,
-            Kind::Other => Some(Failed::Why(failed(connection, response).await)),
-            Kind::Message => match connection.read_whole(response.into_body()).await {
+        match body_kind(&response) {
+            BodyKind::Nothing => None,
+            BodyKind::Other => Some(ExchangeError::Failed(
+                failure_of(connection, response).await,
+            )),
+            BodyKind::Message => match connection.read_body(response.into_body()).await {
                 Ok(CompleteBody::Message(message)) => {
                     connection
                         .receive(self.stream, Received::Frame(&message))
@@ -265,11 +271,11 @@ impl Post {
                     None
                 }
                 Err(error) => {
-                    connection.note_error(format!("the response broke: {error}"));
+                    connection.store_error(format!("the response broke: {error}"));
                     lost
                 }
             },
-            Kind::Events => {
+            BodyKind::Events => {
                 let mut position = Position::default();
                 let body = response.into_body();
                 connection
@@ -285,15 +291,15 @@ impl Post {
     }
 
     /// Resumes the stream of a request that was not answered, as long as the server has it.
-    async fn resume(&self, mut position: Position) -> Option<Failed> {
-        let lost = Some(Failed::Why(TransportFailure::Lost));
+    async fn resume(&self, mut position: Position) -> Option<ExchangeError> {
+        let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
         let revision = self.connection.revision_with_streams();
         let Some(revision) = revision.filter(|_| position.last_event_id.is_some()) else {
             return lost;
         };
         let mut pause = position.pause(self.retry);
         let (mut attempts, mut empty) = (0, 0);
-        while attempts < ATTEMPTS && position.last_event_id.is_some() {
+        while attempts < MAX_RESUME_ATTEMPTS && position.last_event_id.is_some() {
             sleep(pause).await;
             let before = position.last_event_id.clone();
             let got = get(
@@ -305,28 +311,30 @@ impl Post {
                 (&mut position, None),
             );
             let got = got.await;
-            empty = if matches!(got, GetOutcome::Empty) {
+            empty = if matches!(got, GetOutcome::WithoutBytes) {
                 empty + 1
             } else {
                 0
             };
             match got {
                 GetOutcome::Answered => return None,
-                GetOutcome::Session => return Some(Failed::Session),
+                GetOutcome::UnknownSession => return Some(ExchangeError::SessionLost),
                 GetOutcome::Refused => return lost,
-                GetOutcome::Empty if empty == EMPTY_RESUMPTIONS => {
-                    self.connection.note_error(format!(
+                GetOutcome::WithoutBytes if empty == MAX_EMPTY_RESUMPTIONS => {
+                    self.connection.store_error(format!(
                         "the server has lost the answer: the stream was resumed {empty} times, and nothing came"
                     ));
                     return lost;
                 }
-                GetOutcome::Empty => attempts += 1,
+                GetOutcome::WithoutBytes => attempts += 1,
                 // An event was received, so the server is well.
-                GetOutcome::Ended | GetOutcome::Quiet if position.last_event_id != before => {
+                GetOutcome::Ended | GetOutcome::WithoutEvents
+                    if position.last_event_id != before =>
+                {
                     attempts = 0;
                     pause = position.pause(self.retry);
                 }
-                GetOutcome::Ended | GetOutcome::Quiet | GetOutcome::Unreachable => {
+                GetOutcome::Ended | GetOutcome::WithoutEvents | GetOutcome::Unreachable => {
                     attempts += 1;
                     pause = (pause * 2).min(MAX_PAUSE);
                 }
@@ -336,18 +344,19 @@ impl Post {
     }
 }
 
-enum Failed {
-    Session,
-    Why(TransportFailure),
+enum ExchangeError {
+    /// The server does not know the session any more (status 404).
+    SessionLost,
+    Failed(TransportFailure),
 }
 
 /// Returns the failure of an exchange whose response contains no message.
-async fn failed(
+async fn failure_of(
     connection: &Connection,
     response: http::Response<super::HttpBody>,
 ) -> TransportFailure {
     let code = response.status().as_u16();
-    connection.note_error(format!("the server answered with status {code}"));
+    connection.store_error(format!("the server answered with status {code}"));
     let body = connection.read_error(response.into_body()).await;
     TransportFailure::Status { code, body }
 }
@@ -357,14 +366,14 @@ enum GetOutcome {
     Answered,
     Ended,
     /// The stream ended without an event.
-    Quiet,
+    WithoutEvents,
     /// The server ended the stream without a byte.
-    Empty,
+    WithoutBytes,
     Unreachable,
     /// The server does not offer the stream (status 405), or its response is no event stream.
     Refused,
     /// The server does not know the session any more (status 404).
-    Session,
+    UnknownSession,
 }
 
 async fn get(
@@ -375,7 +384,8 @@ async fn get(
     is_of_request: bool,
     (position, opening): (&mut Position, Option<oneshot::Sender<()>>),
 ) -> GetOutcome {
-    let headers = connection.headers_of(get_headers(revision), position.last_event_id.as_deref());
+    let headers =
+        connection.request_headers(get_headers(revision), position.last_event_id.as_deref());
     let Ok(headers) = headers else {
         return GetOutcome::Refused;
     };
@@ -389,7 +399,7 @@ async fn get(
     };
     match response.status() {
         StatusCode::NOT_FOUND if session.is_some() && connection.session_id() == session => {
-            return GetOutcome::Session;
+            return GetOutcome::UnknownSession;
         }
         status if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
             return GetOutcome::Unreachable;
@@ -397,15 +407,15 @@ async fn get(
         status if !status.is_success() => return GetOutcome::Refused,
         _ => {}
     }
-    if !matches!(kind_of(&response), Kind::Events) {
+    if !matches!(body_kind(&response), BodyKind::Events) {
         return GetOutcome::Refused;
     }
     let body = response.into_body();
-    let brought = connection.read_events(stream, is_of_request, body, position);
-    match brought.await {
+    let progress = connection.read_events(stream, is_of_request, body, position);
+    match progress.await {
         _ if is_of_request && !connection.is_waiting_on(stream) => GetOutcome::Answered,
-        StreamProgress::Nothing => GetOutcome::Empty,
-        StreamProgress::Bytes => GetOutcome::Quiet,
+        StreamProgress::Nothing => GetOutcome::WithoutBytes,
+        StreamProgress::Bytes => GetOutcome::WithoutEvents,
         StreamProgress::Events => GetOutcome::Ended,
     }
 }
@@ -431,14 +441,16 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
             let first = (&mut position, opening.take());
             match get(&connection, &target, revision, stream, false, first).await {
                 // A server that ends its streams at once is asked less and less often.
-                GetOutcome::Quiet | GetOutcome::Empty if began.elapsed() < MAX_PAUSE => {
+                GetOutcome::WithoutEvents | GetOutcome::WithoutBytes
+                    if began.elapsed() < MAX_PAUSE =>
+                {
                     has_streamed = true;
                     pause = (pause * 2).min(MAX_PAUSE).max(position.pause(retry));
                 }
                 GetOutcome::Answered
                 | GetOutcome::Ended
-                | GetOutcome::Quiet
-                | GetOutcome::Empty => {
+                | GetOutcome::WithoutEvents
+                | GetOutcome::WithoutBytes => {
                     has_streamed = true;
                     pause = position.pause(retry);
                 }
@@ -448,7 +460,7 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
                 GetOutcome::Refused => break false,
                 // A server without such streams may say so by this status instead of 405. If the session is over, the next
                 // message finds out.
-                GetOutcome::Session => break has_streamed,
+                GetOutcome::UnknownSession => break has_streamed,
             }
             sleep(pause).await;
         };
@@ -474,7 +486,7 @@ async fn end_session(driver: &Driver, exchanges: Exchanges) {
             let _ = is_done.await;
         }
     };
-    let _ = timeout(LEAVING, left).await;
+    let _ = timeout(CLOSE_TIMEOUT, left).await;
     tasks.shutdown().await;
     let Some(id) = driver.connection.forget_session() else {
         return;
@@ -506,7 +518,7 @@ impl Connection {
     }
 
     /// Returns true if closing the response of a request does not cancel it.
-    fn lingers(&self) -> bool {
+    fn survives_disconnect(&self) -> bool {
         let state = self.shared.lock();
         let info = state.endpoint.session_info();
         let spec = info.and_then(|info| mcp_exact_revisions::find(info.revision.as_str()));

@@ -19,7 +19,7 @@ pub enum InvalidTarget {
 }
 
 /// Checks that a URL is one of HTTP.
-pub(super) fn check(url: &str) -> Result<Uri, InvalidTarget> {
+pub(super) fn parse_http_url(url: &str) -> Result<Uri, InvalidTarget> {
     let invalid = || InvalidTarget::NotHttp(url_for_logs(url));
     let without_fragment = url.split('#').next().unwrap_or("");
     let uri: Uri = without_fragment.parse().map_err(|_| invalid())?;
@@ -43,9 +43,9 @@ pub(super) fn url_for_logs(url: &str) -> String {
 }
 
 /// Returns the user and the password of a URL.
-fn user(uri: &Uri) -> Option<&str> {
-    let (user, _) = uri.authority()?.as_str().rsplit_once('@')?;
-    Some(user)
+fn userinfo(uri: &Uri) -> Option<&str> {
+    let (userinfo, _) = uri.authority()?.as_str().rsplit_once('@')?;
+    Some(userinfo)
 }
 
 fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
@@ -84,21 +84,21 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
         };
         let path = match path {
             "" => base.path().to_owned(),
-            path if path.starts_with('/') => without_dots(path),
+            path if path.starts_with('/') => remove_dot_segments(path),
             path => {
                 let directory = base
                     .path()
                     .rsplit_once('/')
                     .map_or("", |(directory, _)| directory);
-                without_dots(&format!("{directory}/{path}"))
+                remove_dot_segments(&format!("{directory}/{path}"))
             }
         };
         let query = query.map_or(String::new(), |query| format!("?{query}"));
         format!("{scheme}://{authority}{path}{query}")
     };
-    let resolved = check(&text).map_err(|_| invalid())?;
+    let resolved = parse_http_url(&text).map_err(|_| invalid())?;
     // A relative reference keeps the user that the program has named.
-    let names_user = user(&resolved).is_some_and(|named| Some(named) != user(base));
+    let names_user = userinfo(&resolved).is_some_and(|named| Some(named) != userinfo(base));
     if origin(&resolved) == origin(base) && !names_user {
         Ok(resolved)
     } else {
@@ -107,7 +107,7 @@ pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget>
 }
 
 /// Removes the segments `.` and `..` of an absolute path.
-fn without_dots(path: &str) -> String {
+fn remove_dot_segments(path: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let last = segments.len().saturating_sub(1);
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn references_are_resolved() {
-        let base = check("http://h.example:80/a/sse?x=1").expect("a URL");
+        let base = parse_http_url("http://h.example:80/a/sse?x=1").expect("a URL");
         for (reference, expected) in [
             ("/messages?s=1", "http://h.example:80/messages?s=1"),
             ("messages?s=1", "http://h.example:80/a/messages?s=1"),
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn user_of_the_base_is_kept() {
-        let base = check("http://u:p@h.example/sse").expect("a URL");
+        let base = parse_http_url("http://u:p@h.example/sse").expect("a URL");
         let resolved = resolve(&base, "/m").map(|uri| uri.to_string());
         assert_eq!(resolved, Ok("http://u:p@h.example/m".to_owned()));
         assert!(resolve(&base, "http://v@h.example/m").is_err());
@@ -170,7 +170,7 @@ mod tests {
         ] {
             assert_eq!(url_for_logs(url), expected, "{url}");
         }
-        let error = check("ftp://u:p@h.example/a?key=k").expect_err("not HTTP");
+        let error = parse_http_url("ftp://u:p@h.example/a?key=k").expect_err("not HTTP");
         assert_eq!(
             error,
             InvalidTarget::NotHttp("ftp://h.example/a".to_owned())
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn other_origins_are_refused() {
-        let base = check("http://h.example/sse").expect("a URL");
+        let base = parse_http_url("http://h.example/sse").expect("a URL");
         for reference in [
             "http://evil.example/m",
             "https://h.example/m",
@@ -192,7 +192,7 @@ mod tests {
             assert!(resolve(&base, reference).is_err(), "{reference}");
         }
         for url in ["h.example", "/mcp", "ftp://h.example", "http://"] {
-            assert!(check(url).is_err(), "{url}");
+            assert!(parse_http_url(url).is_err(), "{url}");
         }
     }
 }

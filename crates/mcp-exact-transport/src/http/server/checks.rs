@@ -16,10 +16,10 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     let host = named.next();
     // RFC 9112, section 3.2.
     if named.next().is_some() {
-        let words = "the request names more than one `Host`; send one";
-        return Err(refuse(StatusCode::BAD_REQUEST, words));
+        let message = "the request names more than one `Host`; send one";
+        return Err(refuse(StatusCode::BAD_REQUEST, message));
     }
-    let forbidden = |words| refuse(StatusCode::FORBIDDEN, words);
+    let forbidden = |message| refuse(StatusCode::FORBIDDEN, message);
     let mut origins = parts.headers.get_all(ORIGIN).iter();
     let origin_allowed = origins.all(|origin| {
         let origin = origin.to_str().unwrap_or("");
@@ -67,7 +67,7 @@ fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Any => true,
         Allowed::Only(known) => {
-            let name = name_of(host).unwrap_or(host);
+            let name = host_name(host).unwrap_or(host);
             let fits = |known: &String| {
                 known.eq_ignore_ascii_case(host) || known.eq_ignore_ascii_case(name)
             };
@@ -82,11 +82,11 @@ fn is_loopback(host: &str) -> bool {
         let mut known = ["127.0.0.1", "localhost", "[::1]"].into_iter();
         known.any(|known| known.eq_ignore_ascii_case(name))
     };
-    name_of(host).is_some_and(is_named)
+    host_name(host).is_some_and(is_named)
 }
 
 /// Returns the name of a host without its port; `None` if it is malformed.
-fn name_of(host: &str) -> Option<&str> {
+fn host_name(host: &str) -> Option<&str> {
     let end = if host.starts_with('[') {
         host.find(']')? + 1
     } else {
@@ -100,8 +100,8 @@ fn name_of(host: &str) -> Option<&str> {
 /// Checks the media types of a POST: that of its body, and those that the client accepts.
 pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !has_media_type(headers, JSON) {
-        let words = "the body has to be `application/json`";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let message = "the body has to be `application/json`";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     // What clients send as a rule.
     let usual = "application/json, text/event-stream";
@@ -121,8 +121,8 @@ pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if accepts(headers, EVENT_STREAM) {
         Ok(())
     } else {
-        let words = "the client has to accept `text/event-stream`";
-        Err(refuse(StatusCode::NOT_ACCEPTABLE, words))
+        let message = "the client has to accept `text/event-stream`";
+        Err(refuse(StatusCode::NOT_ACCEPTABLE, message))
     }
 }
 

@@ -116,7 +116,7 @@ impl Connections {
     ) -> impl Future<Output = ()> + Send {
         // Small messages leave at once.
         let _ = stream.set_nodelay(true);
-        find_dead_peer(&stream);
+        set_acknowledgement_timeout(&stream);
         // A block holds what it takes once; the parameters of an `async fn` are held twice.
         async move {
             let _permit = &permit;
@@ -172,11 +172,11 @@ impl Connections {
         match protocol {
             Protocol::Http1 => {
                 let mut connection = pin!(self.http1.serve_connection(io, requests));
-                match end_of(connection.as_mut(), idle, stopped).await {
-                    End::IdleTimeout | End::Closed => {}
+                match serve_until_end(connection.as_mut(), idle, stopped).await {
+                    ConnectionEnd::IdleTimeout | ConnectionEnd::Closed => {}
                     // No request has begun: nobody waits for an answer.
-                    End::Stopped if !client.was_used() => {}
-                    End::Stopped => {
+                    ConnectionEnd::Stopped if !client.was_used() => {}
+                    ConnectionEnd::Stopped => {
                         connection.as_mut().graceful_shutdown();
                         let _ = connection.await;
                     }
@@ -184,14 +184,14 @@ impl Connections {
             }
             Protocol::Http2 => {
                 let mut connection = Box::pin(self.http2.serve_connection(io, requests));
-                match end_of(connection.as_mut(), idle, stopped).await {
-                    End::Closed => {}
+                match serve_until_end(connection.as_mut(), idle, stopped).await {
+                    ConnectionEnd::Closed => {}
                     // A request may be on its way: the client learns whether it is served, if it still reads.
-                    End::IdleTimeout => {
+                    ConnectionEnd::IdleTimeout => {
                         connection.as_mut().graceful_shutdown();
                         let _ = timeout(self.header_timeout, connection).await;
                     }
-                    End::Stopped => {
+                    ConnectionEnd::Stopped => {
                         connection.as_mut().graceful_shutdown();
                         let _ = connection.await;
                     }
@@ -202,7 +202,7 @@ impl Connections {
 }
 
 /// Reason why serving a connection ends.
-enum End {
+enum ConnectionEnd {
     Closed,
     IdleTimeout,
     /// The server shuts down.
@@ -210,28 +210,28 @@ enum End {
 }
 
 /// Serves a connection until it is closed or idle, or until the server shuts down.
-fn end_of<C: Future>(
+fn serve_until_end<C: Future>(
     mut connection: Pin<&mut C>,
     mut idle: IdleTimeout,
     stopped: &watch::Receiver<()>,
-) -> impl Future<Output = End> {
+) -> impl Future<Output = ConnectionEnd> {
     let mut own = stopped.clone();
     async move {
         let mut stopping = pin!(own.changed());
         let mut is_registered = false;
         poll_fn(|cx| {
             if connection.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(End::Closed);
+                return Poll::Ready(ConnectionEnd::Closed);
             }
             // Both wake the task by themselves once they were polled: most polls are for the connection alone.
             let is_first = !std::mem::replace(&mut is_registered, true);
             let may_stop = is_first || !matches!(stopped.has_changed(), Ok(false));
             if may_stop && stopping.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(End::Stopped);
+                return Poll::Ready(ConnectionEnd::Stopped);
             }
             let may_be_idle = is_first || idle.sleep.is_elapsed();
             if may_be_idle && Pin::new(&mut idle).poll(cx).is_ready() {
-                return Poll::Ready(End::IdleTimeout);
+                return Poll::Ready(ConnectionEnd::IdleTimeout);
             }
             Poll::Pending
         })
@@ -241,7 +241,7 @@ fn end_of<C: Future>(
 
 /// Makes the operating system close connections whose sent data stays unacknowledged, such as the keep-alive comments
 /// of an event stream to a client that has disappeared.
-fn find_dead_peer(stream: &TcpStream) {
+fn set_acknowledgement_timeout(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
         let milliseconds = u32::try_from(ACKNOWLEDGEMENT_TIMEOUT.as_millis()).unwrap_or(u32::MAX);
@@ -280,9 +280,9 @@ pub(super) struct ClientConnection {
     service: HttpService,
     remote: RemoteAddress,
     /// Number of requests received so far.
-    begun: AtomicUsize,
+    received_requests: AtomicUsize,
     /// Number of requests whose responses were sent completely.
-    ended: AtomicUsize,
+    answered_requests: AtomicUsize,
 }
 
 impl ClientConnection {
@@ -290,14 +290,14 @@ impl ClientConnection {
         Arc::new(Self {
             service,
             remote: RemoteAddress(remote),
-            begun: AtomicUsize::new(0),
-            ended: AtomicUsize::new(0),
+            received_requests: AtomicUsize::new(0),
+            answered_requests: AtomicUsize::new(0),
         })
     }
 
     /// Returns true if the connection has received a request.
     fn was_used(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) > 0
+        self.received_requests.load(Ordering::Relaxed) > 0
     }
 }
 
@@ -309,7 +309,7 @@ struct IdleTimeout {
     /// Time between two checks.
     interval: Duration,
     /// Number of requests at the last check.
-    known: usize,
+    last_count: usize,
     /// Number of consecutive checks that have found the connection idle.
     idle_checks: u32,
 }
@@ -321,7 +321,7 @@ impl IdleTimeout {
             client,
             sleep: Box::pin(sleep(interval)),
             interval,
-            known: 0,
+            last_count: 0,
             idle_checks: 0,
         }
     }
@@ -332,10 +332,10 @@ impl Future for IdleTimeout {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         while self.sleep.as_mut().poll(cx).is_ready() {
-            let begun = self.client.begun.load(Ordering::Relaxed);
-            let is_served = begun != self.client.ended.load(Ordering::Relaxed);
-            let is_idle = begun == self.known && !is_served;
-            self.known = begun;
+            let begun = self.client.received_requests.load(Ordering::Relaxed);
+            let is_served = begun != self.client.answered_requests.load(Ordering::Relaxed);
+            let is_idle = begun == self.last_count && !is_served;
+            self.last_count = begun;
             self.idle_checks = if is_idle { self.idle_checks + 1 } else { 0 };
             if self.idle_checks == CHECKS_PER_TIMEOUT {
                 return Poll::Ready(());
@@ -363,7 +363,9 @@ impl hyper::service::Service<Request<Incoming>> for Requests {
         let (mut parts, body) = request.into_parts();
         parts.extensions.insert(self.client.remote);
         let parts = Arc::new(parts);
-        self.client.begun.fetch_add(1, Ordering::Relaxed);
+        self.client
+            .received_requests
+            .fetch_add(1, Ordering::Relaxed);
         let in_use = ResponseEndGuard(Arc::clone(&self.client));
         #[cfg(feature = "compression")]
         let compression = self.compression;
@@ -404,7 +406,7 @@ struct ResponseEndGuard(Arc<ClientConnection>);
 
 impl Drop for ResponseEndGuard {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
+        self.0.answered_requests.fetch_add(1, Ordering::Relaxed);
     }
 }
 

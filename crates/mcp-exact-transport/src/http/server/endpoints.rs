@@ -76,14 +76,18 @@ impl Signal<ServerEndpoint> for Hooks {
         };
         let mut state = shared.lock();
         // A task that waits for a later moment is left to find its deadline gone.
-        if state.role.armed.is_some_and(|armed| armed <= deadline) {
+        if state
+            .role
+            .armed_deadline
+            .is_some_and(|armed_deadline| armed_deadline <= deadline)
+        {
             return;
         }
         let current = tokio::runtime::Handle::try_current().ok();
         let Some(runtime) = current.or_else(|| self.runtime.get().cloned()) else {
             return;
         };
-        state.role.armed = Some(deadline);
+        state.role.armed_deadline = Some(deadline);
         runtime.spawn(wait(Arc::downgrade(shared), deadline));
     }
 }
@@ -96,8 +100,8 @@ async fn wait(shared: Weak<Shared<ServerEndpoint>>, deadline: Time) {
         return;
     };
     shared.call(|state, now| {
-        if state.role.armed == Some(deadline) {
-            state.role.armed = None;
+        if state.role.armed_deadline == Some(deadline) {
+            state.role.armed_deadline = None;
         }
         state.endpoint.handle_timeout(now);
     });

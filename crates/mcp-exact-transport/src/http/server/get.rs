@@ -19,11 +19,11 @@ use super::service::{CheckedRequest, Inner, method_not_allowed};
 use super::session::Session;
 use super::{checks, resume};
 use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
-use crate::http::{LAST_EVENT_ID, headers_of};
+use crate::http::{LAST_EVENT_ID, protocol_headers};
 
 /// Returns the id of the session that a request without a body belongs to.
 async fn session_id_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<String, Refusal> {
-    let http = headers_of(&request.parts.headers);
+    let http = protocol_headers(&request.parts.headers);
     let offer = &inner.settings().offer;
     let posted = if request.parts.method == Method::DELETE {
         classify_delete(&http, offer, true)
@@ -55,14 +55,14 @@ pub(super) async fn respond(
     session.observe_request();
     checks::check_get_types(&request.parts.headers)?;
     if inner.is_draining() {
-        let words = "the server shuts down; try again later";
-        return Err(unavailable(words));
+        let message = "the server shuts down; try again later";
+        return Err(unavailable(message));
     }
     let (mut stream, is_standalone) = match request.parts.headers.get(LAST_EVENT_ID) {
         Some(id) => {
             let id = id.to_str().ok().and_then(|id| id.parse().ok());
-            let words = "`Last-Event-ID` was not issued by this server";
-            let id: EventId = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, words))?;
+            let message = "`Last-Event-ID` was not issued by this server";
+            let id: EventId = id.ok_or_else(|| refuse(StatusCode::BAD_REQUEST, message))?;
             let stream = resumed(inner, &session, id).await?;
             let is_standalone = stream.is_standalone(&session);
             (stream, is_standalone)
@@ -119,7 +119,7 @@ async fn resumed(
     after: EventId,
 ) -> Result<EventStream, Refusal> {
     let options = inner.options();
-    let gone = |words: &str| refuse(StatusCode::BAD_REQUEST, words);
+    let gone = |message: &str| refuse(StatusCode::BAD_REQUEST, message);
     let Some(log) = &options.event_log else {
         return Err(gone("streams of this server cannot be resumed"));
     };
@@ -143,8 +143,8 @@ async fn resumed(
             Vec::new()
         }
         Err(EventLogError::Unavailable(_)) => {
-            let words = "the event log is not available; try again later";
-            return Err(unavailable(words));
+            let message = "the event log is not available; try again later";
+            return Err(unavailable(message));
         }
         Err(error) => return Err(gone(&error.to_string())),
     };

@@ -35,7 +35,7 @@ pub(super) async fn open(
     if inner.is_draining() {
         return Err(unavailable("the server shuts down; try again later"));
     }
-    let failed = |words: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, words);
+    let failed = |message: &str| refuse(StatusCode::INTERNAL_SERVER_ERROR, message);
     let id = new_id(None, None).map_err(failed)?;
     inner.check_new(&id)?;
     let settings = Arc::clone(inner.settings());
@@ -53,10 +53,10 @@ pub(super) async fn open(
         let lifetime = resume::lifetime(inner);
         let saved = resume::save_place(&**store, &session, 1, lifetime).await;
         if saved.is_err() {
-            let words = "the session store is not available; try again later";
-            return Err(unavailable(words));
+            let message = "the session store is not available; try again later";
+            return Err(unavailable(message));
         }
-        tokio::spawn(keep_place(
+        tokio::spawn(keep_record(
             Arc::clone(store),
             Arc::downgrade(&session),
             inner.options().idle / 2,
@@ -86,7 +86,7 @@ pub(super) async fn open(
 
 /// Keeps a record of a session in the session store for the lifetime of the session. From the record, other processes
 /// learn the principal of the session, and forward the client's messages on the change bus.
-async fn keep_place(
+async fn keep_record(
     store: Arc<dyn SessionStore>,
     session: Weak<Session>,
     interval: Duration,
@@ -127,11 +127,11 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let Some(change_bus) = &inner.options().change_bus else {
-        return Err(unknown());
+        return Err(unknown_session());
     };
     let record = resume::load_unsealed(inner, id, request.principal.as_ref()).await?;
     if !record.snapshot.is_empty() {
-        return Err(unknown());
+        return Err(unknown_session());
     }
     let body = read_body(inner, request, body).await?;
     inner.authorize(&request.parts, &body)?;
@@ -139,9 +139,9 @@ where
     Ok(empty(StatusCode::ACCEPTED))
 }
 
-fn unknown() -> Refusal {
-    let words = "no such session; open the event stream again";
-    refuse(StatusCode::NOT_FOUND, words)
+fn unknown_session() -> Refusal {
+    let message = "no such session; open the event stream again";
+    refuse(StatusCode::NOT_FOUND, message)
 }
 
 /// Removes a session when dropped with its event stream.
@@ -167,8 +167,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if !has_media_type(&request.parts.headers, JSON) {
-        let words = "the body has to be `application/json`";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let message = "the body has to be `application/json`";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let query = request.parts.uri.query().unwrap_or("");
     let mut members = query.split('&').filter_map(|member| member.split_once('='));

@@ -18,7 +18,7 @@ use tokio_rustls::rustls;
 
 use super::connection::{ClientConnection, Connections};
 use super::service::HttpService;
-use crate::accept::recover;
+use crate::accept::wait_after_accept_error;
 use crate::observe;
 
 /// Address of the client of a request, as an extension of the request. Listeners other than [`HttpListener`] must
@@ -146,7 +146,7 @@ impl HttpListener {
             };
             let (stream, remote) = match accepted {
                 Ok(accepted) => accepted,
-                Err(error) => match recover(error).await {
+                Err(error) => match wait_after_accept_error(error).await {
                     Ok(()) => continue,
                     Err(error) => break Err(error),
                 },

@@ -32,7 +32,7 @@ use super::{bus, checks, resume};
 use crate::clock;
 use crate::endpoint::{RequestContext, ServerEndpoint, Shared, is_request};
 use crate::event_log::EventId;
-use crate::http::{SESSION_ID, headers_of};
+use crate::http::{SESSION_ID, protocol_headers};
 use crate::observe;
 use crate::sse;
 
@@ -120,7 +120,7 @@ pub(super) fn context_of(request: &CheckedRequest) -> FrameContext<RequestContex
         http: Some(Arc::clone(&request.parts)),
     };
     let mut inbound = FrameContext::new(context);
-    inbound.http = Some(headers_of(&request.parts.headers));
+    inbound.http = Some(protocol_headers(&request.parts.headers));
     inbound.principal.clone_from(&request.principal);
     inbound
 }
@@ -145,8 +145,8 @@ where
     if let Some(encoding) = request.parts.headers.get(http::header::CONTENT_ENCODING)
         && encoding != "identity"
     {
-        let words = "compressed messages are not taken; send the message as it is";
-        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, words));
+        let message = "compressed messages are not taken; send the message as it is";
+        return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if body.size_hint().lower() > limit as u64 {
         return Err(too_large());

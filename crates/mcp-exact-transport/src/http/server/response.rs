@@ -140,13 +140,13 @@ pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
 }
 
 /// Creates a response with a JSON-RPC error without an id.
-pub(super) fn refuse(status: StatusCode, words: &str) -> Refusal {
-    Box::new(error(status, &PeerError::invalid_request(words)))
+pub(super) fn refuse(status: StatusCode, message: &str) -> Refusal {
+    Box::new(error(status, &PeerError::invalid_request(message)))
 }
 
 /// Creates a response with status 503, so that the client retries.
-pub(super) fn unavailable(words: &str) -> Refusal {
-    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, words);
+pub(super) fn unavailable(message: &str) -> Refusal {
+    let mut response = refuse(StatusCode::SERVICE_UNAVAILABLE, message);
     let headers = response.headers_mut();
     headers.insert(RETRY_AFTER, HeaderValue::from_static("1"));
     response

@@ -120,8 +120,8 @@ fn keeps_last_wills(inner: &Inner) -> bool {
 }
 
 pub(super) fn unknown() -> Refusal {
-    let words = "no such session; send `initialize` again";
-    refuse(StatusCode::NOT_FOUND, words)
+    let message = "no such session; send `initialize` again";
+    refuse(StatusCode::NOT_FOUND, message)
 }
 
 /// Loads the record of a session; status 404 if there is none, or if it belongs to another principal.
@@ -189,8 +189,8 @@ async fn take_block(
             Err(error) => return Err(unavailable(&error.to_string())),
         }
     }
-    let words = "other processes resume the session all the time; try again later";
-    Err(unavailable(words))
+    let message = "other processes resume the session all the time; try again later";
+    Err(unavailable(message))
 }
 
 /// Returns the start of a block of ids after all reserved blocks. A random number of blocks is skipped, because a store
