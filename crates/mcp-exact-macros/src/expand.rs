@@ -7,11 +7,11 @@ use quote::{ToTokens, format_ident, quote, quote_spanned};
 use syn::spanned::Spanned as _;
 use syn::{Error, GenericParam, Ident, ImplItem, ItemImpl, Path, Result, parse_quote};
 
-use crate::method::{Method, Parameter, SelfKind, own};
-use crate::options::{Kind, ServerOptions};
+use crate::method::{Method, Parameter, SelfKind, macro_ident};
+use crate::options::{MethodKind, ServerOptions};
 
 /// Expands `#[server]`.
-pub(crate) fn server(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand_server(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let options = ServerOptions::parse(options)?;
     let mut block: ItemImpl = syn::parse2(item).map_err(|error| {
         Error::new(
@@ -27,19 +27,21 @@ pub(crate) fn server(options: TokenStream, item: TokenStream) -> Result<TokenStr
         .krate
         .clone()
         .unwrap_or_else(|| parse_quote!(::mcp_exact));
-    let methods = methods(&mut block)?;
-    let registrations = methods.iter().map(|method| registration(method, &krate));
+    let methods = take_methods(&mut block)?;
+    let registrations = methods
+        .iter()
+        .map(|method| expand_registration(method, &krate));
     let registrations: Vec<TokenStream> = registrations.collect();
-    let generated = match &options.part {
-        Some(part) => part_function(part, &block, &registrations, &krate),
-        None => builder_impl(&options, &block, &registrations, &krate),
+    let generated = match &options.part_name {
+        Some(part) => expand_part(part, &block, &registrations, &krate),
+        None => expand_builder_impl(&options, &block, &registrations, &krate),
     };
     Ok(quote!(#block #generated))
 }
 
 /// Removes the attributes of registered methods from the impl block and parses them; errors of all methods are
 /// reported.
-fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
+fn take_methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
     let generics: Vec<Ident> = block
         .generics
         .params
@@ -56,7 +58,7 @@ fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
         let ImplItem::Fn(function) = item else {
             continue;
         };
-        match Method::take(function, &generics) {
+        match Method::take_from(function, &generics) {
             Ok(method) => methods.extend(method),
             Err(error) => match &mut errors {
                 Some(errors) => errors.combine(error),
@@ -67,7 +69,7 @@ fn methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
     errors.map_or(Ok(methods), Err)
 }
 
-fn builder_impl(
+fn expand_builder_impl(
     options: &ServerOptions,
     block: &ItemImpl,
     registrations: &[TokenStream],
@@ -86,7 +88,7 @@ fn builder_impl(
         .instructions
         .iter()
         .map(|text| quote!(.instructions(#text)));
-    let (builder, this) = (own("builder"), own("this"));
+    let (builder, this) = (macro_ident("builder"), macro_ident("this"));
     let parts = options.parts.iter().map(
         |part| quote!(let #builder = Self::#part(#builder, ::core::clone::Clone::clone(&#this));),
     );
@@ -103,7 +105,7 @@ fn builder_impl(
     }
 }
 
-fn part_function(
+fn expand_part(
     part: &Ident,
     block: &ItemImpl,
     registrations: &[TokenStream],
@@ -111,7 +113,7 @@ fn part_function(
 ) -> TokenStream {
     let (generics, _, clause) = block.generics.split_for_impl();
     let ty = &block.self_ty;
-    let (builder, this) = (own("builder"), own("this"));
+    let (builder, this) = (macro_ident("builder"), macro_ident("this"));
     quote! {
         impl #generics #ty #clause {
             pub(crate) fn #part(
@@ -126,17 +128,17 @@ fn part_function(
 }
 
 /// Returns the statement that registers a method.
-fn registration(method: &Method, krate: &Path) -> TokenStream {
-    let builder = own("builder");
-    let cfgs = &method.cfgs;
-    let arguments = arguments(method, krate);
-    let argument_checks = argument_checks(method, krate);
-    let handler = handler(method, krate);
+fn expand_registration(method: &Method, krate: &Path) -> TokenStream {
+    let builder = macro_ident("builder");
+    let cfgs = &method.cfg_attributes;
+    let arguments = expand_arguments(method, krate);
+    let argument_checks = expand_argument_checks(method, krate);
+    let handler = expand_handler(method, krate);
     let (register, what) = match method.options.kind {
-        Kind::Complete => completion(method),
-        _ => definition(method, krate),
+        MethodKind::Complete => expand_completion(method),
+        _ => expand_definition(method, krate),
     };
-    let check = result_check(method, krate);
+    let check = expand_result_check(method, krate);
     quote! {
         #(#cfgs)*
         let #builder = {
@@ -149,13 +151,13 @@ fn registration(method: &Method, krate: &Path) -> TokenStream {
 }
 
 /// Returns a check that reports its errors at the type of the result.
-fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
+fn expand_result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     let ty = method.output.as_ref()?;
     let kind = match method.options.kind {
-        Kind::Tool => "ToolResult",
-        Kind::Resource => "Contents",
-        Kind::Prompt => "PromptResult",
-        Kind::Complete => "Completions",
+        MethodKind::Tool => "ToolResult",
+        MethodKind::Resource => "Contents",
+        MethodKind::Prompt => "PromptResult",
+        MethodKind::Complete => "Completions",
     };
     let kind = format_ident!("{kind}");
     Some(quote_spanned!(ty.span()=> #krate::check_reply::<#ty, #krate::#kind>();))
@@ -163,7 +165,7 @@ fn result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
 
 /// Returns checks that report their errors at the types of the arguments. Arguments with serde or schemars attributes
 /// are not checked, because their type may be decodable or describable only with the attributes.
-fn argument_checks(method: &Method, krate: &Path) -> TokenStream {
+fn expand_argument_checks(method: &Method, krate: &Path) -> TokenStream {
     let is_plain = |attrs: &[syn::Attribute]| {
         let mut attrs = attrs.iter().map(syn::Attribute::path);
         !attrs.any(|path| path.is_ident("serde") || path.is_ident("schemars"))
@@ -181,7 +183,7 @@ fn argument_checks(method: &Method, krate: &Path) -> TokenStream {
 }
 
 /// Returns the struct of a method's arguments.
-fn arguments(method: &Method, krate: &Path) -> TokenStream {
+fn expand_arguments(method: &Method, krate: &Path) -> TokenStream {
     if !method.has_arguments() {
         return TokenStream::new();
     }
@@ -203,8 +205,8 @@ fn arguments(method: &Method, krate: &Path) -> TokenStream {
 }
 
 /// Returns the closure that receives the extractors and calls the method.
-fn handler(method: &Method, krate: &Path) -> TokenStream {
-    let (this, input) = (own("this"), own("arguments"));
+fn expand_handler(method: &Method, krate: &Path) -> TokenStream {
+    let (this, input) = (macro_ident("this"), macro_ident("arguments"));
     let mut parameters = Vec::new();
     if method.has_arguments() {
         parameters.push(quote!(#krate::Input(#input): #krate::Input<__Arguments>));
@@ -214,7 +216,7 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
         match parameter {
             Parameter::Argument { ident, .. } => passed.push(quote!(#input.#ident)),
             Parameter::Extractor { ty, by_reference } => {
-                let name = own(&format!("extracted_{at}"));
+                let name = macro_ident(&format!("extracted_{at}"));
                 parameters.push(quote!(#name: #ty));
                 passed.push(if *by_reference {
                     quote!(&#name)
@@ -254,19 +256,19 @@ fn handler(method: &Method, krate: &Path) -> TokenStream {
 }
 
 /// Returns the builder method and the definition.
-fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
+fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let options = &method.options;
     let (register, made) = match options.kind {
-        Kind::Resource => resource(method, krate),
+        MethodKind::Resource => expand_resource(method, krate),
         kind => {
             let (register, ty) = match kind {
-                Kind::Tool => ("tool", "Tool"),
+                MethodKind::Tool => ("tool", "Tool"),
                 _ => ("prompt", "Prompt"),
             };
             let (register, ty) = (format_ident!("{register}"), format_ident!("{ty}"));
             let name = match options.text("name") {
                 Some(name) => name.to_token_stream(),
-                None => name_of(&method.ident).to_token_stream(),
+                None => method_name(&method.ident).to_token_stream(),
             };
             (register, quote!(#krate::#ty::new(#name)))
         }
@@ -298,12 +300,12 @@ fn definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
 }
 
 /// Returns the builder method and the definition of a resource, or of a template if the URI contains an expression.
-fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
+fn expand_resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let uri = method.options.uri.as_ref();
     let is_template = uri.is_some_and(|uri| uri.value().contains('{'));
     let name = match method.options.text("name") {
         Some(name) => name.to_token_stream(),
-        None => name_of(&method.ident).to_token_stream(),
+        None => method_name(&method.ident).to_token_stream(),
     };
     if is_template {
         (
@@ -319,7 +321,7 @@ fn resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
 }
 
 /// Returns the builder method and the completed argument.
-fn completion(method: &Method) -> (Ident, TokenStream) {
+fn expand_completion(method: &Method) -> (Ident, TokenStream) {
     let options = &method.options;
     let argument = options.text("argument");
     match (options.text("prompt"), options.text("template")) {
@@ -332,7 +334,7 @@ fn completion(method: &Method) -> (Ident, TokenStream) {
 }
 
 /// Returns the name of a method without the prefix `r#`.
-fn name_of(ident: &Ident) -> syn::LitStr {
+fn method_name(ident: &Ident) -> syn::LitStr {
     use syn::ext::IdentExt as _;
     syn::LitStr::new(&ident.unraw().to_string(), ident.span())
 }

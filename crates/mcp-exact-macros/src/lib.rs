@@ -38,13 +38,13 @@ use quote::quote;
 /// future is not `Send` on a thread of its own (feature `local` of `mcp-exact`).
 #[proc_macro_attribute]
 pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
-    let expanded = expand::server(options.into(), item.into());
+    let expanded = expand::expand_server(options.into(), item.into());
     expanded
         .unwrap_or_else(|error| error.into_compile_error())
         .into()
 }
 
-macro_rules! inner {
+macro_rules! expand {
     ($($name:ident)*) => {
         $(
             /// Marks a method of an impl block with [`macro@server`]; an error anywhere else.
@@ -61,4 +61,4 @@ macro_rules! inner {
     };
 }
 
-inner!(tool resource prompt complete);
+expand!(tool resource prompt complete);

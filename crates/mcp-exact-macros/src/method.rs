@@ -9,7 +9,7 @@ use syn::{
     PathArguments, Receiver, Result, ReturnType, Type, TypePath,
 };
 
-use crate::options::{Kind, MethodOptions};
+use crate::options::{MethodKind, MethodOptions};
 
 /// A registered method.
 pub(crate) struct Method {
@@ -21,7 +21,7 @@ pub(crate) struct Method {
     /// Type of the result, if it is written explicitly and can be checked separately.
     pub(crate) output: Option<Type>,
     pub(crate) description: Option<String>,
-    pub(crate) cfgs: Vec<Attribute>,
+    pub(crate) cfg_attributes: Vec<Attribute>,
 }
 
 /// Receiver of a method: by reference, by value or none.
@@ -61,11 +61,11 @@ const EXTRACTORS: [&str; 12] = [
 
 impl Method {
     /// Removes the macro's attribute from a method and parses it; `None` if the method has none.
-    pub(crate) fn take(item: &mut ImplItemFn, generics: &[Ident]) -> Result<Option<Self>> {
+    pub(crate) fn take_from(item: &mut ImplItemFn, generics: &[Ident]) -> Result<Option<Self>> {
         let mut found: Option<MethodOptions> = None;
         let mut kept = Vec::new();
         for attribute in std::mem::take(&mut item.attrs) {
-            match Kind::of(&attribute) {
+            match MethodKind::from_path(&attribute) {
                 Some(_) if found.is_some() => {
                     let words = "a method is registered once; remove one of the two attributes";
                     return Err(Error::new_spanned(attribute, words));
@@ -79,12 +79,12 @@ impl Method {
             return Ok(None);
         };
         check_signature(item, &options)?;
-        let receiver = item.sig.receiver().map(self_kind).transpose()?;
+        let receiver = item.sig.receiver().map(parse_receiver).transpose()?;
         let mut parameters = Vec::new();
         let mut errors: Option<Error> = None;
         for input in &mut item.sig.inputs {
             if let FnArg::Typed(input) = input {
-                match parameter(input, generics) {
+                match parse_parameter(input, generics) {
                     Ok(parameter) => parameters.push(parameter),
                     Err(error) => match &mut errors {
                         Some(errors) => errors.combine(error),
@@ -101,9 +101,9 @@ impl Method {
             receiver,
             parameters,
             is_async: item.sig.asyncness.is_some(),
-            output: checkable(&item.sig.output),
+            output: checkable_type(&item.sig.output),
             description: documentation(&item.attrs),
-            cfgs: item
+            cfg_attributes: item
                 .attrs
                 .iter()
                 .filter(|one| one.path().is_ident("cfg"))
@@ -141,7 +141,7 @@ impl Method {
             return Err(Error::new_spanned(input, words));
         }
         match (self.options.kind, argument) {
-            (Kind::Complete, Some(argument)) => {
+            (MethodKind::Complete, Some(argument)) => {
                 let words = format!(
                     "a completion has no argument `{argument}`; take `Partial`, which has the value and the other arguments"
                 );
@@ -176,7 +176,7 @@ fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     }
 }
 
-fn self_kind(receiver: &Receiver) -> Result<SelfKind> {
+fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     let text = receiver.to_token_stream().to_string().replace(' ', "");
     let words = match text.as_str() {
         "&self" => return Ok(SelfKind::Reference),
@@ -191,7 +191,7 @@ fn self_kind(receiver: &Receiver) -> Result<SelfKind> {
     Err(Error::new_spanned(receiver, words))
 }
 
-fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
+fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
     let mut attrs = std::mem::take(&mut input.attrs);
     let mut is_marked = |name: &str| {
         let before = attrs.len();
@@ -224,7 +224,7 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
     };
     let ident = &name.ident;
     if let Type::Reference(_) = &*input.ty {
-        let owned = match source_of(&ty).as_str() {
+        let owned = match type_source(&ty).as_str() {
             "str" => "String".to_owned(),
             "[u8]" => "Vec<u8>".to_owned(),
             inner => inner.to_owned(),
@@ -232,13 +232,13 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
         let words = format!("argument `{ident}` cannot be a reference; take `{ident}: {owned}`");
         return Err(Error::new_spanned(&input.ty, words));
     }
-    if let Some(generic) = mentions(&ty, generics) {
+    if let Some(generic) = mentioned_ident(&ty, generics) {
         let words = format!(
             "argument `{ident}` depends on the parameter `{generic}` of the impl block; arguments have concrete types, because their schema is advertised"
         );
         return Err(Error::new_spanned(&input.ty, words));
     }
-    if mentions(&ty, &[Ident::new("Self", Span::call_site())]).is_some() {
+    if mentioned_ident(&ty, &[Ident::new("Self", Span::call_site())]).is_some() {
         let words = format!("argument `{ident}` has the type `Self`; write the type out");
         return Err(Error::new_spanned(&input.ty, words));
     }
@@ -254,7 +254,7 @@ fn parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> 
 }
 
 /// Returns the source text of a type in the usual format.
-fn source_of(ty: &Type) -> String {
+fn type_source(ty: &Type) -> String {
     let text = ty.to_token_stream().to_string().replace(' ', "");
     text.replace(',', ", ")
         .replace("dyn", "dyn ")
@@ -296,7 +296,7 @@ fn inner_type(ty: &Type) -> Option<&Type> {
 }
 
 /// Returns a result type without lifetimes and without `impl`.
-fn checkable(output: &ReturnType) -> Option<Type> {
+fn checkable_type(output: &ReturnType) -> Option<Type> {
     let ReturnType::Type(_, ty) = output else {
         return None;
     };
@@ -306,15 +306,15 @@ fn checkable(output: &ReturnType) -> Option<Type> {
 }
 
 /// Returns the first of several identifiers that a type mentions.
-fn mentions<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
-    fn walk(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
+fn mentioned_ident<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
+    fn visit_tokens(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
             proc_macro2::TokenTree::Ident(ident) => idents.iter().find(|known| **known == ident),
-            proc_macro2::TokenTree::Group(group) => walk(group.stream(), idents),
+            proc_macro2::TokenTree::Group(group) => visit_tokens(group.stream(), idents),
             _ => None,
         })
     }
-    walk(ty.to_token_stream(), idents)
+    visit_tokens(ty.to_token_stream(), idents)
 }
 
 /// Returns the documentation of an item as text.
@@ -337,6 +337,6 @@ fn documentation(attrs: &[Attribute]) -> Option<String> {
 }
 
 /// Returns an identifier for a variable of the macro that does not conflict with those of the application.
-pub(crate) fn own(name: &str) -> Ident {
+pub(crate) fn macro_ident(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

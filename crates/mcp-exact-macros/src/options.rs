@@ -15,7 +15,7 @@ pub(crate) struct ServerOptions {
     pub(crate) title: Option<LitStr>,
     pub(crate) instructions: Option<LitStr>,
     pub(crate) parts: Vec<Ident>,
-    pub(crate) part: Option<Ident>,
+    pub(crate) part_name: Option<Ident>,
     pub(crate) krate: Option<Path>,
 }
 
@@ -27,12 +27,12 @@ impl ServerOptions {
                 return Err(meta.error("an option is one word"));
             };
             match name.as_str() {
-                "name" => set(&mut options.name, &meta),
-                "version" => set(&mut options.version, &meta),
-                "title" => set(&mut options.title, &meta),
-                "instructions" => set(&mut options.instructions, &meta),
+                "name" => set_option(&mut options.name, &meta),
+                "version" => set_option(&mut options.version, &meta),
+                "title" => set_option(&mut options.title, &meta),
+                "instructions" => set_option(&mut options.instructions, &meta),
                 "part" => {
-                    options.part = Some(meta.value()?.parse()?);
+                    options.part_name = Some(meta.value()?.parse()?);
                     Ok(())
                 }
                 "parts" => {
@@ -48,7 +48,7 @@ impl ServerOptions {
                     options.krate = Some(meta.value()?.parse()?);
                     Ok(())
                 }
-                _ => Err(unknown(
+                _ => Err(unknown_option(
                     &meta,
                     &[
                         "name",
@@ -68,7 +68,7 @@ impl ServerOptions {
             .as_ref()
             .or(options.version.as_ref())
             .or(options.title.as_ref());
-        if let (Some(_), Some(named)) = (&options.part, named) {
+        if let (Some(_), Some(named)) = (&options.part_name, named) {
             let words = "a part has no name or version of its own; put them on the main impl block";
             return Err(Error::new(named.span(), words));
         }
@@ -80,15 +80,15 @@ use syn::ext::IdentExt as _;
 
 /// Kind of registration of a method.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MethodKind {
     Tool,
     Resource,
     Prompt,
     Complete,
 }
 
-impl Kind {
-    pub(crate) fn of(attribute: &Attribute) -> Option<Self> {
+impl MethodKind {
+    pub(crate) fn from_path(attribute: &Attribute) -> Option<Self> {
         let last = attribute.path().segments.last()?;
         Some(match last.ident.to_string().as_str() {
             "tool" => Self::Tool,
@@ -99,7 +99,7 @@ impl Kind {
         })
     }
 
-    fn options(self) -> &'static [&'static str] {
+    fn allowed_options(self) -> &'static [&'static str] {
         match self {
             Self::Tool => &[
                 "name",
@@ -134,7 +134,7 @@ impl Kind {
 
 /// Options of the attribute of a method.
 pub(crate) struct MethodOptions {
-    pub(crate) kind: Kind,
+    pub(crate) kind: MethodKind,
     pub(crate) span: Span,
     /// URI or template of a resource.
     pub(crate) uri: Option<LitStr>,
@@ -143,7 +143,7 @@ pub(crate) struct MethodOptions {
 }
 
 impl MethodOptions {
-    pub(crate) fn parse(kind: Kind, attribute: &Attribute) -> Result<Self> {
+    pub(crate) fn parse(kind: MethodKind, attribute: &Attribute) -> Result<Self> {
         let mut options = Self {
             kind,
             span: attribute
@@ -157,7 +157,7 @@ impl MethodOptions {
         };
         match &attribute.meta {
             Meta::Path(_) => {}
-            Meta::List(list) if kind == Kind::Resource => {
+            Meta::List(list) if kind == MethodKind::Resource => {
                 options.parse_resource(list.tokens.clone())?;
             }
             Meta::List(list) => options.parse_list(list.tokens.clone())?,
@@ -165,7 +165,7 @@ impl MethodOptions {
                 return Err(Error::new_spanned(pair, "options stand in parentheses"));
             }
         }
-        options.check()?;
+        options.check_options()?;
         Ok(options)
     }
 
@@ -188,12 +188,12 @@ impl MethodOptions {
     }
 
     fn parse_list(&mut self, tokens: TokenStream) -> Result<()> {
-        let known = self.kind.options();
+        let known = self.kind.allowed_options();
         let parser = syn::meta::parser(|meta| {
             let name = meta.path.get_ident().cloned();
             let name = name.filter(|name| known.iter().any(|known| name == known));
             let Some(name) = name else {
-                return Err(unknown(&meta, known));
+                return Err(unknown_option(&meta, known));
             };
             let mut there = self
                 .texts
@@ -231,15 +231,17 @@ impl MethodOptions {
         parser.parse2(tokens)
     }
 
-    fn check(&self) -> Result<()> {
+    fn check_options(&self) -> Result<()> {
         let words = match self.kind {
-            Kind::Resource if self.uri.is_none() => {
+            MethodKind::Resource if self.uri.is_none() => {
                 "a resource needs its URI or URI template: `#[resource(\"file://{+path}\")]`"
             }
-            Kind::Complete if self.text("argument").is_none() => {
+            MethodKind::Complete if self.text("argument").is_none() => {
                 "a completion needs the argument that it completes: `argument = \"…\"`"
             }
-            Kind::Complete if self.text("prompt").is_some() == self.text("template").is_some() => {
+            MethodKind::Complete
+                if self.text("prompt").is_some() == self.text("template").is_some() =>
+            {
                 "a completion belongs to a prompt or to a template: give `prompt = \"…\"` or `template = \"…\"`"
             }
             _ => return Ok(()),
@@ -258,7 +260,7 @@ impl MethodOptions {
     }
 }
 
-fn set(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
+fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if place.is_some() {
         return Err(meta.error("this option is given twice; remove one of the two"));
     }
@@ -266,7 +268,7 @@ fn set(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     Ok(())
 }
 
-fn unknown(meta: &ParseNestedMeta<'_>, known: &[&str]) -> Error {
+fn unknown_option(meta: &ParseNestedMeta<'_>, known: &[&str]) -> Error {
     let name = meta
         .path
         .segments
