@@ -25,13 +25,13 @@ impl Challenge {
 
     /// Adds a parameter.
     #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub fn with_param(mut self, name: &str, value: impl Into<String>) -> Self {
         self.params.push((name.to_owned(), value.into()));
         self
     }
 
     /// Returns true if this is the scheme of the challenge; case is ignored.
-    pub fn is(&self, scheme: &str) -> bool {
+    pub fn has_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
 
@@ -43,7 +43,7 @@ impl Challenge {
     }
 
     /// Parses all challenges of a response, including those of unknown schemes.
-    pub fn read_all(headers: &HeaderMap) -> Vec<Self> {
+    pub fn parse_headers(headers: &HeaderMap) -> Vec<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let texts = values.filter_map(|value| std::str::from_utf8(value.as_bytes()).ok());
         texts.flat_map(Self::parse).collect()
@@ -54,7 +54,7 @@ impl Challenge {
         let mut rest = RemainingText(text);
         let mut found: Vec<Self> = Vec::new();
         loop {
-            rest.skip(&[' ', '\t', ',']);
+            rest.skip_spaces(&[' ', '\t', ',']);
             if rest.0.is_empty() {
                 return found;
             }
@@ -64,7 +64,7 @@ impl Challenge {
                 continue;
             };
             let after_name = rest.0;
-            rest.skip(&[' ', '\t']);
+            rest.skip_spaces(&[' ', '\t']);
             match (rest.value(), found.last_mut()) {
                 (Some(value), Some(challenge)) => {
                     challenge.params.push((name.to_ascii_lowercase(), value));
@@ -73,7 +73,7 @@ impl Challenge {
                 (None, _) => {
                     rest.0 = after_name;
                     found.push(Self::new(name));
-                    rest.skip(&[' ', '\t']);
+                    rest.skip_spaces(&[' ', '\t']);
                     rest.skip_token68();
                 }
             }
@@ -104,7 +104,7 @@ impl Challenge {
 struct RemainingText<'t>(&'t str);
 
 impl<'t> RemainingText<'t> {
-    fn skip(&mut self, characters: &[char]) {
+    fn skip_spaces(&mut self, characters: &[char]) {
         self.0 = self.0.trim_start_matches(characters);
     }
 
@@ -165,28 +165,28 @@ impl<'t> RemainingText<'t> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: &[(&str, &[(&str, &str)])]) {
+    fn check_parsed(text: &str, expected: &[(&str, &[(&str, &str)])]) {
         let found = Challenge::parse(text);
         let expected = expected.iter().map(|(scheme, params)| {
             let params = params.iter();
             params.fold(Challenge::new(scheme), |challenge, (name, value)| {
-                challenge.with(name, *value)
+                challenge.with_param(name, *value)
             })
         });
         assert_eq!(found, expected.collect::<Vec<_>>(), "{text}");
     }
 
     #[test]
-    fn challenges_are_read() {
-        check("Bearer", &[("Bearer", &[])]);
-        check(
+    fn challenges_are_parsed() {
+        check_parsed("Bearer", &[("Bearer", &[])]);
+        check_parsed(
             r#"Bearer resource_metadata="https://a/b", scope="x y""#,
             &[(
                 "Bearer",
                 &[("resource_metadata", "https://a/b"), ("scope", "x y")],
             )],
         );
-        check(
+        check_parsed(
             r#"Negotiate YWJj==, Basic realm="a, \"b\"" , bearer error=invalid_token"#,
             &[
                 ("Negotiate", &[]),
@@ -194,7 +194,7 @@ mod tests {
                 ("bearer", &[("error", "invalid_token")]),
             ],
         );
-        check(
+        check_parsed(
             "Negotiate, DPoP algs=\"ES256\", Bearer Resource_Metadata = https://a/b?c=d,",
             &[
                 ("Negotiate", &[]),
@@ -202,15 +202,15 @@ mod tests {
                 ("Bearer", &[("resource_metadata", "https://a/b?c=d")]),
             ],
         );
-        check("Bearer scope=\"open", &[("Bearer", &[("scope", "open")])]);
-        check(", = \"x\" ,, ", &[]);
+        check_parsed("Bearer scope=\"open", &[("Bearer", &[("scope", "open")])]);
+        check_parsed(", = \"x\" ,, ", &[]);
     }
 
     #[test]
-    fn written_challenges_read_back() {
+    fn written_challenges_are_parsed_again() {
         let challenge = Challenge::new("Bearer")
-            .with("error_description", r#"a "quoted" \ text"#)
-            .with("scope", "a b");
+            .with_param("error_description", r#"a "quoted" \ text"#)
+            .with_param("scope", "a b");
         let header = challenge.to_header();
         let text = header.to_str().expect("ASCII");
         assert_eq!(
@@ -218,12 +218,14 @@ mod tests {
             r#"Bearer error_description="a \"quoted\" \\ text", scope="a b""#
         );
         assert_eq!(Challenge::parse(text), [challenge]);
-        let header = Challenge::new("Bearer").with("a", "é\r\nX: y").to_header();
+        let header = Challenge::new("Bearer")
+            .with_param("a", "é\r\nX: y")
+            .to_header();
         assert_eq!(header, r#"Bearer a="???X: y""#);
     }
 
     #[test]
-    fn any_text_is_survived() {
+    fn invalid_headers_do_not_panic() {
         let pieces = ["a", "=", "\"", "\\", ",", " ", "é", "Bearer ", "x=\"y\""];
         for seed in 0..pieces.len().pow(5) {
             let mut seed = seed;

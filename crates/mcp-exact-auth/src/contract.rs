@@ -11,7 +11,7 @@ use crate::secret::Secret;
 ///
 /// # Panics
 /// Panics with the rule that the store violates.
-pub async fn token_store(store: &dyn TokenStore) {
+pub async fn check_token_store(store: &dyn TokenStore) {
     let large = "0123456789äöü ".repeat(2000);
     for key in ["k", "token https://mcp.example/mcp a b", "../k", "ä \u{1}"] {
         assert_eq!(
@@ -42,10 +42,10 @@ pub async fn token_store(store: &dyn TokenStore) {
         matches!(other, Ok(Some(_))),
         "removing a value has to leave the others"
     );
-    locks(store).await;
+    check_locks(store).await;
 }
 
-async fn locks(store: &dyn TokenStore) {
+async fn check_locks(store: &dyn TokenStore) {
     let held = store.lock("k").await.expect("a lock that nobody holds");
     {
         let mut second = pin!(store.lock("k"));

@@ -4,13 +4,13 @@
 
 use url::Url;
 
-const RESOURCE: &str = "/.well-known/oauth-protected-resource";
-const SERVER: &str = "/.well-known/oauth-authorization-server";
-const OPENID: &str = "/.well-known/openid-configuration";
+const RESOURCE_WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+const SERVER_WELL_KNOWN: &str = "/.well-known/oauth-authorization-server";
+const OPENID_WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
 /// Parses an absolute HTTP URL without credentials. URLs with spaces or control characters, which browsers remove, are
 /// rejected.
-pub(crate) fn parse(text: &str) -> Option<Url> {
+pub(crate) fn parse_url(text: &str) -> Option<Url> {
     if text.contains(|character: char| character.is_control() || character == ' ') {
         return None;
     }
@@ -29,11 +29,11 @@ pub(crate) fn url_for_logs(text: &str) -> String {
         let host = authority.rsplit('@').next().unwrap_or("");
         format!("{scheme}://{host}{path}")
     });
-    plain(without_user.as_deref().unwrap_or(text))
+    to_short_line(without_user.as_deref().unwrap_or(text))
 }
 
 /// Returns text from a server as one short line without control characters.
-pub(crate) fn plain(text: impl AsRef<str>) -> String {
+pub(crate) fn to_short_line(text: impl AsRef<str>) -> String {
     let characters = text.as_ref().chars().take(300);
     characters
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -41,21 +41,24 @@ pub(crate) fn plain(text: impl AsRef<str>) -> String {
 }
 
 /// Returns scheme, host and port of a URL, without a trailing slash.
-pub(crate) fn origin(url: &Url) -> String {
+pub(crate) fn origin_of(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
 /// Returns the path without a trailing slash.
-fn path(url: &Url) -> &str {
+fn path_of(url: &Url) -> &str {
     url.path().trim_end_matches('/')
 }
 
 /// Returns the well-known URLs for the metadata of a resource, the most specific first (RFC 9728, section 3.1).
 pub(crate) fn resource_metadata_urls(endpoint: &Url) -> Vec<String> {
-    let origin = origin(endpoint);
-    let mut urls = vec![format!("{origin}{RESOURCE}{}", path(endpoint))];
-    if !path(endpoint).is_empty() {
-        urls.push(format!("{origin}{RESOURCE}"));
+    let origin = origin_of(endpoint);
+    let mut urls = vec![format!(
+        "{origin}{RESOURCE_WELL_KNOWN}{}",
+        path_of(endpoint)
+    )];
+    if !path_of(endpoint).is_empty() {
+        urls.push(format!("{origin}{RESOURCE_WELL_KNOWN}"));
     }
     urls
 }
@@ -64,13 +67,16 @@ pub(crate) fn resource_metadata_urls(endpoint: &Url) -> Vec<String> {
 /// ("Authorization Server Metadata Discovery"). URLs without the issuer's path are included only if the issuer has no
 /// path.
 pub(crate) fn server_metadata_urls(issuer: &Url) -> Vec<String> {
-    let origin = origin(issuer);
-    match path(issuer) {
-        "" => vec![format!("{origin}{SERVER}"), format!("{origin}{OPENID}")],
+    let origin = origin_of(issuer);
+    match path_of(issuer) {
+        "" => vec![
+            format!("{origin}{SERVER_WELL_KNOWN}"),
+            format!("{origin}{OPENID_WELL_KNOWN}"),
+        ],
         path => vec![
-            format!("{origin}{SERVER}{path}"),
-            format!("{origin}{OPENID}{path}"),
-            format!("{origin}{path}{OPENID}"),
+            format!("{origin}{SERVER_WELL_KNOWN}{path}"),
+            format!("{origin}{OPENID_WELL_KNOWN}{path}"),
+            format!("{origin}{path}{OPENID_WELL_KNOWN}"),
         ],
     }
 }
@@ -81,18 +87,18 @@ pub(crate) fn canonical_resource(endpoint: &Url) -> String {
     let mut url = endpoint.clone();
     url.set_fragment(None);
     match (url.path(), url.query()) {
-        ("/", None) => origin(&url),
+        ("/", None) => origin_of(&url),
         _ => url.into(),
     }
 }
 
 /// Returns true if a resource covers an endpoint: the origins are equal, and the path of the resource is equal or a
 /// prefix of complete segments.
-pub(crate) fn covers(resource: &str, endpoint: &Url) -> bool {
-    let Some(resource) = parse(resource) else {
+pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
+    let Some(resource) = parse_url(resource) else {
         return false;
     };
-    let rest = endpoint.path().strip_prefix(path(&resource));
+    let rest = endpoint.path().strip_prefix(path_of(&resource));
     let is_prefix = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let query = resource.query();
     resource.fragment().is_none()
@@ -104,7 +110,7 @@ pub(crate) fn covers(resource: &str, endpoint: &Url) -> bool {
 /// Returns true if two strings identify the same issuer. They must be equal, except that a path may be empty or a
 /// slash, which Google requires.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
-    let is_origin = |text: &str| parse(text).is_some_and(|url| url.path() == "/");
+    let is_origin = |text: &str| parse_url(text).is_some_and(|url| url.path() == "/");
     a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))
 }
 
@@ -113,11 +119,11 @@ mod tests {
     use super::*;
 
     fn url(text: &str) -> Url {
-        parse(text).expect("a URL")
+        parse_url(text).expect("a URL")
     }
 
     #[test]
-    fn urls_of_http_are_taken() {
+    fn only_http_urls_are_parsed() {
         for (text, expected) in [
             ("https://a.example/b", true),
             ("http://[::1]:8", true),
@@ -130,12 +136,12 @@ mod tests {
             (" https://a.example", false),
             ("https://a.example/\u{1b}[2J", false),
         ] {
-            assert_eq!(parse(text).is_some(), expected, "{text:?}");
+            assert_eq!(parse_url(text).is_some(), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn shown_urls_hold_no_secret() {
+    fn logged_urls_contain_no_secret() {
         for (text, expected) in [
             ("https://a.example/mcp", "https://a.example/mcp"),
             ("https://u:hunter2@a.example", "https://a.example"),
@@ -150,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn resource_metadata_has_two_places() {
+    fn resource_metadata_has_two_urls() {
         let urls = |text| resource_metadata_urls(&url(text));
         assert_eq!(
             urls("https://H.example:8443/a/mcp/?x#f"),
@@ -166,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn server_metadata_is_never_above_its_issuer() {
+    fn server_metadata_urls_include_issuer_path() {
         assert_eq!(
             server_metadata_urls(&url("https://as.example/t1/")),
             [
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn canonical_resources_have_no_lone_slash() {
+    fn canonical_resource_has_no_bare_slash() {
         for (endpoint, resource) in [
             ("HTTPS://Mcp.Example.com/", "https://mcp.example.com"),
             ("https://a.example/mcp#x", "https://a.example/mcp"),
@@ -197,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn resources_cover_whole_segments() {
+    fn resources_cover_complete_segments() {
         let endpoint = url("https://a.example/mcp/v1");
         for (resource, expected) in [
             ("https://a.example/mcp/v1", true),
@@ -215,12 +221,12 @@ mod tests {
             ("https://u@a.example/mcp", false),
             ("a.example", false),
         ] {
-            assert_eq!(covers(resource, &endpoint), expected, "{resource}");
+            assert_eq!(is_covered_by(resource, &endpoint), expected, "{resource}");
         }
     }
 
     #[test]
-    fn issuers_differ_by_one_byte() {
+    fn issuers_are_compared_byte_wise() {
         for (a, b, expected) in [
             ("https://a.example", "https://a.example", true),
             ("https://a.example/", "https://a.example", true),

@@ -81,7 +81,7 @@ pub struct ServerMetadata {
 impl ServerMetadata {
     /// Returns the metadata that clients assume for a 2025-03-26 server without a metadata document, with endpoints at
     /// the origin ("Fallbacks for Servers without Metadata Discovery").
-    pub fn assumed(origin: &str) -> Self {
+    pub fn assumed_for_origin(origin: &str) -> Self {
         let at = |path: &str| Some(format!("{origin}{path}"));
         Self {
             issuer: origin.to_owned(),
@@ -94,7 +94,7 @@ impl ServerMetadata {
     }
 
     /// Returns whether a list contains a value; `None` if the list is absent.
-    pub(crate) fn lists(list: &Option<Vec<String>>, value: &str) -> Option<bool> {
+    pub(crate) fn lists_value(list: &Option<Vec<String>>, value: &str) -> Option<bool> {
         list.as_ref()
             .map(|all| all.iter().any(|known| known == value))
     }
@@ -102,7 +102,7 @@ impl ServerMetadata {
 
 /// Meaning of the response to a request for a metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer<T> {
+pub enum MetadataResponse<T> {
     /// The response contains the document.
     Found(T),
     /// The URL has no document.
@@ -116,11 +116,16 @@ pub enum Answer<T> {
 /// A status for a server problem (408, 425, 429, 5xx) does not mean that the document is absent: an attacker who can
 /// cause such a status must not be able to make the client use another document. CDNs respond with 401 and 403 for
 /// paths that do not exist.
-pub fn read_answer<T: for<'de> Deserialize<'de>>(status: u16, body: &[u8]) -> Answer<T> {
+pub fn parse_metadata_response<T: for<'de> Deserialize<'de>>(
+    status: u16,
+    body: &[u8],
+) -> MetadataResponse<T> {
     match status {
-        200..=299 => serde_json::from_slice(body).map_or(Answer::Absent, Answer::Found),
-        408 | 425 | 429 | 500.. => Answer::Unavailable,
-        _ => Answer::Absent,
+        200..=299 => {
+            serde_json::from_slice(body).map_or(MetadataResponse::Absent, MetadataResponse::Found)
+        }
+        408 | 425 | 429 | 500.. => MetadataResponse::Unavailable,
+        _ => MetadataResponse::Absent,
     }
 }
 
@@ -129,23 +134,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn metadata_kinds_are_distinguished() {
+    fn metadata_responses_are_distinguished() {
         let body = br#"{"issuer":"https://a.example","token_endpoint":null,"other":[1]}"#;
         let expected = ServerMetadata {
             issuer: "https://a.example".to_owned(),
             ..ServerMetadata::default()
         };
         for (status, body, answer) in [
-            (200, &body[..], Answer::Found(expected)),
-            (200, b"<html>", Answer::Absent),
-            (200, b"{}", Answer::Absent),
-            (401, body, Answer::Absent),
-            (404, body, Answer::Absent),
-            (302, body, Answer::Absent),
-            (429, body, Answer::Unavailable),
-            (503, body, Answer::Unavailable),
+            (200, &body[..], MetadataResponse::Found(expected)),
+            (200, b"<html>", MetadataResponse::Absent),
+            (200, b"{}", MetadataResponse::Absent),
+            (401, body, MetadataResponse::Absent),
+            (404, body, MetadataResponse::Absent),
+            (302, body, MetadataResponse::Absent),
+            (429, body, MetadataResponse::Unavailable),
+            (503, body, MetadataResponse::Unavailable),
         ] {
-            assert_eq!(read_answer::<ServerMetadata>(status, body), answer);
+            assert_eq!(
+                parse_metadata_response::<ServerMetadata>(status, body),
+                answer
+            );
         }
     }
 }

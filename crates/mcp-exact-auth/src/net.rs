@@ -20,32 +20,32 @@ use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
 use tower_service::Service;
 
 /// Maximum size of a response body in bytes.
-const BODY_BYTES: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// Addresses that connections are allowed to, in addition to public ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Addresses {
+pub(crate) struct AllowedAddresses {
     /// True if loopback addresses are allowed, with and without TLS.
-    pub(crate) loopback: bool,
+    pub(crate) allows_loopback: bool,
     /// True if private networks are allowed.
-    pub(crate) private: bool,
+    pub(crate) allows_private: bool,
     /// True if plain HTTP is allowed to all allowed addresses.
-    pub(crate) plain: bool,
+    pub(crate) allows_plain_http: bool,
 }
 
-impl Addresses {
+impl AllowedAddresses {
     /// Returns true if connections to an address are allowed.
-    pub(crate) fn allow(self, address: IpAddr) -> bool {
+    pub(crate) fn is_allowed(self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         if address.is_loopback() {
-            return self.loopback;
+            return self.allows_loopback;
         }
         let may_be_private = !address.is_unspecified() && !address.is_multicast();
-        is_public(address) || (self.private && may_be_private)
+        is_public(address) || (self.allows_private && may_be_private)
     }
 
     /// Checks a URL before a request; returns the rule that it violates. Host names are checked after name resolution.
-    pub(crate) fn check(self, url: &Uri) -> Result<(), &'static str> {
+    pub(crate) fn check_url(self, url: &Uri) -> Result<(), &'static str> {
         let host = url.host().unwrap_or("");
         let literal = host.trim_start_matches('[').trim_end_matches(']');
         let address = literal.parse::<IpAddr>().ok();
@@ -61,10 +61,10 @@ impl Addresses {
                 return Err("it is no absolute URL of HTTP without a user name");
             }
             Some("https") => {}
-            Some("http") if self.plain || (is_loopback && self.loopback) => {}
+            Some("http") if self.allows_plain_http || (is_loopback && self.allows_loopback) => {}
             _ => return Err("it is not https"),
         }
-        if address.is_none_or(|address| self.allow(address)) {
+        if address.is_none_or(|address| self.is_allowed(address)) {
             Ok(())
         } else {
             Err("it leads to a private or reserved address")
@@ -129,7 +129,7 @@ struct BlockedName(String);
 struct BlockedUrl(&'static str);
 
 /// Returns the violated rule if an error is a blocked name or URL.
-pub(crate) fn blocked_by(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     let mut error = Some(error);
     while let Some(cause) = error {
         if cause.is::<BlockedName>() || cause.is::<BlockedUrl>() {
@@ -141,7 +141,7 @@ pub(crate) fn blocked_by(error: &(dyn std::error::Error + 'static)) -> Option<St
 }
 
 /// Returns an error with its causes, as one string.
-pub(crate) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+pub(crate) fn error_with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -157,7 +157,7 @@ pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientErr
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
         if let Ok(data) = frame?.into_data() {
-            if whole.len() + data.len() > BODY_BYTES {
+            if whole.len() + data.len() > MAX_BODY_BYTES {
                 return Err("the answer is longer than 1 MiB".into());
             }
             whole.extend_from_slice(&data);
@@ -171,7 +171,7 @@ pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientErr
 #[derive(Clone)]
 struct CheckedResolver {
     resolver: GaiResolver,
-    addresses: Addresses,
+    addresses: AllowedAddresses,
 }
 
 impl Service<Name> for CheckedResolver {
@@ -191,7 +191,7 @@ impl Service<Name> for CheckedResolver {
             let has_any = !all.is_empty();
             let allowed = all
                 .into_iter()
-                .filter(|address| addresses.allow(address.ip()));
+                .filter(|address| addresses.is_allowed(address.ip()));
             let allowed: Vec<SocketAddr> = allowed.collect();
             if has_any && allowed.is_empty() {
                 Err(BlockedName(host).into())
@@ -207,12 +207,12 @@ type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
 /// HTTP client whose connector enforces the address rules.
 pub(crate) struct CheckedClient {
     client: Client<Connector, Full<Bytes>>,
-    addresses: Addresses,
+    addresses: AllowedAddresses,
 }
 
 impl CheckedClient {
     /// Creates a client.
-    pub(crate) fn new(addresses: Addresses) -> Self {
+    pub(crate) fn new(addresses: AllowedAddresses) -> Self {
         let mut http = HttpConnector::new_with_resolver(CheckedResolver {
             resolver: GaiResolver::new(),
             addresses,
@@ -220,7 +220,7 @@ impl CheckedClient {
         http.enforce_http(false);
         http.set_nodelay(true);
         http.set_connect_timeout(Some(Duration::from_secs(10)));
-        let builder = HttpsConnectorBuilder::new().with_tls_config(system_trust());
+        let builder = HttpsConnectorBuilder::new().with_tls_config(system_tls_config());
         let connector = builder.https_or_http().enable_http1().wrap_connector(http);
         Self {
             client: Client::builder(TokioExecutor::new()).build(connector),
@@ -232,8 +232,8 @@ impl CheckedClient {
 /// Returns a TLS configuration that trusts the system's root certificates, which are loaded once. Without any, HTTPS
 /// connections fail. The cryptography provider is set explicitly, because an application may link several ones without
 /// a default.
-fn system_trust() -> ClientConfig {
-    static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
+fn system_tls_config() -> ClientConfig {
+    static ROOT_CERTIFICATES: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Arc::new(roots)
@@ -242,7 +242,7 @@ fn system_trust() -> ClientConfig {
     ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has suites of TLS 1.2 and 1.3")
-        .with_root_certificates(Arc::clone(&*ROOTS))
+        .with_root_certificates(Arc::clone(&*ROOT_CERTIFICATES))
         .with_no_client_auth()
 }
 
@@ -250,7 +250,9 @@ impl HttpClient for CheckedClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
             // Addresses in URLs are not resolved and therefore checked here.
-            self.addresses.check(request.uri()).map_err(BlockedUrl)?;
+            self.addresses
+                .check_url(request.uri())
+                .map_err(BlockedUrl)?;
             let response = self.client.request(request.map(Full::new)).await?;
             let boxed = |body: hyper::body::Incoming| {
                 body.map_err(|error| Box::new(error) as HttpClientError)
@@ -265,15 +267,15 @@ impl HttpClient for CheckedClient {
 mod tests {
     use super::*;
 
-    const PUBLIC: Addresses = Addresses {
-        loopback: false,
-        private: false,
-        plain: false,
+    const PUBLIC_ONLY: AllowedAddresses = AllowedAddresses {
+        allows_loopback: false,
+        allows_private: false,
+        allows_plain_http: false,
     };
-    const OPEN: Addresses = Addresses {
-        loopback: true,
-        private: true,
-        plain: false,
+    const ALLOW_ALL: AllowedAddresses = AllowedAddresses {
+        allows_loopback: true,
+        allows_private: true,
+        allows_plain_http: false,
     };
 
     #[test]
@@ -305,12 +307,12 @@ mod tests {
             ("fe80::1", false),
         ] {
             let address: IpAddr = address.parse().expect("an address");
-            assert_eq!(PUBLIC.allow(address), is_allowed, "{address}");
-            assert!(OPEN.allow(address), "{address}");
+            assert_eq!(PUBLIC_ONLY.is_allowed(address), is_allowed, "{address}");
+            assert!(ALLOW_ALL.is_allowed(address), "{address}");
         }
         for never in ["0.0.0.0", "::", "224.0.0.1", "ff02::1"] {
             let address: IpAddr = never.parse().expect("an address");
-            assert!(!OPEN.allow(address), "{address}");
+            assert!(!ALLOW_ALL.is_allowed(address), "{address}");
         }
     }
 
@@ -326,11 +328,11 @@ mod tests {
             ("/x", false),
         ] {
             let uri = url.parse().expect("a URI");
-            assert_eq!(PUBLIC.check(&uri).is_ok(), is_allowed, "{url}");
+            assert_eq!(PUBLIC_ONLY.check_url(&uri).is_ok(), is_allowed, "{url}");
         }
-        let local = Addresses {
-            loopback: true,
-            ..PUBLIC
+        let local = AllowedAddresses {
+            allows_loopback: true,
+            ..PUBLIC_ONLY
         };
         for (url, is_allowed) in [
             ("http://localhost:1/x", true),
@@ -339,17 +341,21 @@ mod tests {
             ("http://10.0.0.1/x", false),
         ] {
             let uri = url.parse().expect("a URI");
-            assert_eq!(local.check(&uri).is_ok(), is_allowed, "{url}");
+            assert_eq!(local.check_url(&uri).is_ok(), is_allowed, "{url}");
         }
     }
 
     /// The check uses the resolved address, not the name.
     #[tokio::test]
-    async fn names_are_checked_when_resolved() {
-        let client = CheckedClient::new(PUBLIC);
+    async fn resolved_addresses_are_checked() {
+        let client = CheckedClient::new(PUBLIC_ONLY);
         let request = Request::get("https://localhost:9/").body(Bytes::new());
         let sent = client.send(request.expect("a request")).await;
         let error = sent.map(drop).expect_err("it is blocked");
-        assert!(blocked_by(&*error).is_some(), "{}", chain(&*error));
+        assert!(
+            blocking_rule(&*error).is_some(),
+            "{}",
+            error_with_causes(&*error)
+        );
     }
 }

@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unions_keep_order() {
+    fn union_keeps_order() {
         let (a, b) = (Scopes::parse("b  a b"), Scopes::parse("c a"));
         assert_eq!(a.to_string(), "b a");
         assert_eq!(a.union(&b).to_string(), "b a c");

@@ -70,12 +70,15 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 /// Serializes the string of a secret, for records in a token store.
-pub(crate) fn expose<S: Serializer>(secret: &Secret, serializer: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize_secret<S: Serializer>(
+    secret: &Secret,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     secret.expose().serialize(serializer)
 }
 
 /// Serializes the string of an optional secret.
-pub(crate) fn expose_option<S: Serializer>(
+pub(crate) fn serialize_optional_secret<S: Serializer>(
     secret: &Option<Secret>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn debug_shows_nothing() {
+    fn debug_hides_the_secret() {
         let secret = Secret::new("hunter2");
         assert_eq!(format!("{secret:?}"), "Secret(…)");
         assert_eq!(secret.expose(), "hunter2");

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use mcp_exact_tests_auth::issuer::{Issuer, start};
+use mcp_exact_tests_auth::issuer::{Issuer, start_server};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
@@ -62,7 +62,7 @@ async fn follow_redirects(url: &str) -> String {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn sign_in_is_needed_once() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
     let words = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
     for sign_ins in [1, 1] {
@@ -106,7 +106,7 @@ async fn run_program(data: &Path, arguments: &[&str]) -> Output {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_client_uses_a_protected_server() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
     let gateway = env!("CARGO_BIN_EXE_mcp-exact");
     let bridge = [
@@ -151,7 +151,7 @@ fn code_blocks(section: &str, language: &str, url: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn documented_commands_serve_an_old_client() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/bridge.md");
     let page = std::fs::read_to_string(page).expect("the page");
@@ -239,7 +239,7 @@ async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, Str
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_need_tokens_for_the_gateway() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let resource = "https://gateway.example/mcp";
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
@@ -286,7 +286,7 @@ async fn clients_need_tokens_for_the_gateway() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateway_sends_its_own_credentials() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let data = tempfile::tempdir().expect("a folder");
     let text = format!(
         "listen = \"127.0.0.1:0\"\nprefix = \"never\"\n[servers.web]\nurl = \"{endpoint}\"\n\

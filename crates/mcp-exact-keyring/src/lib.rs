@@ -20,13 +20,13 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{StoreFuture, StoreLock, TokenStore};
 
 /// Maximum size of an entry in bytes: the Windows Credential Manager stores 2,560 bytes, with two bytes per character.
-const PART: usize = 1024;
+const MAX_ENTRY_BYTES: usize = 1024;
 
 /// Token store in a credential store. A value that is too long for one entry is split into several.
 #[derive(Clone)]
-pub struct KeyringStore(Arc<Inner>);
+pub struct KeyringStore(Arc<KeyringInner>);
 
-struct Inner {
+struct KeyringInner {
     store: Arc<CredentialStore>,
     service: String,
     locks: Arc<dyn TokenStore>,
@@ -41,7 +41,7 @@ impl KeyringStore {
         service: impl Into<String>,
         locks: impl TokenStore,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(KeyringInner {
             store,
             service: service.into(),
             locks: Arc::new(locks),
@@ -49,9 +49,9 @@ impl KeyringStore {
     }
 
     /// Runs a call of the credential store on a blocking thread, because it may ask the user to unlock the store.
-    fn blocking<T: Send + 'static>(
+    fn run_blocking<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&Inner) -> Result<T, String> + Send + 'static,
+        call: impl FnOnce(&KeyringInner) -> Result<T, String> + Send + 'static,
     ) -> StoreFuture<'static, T> {
         let inner = Arc::clone(&self.0);
         let call = tokio::task::spawn_blocking(move || call(&inner));
@@ -63,19 +63,19 @@ impl KeyringStore {
 }
 
 /// Contents of a key's main entry, which refers to the parts of the value.
-struct Head {
+struct EntryHead {
     /// Identifier that distinguishes the parts of this value from those of the previous one.
     generation: String,
     parts: usize,
 }
 
-impl Head {
+impl EntryHead {
     fn new(value: &str) -> Result<Self, String> {
         let mut bytes = [0; 8];
         getrandom::fill(&mut bytes).map_err(|error| error.to_string())?;
         Ok(Self {
             generation: bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
-            parts: chunks(value).count(),
+            parts: split_value(value).count(),
         })
     }
 
@@ -87,68 +87,68 @@ impl Head {
         })
     }
 
-    fn text(&self) -> String {
+    fn to_text(&self) -> String {
         format!("{} {}", self.generation, self.parts)
     }
 
-    fn users(&self, key: &str) -> impl Iterator<Item = String> {
+    fn part_users(&self, key: &str) -> impl Iterator<Item = String> {
         (0..self.parts).map(move |part| format!("{key} {} {part}", self.generation))
     }
 }
 
 /// Splits a value into parts that fit into entries, at character boundaries.
-fn chunks(value: &str) -> impl Iterator<Item = &str> {
+fn split_value(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
-        let (part, after) = rest.split_at(boundary(rest, PART));
+        let (part, after) = rest.split_at(char_boundary_before(rest, MAX_ENTRY_BYTES));
         rest = after;
         (!part.is_empty()).then_some(part)
     })
 }
 
 /// Returns the last character boundary at or before an index.
-fn boundary(text: &str, index: usize) -> usize {
+fn char_boundary_before(text: &str, index: usize) -> usize {
     let mut before = (0..=index.min(text.len())).rev();
     before.find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-impl Inner {
+impl KeyringInner {
     fn entry(&self, user: &str) -> Result<Entry, String> {
         let entry = self.store.build(&self.service, user, None);
-        entry.map_err(|error| words(&error))
+        entry.map_err(|error| describe_error(&error))
     }
 
     fn get(&self, user: &str) -> Result<Option<Secret>, String> {
         match self.entry(user)?.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
             Err(Error::NoEntry) => Ok(None),
-            Err(error) => Err(words(&error)),
+            Err(error) => Err(describe_error(&error)),
         }
     }
 
     fn set(&self, user: &str, text: &str) -> Result<(), String> {
         let set = self.entry(user)?.set_password(text);
-        set.map_err(|error| words(&error))
+        set.map_err(|error| describe_error(&error))
     }
 
     fn delete(&self, user: &str) -> Result<(), String> {
         match self.entry(user)?.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
-            Err(error) => Err(words(&error)),
+            Err(error) => Err(describe_error(&error)),
         }
     }
 
-    fn head(&self, key: &str) -> Result<Option<Head>, String> {
+    fn read_head(&self, key: &str) -> Result<Option<EntryHead>, String> {
         let text = self.get(key)?;
-        Ok(text.and_then(|text| Head::parse(text.expose())))
+        Ok(text.and_then(|text| EntryHead::parse(text.expose())))
     }
 
     fn read(&self, key: &str) -> Result<Option<Secret>, String> {
-        let Some(head) = self.head(key)? else {
+        let Some(head) = self.read_head(key)? else {
             return Ok(None);
         };
         let mut value = Secret::default();
-        for user in head.users(key) {
+        for user in head.part_users(key) {
             // If a part is missing, another process has removed the value.
             let Some(part) = self.get(&user)? else {
                 return Ok(None);
@@ -160,26 +160,26 @@ impl Inner {
 
     /// Writes the parts before the main entry, so that readers see either the old or the new value.
     fn write(&self, key: &str, value: &Secret) -> Result<(), String> {
-        let before = self.head(key)?;
-        let head = Head::new(value.expose())?;
-        for (user, part) in head.users(key).zip(chunks(value.expose())) {
+        let before = self.read_head(key)?;
+        let head = EntryHead::new(value.expose())?;
+        for (user, part) in head.part_users(key).zip(split_value(value.expose())) {
             self.set(&user, part)?;
         }
-        let written = self.set(key, &head.text());
+        let written = self.set(key, &head.to_text());
         let unused = match written {
             Ok(()) => before,
             Err(_) => Some(head),
         };
-        for user in unused.iter().flat_map(|head| head.users(key)) {
+        for user in unused.iter().flat_map(|head| head.part_users(key)) {
             self.delete(&user)?;
         }
         written
     }
 
     fn remove(&self, key: &str) -> Result<(), String> {
-        let head = self.head(key)?;
+        let head = self.read_head(key)?;
         self.delete(key)?;
-        for user in head.iter().flat_map(|head| head.users(key)) {
+        for user in head.iter().flat_map(|head| head.part_users(key)) {
             self.delete(&user)?;
         }
         Ok(())
@@ -187,7 +187,7 @@ impl Inner {
 }
 
 /// Describes an error. Encoding errors contain the secret, which is not displayed.
-fn words(error: &Error) -> String {
+fn describe_error(error: &Error) -> String {
     match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => {
             "an entry of the credential store is no text; remove it".to_owned()
@@ -202,17 +202,17 @@ fn words(error: &Error) -> String {
 impl TokenStore for KeyringStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
         let key = key.to_owned();
-        self.blocking(move |inner| inner.read(&key))
+        self.run_blocking(move |inner| inner.read(&key))
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
         let (key, value) = (key.to_owned(), value.clone());
-        self.blocking(move |inner| inner.write(&key, &value))
+        self.run_blocking(move |inner| inner.write(&key, &value))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
         let key = key.to_owned();
-        self.blocking(move |inner| inner.remove(&key))
+        self.run_blocking(move |inner| inner.remove(&key))
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {

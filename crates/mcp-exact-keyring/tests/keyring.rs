@@ -7,14 +7,14 @@ use mcp_exact_auth::contract;
 use mcp_exact_keyring::KeyringStore;
 
 #[tokio::test]
-async fn passes_the_suite() {
+async fn store_passes_the_suite() {
     let system = mock::Store::new().expect("a store");
-    contract::token_store(&KeyringStore::new(system, "app", MemoryStore::default())).await;
+    contract::check_token_store(&KeyringStore::new(system, "app", MemoryStore::default())).await;
 }
 
 /// Another application with the same service finds the values; another service does not.
 #[tokio::test]
-async fn values_belong_to_a_service() {
+async fn values_are_separated_by_service() {
     let system = mock::Store::new().expect("a store");
     let store = |service| KeyringStore::new(system.clone(), service, MemoryStore::default());
     store("app").write("k", &"v".into()).await.expect("written");
@@ -24,7 +24,7 @@ async fn values_belong_to_a_service() {
 
 /// A locked store returns an error and keeps its values.
 #[tokio::test]
-async fn failures_change_nothing() {
+async fn failed_writes_keep_values() {
     let system = mock::Store::new().expect("a store");
     let store = KeyringStore::new(system.clone(), "app", MemoryStore::default());
     store.write("k", &"old".into()).await.expect("written");

@@ -113,7 +113,7 @@ fn oauth(context: Credentials) -> Result<OAuth> {
     }
     let (secret, issuer) = (context.client_secret, context.issuer);
     let Some(id) = context.client_id else {
-        return Ok(OAuth::cimd(
+        return Ok(OAuth::with_metadata_document(
             "https://conformance-test.local/client-metadata.json",
         ));
     };

@@ -1,4 +1,4 @@
-//! An authorization server and a resource server, which conform to the specification unless [`Knobs`] change their
+//! An authorization server and a resource server, which conform to the specification unless [`Deviations`] change their
 //! behaviour.
 
 use std::collections::HashSet;
@@ -12,53 +12,55 @@ use mcp_exact_auth::Secret;
 use mcp_exact_auth::client::{AgentFuture, Redirect, Url, UserAgent};
 use serde_json::{Value, json};
 
-use crate::site::{ReceivedRequest, Reply, Site, decode, encode, json as respond_json, reply};
+use crate::site::{
+    ReceivedRequest, Site, SiteResponse, decode, encode, json_response as respond_json, response,
+};
 
 /// Deliberate deviations of the servers from the specification.
 #[derive(Clone)]
-pub struct Knobs {
+pub struct Deviations {
     /// Modifies the metadata of the authorization server; the second argument is its origin.
     pub metadata: fn(&mut Value, &str),
     /// Replaces the response with the metadata of the authorization server.
-    pub metadata_reply: Option<fn(&str) -> Reply>,
+    pub metadata_reply: Option<fn(&str) -> SiteResponse>,
     /// Modifies the metadata of the resource; the arguments are the origins of the resource and of the authorization
     /// server.
     pub resource: fn(&mut Value, &str, &str),
     /// Modifies the query of the redirect; the second argument is the issuer.
-    pub redirect: fn(String, &str) -> String,
+    pub redirect_query: fn(String, &str) -> String,
     /// Replaces the response to a token request.
-    pub token: Option<fn(&ReceivedRequest) -> Reply>,
+    pub token_response: Option<fn(&ReceivedRequest) -> SiteResponse>,
     /// Returns the challenge of status 401; the argument is the origin of the resource.
-    pub challenge: fn(&str) -> String,
+    pub challenge_401: fn(&str) -> String,
     /// Scope that every call requires, in the challenge of status 403, and that is never granted.
-    pub never_granted: Option<&'static str>,
+    pub unobtainable_scope: Option<&'static str>,
     /// True if the resource rejects every token.
-    pub refuses_tokens: bool,
+    pub rejects_tokens: bool,
     /// Lifetime of tokens in seconds.
     pub expires_in: Value,
     /// True if each use of a refresh token issues a new one.
-    pub rotates: bool,
+    pub rotates_refresh_tokens: bool,
     /// Id that registered clients receive.
     pub client_id: &'static str,
 }
 
-impl Default for Knobs {
+impl Default for Deviations {
     fn default() -> Self {
         Self {
             metadata: |_, _| {},
             metadata_reply: None,
             resource: |_, _, _| {},
-            redirect: |query, issuer| format!("{query}&iss={}", encode(issuer)),
-            token: None,
-            challenge: |origin| {
+            redirect_query: |query, issuer| format!("{query}&iss={}", encode(issuer)),
+            token_response: None,
+            challenge_401: |origin| {
                 format!(
                     r#"Bearer resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#
                 )
             },
-            never_granted: None,
-            refuses_tokens: false,
+            unobtainable_scope: None,
+            rejects_tokens: false,
             expires_in: json!(3600),
-            rotates: true,
+            rotates_refresh_tokens: true,
             client_id: "registered",
         }
     }
@@ -67,13 +69,13 @@ impl Default for Knobs {
 /// Codes and tokens that the authorization server has issued.
 #[derive(Default)]
 struct IssuedTokens {
-    number: u32,
+    last_number: u32,
     /// Unused codes with their code challenges.
-    codes: Vec<(String, String)>,
-    access: HashSet<String>,
-    refresh: HashSet<String>,
+    unused_codes: Vec<(String, String)>,
+    access_tokens: HashSet<String>,
+    refresh_tokens: HashSet<String>,
     /// Refresh tokens that were used.
-    spent: HashSet<String>,
+    used_refresh_tokens: HashSet<String>,
     /// True if a refresh token was used twice, so that the token family is revoked (OAuth 2.1, section 4.3.1).
     is_revoked: bool,
 }
@@ -85,38 +87,38 @@ pub struct Authority {
     pub server: Site,
     /// The resource server, whose endpoint has the path `/mcp`.
     pub resource: Site,
-    knobs: Arc<Mutex<Knobs>>,
+    deviations: Arc<Mutex<Deviations>>,
     issued: Arc<Mutex<IssuedTokens>>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Authority {
     /// Starts both servers.
-    pub async fn start(knobs: Knobs) -> Self {
-        let knobs = Arc::new(Mutex::new(knobs));
+    pub async fn start(deviations: Deviations) -> Self {
+        let deviations = Arc::new(Mutex::new(deviations));
         let issued = Arc::new(Mutex::new(IssuedTokens::default()));
         let server = {
-            let (knobs, issued) = (Arc::clone(&knobs), Arc::clone(&issued));
+            let (deviations, issued) = (Arc::clone(&deviations), Arc::clone(&issued));
             Site::start(|origin| {
                 let origin = origin.to_owned();
-                move |seen| {
-                    let knobs = locked(&knobs).clone();
-                    serve(seen, &origin, &knobs, &mut locked(&issued))
+                move |request| {
+                    let deviations = lock_mutex(&deviations).clone();
+                    answer_authority(request, &origin, &deviations, &mut lock_mutex(&issued))
                 }
             })
             .await
         };
         let resource = {
-            let (knobs, issued) = (Arc::clone(&knobs), Arc::clone(&issued));
+            let (deviations, issued) = (Arc::clone(&deviations), Arc::clone(&issued));
             let issuer = server.url.clone();
             Site::start(|origin| {
                 let origin = origin.to_owned();
-                move |seen| {
-                    let knobs = locked(&knobs).clone();
-                    protect(seen, &origin, &issuer, &knobs, &locked(&issued))
+                move |request| {
+                    let deviations = lock_mutex(&deviations).clone();
+                    answer_resource(request, &origin, &issuer, &deviations, &lock_mutex(&issued))
                 }
             })
             .await
@@ -124,14 +126,14 @@ impl Authority {
         Self {
             server,
             resource,
-            knobs,
+            deviations,
             issued,
         }
     }
 
     /// Changes the behaviour of the servers.
-    pub fn turn(&self, change: impl FnOnce(&mut Knobs)) {
-        change(&mut locked(&self.knobs));
+    pub fn set_deviations(&self, change: impl FnOnce(&mut Deviations)) {
+        change(&mut lock_mutex(&self.deviations));
     }
 
     /// Returns the URL of the MCP endpoint.
@@ -141,19 +143,24 @@ impl Authority {
 
     /// Returns true if a refresh token was used twice.
     pub fn is_revoked(&self) -> bool {
-        locked(&self.issued).is_revoked
+        lock_mutex(&self.issued).is_revoked
     }
 
     /// Makes all access tokens expire.
     pub fn expire_tokens(&self) {
-        locked(&self.issued).access.clear();
+        lock_mutex(&self.issued).access_tokens.clear();
     }
 }
 
-fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
-    match (&*seen.method, &*seen.path) {
+fn answer_authority(
+    request: &ReceivedRequest,
+    origin: &str,
+    deviations: &Deviations,
+    issued: &mut IssuedTokens,
+) -> SiteResponse {
+    match (&*request.method, &*request.path) {
         ("GET", "/.well-known/oauth-authorization-server") => {
-            if let Some(answer) = knobs.metadata_reply {
+            if let Some(answer) = deviations.metadata_reply {
                 return answer(origin);
             }
             let at = |path: &str| format!("{origin}{path}");
@@ -167,118 +174,130 @@ fn serve(seen: &ReceivedRequest, origin: &str, knobs: &Knobs, issued: &mut Issue
                 "token_endpoint_auth_methods_supported": ["none"],
                 "authorization_response_iss_parameter_supported": true,
             });
-            (knobs.metadata)(&mut metadata, origin);
+            (deviations.metadata)(&mut metadata, origin);
             respond_json(200, &metadata)
         }
-        ("POST", "/register") => respond_json(201, &json!({"client_id": knobs.client_id})),
+        ("POST", "/register") => respond_json(201, &json!({"client_id": deviations.client_id})),
         ("GET", "/authorize") => {
-            issued.number += 1;
-            let code = format!("code-{}", issued.number);
-            let challenge = seen.param("code_challenge").unwrap_or_default();
-            issued.codes.push((code.clone(), challenge));
-            let state = seen.param("state").unwrap_or_default();
+            issued.last_number += 1;
+            let code = format!("code-{}", issued.last_number);
+            let challenge = request.param("code_challenge").unwrap_or_default();
+            issued.unused_codes.push((code.clone(), challenge));
+            let state = request.param("state").unwrap_or_default();
             let query = format!("code={code}&state={}", encode(&state));
-            let query = (knobs.redirect)(query, origin);
-            let target = seen.param("redirect_uri").unwrap_or_default();
-            reply(302, &[("location", &format!("{target}?{query}"))], "")
+            let query = (deviations.redirect_query)(query, origin);
+            let target = request.param("redirect_uri").unwrap_or_default();
+            response(302, &[("location", &format!("{target}?{query}"))], "")
         }
-        ("POST", "/token") => match knobs.token {
-            Some(answer) => answer(seen),
-            None => token(seen, knobs, issued),
+        ("POST", "/token") => match deviations.token_response {
+            Some(answer) => answer(request),
+            None => answer_token_request(request, deviations, issued),
         },
-        _ => reply(404, &[], ""),
+        _ => response(404, &[], ""),
     }
 }
 
-fn token(seen: &ReceivedRequest, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
+fn answer_token_request(
+    request: &ReceivedRequest,
+    deviations: &Deviations,
+    issued: &mut IssuedTokens,
+) -> SiteResponse {
     let refused = |error: &str| respond_json(400, &json!({"error": error}));
-    let param = |name: &str| seen.param(name).unwrap_or_default();
+    let param = |name: &str| request.param(name).unwrap_or_default();
     match &*param("grant_type") {
         "authorization_code" => {
             let code = param("code");
-            let Some(at) = issued.codes.iter().position(|(known, _)| *known == code) else {
+            let Some(at) = issued
+                .unused_codes
+                .iter()
+                .position(|(known, _)| *known == code)
+            else {
                 return refused("invalid_grant");
             };
-            let (_, challenge) = issued.codes.swap_remove(at);
-            if challenge != digest(&param("code_verifier")) {
+            let (_, challenge) = issued.unused_codes.swap_remove(at);
+            if challenge != s256_challenge(&param("code_verifier")) {
                 return refused("invalid_grant");
             }
         }
         "refresh_token" => {
             let used = param("refresh_token");
-            if !knobs.rotates {
-                return issue(None, knobs, issued);
+            if !deviations.rotates_refresh_tokens {
+                return issue_token(None, deviations, issued);
             }
-            if issued.spent.contains(&used) {
+            if issued.used_refresh_tokens.contains(&used) {
                 issued.is_revoked = true;
-                issued.refresh.clear();
-                issued.access.clear();
+                issued.refresh_tokens.clear();
+                issued.access_tokens.clear();
             }
-            if !issued.refresh.remove(&used) {
+            if !issued.refresh_tokens.remove(&used) {
                 return refused("invalid_grant");
             }
-            issued.spent.insert(used);
+            issued.used_refresh_tokens.insert(used);
         }
         "client_credentials" => {}
         _ => return refused("unsupported_grant_type"),
     }
-    let refresh = format!("refresh-{}", issued.number + 1);
-    issued.refresh.insert(refresh.clone());
-    issue(Some(refresh), knobs, issued)
+    let refresh = format!("refresh-{}", issued.last_number + 1);
+    issued.refresh_tokens.insert(refresh.clone());
+    issue_token(Some(refresh), deviations, issued)
 }
 
 /// Issues an access token.
-fn issue(refresh: Option<String>, knobs: &Knobs, issued: &mut IssuedTokens) -> Reply {
-    issued.number += 1;
-    let access = format!("access-{}", issued.number);
-    issued.access.insert(access.clone());
+fn issue_token(
+    refresh: Option<String>,
+    deviations: &Deviations,
+    issued: &mut IssuedTokens,
+) -> SiteResponse {
+    issued.last_number += 1;
+    let access = format!("access-{}", issued.last_number);
+    issued.access_tokens.insert(access.clone());
     respond_json(
         200,
         &json!({
             "access_token": access,
             "token_type": "Bearer",
-            "expires_in": knobs.expires_in,
+            "expires_in": deviations.expires_in,
             "refresh_token": refresh,
         }),
     )
 }
 
 /// Returns the S256 challenge of a verifier.
-fn digest(verifier: &str) -> String {
+fn s256_challenge(verifier: &str) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, verifier.as_bytes());
     URL_SAFE_NO_PAD.encode(digest)
 }
 
-fn protect(
-    seen: &ReceivedRequest,
+fn answer_resource(
+    request: &ReceivedRequest,
     origin: &str,
     issuer: &str,
-    knobs: &Knobs,
+    deviations: &Deviations,
     issued: &IssuedTokens,
-) -> Reply {
-    if seen.path == "/.well-known/oauth-protected-resource/mcp" {
+) -> SiteResponse {
+    if request.path == "/.well-known/oauth-protected-resource/mcp" {
         let mut metadata = json!({
             "resource": format!("{origin}/mcp"),
             "authorization_servers": [issuer],
         });
-        (knobs.resource)(&mut metadata, origin, issuer);
+        (deviations.resource)(&mut metadata, origin, issuer);
         return respond_json(200, &metadata);
     }
-    if seen.path != "/mcp" {
-        return reply(404, &[], "");
+    if request.path != "/mcp" {
+        return response(404, &[], "");
     }
-    let token = seen.header("authorization").strip_prefix("Bearer ");
-    let is_known = token.is_some_and(|token| issued.access.contains(token));
-    if !is_known || knobs.refuses_tokens {
-        let challenge = (knobs.challenge)(origin);
-        return reply(401, &[("www-authenticate", &challenge)], "");
+    let token = request.header("authorization").strip_prefix("Bearer ");
+    let is_known = token.is_some_and(|token| issued.access_tokens.contains(token));
+    if !is_known || deviations.rejects_tokens {
+        let challenge = (deviations.challenge_401)(origin);
+        return response(401, &[("www-authenticate", &challenge)], "");
     }
-    match knobs.never_granted {
+    match deviations.unobtainable_scope {
         Some(scope) => {
             let challenge = format!(r#"Bearer error="insufficient_scope", scope="{scope}""#);
-            reply(403, &[("www-authenticate", &challenge)], "")
+            response(403, &[("www-authenticate", &challenge)], "")
         }
-        None => reply(200, &[], "done"),
+        None => response(200, &[], "done"),
     }
 }
 
@@ -302,7 +321,7 @@ impl Redirect for RedirectAgent {
     }
 
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret> {
-        locked(&self.opened).push(url.to_string());
+        lock_mutex(&self.opened).push(url.to_string());
         Box::pin(async move {
             let request = http::Request::get(url.as_str()).body(Bytes::new());
             let request = request.map_err(|error| error.to_string())?;

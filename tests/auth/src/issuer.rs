@@ -9,7 +9,7 @@ use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{Headers, Server, Tool};
 use serde_json::{Value, json};
 
-use crate::site::{Site, encode, json as respond_json, reply};
+use crate::site::{Site, encode, json_response as respond_json, response};
 use crate::tokens::Signer;
 
 /// An authorization server that signs its tokens and grants every requested scope. Users are signed in already: the
@@ -36,7 +36,7 @@ impl Issuer {
         let lasts = Arc::clone(&lifetime);
         let site = Site::start(move |origin| {
             let origin = origin.to_owned();
-            move |seen| match &*seen.path {
+            move |request| match &*request.path {
                 "/.well-known/oauth-authorization-server" => respond_json(
                     200,
                     &json!({
@@ -51,23 +51,23 @@ impl Issuer {
                 "/keys" => respond_json(200, &signs.key_set()),
                 "/register" => respond_json(201, &json!({"client_id": "c"})),
                 "/authorize" => {
-                    *asked.lock().expect("no panic") = seen.param("scope").unwrap_or_default();
-                    let state = encode(&seen.param("state").unwrap_or_default());
-                    let target = seen.param("redirect_uri").unwrap_or_default();
-                    let mut cookies = seen.header("cookie").split("; ");
+                    *asked.lock().expect("no panic") = request.param("scope").unwrap_or_default();
+                    let state = encode(&request.param("state").unwrap_or_default());
+                    let target = request.param("redirect_uri").unwrap_or_default();
+                    let mut cookies = request.header("cookie").split("; ");
                     let user = cookies.find_map(|cookie| cookie.strip_prefix("user="));
                     let code = user.unwrap_or("u");
                     let location = format!("{target}?code={code}&state={state}");
-                    reply(302, &[("location", &location)], "")
+                    response(302, &[("location", &location)], "")
                 }
                 _ => {
-                    let resource = seen.param("resource").unwrap_or_default();
+                    let resource = request.param("resource").unwrap_or_default();
                     // A client that acts for itself asks here for its scopes.
-                    let scope = seen.param("scope");
+                    let scope = request.param("scope");
                     let scope = scope.unwrap_or_else(|| asked.lock().expect("no panic").clone());
-                    let user = seen.param("code").unwrap_or_default();
-                    let mut claims = claims(&origin, &resource, &user, &scope);
-                    claims["exp"] = json!(now() + lasts.load(Ordering::Relaxed));
+                    let user = request.param("code").unwrap_or_default();
+                    let mut claims = valid_claims(&origin, &resource, &user, &scope);
+                    claims["exp"] = json!(unix_time() + lasts.load(Ordering::Relaxed));
                     let token = signs.sign(&signs.header(), &claims);
                     respond_json(200, &json!({"access_token": token, "token_type": "Bearer"}))
                 }
@@ -83,7 +83,7 @@ impl Issuer {
 
     /// Returns a token for a resource.
     pub fn token(&self, endpoint: &str, subject: &str, scope: &str) -> String {
-        let claims = claims(&self.site.url, endpoint, subject, scope);
+        let claims = valid_claims(&self.site.url, endpoint, subject, scope);
         self.signer.sign(&self.signer.header(), &claims)
     }
 }
@@ -92,19 +92,19 @@ impl Issuer {
 ///
 /// # Panics
 /// Panics if the clock is set to a time before 1970.
-pub fn claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value {
+pub fn valid_claims(issuer: &str, audience: &str, subject: &str, scope: &str) -> Value {
     json!({
         "iss": issuer,
         "aud": audience,
         "sub": subject,
         "client_id": "c",
         "scope": scope,
-        "exp": now() + 600,
+        "exp": unix_time() + 600,
     })
 }
 
 /// Returns the Unix time in seconds.
-fn now() -> u64 {
+fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }
@@ -113,7 +113,7 @@ fn now() -> u64 {
 ///
 /// # Panics
 /// Panics if no port can be opened.
-pub async fn start(issuer: &Issuer) -> String {
+pub async fn start_server(issuer: &Issuer) -> String {
     let server = Server::builder("protected", "1.0.0")
         .tool(
             "who",

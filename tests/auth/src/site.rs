@@ -79,11 +79,11 @@ pub fn encode(text: &str) -> String {
 }
 
 /// Response of a site.
-pub type Reply = Response<Full<Bytes>>;
+pub type SiteResponse = Response<Full<Bytes>>;
 
 /// Creates a response with a JSON body.
-pub fn json(status: u16, body: &serde_json::Value) -> Reply {
-    reply(
+pub fn json_response(status: u16, body: &serde_json::Value) -> SiteResponse {
+    response(
         status,
         &[("content-type", "application/json")],
         &body.to_string(),
@@ -94,7 +94,7 @@ pub fn json(status: u16, body: &serde_json::Value) -> Reply {
 ///
 /// # Panics
 /// Panics if a header is invalid.
-pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
+pub fn response(status: u16, headers: &[(&str, &str)], body: &str) -> SiteResponse {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);
@@ -103,14 +103,14 @@ pub fn reply(status: u16, headers: &[(&str, &str)], body: &str) -> Reply {
     response.body(body).expect("valid headers")
 }
 
-type Respond = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
+type Responder = dyn Fn(&ReceivedRequest) -> SiteResponse + Send + Sync;
 
 /// A running server, which ends with the runtime.
 #[derive(Clone)]
 pub struct Site {
     /// Origin, without a trailing slash.
     pub url: String,
-    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
+    received_requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Site {
@@ -120,21 +120,22 @@ impl Site {
     /// Panics if no port can be opened.
     pub async fn start<F>(make: impl FnOnce(&str) -> F) -> Self
     where
-        F: Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static,
+        F: Fn(&ReceivedRequest) -> SiteResponse + Send + Sync + 'static,
     {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
-        let respond: Arc<Respond> = Arc::new(make(&url));
-        let seen = Arc::new(Mutex::default());
+        let respond: Arc<Responder> = Arc::new(make(&url));
+        let requests = Arc::new(Mutex::default());
         let site = Self {
             url,
-            seen: Arc::clone(&seen),
+            received_requests: Arc::clone(&requests),
         };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let (respond, seen) = (Arc::clone(&respond), Arc::clone(&seen));
+                let (respond, requests) = (Arc::clone(&respond), Arc::clone(&requests));
                 tokio::spawn(async move {
-                    let service = service_fn(|request| answer(request, &respond, &seen));
+                    let service =
+                        service_fn(|request| answer_request(request, &respond, &requests));
                     let connection = hyper::server::conn::http1::Builder::new()
                         .serve_connection(TokioIo::new(stream), service);
                     // Clients may disconnect at any time.
@@ -146,25 +147,31 @@ impl Site {
     }
 
     /// Returns the requests so far.
-    pub fn seen(&self) -> Vec<ReceivedRequest> {
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clone()
+    pub fn received_requests(&self) -> Vec<ReceivedRequest> {
+        let requests = self
+            .received_requests
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        requests.clone()
     }
 
     /// Returns the number of requests with this path.
     pub fn count(&self, path: &str) -> usize {
-        self.seen().iter().filter(|seen| seen.path == path).count()
+        self.received_requests()
+            .iter()
+            .filter(|request| request.path == path)
+            .count()
     }
 }
 
-async fn answer(
+async fn answer_request(
     request: Request<Incoming>,
-    respond: &Arc<Respond>,
+    respond: &Arc<Responder>,
     all: &Arc<Mutex<Vec<ReceivedRequest>>>,
-) -> Result<Response<Either<Full<Bytes>, Trickle>>, Infallible> {
+) -> Result<Response<Either<Full<Bytes>, SlowBody>>, Infallible> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes());
-    let seen = ReceivedRequest {
+    let received = ReceivedRequest {
         method: parts.method.to_string(),
         path: parts.uri.path().to_owned(),
         query: parts.uri.query().unwrap_or("").to_owned(),
@@ -173,8 +180,8 @@ async fn answer(
     };
     all.lock()
         .unwrap_or_else(PoisonError::into_inner)
-        .push(seen.clone());
-    let response = respond(&seen);
+        .push(received.clone());
+    let response = respond(&received);
     let milliseconds = |name: &str| {
         let value = response.headers().get(name)?.to_str().ok()?;
         Some(Duration::from_millis(value.parse().ok()?))
@@ -188,18 +195,22 @@ async fn answer(
     let (head, body) = response.into_parts();
     let rest = body.collect().await.unwrap_or_default().to_bytes();
     let sleep = Box::pin(sleep(pause));
-    let body = Trickle { rest, pause, sleep };
+    let body = SlowBody {
+        remaining: rest,
+        pause,
+        sleep,
+    };
     Ok(Response::from_parts(head, Either::Right(body)))
 }
 
 /// Body that is sent byte by byte.
-struct Trickle {
-    rest: Bytes,
+struct SlowBody {
+    remaining: Bytes,
     pause: Duration,
     sleep: Pin<Box<Sleep>>,
 }
 
-impl Body for Trickle {
+impl Body for SlowBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -207,13 +218,13 @@ impl Body for Trickle {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if self.rest.is_empty() {
+        if self.remaining.is_empty() {
             return Poll::Ready(None);
         }
         ready!(self.sleep.as_mut().poll(cx));
         let next = Instant::now() + self.pause;
         self.sleep.as_mut().reset(next);
-        let byte = self.rest.split_to(1);
+        let byte = self.remaining.split_to(1);
         Poll::Ready(Some(Ok(Frame::data(byte))))
     }
 }

@@ -47,7 +47,7 @@ impl Signer {
     /// Returns the thumbprint of the public key (RFC 7638).
     pub fn thumbprint(&self) -> String {
         // `serde_json` sorts members by name, as the thumbprint requires.
-        digest(self.jwk().to_string().as_bytes())
+        sha256_base64url(self.jwk().to_string().as_bytes())
     }
 
     /// Returns the header of a valid access token.
@@ -60,7 +60,7 @@ impl Signer {
     /// # Panics
     /// Panics if the system provides no random numbers.
     pub fn sign(&self, header: &Value, claims: &Value) -> String {
-        let message = message(header, claims);
+        let message = unsigned_token(header, claims);
         let signature = self.pair.sign(&SystemRandom::new(), message.as_bytes());
         let signature = URL_SAFE_NO_PAD.encode(signature.expect("random numbers"));
         format!("{message}.{signature}")
@@ -68,13 +68,13 @@ impl Signer {
 }
 
 /// Returns the encoded header and claims of a token, without a signature.
-pub fn message(header: &Value, claims: &Value) -> String {
+pub fn unsigned_token(header: &Value, claims: &Value) -> String {
     let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
     format!("{}.{}", part(header), part(claims))
 }
 
 /// Returns the SHA-256 hash in base64url.
-pub fn digest(bytes: &[u8]) -> String {
+pub fn sha256_base64url(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     URL_SAFE_NO_PAD.encode(digest)
 }

@@ -8,27 +8,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcp_exact::transport::http::server::Authenticate as _;
 use mcp_exact_auth::server::{Jwks, ResourceServer};
-use mcp_exact_tests_auth::issuer::claims;
+use mcp_exact_tests_auth::issuer::valid_claims;
 use mcp_exact_tests_auth::tokens::Signer;
 use serde_json::json;
 
-struct Counting;
+struct CountingAllocator;
 
-static CALLS: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[allow(
     unsafe_code,
     reason = "an allocator cannot be written without unsafe code"
 )]
 // SAFETY: every function passes its arguments unchanged to the system allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.fetch_add(1, Ordering::Relaxed);
-        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        ALLOCATION_COUNT.fetch_add(1, Ordering::Relaxed);
+        ALLOCATED_BYTES.fetch_add(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller keeps the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
@@ -44,7 +44,7 @@ const RESOURCE: &str = "https://mcp.example/mcp";
 
 /// Returns the number and the bytes of the allocations of one verification, with a token that the last of `keys` keys
 /// has signed.
-fn allocations(keys: usize) -> (usize, usize) {
+fn count_allocations(keys: usize) -> (usize, usize) {
     let signers: Vec<Signer> = (10..10 + keys)
         .map(|n| Signer::new(&format!("k{n}")))
         .collect();
@@ -56,7 +56,7 @@ fn allocations(keys: usize) -> (usize, usize) {
     let server = ResourceServer::new(ISSUER, RESOURCE, verifier.expect("keys"));
     let server = server.expect("a resource").scopes(["read"]);
     let signer = signers.last().expect("there is a key");
-    let claims = claims(ISSUER, RESOURCE, "u", "read");
+    let claims = valid_claims(ISSUER, RESOURCE, "u", "read");
     let bearer = format!("Bearer {}", signer.sign(&signer.header(), &claims));
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.expect("a runtime").block_on(async {
@@ -65,11 +65,14 @@ fn allocations(keys: usize) -> (usize, usize) {
         for _ in 0..2 {
             let request = http::Request::post(RESOURCE).header("authorization", &bearer);
             let (mut parts, ()) = request.body(()).expect("a request").into_parts();
-            let before = (CALLS.load(Ordering::Relaxed), BYTES.load(Ordering::Relaxed));
+            let before = (
+                ALLOCATION_COUNT.load(Ordering::Relaxed),
+                ALLOCATED_BYTES.load(Ordering::Relaxed),
+            );
             let accepted = server.authenticate(&mut parts).await;
             counted = (
-                CALLS.load(Ordering::Relaxed) - before.0,
-                BYTES.load(Ordering::Relaxed) - before.1,
+                ALLOCATION_COUNT.load(Ordering::Relaxed) - before.0,
+                ALLOCATED_BYTES.load(Ordering::Relaxed) - before.1,
             );
             accepted.expect("the token is valid");
         }
@@ -79,8 +82,8 @@ fn allocations(keys: usize) -> (usize, usize) {
 
 /// The file has only one test, because allocations of a concurrent test would be counted too.
 #[test]
-fn allocations_do_not_grow_with_the_keys() {
-    let (one, full) = (allocations(1), allocations(64));
+fn allocations_are_independent_of_keys() {
+    let (one, full) = (count_allocations(1), count_allocations(64));
     println!("one key: {one:?}, 64 keys: {full:?} (calls, bytes)");
     assert_eq!(one, full);
 }

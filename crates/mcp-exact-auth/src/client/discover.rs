@@ -4,15 +4,17 @@
 use url::Url;
 
 use super::error::OAuthError;
-use super::fetch::Fetch;
-use super::options::{Dpop, GrantKind, OAuth};
+use super::fetch::MetadataClient;
+use super::options::{DpopPolicy, GrantKind, OAuth};
 use crate::challenge::Challenge;
 use crate::locate;
-use crate::metadata::{Answer, ResourceMetadata, ServerMetadata, read_answer};
+use crate::metadata::{
+    MetadataResponse, ResourceMetadata, ServerMetadata, parse_metadata_response,
+};
 use crate::scope::Scopes;
 
-const RESOURCE: &str = "the resource metadata";
-const SERVER: &str = "the metadata of the authorization server";
+const RESOURCE_METADATA: &str = "the resource metadata";
+const SERVER_METADATA: &str = "the metadata of the authorization server";
 
 /// Authorization challenge of a response with status 401 or 403.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,8 +30,12 @@ pub(crate) struct ChallengeParams {
 impl ChallengeParams {
     /// Parses the challenges of a response. Bearer and DPoP challenges are used in any position; other schemes are
     /// ignored.
-    pub(crate) fn of(challenges: &[Challenge]) -> Self {
-        let of_scheme = |scheme| challenges.iter().find(|challenge| challenge.is(scheme));
+    pub(crate) fn from_headers(challenges: &[Challenge]) -> Self {
+        let of_scheme = |scheme| {
+            challenges
+                .iter()
+                .find(|challenge| challenge.has_scheme(scheme))
+        };
         let (bearer, dpop) = (of_scheme("Bearer"), of_scheme("DPoP"));
         let Some(challenge) = bearer.or(dpop) else {
             return Self::default();
@@ -45,7 +51,7 @@ impl ChallengeParams {
                 .map(Scopes::parse)
                 .filter(|scopes| !scopes.is_empty()),
             error: param("error").map(str::to_owned),
-            description: param("error_description").map(locate::plain),
+            description: param("error_description").map(locate::to_short_line),
             wants_dpop: bearer.is_none(),
         }
     }
@@ -53,7 +59,7 @@ impl ChallengeParams {
 
 /// Result of discovery.
 #[derive(Debug, Clone)]
-pub(crate) struct Discovered {
+pub(crate) struct DiscoveryResult {
     /// Identifier of the resource.
     pub(crate) resource: String,
     pub(crate) sends_resource: bool,
@@ -62,43 +68,43 @@ pub(crate) struct Discovered {
     pub(crate) is_assumed: bool,
     /// Scopes in the resource metadata.
     pub(crate) scopes: Option<Scopes>,
-    pub(crate) is_dpop: bool,
+    pub(crate) requires_dpop: bool,
 }
 
 /// Discovers the resource and its authorization server.
-pub(crate) async fn discover(
-    fetch: &Fetch,
+pub(crate) async fn discover_authorization(
+    fetch: &MetadataClient,
     options: &OAuth,
     endpoint: &Url,
     challenge: &ChallengeParams,
-) -> Result<Discovered, OAuthError> {
-    let found = resource_metadata(fetch, endpoint, challenge.metadata_url.as_deref()).await?;
+) -> Result<DiscoveryResult, OAuthError> {
+    let found = fetch_resource_metadata(fetch, endpoint, challenge.metadata_url.as_deref()).await?;
     let Some((url, metadata)) = found else {
-        return fallback(fetch, options, endpoint).await;
+        return fetch_origin_metadata(fetch, options, endpoint).await;
     };
-    if !locate::covers(&metadata.resource, endpoint) {
+    if !locate::is_covered_by(&metadata.resource, endpoint) {
         return Err(OAuthError::ResourceMismatch {
             url,
             resource: locate::url_for_logs(&metadata.resource),
             endpoint: locate::url_for_logs(endpoint.as_str()),
         });
     }
-    let issuer = choose(options, &url, &metadata.authorization_servers)?;
-    let server = server_metadata(fetch, options, &issuer).await?;
-    let supports = ServerMetadata::lists(&server.dpop_signing_alg_values_supported, "ES256");
+    let issuer = choose_issuer(options, &url, &metadata.authorization_servers)?;
+    let server = fetch_server_metadata(fetch, options, &issuer).await?;
+    let supports = ServerMetadata::lists_value(&server.dpop_signing_alg_values_supported, "ES256");
     let is_demanded =
         challenge.wants_dpop || metadata.dpop_bound_access_tokens_required == Some(true);
-    Ok(Discovered {
+    Ok(DiscoveryResult {
         resource: metadata.resource,
         sends_resource: options.sends_resource,
         is_assumed: false,
         scopes: metadata
             .scopes_supported
             .map(|scopes| scopes.into_iter().collect()),
-        is_dpop: match options.dpop {
-            Dpop::Never => false,
-            Dpop::Demanded => is_demanded,
-            Dpop::Preferred => is_demanded || supports == Some(true),
+        requires_dpop: match options.dpop {
+            DpopPolicy::Never => false,
+            DpopPolicy::WhenRequired => is_demanded,
+            DpopPolicy::WhenSupported => is_demanded || supports == Some(true),
         },
         server,
     })
@@ -106,7 +112,7 @@ pub(crate) async fn discover(
 
 /// Returns the issuer to use: the configured one, if the resource lists it, or the first one listed. The issuer string
 /// is not normalized.
-fn choose(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthError> {
+fn choose_issuer(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthError> {
     let Some(wanted) = &options.issuer else {
         let first = named.first().cloned();
         return first.ok_or_else(|| OAuthError::NoAuthorizationServer {
@@ -115,15 +121,15 @@ fn choose(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthE
     };
     let mut named_like_it = named.iter();
     let found = named_like_it.find(|issuer| locate::is_same_issuer(issuer, wanted));
-    found.cloned().ok_or_else(|| OAuthError::IssuerNotNamed {
+    found.cloned().ok_or_else(|| OAuthError::IssuerNotListed {
         issuer: wanted.clone(),
-        named: named.to_vec(),
+        listed_issuers: named.to_vec(),
     })
 }
 
 /// Fetches the metadata of the resource; `None` if no well-known URL has it.
-async fn resource_metadata(
-    fetch: &Fetch,
+async fn fetch_resource_metadata(
+    fetch: &MetadataClient,
     endpoint: &Url,
     named: Option<&str>,
 ) -> Result<Option<(String, ResourceMetadata)>, OAuthError> {
@@ -132,11 +138,13 @@ async fn resource_metadata(
         None => locate::resource_metadata_urls(endpoint),
     };
     for url in candidates {
-        let response = fetch.get(RESOURCE, &url).await?;
-        match read_answer(response.status.as_u16(), &response.body) {
-            Answer::Found(metadata) => return Ok(Some((url, metadata))),
-            Answer::Unavailable => return Err(metadata_error(RESOURCE, url, response.status)),
-            Answer::Absent => {}
+        let response = fetch.get(RESOURCE_METADATA, &url).await?;
+        match parse_metadata_response(response.status.as_u16(), &response.body) {
+            MetadataResponse::Found(metadata) => return Ok(Some((url, metadata))),
+            MetadataResponse::Unavailable => {
+                return Err(metadata_error(RESOURCE_METADATA, url, response.status));
+            }
+            MetadataResponse::Absent => {}
         }
     }
     match named {
@@ -156,41 +164,45 @@ fn metadata_error(what: &'static str, url: String, status: http::StatusCode) -> 
 }
 
 /// Fetches and validates the metadata of an issuer.
-pub(crate) async fn server_metadata(
-    fetch: &Fetch,
+pub(crate) async fn fetch_server_metadata(
+    fetch: &MetadataClient,
     options: &OAuth,
     issuer: &str,
 ) -> Result<ServerMetadata, OAuthError> {
-    let url = fetch.check("the issuer", issuer)?;
+    let url = fetch.check_url("the issuer", issuer)?;
     let tried = locate::server_metadata_urls(&url);
-    match first_of(fetch, &tried).await? {
-        Some((url, server)) => checked(options, &url, issuer, server),
+    match first_document(fetch, &tried).await? {
+        Some((url, server)) => check_metadata(options, &url, issuer, server),
         None => Err(OAuthError::NoServerMetadata {
             issuer: issuer.to_owned(),
-            tried,
+            tried_urls: tried,
         }),
     }
 }
 
-async fn first_of(
-    fetch: &Fetch,
+async fn first_document(
+    fetch: &MetadataClient,
     urls: &[String],
 ) -> Result<Option<(String, ServerMetadata)>, OAuthError> {
     for url in urls {
-        let response = fetch.get(SERVER, url).await?;
-        match read_answer(response.status.as_u16(), &response.body) {
-            Answer::Found(server) => return Ok(Some((url.clone(), server))),
-            Answer::Unavailable => {
-                return Err(metadata_error(SERVER, url.clone(), response.status));
+        let response = fetch.get(SERVER_METADATA, url).await?;
+        match parse_metadata_response(response.status.as_u16(), &response.body) {
+            MetadataResponse::Found(server) => return Ok(Some((url.clone(), server))),
+            MetadataResponse::Unavailable => {
+                return Err(metadata_error(
+                    SERVER_METADATA,
+                    url.clone(),
+                    response.status,
+                ));
             }
-            Answer::Absent => {}
+            MetadataResponse::Absent => {}
         }
     }
     Ok(None)
 }
 
 /// Checks that metadata belongs to the issuer, and that it lists PKCE if the grant uses an authorization code.
-fn checked(
+fn check_metadata(
     options: &OAuth,
     url: &str,
     issuer: &str,
@@ -200,16 +212,16 @@ fn checked(
         return Err(OAuthError::IssuerMismatch {
             url: url.to_owned(),
             expected: issuer.to_owned(),
-            found: locate::plain(&server.issuer),
+            found_issuer: locate::to_short_line(&server.issuer),
         });
     }
     let methods = &server.code_challenge_methods_supported;
     let is_assumed = methods.is_none()
         && options
-            .assumed_pkce
+            .assumes_pkce_at
             .iter()
             .any(|known| locate::is_same_issuer(known, issuer));
-    let has_pkce = ServerMetadata::lists(methods, "S256") == Some(true) || is_assumed;
+    let has_pkce = ServerMetadata::lists_value(methods, "S256") == Some(true) || is_assumed;
     if has_pkce || !matches!(options.grant, GrantKind::AuthorizationCode) {
         Ok(server)
     } else {
@@ -221,32 +233,32 @@ fn checked(
 
 /// Returns the default endpoints of a 2025-03-26 server, which is its own authorization server ("Authorization Base
 /// URL").
-async fn fallback(
-    fetch: &Fetch,
+async fn fetch_origin_metadata(
+    fetch: &MetadataClient,
     options: &OAuth,
     endpoint: &Url,
-) -> Result<Discovered, OAuthError> {
-    let origin = locate::origin(endpoint);
+) -> Result<DiscoveryResult, OAuthError> {
+    let origin = locate::origin_of(endpoint);
     if !options.has_fallback {
         let mut urls = locate::resource_metadata_urls(endpoint);
         return Err(OAuthError::NoResourceMetadata {
             url: urls.swap_remove(0),
         });
     }
-    let url = fetch.check("the issuer", &origin)?;
+    let url = fetch.check_url("the issuer", &origin)?;
     let mut tried = locate::server_metadata_urls(&url);
     tried.truncate(1);
-    let (server, is_assumed) = match first_of(fetch, &tried).await? {
-        Some((url, server)) => (checked(options, &url, &origin, server)?, false),
-        None => (ServerMetadata::assumed(&origin), true),
+    let (server, is_assumed) = match first_document(fetch, &tried).await? {
+        Some((url, server)) => (check_metadata(options, &url, &origin, server)?, false),
+        None => (ServerMetadata::assumed_for_origin(&origin), true),
     };
-    Ok(Discovered {
+    Ok(DiscoveryResult {
         resource: locate::canonical_resource(endpoint),
         sends_resource: false,
         server,
         is_assumed,
         scopes: None,
-        is_dpop: false,
+        requires_dpop: false,
     })
 }
 
@@ -255,8 +267,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_read_from_any_position() {
-        let challenge = |text| ChallengeParams::of(&Challenge::parse(text));
+    fn challenges_are_found_in_any_position() {
+        let challenge = |text| ChallengeParams::from_headers(&Challenge::parse(text));
         let expected = ChallengeParams {
             metadata_url: Some("https://a/m".to_owned()),
             scopes: Some(Scopes::parse("x")),

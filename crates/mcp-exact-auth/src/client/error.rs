@@ -2,7 +2,7 @@
 //!
 //! No variant contains a secret: of error responses, only the members `error` and `error_description` are kept.
 
-use super::pkce::NoRandomness;
+use super::pkce::RandomnessError;
 
 /// Reason why a client could not obtain a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -60,27 +60,27 @@ pub enum OAuthError {
     },
     /// The resource metadata does not list the issuer that the application has configured.
     #[error(
-        "the resource metadata names the authorization servers {named:?}, not `{issuer}`, which is configured; configure one of them"
+        "the resource metadata names the authorization servers {listed_issuers:?}, not `{issuer}`, which is configured; configure one of them"
     )]
-    IssuerNotNamed {
+    IssuerNotListed {
         /// The configured issuer.
         issuer: String,
         /// The issuers of the metadata.
-        named: Vec<String>,
+        listed_issuers: Vec<String>,
     },
     /// No metadata of an authorization server was found.
     #[error(
-        "no metadata of the authorization server `{issuer}` was found; tried {tried:?}; correct the entry in `authorization_servers` of the MCP server"
+        "no metadata of the authorization server `{issuer}` was found; tried {tried_urls:?}; correct the entry in `authorization_servers` of the MCP server"
     )]
     NoServerMetadata {
         /// The issuer.
         issuer: String,
         /// URLs that were requested.
-        tried: Vec<String>,
+        tried_urls: Vec<String>,
     },
     /// The metadata belongs to another issuer (RFC 8414, section 3.3).
     #[error(
-        "the metadata at `{url}` belongs to the issuer `{found}`, not to `{expected}`; the two have to be equal byte for byte, so correct the entry in `authorization_servers` of the MCP server"
+        "the metadata at `{url}` belongs to the issuer `{found_issuer}`, not to `{expected}`; the two have to be equal byte for byte, so correct the entry in `authorization_servers` of the MCP server"
     )]
     IssuerMismatch {
         /// URL of the metadata.
@@ -88,7 +88,7 @@ pub enum OAuthError {
         /// Issuer whose metadata was requested.
         expected: String,
         /// Issuer in the received metadata.
-        found: String,
+        found_issuer: String,
     },
     /// The authorization server does not declare PKCE with S256.
     #[error(
@@ -111,7 +111,7 @@ pub enum OAuthError {
     /// The client has no client id at this authorization server.
     #[error(
         "the authorization server `{issuer}` supports neither client metadata documents nor dynamic registration{}; register the client there and configure its id with `OAuth::registered`",
-        other_issuer(configured)
+        other_issuer_hint(configured)
     )]
     NoClientId {
         /// Issuer identifier of the authorization server.
@@ -141,7 +141,7 @@ pub enum OAuthError {
     #[error(
         "authorization was refused by `{issuer}`: {error}{}{}",
         description_suffix(description),
-        hint(error)
+        hint_for_error(error)
     )]
     Refused {
         /// Issuer of the authorization request.
@@ -155,7 +155,7 @@ pub enum OAuthError {
     #[error(
         "the token endpoint `{url}` answered {error}{}{}",
         description_suffix(description),
-        hint(error)
+        hint_for_error(error)
     )]
     Token {
         /// URL of the token endpoint.
@@ -175,7 +175,7 @@ pub enum OAuthError {
     },
     /// The server repeatedly requires more scopes ("Step-Up Authorization Flow", retry limits).
     #[error(
-        "the server wants the scopes `{scopes}` for {operation}, and still does after {rounds} further authorizations; ask the operator which scopes the account may have"
+        "the server wants the scopes `{scopes}` for {operation}, and still does after {attempts} further authorizations; ask the operator which scopes the account may have"
     )]
     StepUpLimit {
         /// Method and name of the request.
@@ -183,7 +183,7 @@ pub enum OAuthError {
         /// Scopes of the last challenge.
         scopes: String,
         /// Number of authorizations that were made for the operation.
-        rounds: u32,
+        attempts: u32,
     },
     /// The server rejects a token that was just issued.
     #[error(
@@ -233,8 +233,8 @@ impl OAuthError {
     }
 }
 
-impl From<NoRandomness> for OAuthError {
-    fn from(_: NoRandomness) -> Self {
+impl From<RandomnessError> for OAuthError {
+    fn from(_: RandomnessError) -> Self {
         Self::NoRandomness
     }
 }
@@ -245,14 +245,14 @@ fn description_suffix(description: &Option<String>) -> String {
         .map_or(String::new(), |text| format!(" ({text})"))
 }
 
-fn other_issuer(configured: &Option<String>) -> String {
+fn other_issuer_hint(configured: &Option<String>) -> String {
     configured.as_ref().map_or(String::new(), |issuer| {
         format!(", and the configured client id belongs to `{issuer}`")
     })
 }
 
 /// Returns a hint for a known error of an authorization server.
-fn hint(error: &str) -> &'static str {
+fn hint_for_error(error: &str) -> &'static str {
     match error {
         "invalid_target" => {
             "; the authorization server does not know the resource, so register it there (Entra ID: as application ID URI)"
@@ -274,7 +274,7 @@ mod tests {
 
     /// Error messages for known errors of providers contain a hint for the configuration.
     #[test]
-    fn errors_of_providers_name_a_remedy() {
+    fn known_provider_errors_have_hints() {
         for (error, remedy) in [
             ("invalid_target", "application ID URI"),
             ("invalid_client", "authentication method"),

@@ -11,9 +11,9 @@ use mcp_exact_transport::http::client::HttpClient;
 use url::Url;
 
 use super::error::OAuthError;
-use super::gate::Gate;
+use super::gate::UrlGate;
 use crate::locate;
-use crate::net::{CheckedClient, blocked_by, chain, read_body};
+use crate::net::{CheckedClient, blocking_rule, error_with_causes, read_body};
 use crate::secret::Secret;
 
 /// Maximum number of redirects of a GET request.
@@ -28,18 +28,18 @@ pub(crate) struct Response {
 
 /// Sends requests to metadata and authorization servers.
 #[derive(Clone)]
-pub(crate) struct Fetch {
+pub(crate) struct MetadataClient {
     client: Arc<dyn HttpClient>,
-    gate: Gate,
+    gate: UrlGate,
     /// Value of `MCP-Protocol-Version` in requests for metadata.
     revision: Option<HeaderValue>,
     /// Maximum duration of a request, including its redirects and the body.
     deadline: Duration,
 }
 
-impl Fetch {
+impl MetadataClient {
     pub(crate) fn new(
-        gate: Gate,
+        gate: UrlGate,
         client: Option<Arc<dyn HttpClient>>,
         revision: Option<HeaderValue>,
         deadline: Duration,
@@ -53,13 +53,13 @@ impl Fetch {
     }
 
     /// Checks a URL that is not requested by this client.
-    pub(crate) fn check(&self, what: &'static str, url: &str) -> Result<Url, OAuthError> {
-        self.gate.check(what, url)
+    pub(crate) fn check_url(&self, what: &'static str, url: &str) -> Result<Url, OAuthError> {
+        self.gate.check_url(what, url)
     }
 
     /// Fetches a metadata document. Redirects are followed within the origin.
     pub(crate) async fn get(&self, what: &'static str, url: &str) -> Result<Response, OAuthError> {
-        let mut target = self.gate.check(what, url)?;
+        let mut target = self.gate.check_url(what, url)?;
         let exchange = async {
             for _ in 0..=MAX_REDIRECTS {
                 let mut headers = HeaderMap::new();
@@ -69,20 +69,20 @@ impl Fetch {
                     headers.insert(name, revision.clone());
                 }
                 let response = self
-                    .exchange(what, Method::GET, &target, headers, Bytes::new())
+                    .send_request(what, Method::GET, &target, headers, Bytes::new())
                     .await?;
                 let location = response.headers.get(LOCATION);
                 let Some(location) = location.filter(|_| response.status.is_redirection()) else {
                     return Ok(response);
                 };
-                target = self.redirect(what, &target, location)?;
+                target = self.redirect_target(what, &target, location)?;
             }
-            Err(unavailable(what, &target, "it redirects too often"))
+            Err(unavailable_error(what, &target, "it redirects too often"))
         };
-        self.in_time(what, url, exchange).await
+        self.within_deadline(what, url, exchange).await
     }
 
-    fn redirect(
+    fn redirect_target(
         &self,
         what: &'static str,
         from: &Url,
@@ -91,8 +91,8 @@ impl Fetch {
         let location = location.to_str().ok();
         let target = location.and_then(|location| from.join(location).ok());
         match target {
-            Some(target) if locate::origin(&target) == locate::origin(from) => {
-                self.gate.check(what, target.as_str())
+            Some(target) if locate::origin_of(&target) == locate::origin_of(from) => {
+                self.gate.check_url(what, target.as_str())
             }
             _ => Err(OAuthError::Blocked {
                 what,
@@ -111,14 +111,14 @@ impl Fetch {
         mut headers: HeaderMap,
         body: Secret,
     ) -> Result<Response, OAuthError> {
-        let target = self.gate.check(what, url)?;
+        let target = self.gate.check_url(what, url)?;
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-        let exchange = self.exchange(what, Method::POST, &target, headers, body.into_bytes());
-        self.in_time(what, url, exchange).await
+        let exchange = self.send_request(what, Method::POST, &target, headers, body.into_bytes());
+        self.within_deadline(what, url, exchange).await
     }
 
-    async fn in_time(
+    async fn within_deadline(
         &self,
         what: &'static str,
         url: &str,
@@ -134,7 +134,7 @@ impl Fetch {
             .map_err(late)?
     }
 
-    async fn exchange(
+    async fn send_request(
         &self,
         what: &'static str,
         method: Method,
@@ -142,23 +142,23 @@ impl Fetch {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, OAuthError> {
-        let failed = |error: &dyn std::fmt::Display| unavailable(what, target, error);
+        let failed = |error: &dyn std::fmt::Display| unavailable_error(what, target, error);
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = target.as_str().parse().map_err(|error| failed(&error))?;
         *request.headers_mut() = headers;
         let sent = self.client.send(request).await;
-        let response = sent.map_err(|error| match blocked_by(&*error) {
+        let response = sent.map_err(|error| match blocking_rule(&*error) {
             Some(reason) => OAuthError::Blocked {
                 what,
                 url: target.to_string(),
                 reason,
             },
-            None => failed(&chain(&*error)),
+            None => failed(&error_with_causes(&*error)),
         })?;
         let (parts, body) = response.into_parts();
         let body = read_body(body).await;
-        let body = body.map_err(|error| failed(&chain(&*error)))?;
+        let body = body.map_err(|error| failed(&error_with_causes(&*error)))?;
         Ok(Response {
             status: parts.status,
             headers: parts.headers,
@@ -167,7 +167,7 @@ impl Fetch {
     }
 }
 
-fn unavailable(what: &'static str, url: &Url, reason: impl std::fmt::Display) -> OAuthError {
+fn unavailable_error(what: &'static str, url: &Url, reason: impl std::fmt::Display) -> OAuthError {
     OAuthError::Unavailable {
         what,
         url: url.to_string(),

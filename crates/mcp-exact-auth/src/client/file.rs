@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 use sha2::{Digest, Sha256};
 
-use super::pkce::random;
+use super::pkce::random_string;
 use super::store::{StoreFuture, StoreLock, TokenStore};
 use crate::secret::Secret;
 
@@ -29,20 +29,20 @@ impl FileStore {
         }
     }
 
-    fn path(&self, key: &str, extension: &str) -> PathBuf {
+    fn path_of_key(&self, key: &str, extension: &str) -> PathBuf {
         let name = URL_SAFE_NO_PAD.encode(Sha256::digest(key));
         self.folder.join(format!("{name}.{extension}"))
     }
 }
 
-fn words(path: &Path, error: &std::io::Error) -> String {
+fn describe_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
 fn create_folder(folder: &Path) -> Result<(), String> {
     let mut builder = DirBuilder::new();
     let created = builder.recursive(true).mode(0o700).create(folder);
-    created.map_err(|error| words(folder, &error))?;
+    created.map_err(|error| describe_error(folder, &error))?;
     check_folder(folder)
 }
 
@@ -50,7 +50,7 @@ fn create_folder(folder: &Path) -> Result<(), String> {
 fn check_folder(folder: &Path) -> Result<(), String> {
     let metadata = match folder.metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        metadata => metadata.map_err(|error| words(folder, &error))?,
+        metadata => metadata.map_err(|error| describe_error(folder, &error))?,
     };
     if metadata.uid() != geteuid().as_raw() {
         let folder = folder.display();
@@ -72,14 +72,14 @@ fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(Secret::new(text))),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(words(path, &error)),
+        Err(error) => Err(describe_error(path, &error)),
     }
 }
 
 /// Writes a temporary file and renames it, so that readers see either the old or the new value.
 fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
     create_folder(folder)?;
-    let random = random().map_err(|error| error.to_string())?;
+    let random = random_string().map_err(|error| error.to_string())?;
     let beside = path.with_extension(format!("{random}.new"));
     let written = (|| {
         let mut options = OpenOptions::new();
@@ -96,13 +96,13 @@ fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
     written.map_err(|error| {
         // The file may not exist.
         let _ = std::fs::remove_file(&beside);
-        words(path, &error)
+        describe_error(path, &error)
     })
 }
 
 fn remove(path: &Path) -> Result<(), String> {
     match std::fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(words(path, &error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(describe_error(path, &error)),
         _ => Ok(()),
     }
 }
@@ -117,17 +117,17 @@ fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
         .truncate(false)
         .mode(0o600)
         .open(path)
-        .map_err(|error| words(path, &error))?;
+        .map_err(|error| describe_error(path, &error))?;
     loop {
         match flock(&file, FlockOperation::LockExclusive) {
             Ok(()) => return Ok(Box::new(file)),
             Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(words(path, &error.into())),
+            Err(error) => return Err(describe_error(path, &error.into())),
         }
     }
 }
 
-async fn blocking<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     let ended = tokio::task::spawn_blocking(work).await;
@@ -136,23 +136,23 @@ async fn blocking<T: Send + 'static>(
 
 impl TokenStore for FileStore {
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>> {
-        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
-        Box::pin(blocking(move || read(&folder, &path)))
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
+        Box::pin(run_blocking(move || read(&folder, &path)))
     }
 
     fn write<'a>(&'a self, key: &'a str, value: &'a Secret) -> StoreFuture<'a, ()> {
-        let (folder, path) = (self.folder.clone(), self.path(key, "json"));
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "json"));
         let value = value.clone();
-        Box::pin(blocking(move || write(&folder, &path, &value)))
+        Box::pin(run_blocking(move || write(&folder, &path, &value)))
     }
 
     fn remove<'a>(&'a self, key: &'a str) -> StoreFuture<'a, ()> {
-        let path = self.path(key, "json");
-        Box::pin(blocking(move || remove(&path)))
+        let path = self.path_of_key(key, "json");
+        Box::pin(run_blocking(move || remove(&path)))
     }
 
     fn lock<'a>(&'a self, key: &'a str) -> StoreFuture<'a, StoreLock> {
-        let (folder, path) = (self.folder.clone(), self.path(key, "lock"));
-        Box::pin(blocking(move || lock(&folder, &path)))
+        let (folder, path) = (self.folder.clone(), self.path_of_key(key, "lock"));
+        Box::pin(run_blocking(move || lock(&folder, &path)))
     }
 }

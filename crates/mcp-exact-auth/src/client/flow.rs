@@ -17,16 +17,18 @@ use http::header::HeaderValue;
 use url::Url;
 
 use self::client_id::{ClientId, client_key};
-pub use self::code_grant::{CodeGrant, Granted, PendingGrant};
-use self::present::{DPOP, secret_header};
-use super::discover::{ChallengeParams, Discovered, discover, server_metadata};
+pub use self::code_grant::{CodeGrant, GrantedTokens, PendingGrant};
+use self::present::{DPOP_HEADER, secret_header};
+use super::discover::{
+    ChallengeParams, DiscoveryResult, discover_authorization, fetch_server_metadata,
+};
 use super::error::OAuthError;
-use super::fetch::{Fetch, Response};
-use super::gate::Gate;
+use super::fetch::{MetadataClient, Response};
+use super::gate::UrlGate;
 use super::key::DpopKey;
 use super::options::{GrantKind, OAuth};
 use super::store::{Records, StoredToken};
-use super::token::{IssuedToken, TokenRequest, read};
+use super::token::{IssuedToken, TokenRequest, parse_token_response};
 use crate::locate;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
@@ -38,12 +40,12 @@ const MAX_AUTHORIZATION_ROUNDS: u32 = 2;
 
 /// The token in use.
 #[derive(Debug)]
-pub(crate) struct Token {
+pub(crate) struct CurrentToken {
     pub(crate) stored: StoredToken,
     key: Option<DpopKey>,
 }
 
-impl Token {
+impl CurrentToken {
     fn new(stored: StoredToken) -> Result<Arc<Self>, OAuthError> {
         let key = stored.dpop_key.as_ref().filter(|_| stored.is_dpop);
         let key = key.map(DpopKey::from_text).transpose()?;
@@ -53,7 +55,7 @@ impl Token {
 
 /// How a token was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Origin {
+pub(crate) enum TokenOrigin {
     /// Another task or process obtained the token.
     Adopted,
     Refreshed,
@@ -61,23 +63,23 @@ pub(crate) enum Origin {
 }
 
 #[derive(Default)]
-struct State {
+struct FlowState {
     /// Number of additional authorizations by operation.
-    rounds: HashMap<String, u32>,
+    authorization_counts: HashMap<String, u32>,
     /// Error that requires an action of a person.
-    failed: Option<OAuthError>,
+    permanent_error: Option<OAuthError>,
 }
 
 /// Authorization for one endpoint.
 pub(crate) struct Flow {
     options: OAuth,
     endpoint: Url,
-    fetch: Fetch,
-    records: Records,
+    metadata_client: MetadataClient,
+    stored_records: Records,
     key: String,
     /// State of the authorization; locked while a token is obtained.
-    state: tokio::sync::Mutex<State>,
-    current: Mutex<Option<Arc<Token>>>,
+    state: tokio::sync::Mutex<FlowState>,
+    current_token: Mutex<Option<Arc<CurrentToken>>>,
     /// Version of the token in use, incremented by each new token.
     version: AtomicU64,
     is_loaded: tokio::sync::OnceCell<()>,
@@ -93,7 +95,7 @@ impl Flow {
             url: locate::url_for_logs(endpoint),
             reason: reason.to_owned(),
         };
-        let url = locate::parse(endpoint)
+        let url = locate::parse_url(endpoint)
             .ok_or_else(|| bad("it is no absolute URL of HTTP without a user name"))?;
         if url.scheme() != "https" && !super::gate::is_loopback(&url) && !options.allows_private {
             return Err(bad(
@@ -101,7 +103,7 @@ impl Flow {
             ));
         }
         if let Some(metadata_url) = &options.metadata_url {
-            let parsed = locate::parse(metadata_url);
+            let parsed = locate::parse_url(metadata_url);
             if !parsed.is_some_and(|url| url.scheme() == "https" && url.path().len() > 1) {
                 return Err(OAuthError::Url {
                     what: "the client metadata URL",
@@ -110,7 +112,7 @@ impl Flow {
                 });
             }
         }
-        let gate = Gate::new(&url, options.allows_private);
+        let gate = UrlGate::new(&url, options.allows_private);
         let revision = options.revision.as_deref();
         let revision = revision.and_then(|revision| HeaderValue::from_str(revision).ok());
         let key = format!(
@@ -119,13 +121,18 @@ impl Flow {
             options.account
         );
         Ok(Arc::new(Self {
-            fetch: Fetch::new(gate, options.http.clone(), revision, options.timeout),
-            records: Records(Arc::clone(&options.store)),
+            metadata_client: MetadataClient::new(
+                gate,
+                options.http.clone(),
+                revision,
+                options.timeout,
+            ),
+            stored_records: Records(Arc::clone(&options.store)),
             options,
             endpoint: url,
             key,
             state: tokio::sync::Mutex::default(),
-            current: Mutex::default(),
+            current_token: Mutex::default(),
             version: AtomicU64::default(),
             is_loaded: tokio::sync::OnceCell::new(),
             nonces: Mutex::default(),
@@ -138,13 +145,13 @@ impl Flow {
     }
 
     /// Waits while a token is being obtained. Returns false if there was nothing to wait for.
-    pub(crate) async fn settled(&self) -> bool {
+    pub(crate) async fn wait_until_settled(&self) -> bool {
         let is_busy = self.state.try_lock().is_err();
         drop(self.state.lock().await);
         is_busy
     }
 
-    pub(crate) fn note_error(&self, error: OAuthError) {
+    pub(crate) fn record_error(&self, error: OAuthError) {
         *self.error_slot() = Some(error);
     }
 
@@ -158,8 +165,8 @@ impl Flow {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn current(&self) -> Option<Arc<Token>> {
-        self.current
+    fn current_token(&self) -> Option<Arc<CurrentToken>> {
+        self.current_token
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
@@ -170,90 +177,100 @@ impl Flow {
         self.version.load(Ordering::Acquire)
     }
 
-    fn adopt(&self, token: Option<Arc<Token>>) {
-        *self.current.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    fn set_current_token(&self, token: Option<Arc<CurrentToken>>) {
+        *self
+            .current_token
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = token;
         self.version.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Returns the token to send, after refreshing a token that expires soon.
-    pub(crate) async fn token(self: &Arc<Self>) -> Result<Option<Arc<Token>>, OAuthError> {
+    pub(crate) async fn token_to_send(
+        self: &Arc<Self>,
+    ) -> Result<Option<Arc<CurrentToken>>, OAuthError> {
         let load = || async {
-            let stored = self.records.read::<StoredToken>(&self.key).await?;
-            self.adopt(stored.map(Token::new).transpose()?);
+            let stored = self.stored_records.read::<StoredToken>(&self.key).await?;
+            self.set_current_token(stored.map(CurrentToken::new).transpose()?);
             Ok::<_, OAuthError>(())
         };
         self.is_loaded.get_or_try_init(load).await?;
-        let Some(token) = self.current() else {
+        let Some(token) = self.current_token() else {
             return Ok(None);
         };
-        let ends = token.stored.expires_within(REFRESH_MARGIN_SECONDS, now());
+        let ends = token
+            .stored
+            .expires_within(REFRESH_MARGIN_SECONDS, unix_time());
         if !ends || token.stored.refresh_token.is_none() {
             return Ok(Some(token));
         }
         let flow = Arc::clone(self);
-        match in_task(async move { flow.refresh_early(token).await }).await {
+        match run_in_task(async move { flow.refresh_early(token).await }).await {
             Ok(token) => Ok(Some(token)),
             // The server decides whether the old token is still valid.
-            Err(_) => Ok(self.current()),
+            Err(_) => Ok(self.current_token()),
         }
     }
 
     /// Obtains a new token after the server rejected one with status 401.
-    pub(crate) async fn renew(
+    pub(crate) async fn renew_token(
         self: &Arc<Self>,
-        used: Option<Arc<Token>>,
+        used: Option<Arc<CurrentToken>>,
         challenge: ChallengeParams,
         may_refresh: bool,
-    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+    ) -> Result<(Arc<CurrentToken>, TokenOrigin), OAuthError> {
         let flow = Arc::clone(self);
-        in_task(async move { flow.renew_now(used, &challenge, may_refresh).await }).await
+        run_in_task(async move { flow.renew_locked(used, &challenge, may_refresh).await }).await
     }
 
     /// Obtains a token with more scopes after a response with status 403.
     pub(crate) async fn step_up(
         self: &Arc<Self>,
-        used: Option<Arc<Token>>,
+        used: Option<Arc<CurrentToken>>,
         challenge: ChallengeParams,
         operation: String,
-    ) -> Result<Arc<Token>, OAuthError> {
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
         let flow = Arc::clone(self);
-        in_task(async move { flow.step_up_now(used, &challenge, operation).await }).await
+        run_in_task(async move { flow.step_up_locked(used, &challenge, operation).await }).await
     }
 
     /// Resets the count of authorizations for an operation that succeeded.
-    pub(crate) fn succeeded(&self, operation: &str) {
+    pub(crate) fn record_success(&self, operation: &str) {
         if let Ok(mut state) = self.state.try_lock() {
-            state.rounds.remove(operation);
+            state.authorization_counts.remove(operation);
         }
     }
 
     /// Removes the token and the stored error.
     pub(crate) async fn sign_out(&self) -> Result<(), OAuthError> {
         let mut state = self.state.lock().await;
-        *state = State::default();
-        self.adopt(None);
-        self.records.remove(&self.key).await
+        *state = FlowState::default();
+        self.set_current_token(None);
+        self.stored_records.remove(&self.key).await
     }
 
-    async fn refresh_early(&self, used: Arc<Token>) -> Result<Arc<Token>, OAuthError> {
+    async fn refresh_early(
+        &self,
+        used: Arc<CurrentToken>,
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
         let _state = self.state.lock().await;
-        if let Some(current) = self.other_than(Some(&used)) {
+        if let Some(current) = self.current_other_than(Some(&used)) {
             return Ok(current);
         }
-        let _lock = self.records.lock(&self.key).await?;
-        if let Some(token) = self.stored_by_another(Some(&used)).await? {
+        let _lock = self.stored_records.lock(&self.key).await?;
+        if let Some(token) = self.adopt_other_process_token(Some(&used)).await? {
             return Ok(token);
         }
         let stored = &used.stored;
         let server = if stored.is_assumed {
-            ServerMetadata::assumed(&stored.issuer)
+            ServerMetadata::assumed_for_origin(&stored.issuer)
         } else {
-            server_metadata(&self.fetch, &self.options, &stored.issuer).await?
+            fetch_server_metadata(&self.metadata_client, &self.options, &stored.issuer).await?
         };
-        match self.refresh(&used, &server).await {
+        match self.refresh_token(&used, &server).await {
             Err(error) if !error.is_transient() => {
                 // The token is still valid for a short time and is not refreshed again.
-                self.keep(StoredToken {
+                self.store_and_use(StoredToken {
                     refresh_token: None,
                     ..stored.clone()
                 })
@@ -263,138 +280,158 @@ impl Flow {
         }
     }
 
-    async fn renew_now(
+    async fn renew_locked(
         &self,
-        used: Option<Arc<Token>>,
+        used: Option<Arc<CurrentToken>>,
         challenge: &ChallengeParams,
         may_refresh: bool,
-    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+    ) -> Result<(Arc<CurrentToken>, TokenOrigin), OAuthError> {
         let mut state = self.state.lock().await;
-        if let Some(current) = self.other_than(used.as_ref()) {
-            return Ok((current, Origin::Adopted));
+        if let Some(current) = self.current_other_than(used.as_ref()) {
+            return Ok((current, TokenOrigin::Adopted));
         }
         // The user may have resolved the error in another process.
-        if let Some(token) = self.stored_by_another(used.as_ref()).await? {
-            return Ok((token, Origin::Adopted));
+        if let Some(token) = self.adopt_other_process_token(used.as_ref()).await? {
+            return Ok((token, TokenOrigin::Adopted));
         }
-        if let Some(error) = &state.failed {
+        if let Some(error) = &state.permanent_error {
             return Err(error.clone());
         }
-        let _lock = self.records.lock(&self.key).await?;
-        if let Some(token) = self.stored_by_another(used.as_ref()).await? {
-            return Ok((token, Origin::Adopted));
+        let _lock = self.stored_records.lock(&self.key).await?;
+        if let Some(token) = self.adopt_other_process_token(used.as_ref()).await? {
+            return Ok((token, TokenOrigin::Adopted));
         }
-        let obtained = self.obtain(used.as_ref(), challenge, may_refresh).await;
+        let obtained = self
+            .obtain_token(used.as_ref(), challenge, may_refresh)
+            .await;
         if let Err(error) = &obtained
             && !error.is_transient()
         {
-            state.failed = Some(error.clone());
+            state.permanent_error = Some(error.clone());
         }
         obtained
     }
 
-    async fn obtain(
+    async fn obtain_token(
         &self,
-        used: Option<&Arc<Token>>,
+        used: Option<&Arc<CurrentToken>>,
         challenge: &ChallengeParams,
         may_refresh: bool,
-    ) -> Result<(Arc<Token>, Origin), OAuthError> {
+    ) -> Result<(Arc<CurrentToken>, TokenOrigin), OAuthError> {
         // If the resource uses another authorization server now, nothing of the old one is sent to the new one.
-        let found = discover(&self.fetch, &self.options, &self.endpoint, challenge).await?;
+        let found = discover_authorization(
+            &self.metadata_client,
+            &self.options,
+            &self.endpoint,
+            challenge,
+        )
+        .await?;
         let known = used.filter(|token| token.stored.issuer == found.server.issuer);
         if let Some(token) = known
             && may_refresh
             && token.stored.refresh_token.is_some()
         {
-            match self.refresh(token, &found.server).await {
-                Ok(token) => return Ok((token, Origin::Refreshed)),
+            match self.refresh_token(token, &found.server).await {
+                Ok(token) => return Ok((token, TokenOrigin::Refreshed)),
                 Err(error) if error.is_transient() => return Err(error),
                 Err(_) => {}
             }
         }
-        let asked = self.scopes_of(challenge, &found, known);
+        let asked = self.scopes_to_request(challenge, &found, known);
         let token = self.authorize(&found, asked).await?;
-        Ok((token, Origin::Authorized))
+        Ok((token, TokenOrigin::Authorized))
     }
 
-    async fn step_up_now(
+    async fn step_up_locked(
         &self,
-        used: Option<Arc<Token>>,
+        used: Option<Arc<CurrentToken>>,
         challenge: &ChallengeParams,
         operation: String,
-    ) -> Result<Arc<Token>, OAuthError> {
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
         let mut state = self.state.lock().await;
         let wanted = challenge.scopes.clone().unwrap_or_default();
-        let has_all = |token: &Token| token.stored.asked.contains_all(&wanted);
-        if let Some(current) = self.other_than(used.as_ref())
+        let has_all = |token: &CurrentToken| token.stored.requested_scopes.contains_all(&wanted);
+        if let Some(current) = self.current_other_than(used.as_ref())
             && has_all(&current)
         {
             return Ok(current);
         }
-        if let Some(error) = &state.failed {
+        if let Some(error) = &state.permanent_error {
             return Err(error.clone());
         }
-        let rounds = state.rounds.entry(operation.clone()).or_default();
+        let rounds = state
+            .authorization_counts
+            .entry(operation.clone())
+            .or_default();
         if *rounds >= MAX_AUTHORIZATION_ROUNDS {
             return Err(OAuthError::StepUpLimit {
                 operation,
                 scopes: wanted.to_string(),
-                rounds: *rounds,
+                attempts: *rounds,
             });
         }
-        let _lock = self.records.lock(&self.key).await?;
-        let known = match self.stored_by_another(used.as_ref()).await? {
+        let _lock = self.stored_records.lock(&self.key).await?;
+        let known = match self.adopt_other_process_token(used.as_ref()).await? {
             Some(token) if has_all(&token) => return Ok(token),
             // Keeps scopes that another operation has obtained meanwhile.
-            _ => self.current().or(used),
+            _ => self.current_token().or(used),
         };
         *rounds += 1;
-        let found = discover(&self.fetch, &self.options, &self.endpoint, challenge).await?;
+        let found = discover_authorization(
+            &self.metadata_client,
+            &self.options,
+            &self.endpoint,
+            challenge,
+        )
+        .await?;
         let known = known.filter(|token| token.stored.issuer == found.server.issuer);
-        let asked = self.scopes_of(challenge, &found, known.as_ref());
+        let asked = self.scopes_to_request(challenge, &found, known.as_ref());
         // A refresh cannot add scopes (RFC 6749, section 6).
         self.authorize(&found, asked).await
     }
 
     /// Returns the token in use if it differs from `used`.
-    fn other_than(&self, used: Option<&Arc<Token>>) -> Option<Arc<Token>> {
-        let current = self.current()?;
+    fn current_other_than(&self, used: Option<&Arc<CurrentToken>>) -> Option<Arc<CurrentToken>> {
+        let current = self.current_token()?;
         let is_other = used.is_none_or(|used| !Arc::ptr_eq(used, &current));
         is_other.then_some(current)
     }
 
     /// Adopts a token that another process has stored meanwhile.
-    async fn stored_by_another(
+    async fn adopt_other_process_token(
         &self,
-        used: Option<&Arc<Token>>,
-    ) -> Result<Option<Arc<Token>>, OAuthError> {
-        let Some(stored) = self.records.read::<StoredToken>(&self.key).await? else {
+        used: Option<&Arc<CurrentToken>>,
+    ) -> Result<Option<Arc<CurrentToken>>, OAuthError> {
+        let Some(stored) = self.stored_records.read::<StoredToken>(&self.key).await? else {
             return Ok(None);
         };
         let is_used = used.is_some_and(|used| used.stored.access_token == stored.access_token);
-        if is_used || stored.expires_within(0, now()) {
+        if is_used || stored.expires_within(0, unix_time()) {
             return Ok(None);
         }
-        let token = Token::new(stored)?;
-        self.adopt(Some(Arc::clone(&token)));
+        let token = CurrentToken::new(stored)?;
+        self.set_current_token(Some(Arc::clone(&token)));
         Ok(Some(token))
     }
 
     /// Returns the scopes to request ("Scope Selection Strategy"): those of the challenge, or else all scopes of the
     /// resource, and the previously requested ones. Scopes of the authorization server are never used.
-    fn scopes_of(
+    fn scopes_to_request(
         &self,
         challenge: &ChallengeParams,
-        found: &Discovered,
-        known: Option<&Arc<Token>>,
+        found: &DiscoveryResult,
+        known: Option<&Arc<CurrentToken>>,
     ) -> Scopes {
-        let before = known.map_or(Scopes::default(), |token| token.stored.asked.clone());
+        let before = known.map_or(Scopes::default(), |token| {
+            token.stored.requested_scopes.clone()
+        });
         let named = challenge.scopes.as_ref().or(found.scopes.as_ref());
         let named = named.cloned().unwrap_or_default();
         let scopes = before.union(&named).union(&self.options.scopes);
         let offline = Scopes::parse("offline_access");
-        let is_listed = ServerMetadata::lists(&found.server.scopes_supported, "offline_access");
-        let wants_offline = self.options.wants_refresh
+        let is_listed =
+            ServerMetadata::lists_value(&found.server.scopes_supported, "offline_access");
+        let wants_offline = self.options.requests_refresh_tokens
             && matches!(self.options.grant, GrantKind::AuthorizationCode);
         if is_listed == Some(true) && wants_offline {
             scopes.union(&offline)
@@ -403,60 +440,62 @@ impl Flow {
         }
     }
 
-    async fn refresh(
+    async fn refresh_token(
         &self,
-        token: &Token,
+        token: &CurrentToken,
         server: &ServerMetadata,
-    ) -> Result<Arc<Token>, OAuthError> {
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
         let old = &token.stored;
         let secret = old.refresh_token.clone().unwrap_or_default();
         let client = self.known_client(&old.client_id, server).await?;
         let resource = Some(&*old.resource).filter(|_| old.sends_resource);
         let form = || {
             TokenRequest::new("refresh_token")
-                .set("refresh_token", secret.expose())
-                .set_option("resource", resource)
-                .scopes(&old.granted)
+                .set_param("refresh_token", secret.expose())
+                .set_optional_param("resource", resource)
+                .set_scopes(&old.granted_scopes)
         };
         let issued = self
-            .exchange(&form, &client, server, token.key.as_ref())
+            .request_token(&form, &client, server, token.key.as_ref())
             .await?;
         let stored = StoredToken {
             access_token: issued.access_token,
             // Without a new refresh token, the old one stays valid (RFC 6749, section 6).
             refresh_token: Some(issued.refresh_token.unwrap_or(secret)),
             is_dpop: issued.is_dpop,
-            expires_at: issued.expires_in.map(after),
-            granted: issued.scopes.unwrap_or_else(|| old.granted.clone()),
+            expires_at: issued.expires_in.map(unix_time_after),
+            granted_scopes: issued.scopes.unwrap_or_else(|| old.granted_scopes.clone()),
             ..old.clone()
         };
-        self.keep(stored).await
+        self.store_and_use(stored).await
     }
 
     /// Stores a token, and then uses it.
-    async fn keep(&self, stored: StoredToken) -> Result<Arc<Token>, OAuthError> {
-        self.records.write(&self.key, &stored).await?;
-        let token = Token::new(stored)?;
-        self.adopt(Some(Arc::clone(&token)));
+    async fn store_and_use(&self, stored: StoredToken) -> Result<Arc<CurrentToken>, OAuthError> {
+        self.stored_records.write(&self.key, &stored).await?;
+        let token = CurrentToken::new(stored)?;
+        self.set_current_token(Some(Arc::clone(&token)));
         Ok(token)
     }
 
     /// Sends a token request and parses the token response.
-    async fn exchange(
+    async fn request_token(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
         client: &ClientId,
         server: &ServerMetadata,
         key: Option<&DpopKey>,
     ) -> Result<IssuedToken, OAuthError> {
-        let (url, response) = self.send(form, client, server, key).await?;
-        let issued = read(&url, response.status.as_u16(), &response.body);
+        let (url, response) = self.send_token_request(form, client, server, key).await?;
+        let issued = parse_token_response(&url, response.status.as_u16(), &response.body);
         if let Err(OAuthError::Token { error, .. }) = &issued
             && error == "invalid_client"
             && client.is_dynamic
         {
             // The server has deleted the registration: the next attempt registers again.
-            self.records.remove(&client_key(&server.issuer)).await?;
+            self.stored_records
+                .remove(&client_key(&server.issuer))
+                .await?;
         }
         let issued = issued?;
         if issued.is_dpop && key.is_none() {
@@ -471,7 +510,7 @@ impl Flow {
 
     /// Sends a token request, and repeats it once if the server requires a nonce in the DPoP proof (RFC 9449, section
     /// 8).
-    async fn send(
+    async fn send_token_request(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
         client: &ClientId,
@@ -485,24 +524,25 @@ impl Flow {
         let url = server.token_endpoint.clone().ok_or_else(missing)?;
         let mut has_retried = false;
         loop {
-            let request = form().authenticate(&client.id, &client.credential, server, now())?;
-            let (mut headers, body) = request.body();
+            let request =
+                form().authenticate(&client.id, &client.credential, server, unix_time())?;
+            let (mut headers, body) = request.into_parts();
             if let Some(key) = key {
-                let nonce = self.nonce(&url);
-                let proof = key.proof("POST", &url, None, nonce.as_deref(), now())?;
-                headers.insert(DPOP, secret_header(proof.expose())?);
+                let nonce = self.latest_nonce(&url);
+                let proof = key.dpop_proof("POST", &url, None, nonce.as_deref(), unix_time())?;
+                headers.insert(DPOP_HEADER, secret_header(proof.expose())?);
             }
             let kind = "application/x-www-form-urlencoded";
             let posted = self
-                .fetch
+                .metadata_client
                 .post("the token endpoint", &url, kind, headers, body);
             let response = posted.await?;
-            let has_nonce = self.note_nonce(&url, &response.headers);
+            let has_nonce = self.record_nonce(&url, &response.headers);
             let wants_nonce = response.status == 400
                 && has_nonce
                 && key.is_some()
                 && matches!(
-                    read(&url, 400, &response.body),
+                    parse_token_response(&url, 400, &response.body),
                     Err(OAuthError::Token { error, .. }) if error == "use_dpop_nonce"
                 );
             if !wants_nonce || std::mem::replace(&mut has_retried, true) {
@@ -513,7 +553,7 @@ impl Flow {
 }
 
 /// Runs a future in a task, so that it completes even if the request is cancelled: input of the user is not lost.
-async fn in_task<T: Send + 'static>(
+async fn run_in_task<T: Send + 'static>(
     work: impl Future<Output = Result<T, OAuthError>> + Send + 'static,
 ) -> Result<T, OAuthError> {
     let ended = tokio::spawn(work).await;
@@ -525,12 +565,12 @@ async fn in_task<T: Send + 'static>(
 }
 
 /// Returns the Unix time that is `seconds` from now, without overflow: servers may send any number.
-fn after(seconds: u64) -> u64 {
-    now().saturating_add(seconds)
+fn unix_time_after(seconds: u64) -> u64 {
+    unix_time().saturating_add(seconds)
 }
 
 /// Returns the Unix time in seconds.
-fn now() -> u64 {
+fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
 }

@@ -8,40 +8,41 @@ use url::{Host, Url};
 
 use super::error::OAuthError;
 use crate::locate;
-use crate::net::{Addresses, is_localhost};
+use crate::net::{AllowedAddresses, is_localhost};
 
 /// Allowed addresses and schemes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gate(pub(crate) Addresses);
+pub(crate) struct UrlGate(pub(crate) AllowedAddresses);
 
-impl Gate {
+impl UrlGate {
     /// Creates the filter for an MCP endpoint: loopback addresses are allowed if the endpoint is on loopback, and plain
     /// HTTP in a private network is allowed if the endpoint uses plain HTTP.
     pub(crate) fn new(endpoint: &Url, allows_private: bool) -> Self {
-        Self(Addresses {
-            loopback: is_loopback(endpoint),
-            private: allows_private,
-            plain: allows_private && endpoint.scheme() == "http",
+        Self(AllowedAddresses {
+            allows_loopback: is_loopback(endpoint),
+            allows_private,
+            allows_plain_http: allows_private && endpoint.scheme() == "http",
         })
     }
 
     /// Parses a URL and checks that it is allowed.
-    pub(crate) fn check(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
+    pub(crate) fn check_url(self, what: &'static str, text: &str) -> Result<Url, OAuthError> {
         let blocked = |reason: &str| OAuthError::Blocked {
             what,
             url: locate::url_for_logs(text),
             reason: reason.to_owned(),
         };
-        let url = locate::parse(text).ok_or_else(|| OAuthError::Url {
+        let url = locate::parse_url(text).ok_or_else(|| OAuthError::Url {
             what,
             url: locate::url_for_logs(text),
             reason: "it is no absolute URL of HTTP without a user name".to_owned(),
         })?;
-        let may_be_plain = self.0.plain || (self.0.loopback && is_loopback(&url));
+        let may_be_plain =
+            self.0.allows_plain_http || (self.0.allows_loopback && is_loopback(&url));
         if url.scheme() != "https" && !may_be_plain {
             return Err(blocked("it is not https"));
         }
-        if address(&url).is_none_or(|address| self.0.allow(address)) {
+        if check_address(&url).is_none_or(|address| self.0.is_allowed(address)) {
             Ok(url)
         } else {
             Err(blocked(
@@ -51,7 +52,7 @@ impl Gate {
     }
 }
 
-fn address(url: &Url) -> Option<IpAddr> {
+fn check_address(url: &Url) -> Option<IpAddr> {
     match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),
         Some(Host::Ipv6(address)) => Some(address.into()),
@@ -61,7 +62,7 @@ fn address(url: &Url) -> Option<IpAddr> {
 
 /// Returns true if the host of a URL is a loopback address or `localhost`.
 pub(crate) fn is_loopback(url: &Url) -> bool {
-    match address(url) {
+    match check_address(url) {
         Some(address) => address.to_canonical().is_loopback(),
         None => url.host_str().is_some_and(is_localhost),
     }
@@ -71,8 +72,8 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
-    fn gate(endpoint: &str) -> Gate {
-        Gate::new(&locate::parse(endpoint).expect("a URL"), false)
+    fn gate(endpoint: &str) -> UrlGate {
+        UrlGate::new(&locate::parse_url(endpoint).expect("a URL"), false)
     }
 
     #[test]
@@ -93,14 +94,14 @@ mod tests {
             ("file:///etc/passwd", false, false),
             ("javascript:alert(1)", false, false),
         ] {
-            assert_eq!(public.check("x", url).is_ok(), of_public, "{url}");
-            assert_eq!(local.check("x", url).is_ok(), of_local, "{url}");
+            assert_eq!(public.check_url("x", url).is_ok(), of_public, "{url}");
+            assert_eq!(local.check_url("x", url).is_ok(), of_local, "{url}");
         }
     }
 
     /// In a private network that the application allows, plain HTTP is allowed only if the endpoint uses plain HTTP.
     #[test]
-    fn trusted_networks_are_reached() {
+    fn allowed_private_networks_are_reached() {
         for (endpoint, url, expected) in [
             ("https://mcp.internal/mcp", "https://10.0.0.1/x", true),
             ("https://mcp.internal/mcp", "http://10.0.0.1/x", false),
@@ -109,8 +110,8 @@ mod tests {
             ("http://mcp.internal/mcp", "http://127.0.0.1/x", false),
             ("http://mcp.internal/mcp", "http://224.0.0.1/x", false),
         ] {
-            let endpoint = locate::parse(endpoint).expect("a URL");
-            let checked = Gate::new(&endpoint, true).check("x", url);
+            let endpoint = locate::parse_url(endpoint).expect("a URL");
+            let checked = UrlGate::new(&endpoint, true).check_url("x", url);
             assert_eq!(checked.is_ok(), expected, "{url}: {checked:?}");
         }
     }

@@ -17,10 +17,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::error::OAuthError;
-use super::pkce::random;
+use super::pkce::random_string;
 use crate::secret::Secret;
 
-enum Pair {
+enum KeyPair {
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
     Ed25519(Ed25519KeyPair),
@@ -30,7 +30,7 @@ enum Pair {
 /// Private key that signs assertions of a client (`private_key_jwt`).
 #[derive(Clone)]
 pub struct SigningKey {
-    pair: Arc<Pair>,
+    pair: Arc<KeyPair>,
     id: Option<String>,
 }
 
@@ -59,10 +59,10 @@ impl SigningKey {
     fn from_der(der: &[u8]) -> Option<Self> {
         let ecdsa = |algorithm| EcdsaKeyPair::from_pkcs8(algorithm, der).ok();
         let pair = ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING)
-            .map(Pair::P256)
-            .or_else(|| ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING).map(Pair::P384))
-            .or_else(|| Ed25519KeyPair::from_pkcs8(der).ok().map(Pair::Ed25519))
-            .or_else(|| rsa::KeyPair::from_pkcs8(der).ok().map(Pair::Rsa))?;
+            .map(KeyPair::P256)
+            .or_else(|| ecdsa(&ECDSA_P384_SHA384_FIXED_SIGNING).map(KeyPair::P384))
+            .or_else(|| Ed25519KeyPair::from_pkcs8(der).ok().map(KeyPair::Ed25519))
+            .or_else(|| rsa::KeyPair::from_pkcs8(der).ok().map(KeyPair::Rsa))?;
         Some(Self {
             pair: Arc::new(pair),
             id: None,
@@ -78,10 +78,10 @@ impl SigningKey {
 
     fn algorithm(&self) -> &'static str {
         match &*self.pair {
-            Pair::P256(_) => "ES256",
-            Pair::P384(_) => "ES384",
-            Pair::Ed25519(_) => "EdDSA",
-            Pair::Rsa(_) => "RS256",
+            KeyPair::P256(_) => "ES256",
+            KeyPair::P384(_) => "ES384",
+            KeyPair::Ed25519(_) => "EdDSA",
+            KeyPair::Rsa(_) => "RS256",
         }
     }
 
@@ -89,12 +89,12 @@ impl SigningKey {
         let random = SystemRandom::new();
         let failed = |_| OAuthError::Key("the private key does not sign".to_owned());
         match &*self.pair {
-            Pair::P256(pair) | Pair::P384(pair) => {
+            KeyPair::P256(pair) | KeyPair::P384(pair) => {
                 let signature = pair.sign(&random, message).map_err(failed)?;
                 Ok(signature.as_ref().to_vec())
             }
-            Pair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
-            Pair::Rsa(pair) => {
+            KeyPair::Ed25519(pair) => Ok(pair.sign(message).as_ref().to_vec()),
+            KeyPair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 let padding = &signature::RSA_PKCS1_SHA256;
                 pair.sign(padding, &random, message, &mut signature)
@@ -105,7 +105,7 @@ impl SigningKey {
     }
 
     /// Signs claims as a compact JWS.
-    fn jws(&self, header: &Value, claims: &Value) -> Result<Secret, OAuthError> {
+    fn sign_jws(&self, header: &Value, claims: &Value) -> Result<Secret, OAuthError> {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(claims));
         let signature = URL_SAFE_NO_PAD.encode(self.sign(message.as_bytes())?);
@@ -113,7 +113,7 @@ impl SigningKey {
     }
 
     /// Creates the assertion that authenticates a client (RFC 7523, section 3); issuer and subject are the client.
-    pub(crate) fn assertion(
+    pub(crate) fn client_assertion(
         &self,
         client_id: &str,
         audience: &str,
@@ -129,9 +129,9 @@ impl SigningKey {
             "aud": audience,
             "iat": now,
             "exp": now + 60,
-            "jti": random()?,
+            "jti": random_string()?,
         });
-        self.jws(&header, &claims)
+        self.sign_jws(&header, &claims)
     }
 }
 
@@ -163,7 +163,7 @@ impl DpopKey {
         Self::from_text(&text)
     }
 
-    /// Parses a key in the format of [`text`](Self::text).
+    /// Parses a key in the format of [`to_text`](Self::to_text).
     pub(crate) fn from_text(text: &Secret) -> Result<Self, OAuthError> {
         let bad = || OAuthError::Key("the stored key of the token cannot be read".to_owned());
         let der = STANDARD.decode(text.expose()).map(zeroize::Zeroizing::new);
@@ -183,7 +183,7 @@ impl DpopKey {
         });
         Ok(Self {
             key: SigningKey {
-                pair: Arc::new(Pair::P256(pair)),
+                pair: Arc::new(KeyPair::P256(pair)),
                 id: None,
             },
             jwk,
@@ -192,12 +192,12 @@ impl DpopKey {
     }
 
     /// Returns the key in the format of the token store.
-    pub(crate) fn text(&self) -> &Secret {
+    pub(crate) fn to_text(&self) -> &Secret {
         &self.pkcs8
     }
 
     /// Creates the proof for one request (RFC 9449, section 4.2). The proof does not contain the query of the URL.
-    pub(crate) fn proof(
+    pub(crate) fn dpop_proof(
         &self,
         method: &str,
         url: &str,
@@ -207,14 +207,14 @@ impl DpopKey {
     ) -> Result<Secret, OAuthError> {
         let target = url.split(['?', '#']).next().unwrap_or(url);
         let header = json!({"alg": "ES256", "jwk": self.jwk, "typ": "dpop+jwt"});
-        let mut claims = json!({"htm": method, "htu": target, "iat": now, "jti": random()?});
+        let mut claims = json!({"htm": method, "htu": target, "iat": now, "jti": random_string()?});
         if let Some(token) = token {
             claims["ath"] = json!(URL_SAFE_NO_PAD.encode(Sha256::digest(token.expose())));
         }
         if let Some(nonce) = nonce {
             claims["nonce"] = json!(nonce);
         }
-        self.key.jws(&header, &claims)
+        self.key.sign_jws(&header, &claims)
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     /// Returns header and claims of a JWS.
-    fn parts(jws: &Secret) -> [Value; 2] {
+    fn decode_jws(jws: &Secret) -> [Value; 2] {
         let mut parts = jws.expose().split('.').map(|part| {
             let bytes = URL_SAFE_NO_PAD.decode(part).expect("base64url");
             serde_json::from_slice(&bytes).ok()
@@ -241,15 +241,15 @@ mod tests {
     /// the id is unique.
     #[test]
     fn assertions_name_client_and_issuer() {
-        let pkcs8 = DpopKey::generate().expect("a key").text().clone();
+        let pkcs8 = DpopKey::generate().expect("a key").to_text().clone();
         let pem = format!(
             "-----BEGIN PRIVATE KEY-----\n{}\n-----END PRIVATE KEY-----\n",
             pkcs8.expose()
         );
         let key = SigningKey::from_pem(&pem).expect("a key").id("k");
         let of = || {
-            let assertion = key.assertion("c", "https://as.example", 1000);
-            parts(&assertion.expect("signed"))
+            let assertion = key.client_assertion("c", "https://as.example", 1000);
+            decode_jws(&assertion.expect("signed"))
         };
         let [header, claims] = of();
         assert_eq!(header, json!({"alg": "ES256", "typ": "JWT", "kid": "k"}));
@@ -268,8 +268,8 @@ mod tests {
         let key = DpopKey::generate().expect("a key");
         let token = Secret::new("t");
         let url = "https://mcp.example/mcp?a=b";
-        let proof = key.proof("POST", url, Some(&token), Some("n"), 1000);
-        let [header, claims] = parts(&proof.expect("signed"));
+        let proof = key.dpop_proof("POST", url, Some(&token), Some("n"), 1000);
+        let [header, claims] = decode_jws(&proof.expect("signed"));
         assert_eq!(header["typ"], "dpop+jwt");
         assert_eq!(header["jwk"], key.jwk);
         assert_eq!(header["jwk"].get("d"), None);
@@ -283,7 +283,7 @@ mod tests {
         });
         assert_eq!(claims, expected);
         // A restored key equals the stored one.
-        let again = DpopKey::from_text(key.text()).expect("a key");
+        let again = DpopKey::from_text(key.to_text()).expect("a key");
         assert_eq!(again.jwk, key.jwk);
     }
 }

@@ -24,10 +24,10 @@ pub use agent::{AgentFuture, Browser, Headless, Redirect, UserAgent, open_browse
 pub use error::OAuthError;
 #[cfg(unix)]
 pub use file::FileStore;
-pub use flow::{CodeGrant, Granted, PendingGrant};
+pub use flow::{CodeGrant, GrantedTokens, PendingGrant};
 pub use key::SigningKey;
-pub use options::{Dpop, IdentityProvider, OAuth};
-pub use pkce::NoRandomness;
+pub use options::{DpopPolicy, IdentityProvider, OAuth};
+pub use pkce::RandomnessError;
 pub use service::OAuthClient;
 pub use store::{MemoryStore, StoreFuture, StoreLock, TokenStore};
 pub use url::Url;

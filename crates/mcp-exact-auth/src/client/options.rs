@@ -25,7 +25,7 @@ pub(crate) struct RegisteredClient {
 }
 
 /// Source of tokens and assertions, such as a user's identity token or a workload's platform token.
-pub(crate) type Source =
+pub(crate) type TokenSource =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Secret, String>> + Send>> + Send + Sync>;
 
 /// Grant that obtains tokens.
@@ -34,17 +34,17 @@ pub(crate) enum GrantKind {
     AuthorizationCode,
     ClientCredentials,
     Enterprise(IdentityProvider),
-    Workload(Source),
+    Workload(TokenSource),
 }
 
 /// Condition for binding tokens to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Dpop {
+pub enum DpopPolicy {
     /// Tokens are bound if the server requires it by its challenge or metadata.
     #[default]
-    Demanded,
+    WhenRequired,
     /// Tokens are bound if the authorization server supports it.
-    Preferred,
+    WhenSupported,
     /// Tokens are never bound.
     Never,
 }
@@ -56,7 +56,7 @@ pub struct IdentityProvider {
     pub(crate) token_endpoint: String,
     pub(crate) client_id: String,
     pub(crate) client_secret: Option<Secret>,
-    pub(crate) id_token: Source,
+    pub(crate) id_token: TokenSource,
 }
 
 impl IdentityProvider {
@@ -96,17 +96,17 @@ impl IdentityProvider {
 pub struct OAuth {
     pub(crate) grant: GrantKind,
     pub(crate) name: String,
-    pub(crate) registered: Vec<RegisteredClient>,
+    pub(crate) registered_clients: Vec<RegisteredClient>,
     pub(crate) metadata_url: Option<String>,
     pub(crate) is_dynamic: bool,
     pub(crate) scopes: Scopes,
-    pub(crate) wants_refresh: bool,
+    pub(crate) requests_refresh_tokens: bool,
     pub(crate) issuer: Option<String>,
-    pub(crate) assumed_pkce: Vec<String>,
+    pub(crate) assumes_pkce_at: Vec<String>,
     pub(crate) has_fallback: bool,
     pub(crate) sends_resource: bool,
     pub(crate) allows_private: bool,
-    pub(crate) dpop: Dpop,
+    pub(crate) dpop: DpopPolicy,
     pub(crate) store: Arc<dyn TokenStore>,
     pub(crate) account: String,
     pub(crate) agent: Arc<dyn UserAgent>,
@@ -116,21 +116,21 @@ pub struct OAuth {
 }
 
 impl OAuth {
-    fn of(grant: GrantKind, name: String) -> Self {
+    fn with_grant(grant: GrantKind, name: String) -> Self {
         Self {
             grant,
             name,
-            registered: Vec::new(),
+            registered_clients: Vec::new(),
             metadata_url: None,
             is_dynamic: false,
             scopes: Scopes::default(),
-            wants_refresh: true,
+            requests_refresh_tokens: true,
             issuer: None,
-            assumed_pkce: Vec::new(),
+            assumes_pkce_at: Vec::new(),
             has_fallback: true,
             sends_resource: true,
             allows_private: false,
-            dpop: Dpop::default(),
+            dpop: DpopPolicy::default(),
             store: Arc::new(MemoryStore::default()),
             account: String::new(),
             agent: Arc::new(Browser::default()),
@@ -142,14 +142,14 @@ impl OAuth {
 
     /// Creates a client that registers itself if necessary (RFC 7591), with a name that the user sees.
     pub fn new(name: impl Into<String>) -> Self {
-        let mut oauth = Self::of(GrantKind::AuthorizationCode, name.into());
+        let mut oauth = Self::with_grant(GrantKind::AuthorizationCode, name.into());
         oauth.is_dynamic = true;
         oauth
     }
 
     /// Creates a client whose id is the URL of its metadata document (https, with a path). The client registers itself
     /// at authorization servers that do not support metadata documents.
-    pub fn cimd(url: impl Into<String>) -> Self {
+    pub fn with_metadata_document(url: impl Into<String>) -> Self {
         let url = url.into();
         let mut oauth = Self::new(url.clone());
         oauth.metadata_url = Some(url);
@@ -158,8 +158,8 @@ impl OAuth {
 
     /// Creates a public client that is registered with this id at an authorization server.
     pub fn registered(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
-        let oauth = Self::of(GrantKind::AuthorizationCode, String::new());
-        oauth.or_registered(issuer, client_id)
+        let oauth = Self::with_grant(GrantKind::AuthorizationCode, String::new());
+        oauth.also_registered(issuer, client_id)
     }
 
     /// Creates a client that acts for itself with a secret, by the grant `client_credentials`
@@ -172,13 +172,14 @@ impl OAuth {
             secret: secret.into(),
             method: None,
         };
-        Self::of(GrantKind::ClientCredentials, String::new()).with_client(client_id, credential)
+        Self::with_grant(GrantKind::ClientCredentials, String::new())
+            .for_client(client_id, credential)
     }
 
     /// Creates a client that acts for itself with a private key (`private_key_jwt`), by the grant `client_credentials`.
     pub fn client_credentials_key(client_id: impl Into<String>, key: SigningKey) -> Self {
-        Self::of(GrantKind::ClientCredentials, String::new())
-            .with_client(client_id, Credential::Key(key))
+        Self::with_grant(GrantKind::ClientCredentials, String::new())
+            .for_client(client_id, Credential::Key(key))
     }
 
     /// Creates a client of an enterprise: its identity provider issues assertions that the authorization server
@@ -193,7 +194,8 @@ impl OAuth {
             secret: secret.into(),
             method: None,
         };
-        Self::of(GrantKind::Enterprise(provider), String::new()).with_client(client_id, credential)
+        Self::with_grant(GrantKind::Enterprise(provider), String::new())
+            .for_client(client_id, credential)
     }
 
     /// Creates a workload client that presents its platform's token with the grant `jwt-bearer`
@@ -204,12 +206,12 @@ impl OAuth {
         F: Fn() -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Secret, String>> + Send + 'static,
     {
-        let source: Source = Arc::new(move || Box::pin(token()));
-        Self::of(GrantKind::Workload(source), String::new())
+        let source: TokenSource = Arc::new(move || Box::pin(token()));
+        Self::with_grant(GrantKind::Workload(source), String::new())
     }
 
-    fn with_client(mut self, client_id: impl Into<String>, credential: Credential) -> Self {
-        self.registered.push(RegisteredClient {
+    fn for_client(mut self, client_id: impl Into<String>, credential: Credential) -> Self {
+        self.registered_clients.push(RegisteredClient {
             client_id: client_id.into(),
             credential,
             issuer: None,
@@ -218,12 +220,12 @@ impl OAuth {
     }
 
     /// Adds a client id at an authorization server, which is preferred to all other kinds of registration.
-    pub fn or_registered(
+    pub fn also_registered(
         mut self,
         issuer: impl Into<String>,
         client_id: impl Into<String>,
     ) -> Self {
-        self.registered.push(RegisteredClient {
+        self.registered_clients.push(RegisteredClient {
             client_id: client_id.into(),
             credential: Credential::None,
             issuer: Some(issuer.into()),
@@ -233,7 +235,7 @@ impl OAuth {
 
     /// Sets the secret for the most recently added id.
     pub fn secret(mut self, secret: impl Into<Secret>) -> Self {
-        if let Some(client) = self.registered.last_mut() {
+        if let Some(client) = self.registered_clients.last_mut() {
             client.credential = Credential::Secret {
                 secret: secret.into(),
                 method: None,
@@ -244,7 +246,7 @@ impl OAuth {
 
     /// Sets the private key for the most recently added id (`private_key_jwt`).
     pub fn key(mut self, key: SigningKey) -> Self {
-        if let Some(client) = self.registered.last_mut() {
+        if let Some(client) = self.registered_clients.last_mut() {
             client.credential = Credential::Key(key);
         }
         self
@@ -259,7 +261,7 @@ impl OAuth {
     /// Sets whether the client requests refresh tokens from servers that require the scope `offline_access` for them;
     /// true by default.
     pub fn refresh(mut self, wants_refresh: bool) -> Self {
-        self.wants_refresh = wants_refresh;
+        self.requests_refresh_tokens = wants_refresh;
         self
     }
 
@@ -273,7 +275,7 @@ impl OAuth {
     /// Assumes that an authorization server supports PKCE although its metadata does not list `S256` (Entra ID and
     /// Cognito omit the list).
     pub fn assume_pkce(mut self, issuer: impl Into<String>) -> Self {
-        self.assumed_pkce.push(issuer.into());
+        self.assumes_pkce_at.push(issuer.into());
         self
     }
 
@@ -299,7 +301,7 @@ impl OAuth {
     }
 
     /// Sets when tokens are bound to a key (`io.modelcontextprotocol/auth/dpop`).
-    pub fn dpop(mut self, dpop: Dpop) -> Self {
+    pub fn dpop(mut self, dpop: DpopPolicy) -> Self {
         self.dpop = dpop;
         self
     }

@@ -9,12 +9,12 @@ use crate::secret::Secret;
 /// Error: the operating system provides no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no random numbers")]
-pub struct NoRandomness;
+pub struct RandomnessError;
 
 /// Returns 256 random bits in base64url.
-pub(crate) fn random() -> Result<String, NoRandomness> {
+pub(crate) fn random_string() -> Result<String, RandomnessError> {
     let mut bytes = [0; 32];
-    getrandom::fill(&mut bytes).map_err(|_| NoRandomness)?;
+    getrandom::fill(&mut bytes).map_err(|_| RandomnessError)?;
     Ok(URL_SAFE_NO_PAD.encode(bytes))
 }
 
@@ -23,8 +23,8 @@ pub(crate) fn random() -> Result<String, NoRandomness> {
 pub(crate) struct Verifier(Secret);
 
 impl Verifier {
-    pub(crate) fn new() -> Result<Self, NoRandomness> {
-        random().map(|text| Self(Secret::new(text)))
+    pub(crate) fn new() -> Result<Self, RandomnessError> {
+        random_string().map(|text| Self(Secret::new(text)))
     }
 
     /// Returns the value of `code_challenge` for the method S256.
@@ -43,7 +43,7 @@ mod tests {
 
     /// RFC 7636, appendix B: example of a verifier and its challenge.
     #[test]
-    fn challenge_of_the_specification() {
+    fn challenge_matches_rfc_example() {
         let verifier = Verifier("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk".into());
         assert_eq!(
             verifier.challenge(),
@@ -54,7 +54,10 @@ mod tests {
     /// RFC 7636, section 4.1: 43 to 128 characters.
     #[test]
     fn verifiers_are_long_and_differ() {
-        let (a, b) = (random().expect("random"), random().expect("random"));
+        let (a, b) = (
+            random_string().expect("random"),
+            random_string().expect("random"),
+        );
         assert_eq!(a.len(), 43);
         assert_ne!(a, b);
     }

@@ -8,26 +8,27 @@ use serde_json::{Value, json};
 use super::error::OAuthError;
 use super::gate::is_loopback;
 use super::store::StoredClient;
-use crate::locate::{self, plain};
+use crate::locate::{self, to_short_line};
 use crate::metadata::ServerMetadata;
 use crate::secret::Secret;
 
 /// Returns the body of a registration request. The body contains no scopes, because servers treat them as a limit,
 /// which a later step-up would exceed.
-pub(crate) fn body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
-    let lists =
-        |method: &str| ServerMetadata::lists(&server.token_endpoint_auth_methods_supported, method);
+pub(crate) fn registration_body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
+    let lists = |method: &str| {
+        ServerMetadata::lists_value(&server.token_endpoint_auth_methods_supported, method)
+    };
     // A client on the user's machine cannot keep a secret, so that the client is public if the server allows it.
     // Metadata without a list means `client_secret_basic` (RFC 8414, section 2); for a 2025-03-26 server without
     // metadata nothing is known.
-    let is_assumed = *server == ServerMetadata::assumed(&server.issuer);
+    let is_assumed = *server == ServerMetadata::assumed_for_origin(&server.issuer);
     let method = match (lists("none"), lists("client_secret_basic")) {
         (Some(true), _) => "none",
         (None, _) if is_assumed => "none",
         (None, _) | (_, Some(true)) => "client_secret_basic",
         _ => "client_secret_post",
     };
-    let is_native = match locate::parse(redirect_uri) {
+    let is_native = match locate::parse_url(redirect_uri) {
         Some(url) => is_loopback(&url),
         None => true,
     };
@@ -42,7 +43,7 @@ pub(crate) fn body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> V
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct RegistrationResponse {
     #[serde(default)]
     client_id: String,
     #[serde(default)]
@@ -58,7 +59,7 @@ struct Answer {
 }
 
 /// Parses the response to a registration request. The client metadata in the response replaces the requested one.
-pub(crate) fn read(
+pub(crate) fn parse_registration(
     url: &str,
     redirect_uri: &str,
     status: u16,
@@ -68,12 +69,12 @@ pub(crate) fn read(
         url: url.to_owned(),
         reason,
     };
-    let answer = serde_json::from_slice::<Answer>(body).ok();
+    let answer = serde_json::from_slice::<RegistrationResponse>(body).ok();
     if !(200..300).contains(&status) {
         let words = answer.and_then(|answer| {
             let error = answer.error?;
             let description = answer.error_description.map(|text| format!(" ({text})"));
-            Some(plain(error + &description.unwrap_or_default()))
+            Some(to_short_line(error + &description.unwrap_or_default()))
         });
         let words = words.unwrap_or_else(|| format!("it answered with status {status}"));
         return Err(refused(words));
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registrations_follow_the_server() {
+    fn registration_methods_depend_on_server() {
         let server = |methods: &[&str]| ServerMetadata {
             token_endpoint_auth_methods_supported: Some(
                 methods.iter().map(|&method| method.to_owned()).collect(),
@@ -127,7 +128,7 @@ mod tests {
                 "native",
             ),
         ] {
-            let body = body("x", uri, &server(methods));
+            let body = registration_body("x", uri, &server(methods));
             assert_eq!(body["token_endpoint_auth_method"], method);
             assert_eq!(body["application_type"], kind);
             assert_eq!(body.get("scope"), None);
@@ -136,16 +137,18 @@ mod tests {
             issuer: "https://as.example".to_owned(),
             ..ServerMetadata::default()
         };
-        let assumed = ServerMetadata::assumed("https://as.example");
+        let assumed = ServerMetadata::assumed_for_origin("https://as.example");
         for (server, method) in [(unlisted, "client_secret_basic"), (assumed, "none")] {
-            let body = body("x", "http://127.0.0.1:1/callback", &server);
+            let body = registration_body("x", "http://127.0.0.1:1/callback", &server);
             assert_eq!(body["token_endpoint_auth_method"], method);
         }
     }
 
     #[test]
-    fn answers_are_obeyed() {
-        let read = |status, body: &str| read("https://as.example/r", "cb", status, body.as_bytes());
+    fn registration_response_replaces_metadata() {
+        let read = |status, body: &str| {
+            parse_registration("https://as.example/r", "cb", status, body.as_bytes())
+        };
         let client = read(
             201,
             r#"{"client_id":"c","client_secret":"","client_secret_expires_at":0,"token_endpoint_auth_method":"none"}"#,

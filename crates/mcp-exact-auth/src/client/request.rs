@@ -8,14 +8,14 @@ use url::Url;
 use url::form_urlencoded;
 
 use super::error::OAuthError;
-use super::pkce::{Verifier, random};
-use crate::locate::{self, plain};
+use super::pkce::{Verifier, random_string};
+use crate::locate::{self, to_short_line};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
 /// Maximum time for the user to complete the authorization.
-pub(crate) const LIFETIME: Duration = Duration::from_secs(600);
+pub(crate) const AUTHORIZATION_LIFETIME: Duration = Duration::from_secs(600);
 
 /// Parameters of an authorization request's URL.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub(crate) struct AuthorizationParams<'a> {
 
 /// An authorization request that waits for its redirect and accepts one redirect.
 #[derive(Debug)]
-pub(crate) struct Pending {
+pub(crate) struct PendingAuthorization {
     state: Secret,
     verifier: Verifier,
     issuer: String,
@@ -40,15 +40,15 @@ pub(crate) struct Pending {
 
 /// Code of a valid redirect, and the parameters that the token request repeats.
 #[derive(Debug)]
-pub(crate) struct Grant {
+pub(crate) struct CodeGrantResult {
     pub(crate) code: Secret,
     pub(crate) verifier: Secret,
     pub(crate) redirect_uri: String,
 }
 
-impl Pending {
+impl PendingAuthorization {
     /// Creates a request; returns the URL that the browser must open.
-    pub(crate) fn begin(
+    pub(crate) fn begin_authorization(
         server: &ServerMetadata,
         asked: AuthorizationParams<'_>,
         now: SystemTime,
@@ -59,18 +59,18 @@ impl Pending {
         };
         let endpoint = server.authorization_endpoint.as_deref();
         let endpoint = endpoint.ok_or_else(missing)?;
-        let mut url = locate::parse(endpoint).ok_or_else(|| OAuthError::Url {
+        let mut url = locate::parse_url(endpoint).ok_or_else(|| OAuthError::Url {
             what: "the authorization endpoint",
             url: endpoint.to_owned(),
             reason: "it is no URL of HTTP".to_owned(),
         })?;
         let pending = Self {
-            state: Secret::new(random()?),
+            state: Secret::new(random_string()?),
             verifier: Verifier::new()?,
             issuer: server.issuer.clone(),
             requires_iss: server.authorization_response_iss_parameter_supported == Some(true),
             redirect_uri: asked.redirect_uri.to_owned(),
-            expires: now + LIFETIME,
+            expires: now + AUTHORIZATION_LIFETIME,
         };
         url.set_fragment(None);
         let mut query = url.query_pairs_mut();
@@ -97,16 +97,20 @@ impl Pending {
 
     /// Validates the query of the redirect. Validates `state` first and `iss` second, before any other parameter is
     /// used or displayed.
-    pub(crate) fn answer(self, query: &Secret, now: SystemTime) -> Result<Grant, OAuthError> {
+    pub(crate) fn accept_redirect(
+        self,
+        query: &Secret,
+        now: SystemTime,
+    ) -> Result<CodeGrantResult, OAuthError> {
         let refused = |reason: &str| OAuthError::Callback {
             issuer: self.issuer.clone(),
             reason: reason.to_owned(),
         };
-        let parameters = Parameters::of(query.expose());
+        let parameters = QueryParameters::parse(query.expose());
         let parameter = |name: &str| {
             parameters
-                .single(name)
-                .map_err(|Repeated| refused(&format!("`{name}` is repeated")))
+                .single_value(name)
+                .map_err(|RepeatedParameter| refused(&format!("`{name}` is repeated")))
         };
         match parameter("state")? {
             Some(state) if Secret::from(state) == self.state => {}
@@ -132,16 +136,16 @@ impl Pending {
         if let Some(error) = parameter("error")? {
             return Err(OAuthError::Refused {
                 issuer: self.issuer,
-                error: plain(error),
+                error: to_short_line(error),
                 description: parameters
-                    .single("error_description")
+                    .single_value("error_description")
                     .ok()
                     .flatten()
-                    .map(plain),
+                    .map(to_short_line),
             });
         }
         let code = parameter("code")?.filter(|code| !code.is_empty());
-        Ok(Grant {
+        Ok(CodeGrantResult {
             code: Secret::new(code.ok_or_else(|| refused("`code` is missing"))?),
             verifier: self.verifier.secret().clone(),
             redirect_uri: self.redirect_uri,
@@ -149,22 +153,22 @@ impl Pending {
     }
 }
 
-struct Repeated;
+struct RepeatedParameter;
 
 /// Parameters of a query, decoded.
-struct Parameters<'q>(Vec<(std::borrow::Cow<'q, str>, std::borrow::Cow<'q, str>)>);
+struct QueryParameters<'q>(Vec<(std::borrow::Cow<'q, str>, std::borrow::Cow<'q, str>)>);
 
-impl<'q> Parameters<'q> {
-    fn of(query: &'q str) -> Self {
+impl<'q> QueryParameters<'q> {
+    fn parse(query: &'q str) -> Self {
         Self(form_urlencoded::parse(query.as_bytes()).collect())
     }
 
     /// Returns the value of a parameter, which must not be repeated.
-    fn single(&self, name: &str) -> Result<Option<&str>, Repeated> {
+    fn single_value(&self, name: &str) -> Result<Option<&str>, RepeatedParameter> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next().map(|(_, value)| &**value);
         match values.next() {
-            Some(_) => Err(Repeated),
+            Some(_) => Err(RepeatedParameter),
             None => Ok(first),
         }
     }
@@ -176,7 +180,7 @@ mod tests {
 
     const ISSUER: &str = "https://as.example";
 
-    fn begin(advertises_iss: bool) -> (Pending, Url) {
+    fn begin_authorization(advertises_iss: bool) -> (PendingAuthorization, Url) {
         let server = ServerMetadata {
             issuer: ISSUER.to_owned(),
             authorization_endpoint: Some(format!("{ISSUER}/authorize?tenant=1#x")),
@@ -189,7 +193,8 @@ mod tests {
             resource: Some("https://mcp.example"),
             scopes: &Scopes::parse("a b"),
         };
-        Pending::begin(&server, asked, SystemTime::UNIX_EPOCH).expect("a request")
+        PendingAuthorization::begin_authorization(&server, asked, SystemTime::UNIX_EPOCH)
+            .expect("a request")
     }
 
     fn parameter(url: &Url, name: &str) -> String {
@@ -201,8 +206,8 @@ mod tests {
     }
 
     #[test]
-    fn requests_name_resource_and_challenge() {
-        let (pending, url) = begin(false);
+    fn requests_contain_resource_and_challenge() {
+        let (pending, url) = begin_authorization(false);
         assert!(url.as_str().starts_with(
             "https://as.example/authorize?tenant=1&response_type=code&client_id=a+client&redirect_uri=http%3A%2F%2F127.0.0.1%3A7%2Fcallback&state="
         ), "{url}");
@@ -223,7 +228,7 @@ mod tests {
     /// Redirects that are rejected or accepted, with the error or the code (RFC 9207, section 2.4; RFC 6749, section
     /// 4.1.2).
     #[test]
-    fn answers_are_checked() {
+    fn redirects_are_validated() {
         let right = "https%3A%2F%2Fas.example";
         for (advertises_iss, query, expected) in [
             (false, "code=c&state=S", Ok("c")),
@@ -258,10 +263,10 @@ mod tests {
                 Err("access_denied (no line)"),
             ),
         ] {
-            let (pending, url) = begin(advertises_iss);
+            let (pending, url) = begin_authorization(advertises_iss);
             let state = parameter(&url, "state");
             let query = Secret::new(query.replace("state=S", &format!("state={state}")));
-            let answered = pending.answer(&query, SystemTime::UNIX_EPOCH);
+            let answered = pending.accept_redirect(&query, SystemTime::UNIX_EPOCH);
             match (answered, expected) {
                 (Ok(grant), Ok(code)) => assert_eq!(grant.code.expose(), code),
                 (Err(error), Err(words)) => {
@@ -273,10 +278,10 @@ mod tests {
     }
 
     #[test]
-    fn late_answers_are_refused() {
-        let (pending, url) = begin(false);
+    fn late_redirects_are_refused() {
+        let (pending, url) = begin_authorization(false);
         let query = Secret::new(format!("code=c&state={}", parameter(&url, "state")));
-        let late = SystemTime::UNIX_EPOCH + LIFETIME + Duration::from_secs(1);
-        assert!(pending.answer(&query, late).is_err());
+        let late = SystemTime::UNIX_EPOCH + AUTHORIZATION_LIFETIME + Duration::from_secs(1);
+        assert!(pending.accept_redirect(&query, late).is_err());
     }
 }

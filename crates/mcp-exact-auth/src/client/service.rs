@@ -9,7 +9,7 @@ use mcp_exact_transport::http::client::{HttpClient, HttpClientError, HttpFuture}
 
 use super::discover::ChallengeParams;
 use super::error::OAuthError;
-use super::flow::{Flow, Origin, Token};
+use super::flow::{CurrentToken, Flow, TokenOrigin};
 use super::options::OAuth;
 use crate::challenge::Challenge;
 use crate::locate;
@@ -54,8 +54,8 @@ impl OAuthClient {
     }
 
     /// Waits while an authorization is in progress. Returns false if there was none.
-    pub async fn settled(&self) -> bool {
-        self.flow.settled().await
+    pub async fn wait_until_settled(&self) -> bool {
+        self.flow.wait_until_settled().await
     }
 
     /// Takes the error that prevented the last request from being sent.
@@ -63,32 +63,40 @@ impl OAuthClient {
         self.flow.take_error()
     }
 
-    async fn respond(&self, request: Request<Bytes>) -> Result<HttpResponse, HttpClientError> {
+    async fn handle_response(
+        &self,
+        request: Request<Bytes>,
+    ) -> Result<HttpResponse, HttpClientError> {
         let target = request.uri().to_string();
-        let is_of_server =
-            locate::parse(&target).is_some_and(|url| url.origin() == self.flow.endpoint().origin());
+        let is_of_server = locate::parse_url(&target)
+            .is_some_and(|url| url.origin() == self.flow.endpoint().origin());
         // Ending a session does not start an authorization.
         if !is_of_server || request.method() == Method::DELETE {
             let token = if is_of_server {
-                self.flow.token().await?
+                self.flow.token_to_send().await?
             } else {
                 None
             };
-            return self.send(&request, &target, token.as_deref()).await;
+            return self
+                .send_with_token(&request, &target, token.as_deref())
+                .await;
         }
-        let mut exchange = Exchange::default();
-        let mut token = self.flow.token().await?;
+        let mut exchange = RequestAttempts::default();
+        let mut token = self.flow.token_to_send().await?;
         loop {
-            let response = self.send(&request, &target, token.as_deref()).await?;
-            let has_nonce = self.flow.note_nonce(&target, response.headers());
+            let response = self
+                .send_with_token(&request, &target, token.as_deref())
+                .await?;
+            let has_nonce = self.flow.record_nonce(&target, response.headers());
             let status = response.status();
             if status != StatusCode::UNAUTHORIZED && status != StatusCode::FORBIDDEN {
                 if exchange.has_stepped_up {
-                    self.flow.succeeded(&operation_of(&request));
+                    self.flow.record_success(&operation_name(&request));
                 }
                 return Ok(response);
             }
-            let challenge = ChallengeParams::of(&Challenge::read_all(response.headers()));
+            let challenge =
+                ChallengeParams::from_headers(&Challenge::parse_headers(response.headers()));
             let error = challenge.error.clone();
             if error.as_deref() == Some("use_dpop_nonce") && has_nonce && token.is_some() {
                 if std::mem::replace(&mut exchange.has_nonce, true) {
@@ -98,10 +106,13 @@ impl OAuthClient {
             }
             if status == StatusCode::UNAUTHORIZED {
                 drop(response);
-                token = Some(self.renew(&mut exchange, token, challenge).await?);
+                token = Some(
+                    self.renew_and_resend(&mut exchange, token, challenge)
+                        .await?,
+                );
             } else if error.as_deref() == Some("insufficient_scope") {
                 drop(response);
-                let operation = operation_of(&request);
+                let operation = operation_name(&request);
                 exchange.has_stepped_up = true;
                 token = Some(self.flow.step_up(token, challenge, operation).await?);
             } else {
@@ -110,12 +121,12 @@ impl OAuthClient {
         }
     }
 
-    async fn renew(
+    async fn renew_and_resend(
         &self,
-        exchange: &mut Exchange,
-        token: Option<Arc<Token>>,
+        exchange: &mut RequestAttempts,
+        token: Option<Arc<CurrentToken>>,
         challenge: ChallengeParams,
-    ) -> Result<Arc<Token>, OAuthError> {
+    ) -> Result<Arc<CurrentToken>, OAuthError> {
         if let Some(token) = token.as_ref().filter(|_| exchange.is_fresh) {
             return Err(OAuthError::StillUnauthorized {
                 issuer: token.stored.issuer.clone(),
@@ -124,17 +135,17 @@ impl OAuthClient {
             });
         }
         let may_refresh = exchange.renewals == 0;
-        let (token, origin) = self.flow.renew(token, challenge, may_refresh).await?;
+        let (token, origin) = self.flow.renew_token(token, challenge, may_refresh).await?;
         exchange.renewals += 1;
-        exchange.is_fresh = origin == Origin::Authorized || exchange.renewals > 2;
+        exchange.is_fresh = origin == TokenOrigin::Authorized || exchange.renewals > 2;
         Ok(token)
     }
 
-    async fn send(
+    async fn send_with_token(
         &self,
         request: &Request<Bytes>,
         target: &str,
-        token: Option<&Token>,
+        token: Option<&CurrentToken>,
     ) -> Result<HttpResponse, HttpClientError> {
         let mut copy = Request::new(request.body().clone());
         *copy.method_mut() = request.method().clone();
@@ -143,7 +154,7 @@ impl OAuthClient {
         if let Some(token) = token {
             let headers = self
                 .flow
-                .headers(token, request.method().as_str(), target)?;
+                .token_headers(token, request.method().as_str(), target)?;
             copy.headers_mut().extend(headers);
         }
         self.client.send(copy).await
@@ -154,7 +165,7 @@ type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
 
 /// State of the attempts for one request.
 #[derive(Default)]
-struct Exchange {
+struct RequestAttempts {
     renewals: u32,
     /// True if the token was just issued, so that another response with status 401 is final.
     is_fresh: bool,
@@ -165,10 +176,10 @@ struct Exchange {
 impl HttpClient for OAuthClient {
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_> {
         Box::pin(async move {
-            let response = self.respond(request).await;
+            let response = self.handle_response(request).await;
             let error = response.as_ref().err();
             if let Some(error) = error.and_then(|error| error.downcast_ref::<OAuthError>()) {
-                self.flow.note_error(error.clone());
+                self.flow.record_error(error.clone());
             }
             response
         })
@@ -187,7 +198,7 @@ impl fmt::Debug for OAuthClient {
 }
 
 /// Returns the operation of a request: its method, and the tool, prompt or resource.
-fn operation_of(request: &Request<Bytes>) -> String {
+fn operation_name(request: &Request<Bytes>) -> String {
     #[derive(serde::Deserialize)]
     struct Message<'m> {
         #[serde(borrow, default)]
@@ -219,7 +230,7 @@ mod tests {
 
     /// "Step-Up Authorization Flow": attempts are counted per operation.
     #[test]
-    fn operations_have_names() {
+    fn operations_are_named_by_target() {
         for (body, expected) in [
             (
                 r#"{"method":"tools/call","params":{"name":"a\nb"}}"#,
@@ -235,7 +246,7 @@ mod tests {
         ] {
             let request = Request::post("https://mcp.example/mcp");
             let request = request.body(Bytes::from_static(body.as_bytes()));
-            assert_eq!(operation_of(&request.expect("a request")), expected);
+            assert_eq!(operation_name(&request.expect("a request")), expected);
         }
     }
 }

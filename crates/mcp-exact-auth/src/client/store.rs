@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::OAuthError;
 use crate::scope::Scopes;
-use crate::secret::{Secret, expose, expose_option};
+use crate::secret::{Secret, serialize_optional_secret, serialize_secret};
 
 /// Future of a token store. Its error is displayed to the user.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + Send + 'a>>;
@@ -40,10 +40,10 @@ pub trait TokenStore: Send + Sync + 'static {
 
 /// Token store in memory, which loses its tokens when the process ends.
 #[derive(Debug, Clone, Default)]
-pub struct MemoryStore(Arc<Memory>);
+pub struct MemoryStore(Arc<MemoryState>);
 
 #[derive(Debug, Default)]
-struct Memory {
+struct MemoryState {
     values: Mutex<HashMap<String, Secret>>,
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -81,23 +81,25 @@ pub(crate) struct StoredToken {
     pub(crate) issuer: String,
     pub(crate) resource: String,
     pub(crate) client_id: String,
-    #[serde(serialize_with = "expose")]
+    #[serde(serialize_with = "serialize_secret")]
     pub(crate) access_token: Secret,
-    #[serde(default, serialize_with = "expose_option")]
+    #[serde(default, serialize_with = "serialize_optional_secret")]
     pub(crate) refresh_token: Option<Secret>,
     /// True if the token is bound to `dpop_key`.
     #[serde(default)]
     pub(crate) is_dpop: bool,
     /// Private key of DPoP proofs: PKCS #8 in base64.
-    #[serde(default, serialize_with = "expose_option")]
+    #[serde(default, serialize_with = "serialize_optional_secret")]
     pub(crate) dpop_key: Option<Secret>,
     /// Expiry in Unix time in seconds; `None` if the server has not stated it.
     #[serde(default)]
     pub(crate) expires_at: Option<u64>,
     /// Scopes that the authorization server granted.
-    pub(crate) granted: Scopes,
+    #[serde(rename = "granted")]
+    pub(crate) granted_scopes: Scopes,
     /// All requested scopes, including those of challenges.
-    pub(crate) asked: Scopes,
+    #[serde(rename = "asked")]
+    pub(crate) requested_scopes: Scopes,
     /// True if `resource` is sent, which it is not to 2025-03-26 servers.
     pub(crate) sends_resource: bool,
     /// True if the metadata of the authorization server is assumed (2025-03-26).
@@ -116,7 +118,7 @@ impl StoredToken {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredClient {
     pub(crate) client_id: String,
-    #[serde(default, serialize_with = "expose_option")]
+    #[serde(default, serialize_with = "serialize_optional_secret")]
     pub(crate) client_secret: Option<Secret>,
     /// Expiry of the secret in Unix time in seconds; 0 for none.
     #[serde(default)]

@@ -11,7 +11,7 @@ use url::form_urlencoded::{self, byte_serialize};
 
 use super::error::OAuthError;
 use super::key::SigningKey;
-use crate::locate::plain;
+use crate::locate::to_short_line;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
@@ -49,25 +49,25 @@ impl TokenRequest {
     }
 
     /// Adds a parameter.
-    pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
+    pub(crate) fn set_param(mut self, name: &str, value: &str) -> Self {
         self.form.append_pair(name, value);
         self
     }
 
     /// Adds a parameter if its value is present.
-    pub(crate) fn set_option(self, name: &str, value: Option<&str>) -> Self {
+    pub(crate) fn set_optional_param(self, name: &str, value: Option<&str>) -> Self {
         match value {
-            Some(value) => self.set(name, value),
+            Some(value) => self.set_param(name, value),
             None => self,
         }
     }
 
     /// Adds scopes, if there are any.
-    pub(crate) fn scopes(self, scopes: &Scopes) -> Self {
+    pub(crate) fn set_scopes(self, scopes: &Scopes) -> Self {
         if scopes.is_empty() {
             self
         } else {
-            self.set("scope", &scopes.to_string())
+            self.set_param("scope", &scopes.to_string())
         }
     }
 
@@ -82,18 +82,18 @@ impl TokenRequest {
         now: u64,
     ) -> Result<Self, OAuthError> {
         let listed = &server.token_endpoint_auth_methods_supported;
-        let lists = |method: &str| ServerMetadata::lists(listed, method);
+        let lists = |method: &str| ServerMetadata::lists_value(listed, method);
         match credential {
             // A workload has no client id.
             Credential::None if client_id.is_empty() => Ok(self),
-            Credential::None => Ok(self.set("client_id", client_id)),
+            Credential::None => Ok(self.set_param("client_id", client_id)),
             Credential::Key(key) => {
-                let assertion = key.assertion(client_id, &server.issuer, now)?;
+                let assertion = key.client_assertion(client_id, &server.issuer, now)?;
                 let kind = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
                 Ok(self
-                    .set("client_id", client_id)
-                    .set("client_assertion_type", kind)
-                    .set("client_assertion", assertion.expose()))
+                    .set_param("client_id", client_id)
+                    .set_param("client_assertion_type", kind)
+                    .set_param("client_assertion", assertion.expose()))
             }
             Credential::Secret { secret, method } => {
                 let registered = method.as_deref();
@@ -107,12 +107,12 @@ impl TokenRequest {
                 });
                 match method {
                     "client_secret_post" => Ok(self
-                        .set("client_id", client_id)
-                        .set("client_secret", secret.expose())),
-                    "none" => Ok(self.set("client_id", client_id)),
+                        .set_param("client_id", client_id)
+                        .set_param("client_secret", secret.expose())),
+                    "none" => Ok(self.set_param("client_id", client_id)),
                     _ => {
                         self.headers
-                            .insert(AUTHORIZATION, basic(client_id, secret)?);
+                            .insert(AUTHORIZATION, basic_authorization(client_id, secret)?);
                         Ok(self)
                     }
                 }
@@ -121,14 +121,14 @@ impl TokenRequest {
     }
 
     /// Returns the headers and the body.
-    pub(crate) fn body(self) -> (HeaderMap, Secret) {
+    pub(crate) fn into_parts(self) -> (HeaderMap, Secret) {
         let Self { mut form, headers } = self;
         (headers, Secret::new(form.finish()))
     }
 }
 
 /// Returns the header of `client_secret_basic`. Id and secret are form-encoded before (RFC 6749, section 2.3.1).
-fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
+fn basic_authorization(client_id: &str, secret: &Secret) -> Result<HeaderValue, OAuthError> {
     let encode = |text: &str| Secret::new(byte_serialize(text.as_bytes()).collect::<String>());
     let (id, secret) = (encode(client_id), encode(secret.expose()));
     let pair = Secret::new(format!("{}:{}", id.expose(), secret.expose()));
@@ -153,7 +153,7 @@ pub(crate) struct IssuedToken {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct TokenResponse {
     #[serde(default)]
     access_token: Secret,
     #[serde(default)]
@@ -170,17 +170,17 @@ struct Body {
     error_description: Option<String>,
 }
 
-/// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). [`read`] handles errors.
+/// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). [`parse_token_response`] handles errors.
 pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Result<(), OAuthError> {
     #[derive(Deserialize)]
-    struct Exchanged {
+    struct TokenExchangeResponse {
         #[serde(default)]
         error: Option<String>,
         #[serde(default)]
         issued_token_type: Option<String>,
     }
-    match serde_json::from_slice::<Exchanged>(body) {
-        Ok(Exchanged {
+    match serde_json::from_slice::<TokenExchangeResponse>(body) {
+        Ok(TokenExchangeResponse {
             error: None,
             issued_token_type,
         }) if issued_token_type.as_deref() != Some(expected) => Err(OAuthError::BadToken {
@@ -192,14 +192,18 @@ pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Resul
 }
 
 /// Parses the response of a token endpoint (RFC 6749, sections 5.1 and 5.2).
-pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<IssuedToken, OAuthError> {
+pub(crate) fn parse_token_response(
+    url: &str,
+    status: u16,
+    body: &[u8],
+) -> Result<IssuedToken, OAuthError> {
     let bad = |reason: &str| OAuthError::BadToken {
         url: url.to_owned(),
         reason: reason.to_owned(),
     };
-    let parsed = serde_json::from_slice::<Body>(body);
+    let parsed = serde_json::from_slice::<TokenResponse>(body);
     // Some servers send errors with status 200.
-    if let Ok(Body {
+    if let Ok(TokenResponse {
         error: Some(error),
         error_description,
         ..
@@ -207,8 +211,8 @@ pub(crate) fn read(url: &str, status: u16, body: &[u8]) -> Result<IssuedToken, O
     {
         return Err(OAuthError::Token {
             url: url.to_owned(),
-            error: plain(error),
-            description: error_description.as_ref().map(plain),
+            error: to_short_line(error),
+            description: error_description.as_ref().map(to_short_line),
         });
     }
     if status == 408 || status == 429 || status >= 500 {
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn one_method_authenticates() {
+    fn client_uses_one_authentication_method() {
         let basic = "Basic YStpZDpwJTNBdytk";
         let post = "grant_type=g&client_id=a+id&client_secret=p%3Aw+d";
         let public = "grant_type=g&client_id=a+id";
@@ -303,7 +307,7 @@ mod tests {
             let request = request
                 .authenticate("a id", &credential, &server(methods), 0)
                 .expect("a request");
-            let (headers, body) = request.body();
+            let (headers, body) = request.into_parts();
             match headers.get(AUTHORIZATION) {
                 Some(header) => {
                     assert_eq!(
@@ -317,8 +321,10 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read() {
-        let read = |status, body: &str| read("https://as.example/t", status, body.as_bytes());
+    fn token_responses_are_parsed() {
+        let read = |status, body: &str| {
+            parse_token_response("https://as.example/t", status, body.as_bytes())
+        };
         let issued = read(
             200,
             r#"{"access_token":"a","token_type":"bEARER","expires_in":"60","scope":"x y","refresh_token":""}"#,

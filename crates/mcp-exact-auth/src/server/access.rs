@@ -14,23 +14,23 @@ use crate::scope::Scopes;
 
 /// Claims of a verified access token. Handlers receive the claims and never the token, which is only for this server.
 #[derive(Clone)]
-pub struct Access(Arc<Inner>);
+pub struct Access(Arc<AccessClaims>);
 
-struct Inner {
+struct AccessClaims {
     issuer: String,
     subject: Option<String>,
     client_id: Option<String>,
     scopes: Scopes,
     expires: SystemTime,
     /// Thumbprint of the key that the token is bound to (RFC 9449).
-    key: Option<String>,
+    key_thumbprint: Option<String>,
     /// All claims, as JSON text.
     claims: Vec<u8>,
 }
 
 /// Builder for the claims that an application's verifier has read from a token ([`Access::builder`]).
 #[must_use]
-pub struct AccessBuilder(Inner);
+pub struct AccessBuilder(AccessClaims);
 
 impl AccessBuilder {
     /// Sets the user or account, which is unique at the issuer.
@@ -53,8 +53,8 @@ impl AccessBuilder {
 
     /// Sets the SHA-256 thumbprint of the key that the token is bound to (RFC 9449, section 6.1); requests then need a
     /// proof.
-    pub fn bound_to(mut self, thumbprint: impl Into<String>) -> Self {
-        self.0.key = Some(thumbprint.into());
+    pub fn bound_to_key(mut self, thumbprint: impl Into<String>) -> Self {
+        self.0.key_thumbprint = Some(thumbprint.into());
         self
     }
 
@@ -72,25 +72,25 @@ impl AccessBuilder {
         if self.0.subject.is_some() || self.0.client_id.is_some() {
             Ok(Access(Arc::new(self.0)))
         } else {
-            Err(TokenError::invalid(NO_SUBJECT_OR_CLIENT))
+            Err(TokenError::invalid(NO_PRINCIPAL_MESSAGE))
         }
     }
 }
 
-pub(super) const OTHER_ISSUER: &str = "the token comes from another issuer";
-const NO_SUBJECT_OR_CLIENT: &str = "the token names neither a subject nor a client";
+pub(super) const OTHER_ISSUER_MESSAGE: &str = "the token comes from another issuer";
+const NO_PRINCIPAL_MESSAGE: &str = "the token names neither a subject nor a client";
 
 impl Access {
     /// Creates a builder for claims that an application's [`TokenVerifier`](super::TokenVerifier) has read from a
     /// token. The verifier must have checked that the token is genuine, is for this server, and has not expired.
     pub fn builder(issuer: impl Into<String>, expires: SystemTime) -> AccessBuilder {
-        AccessBuilder(Inner {
+        AccessBuilder(AccessClaims {
             issuer: issuer.into(),
             subject: None,
             client_id: None,
             scopes: Scopes::default(),
             expires,
-            key: None,
+            key_thumbprint: None,
             claims: b"{}".to_vec(),
         })
     }
@@ -146,8 +146,8 @@ impl Access {
         })
     }
 
-    pub(super) fn key(&self) -> Option<&str> {
-        self.0.key.as_deref()
+    pub(super) fn key_thumbprint(&self) -> Option<&str> {
+        self.0.key_thumbprint.as_deref()
     }
 }
 
@@ -193,12 +193,12 @@ impl TokenError {
 
 /// Required values of claims.
 #[derive(Debug, Clone)]
-pub(super) struct Rules {
+pub(super) struct ClaimRules {
     pub(super) issuer: String,
     /// The resource, and additional names that are accepted as the audience.
     pub(super) audiences: Vec<String>,
     /// Allowed difference between clocks.
-    pub(super) skew: Duration,
+    pub(super) clock_skew: Duration,
 }
 
 /// One string or a list of strings (RFC 7519, section 4.1.3).
@@ -237,7 +237,7 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
 }
 
 impl OneOrMany {
-    fn any(&self, wanted: impl Fn(&str) -> bool) -> bool {
+    fn contains_any(&self, wanted: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::One(one) => wanted(one),
             Self::Many(many) => many.iter().any(|one| wanted(one)),
@@ -294,9 +294,9 @@ const LATEST_TIMESTAMP: f64 = 253_402_300_799.0;
 
 /// Validates claims. `is_introspected` is true for the response of an introspection endpoint, which must contain
 /// `active` and may omit the issuer (RFC 7662, section 2.2).
-pub(super) fn check(
+pub(super) fn check_claims(
     claims: Vec<u8>,
-    rules: &Rules,
+    rules: &ClaimRules,
     is_introspected: bool,
     now: SystemTime,
 ) -> Result<Access, TokenError> {
@@ -311,13 +311,13 @@ pub(super) fn check(
         None if is_introspected => rules.issuer.clone(),
         found => {
             tracing::debug!(?found, expected = rules.issuer, "a token of another issuer");
-            return Err(invalid(OTHER_ISSUER));
+            return Err(invalid(OTHER_ISSUER_MESSAGE));
         }
     };
     let audience = parsed
         .aud
         .ok_or_else(|| invalid("the token has no audience"))?;
-    if !audience.any(|one| rules.audiences.iter().any(|known| known == one)) {
+    if !audience.contains_any(|one| rules.audiences.iter().any(|known| known == one)) {
         tracing::debug!(
             found = ?audience,
             expected = ?rules.audiences,
@@ -327,7 +327,7 @@ pub(super) fn check(
         return Err(invalid("the token is for another audience"));
     }
     let now = now.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (now, skew) = (now.as_secs_f64(), rules.skew.as_secs_f64());
+    let (now, skew) = (now.as_secs_f64(), rules.clock_skew.as_secs_f64());
     let expires = parsed.exp.filter(|exp| exp.is_finite() && *exp >= 0.0);
     let expires = expires.ok_or_else(|| invalid("the token has no expiry"))?;
     if expires + skew <= now {
@@ -347,13 +347,13 @@ pub(super) fn check(
     }
     let client_id = parsed.client_id.or(parsed.azp);
     let scopes = parsed.scope.or(parsed.scp);
-    let access = AccessBuilder(Inner {
+    let access = AccessBuilder(AccessClaims {
         issuer,
         subject: parsed.sub,
         client_id,
         scopes: scopes.map_or(Scopes::default(), |scopes| scopes.scopes()),
         expires: UNIX_EPOCH + Duration::from_secs_f64(expires.min(LATEST_TIMESTAMP)),
-        key,
+        key_thumbprint: key,
         claims,
     });
     access.build()
@@ -363,11 +363,11 @@ pub(super) fn check(
 mod tests {
     use super::*;
 
-    fn rules() -> Rules {
-        Rules {
+    fn rules() -> ClaimRules {
+        ClaimRules {
             issuer: "https://as.example".to_owned(),
             audiences: vec!["https://mcp.example".to_owned(), "api://x".to_owned()],
-            skew: Duration::from_secs(60),
+            clock_skew: Duration::from_secs(60),
         }
     }
 
@@ -375,7 +375,7 @@ mod tests {
         UNIX_EPOCH + Duration::from_secs(1000)
     }
 
-    const GOOD: &str = r#"{"iss":"https://as.example","aud":"https://mcp.example","exp":1001,"sub":"u","client_id":"c","scope":"a b"}"#;
+    const VALID_CLAIMS: &str = r#"{"iss":"https://as.example","aud":"https://mcp.example","exp":1001,"sub":"u","client_id":"c","scope":"a b"}"#;
 
     #[test]
     fn claims_are_checked() {
@@ -416,8 +416,8 @@ mod tests {
             (r#""sub""#, r#""cnf":{"jwk":{}},"sub""#, "bound"),
             (r#""sub""#, r#""exp":9999,"sub""#, "cannot be read"),
         ] {
-            let claims = GOOD.replacen(from, to, usize::from(!from.is_empty()));
-            let checked = check(claims.clone().into_bytes(), &rules(), false, now());
+            let claims = VALID_CLAIMS.replacen(from, to, usize::from(!from.is_empty()));
+            let checked = check_claims(claims.clone().into_bytes(), &rules(), false, now());
             match checked {
                 Ok(access) => {
                     assert_eq!(expected, ok, "{claims}");
@@ -435,33 +435,35 @@ mod tests {
     }
 
     #[test]
-    fn scopes_have_three_spellings() {
+    fn three_scope_formats_are_parsed() {
         for to in [
             r#""scp":"a b""#,
             r#""scp":["a","b"]"#,
             r#""scope":["a","b"]"#,
         ] {
-            let claims = GOOD.replace(r#""scope":"a b""#, to);
-            let access = check(claims.into_bytes(), &rules(), false, now()).expect("valid");
+            let claims = VALID_CLAIMS.replace(r#""scope":"a b""#, to);
+            let access = check_claims(claims.into_bytes(), &rules(), false, now()).expect("valid");
             assert_eq!(access.scopes().to_string(), "a b", "{to}");
         }
     }
 
     #[test]
     fn inactive_introspection_is_rejected() {
-        let checked = |claims: String| check(claims.into_bytes(), &rules(), true, now());
-        assert!(checked(GOOD.to_owned()).is_err());
-        assert!(checked(GOOD.replace('{', r#"{"active":false,"#)).is_err());
-        assert!(checked(GOOD.replace('{', r#"{"active":true,"#)).is_ok());
-        let no_issuer = GOOD.replace(r#""iss":"https://as.example","#, r#""active":true,"#);
+        let checked = |claims: String| check_claims(claims.into_bytes(), &rules(), true, now());
+        assert!(checked(VALID_CLAIMS.to_owned()).is_err());
+        assert!(checked(VALID_CLAIMS.replace('{', r#"{"active":false,"#)).is_err());
+        assert!(checked(VALID_CLAIMS.replace('{', r#"{"active":true,"#)).is_ok());
+        let no_issuer = VALID_CLAIMS.replace(r#""iss":"https://as.example","#, r#""active":true,"#);
         assert!(checked(no_issuer).is_ok());
     }
 
     #[test]
     fn principals_are_unambiguous() {
         let of = |sub: &str, client: &str| {
-            let claims = GOOD.replace(r#""u""#, sub).replace(r#""c""#, client);
-            let access = check(claims.into_bytes(), &rules(), false, now());
+            let claims = VALID_CLAIMS
+                .replace(r#""u""#, sub)
+                .replace(r#""c""#, client);
+            let access = check_claims(claims.into_bytes(), &rules(), false, now());
             access.expect("valid").principal()
         };
         assert_eq!(of(r#""u""#, r#""c""#), of(r#""u""#, r#""c""#));

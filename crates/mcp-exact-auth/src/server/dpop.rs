@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::jose::{Unverified, digest};
+use super::jose::{UnverifiedToken, sha256_base64url};
 
 /// Maximum age of a proof, and maximum time that it may be dated in the future.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
@@ -17,7 +17,7 @@ const PROOF_LIFETIME: Duration = Duration::from_secs(300);
 const MAX_REMEMBERED_PROOFS: usize = 100_000;
 
 #[derive(Deserialize)]
-struct Proof {
+struct ProofClaims {
     jti: String,
     htm: String,
     htu: String,
@@ -37,7 +37,7 @@ pub(super) struct ExpectedProof<'a> {
     /// Thumbprint of the key that the token is bound to.
     pub(super) key: &'a str,
     /// Nonces of this server, if proofs must contain one.
-    pub(super) nonces: Option<&'a Nonces>,
+    pub(super) nonces: Option<&'a NonceGenerator>,
 }
 
 /// Reason why a proof is rejected.
@@ -56,13 +56,13 @@ impl From<&'static str> for ProofRejection {
 }
 
 /// Validates a proof; returns its id.
-pub(super) fn check(
+pub(super) fn check_proof(
     proof: &str,
     expected: &ExpectedProof<'_>,
     now: SystemTime,
 ) -> Result<String, ProofRejection> {
-    let unverified = Unverified::new(proof).map_err(|_| "the proof is no signed JWT")?;
-    if unverified.header.kind().as_deref() != Some("dpop+jwt") {
+    let unverified = UnverifiedToken::new(proof).map_err(|_| "the proof is no signed JWT")?;
+    if unverified.header.media_type().as_deref() != Some("dpop+jwt") {
         return Err("the proof's type is not `dpop+jwt`".into());
     }
     let jwk = unverified
@@ -77,7 +77,7 @@ pub(super) fn check(
     let claims = unverified
         .verify(&key)
         .map_err(|_| "the proof's signature is wrong")?;
-    let claims: Proof =
+    let claims: ProofClaims =
         serde_json::from_slice(&claims).map_err(|_| "the proof's claims cannot be read")?;
     if jwk.thumbprint().as_deref() != Some(expected.key) {
         return Err("the token is bound to another key".into());
@@ -93,7 +93,7 @@ pub(super) fn check(
     {
         return Err("the proof is for another URL".into());
     }
-    if claims.ath.as_deref() != Some(&*digest(expected.token.as_bytes())) {
+    if claims.ath.as_deref() != Some(&*sha256_base64url(expected.token.as_bytes())) {
         return Err("the proof is for another token".into());
     }
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -104,9 +104,9 @@ pub(super) fn check(
     if !matches!(claims.jti.len(), 1..=256) {
         return Err("the proof has no id".into());
     }
-    let holds = |nonces: &Nonces| {
+    let holds = |nonces: &NonceGenerator| {
         let nonce = claims.nonce.as_deref();
-        nonce.is_some_and(|nonce| nonces.accept(nonce, now))
+        nonce.is_some_and(|nonce| nonces.is_current(nonce, now))
     };
     if expected.nonces.is_none_or(holds) {
         Ok(claims.jti)
@@ -117,51 +117,53 @@ pub(super) fn check(
 
 /// Nonces that are derived from a key and the time, so that no nonce is stored and processes with the same key accept
 /// each other's nonces.
-pub(super) struct Nonces(hmac::Key);
+pub(super) struct NonceGenerator(hmac::Key);
 
-impl Nonces {
+impl NonceGenerator {
     pub(super) fn new(key: &[u8; 32]) -> Self {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
     /// Returns the nonce for a time.
-    pub(super) fn at(&self, now: SystemTime) -> String {
-        self.of(window(now))
+    pub(super) fn nonce_at(&self, now: SystemTime) -> String {
+        self.nonce_of_window(window_at(now))
     }
 
     /// Returns true for a nonce of the current or the previous time window.
-    fn accept(&self, nonce: &str, now: SystemTime) -> bool {
-        let window = window(now);
+    fn is_current(&self, nonce: &str, now: SystemTime) -> bool {
+        let window = window_at(now);
         let known = [window, window.saturating_sub(1)];
-        known.into_iter().any(|window| self.of(window) == nonce)
+        known
+            .into_iter()
+            .any(|window| self.nonce_of_window(window) == nonce)
     }
 
-    fn of(&self, window: u64) -> String {
+    fn nonce_of_window(&self, window: u64) -> String {
         let tag = hmac::sign(&self.0, &window.to_be_bytes());
         URL_SAFE_NO_PAD.encode(&tag.as_ref()[..16])
     }
 }
 
-fn window(now: SystemTime) -> u64 {
+fn window_at(now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() / PROOF_LIFETIME.as_secs()
 }
 
 /// Ids of used proofs, in two time windows; the older window is discarded.
-pub(super) struct UsedProofs(Mutex<Windows>);
+pub(super) struct UsedProofs(Mutex<ProofWindows>);
 
-struct Windows {
-    began: Instant,
-    now: HashSet<String>,
-    before: HashSet<String>,
+struct ProofWindows {
+    started_at: Instant,
+    current: HashSet<String>,
+    previous: HashSet<String>,
 }
 
 impl Default for UsedProofs {
     fn default() -> Self {
-        Self(Mutex::new(Windows {
-            began: Instant::now(),
-            now: HashSet::new(),
-            before: HashSet::new(),
+        Self(Mutex::new(ProofWindows {
+            started_at: Instant::now(),
+            current: HashSet::new(),
+            previous: HashSet::new(),
         }))
     }
 }
@@ -171,19 +173,19 @@ impl UsedProofs {
     pub(super) fn insert(&self, key: &str, id: &str) -> bool {
         let mut windows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // A proof is valid from 300 s before its time to 300 s after it.
-        let (length, age) = (PROOF_LIFETIME * 2, windows.began.elapsed());
+        let (length, age) = (PROOF_LIFETIME * 2, windows.started_at.elapsed());
         if age >= length {
-            let old = std::mem::take(&mut windows.now);
-            windows.before = if age < length * 2 {
+            let old = std::mem::take(&mut windows.current);
+            windows.previous = if age < length * 2 {
                 old
             } else {
                 HashSet::new()
             };
-            windows.began = Instant::now();
+            windows.started_at = Instant::now();
         }
-        let id = digest(format!("{key} {id}").as_bytes());
-        let is_known = windows.before.contains(&id);
-        let has_room = windows.now.len() < MAX_REMEMBERED_PROOFS;
-        !is_known && has_room && windows.now.insert(id)
+        let id = sha256_base64url(format!("{key} {id}").as_bytes());
+        let is_known = windows.previous.contains(&id);
+        let has_room = windows.current.len() < MAX_REMEMBERED_PROOFS;
+        !is_known && has_room && windows.current.insert(id)
     }
 }

@@ -9,46 +9,46 @@ use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use mcp_exact_transport::http::client::HttpClient;
 
 use super::access::TokenError;
-use crate::metadata::{Answer, ServerMetadata, read_answer};
-use crate::net::{Addresses, CheckedClient, chain, read_body};
+use crate::metadata::{MetadataResponse, ServerMetadata, parse_metadata_response};
+use crate::net::{AllowedAddresses, CheckedClient, error_with_causes, read_body};
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// HTTP client that enforces the address rules.
 #[derive(Clone)]
-pub(super) struct Fetch {
+pub(super) struct IssuerClient {
     client: Arc<dyn HttpClient>,
-    addresses: Addresses,
+    addresses: AllowedAddresses,
 }
 
 /// A document, and its maximum cache time.
-pub(super) struct Document {
+pub(super) struct FetchedDocument {
     pub(super) body: Bytes,
     pub(super) max_age: Option<Duration>,
 }
 
-fn unavailable(url: &str, reason: impl std::fmt::Display) -> TokenError {
+fn unavailable_error(url: &str, reason: impl std::fmt::Display) -> TokenError {
     TokenError::Unavailable(format!("`{url}` could not be had: {reason}"))
 }
 
-impl Fetch {
+impl IssuerClient {
     /// Creates the client. The operator configures issuers, so that private networks are allowed, and loopback if the
     /// issuer is on loopback.
     pub(super) fn new(issuer: &str, client: Option<Arc<dyn HttpClient>>) -> Self {
         let uri = issuer.parse::<Uri>().ok();
-        let loopback = Addresses {
-            loopback: true,
-            private: false,
-            plain: false,
+        let loopback = AllowedAddresses {
+            allows_loopback: true,
+            allows_private: false,
+            allows_plain_http: false,
         };
         let is_http = uri
             .as_ref()
             .is_some_and(|uri| uri.scheme_str() == Some("http"));
-        let is_loopback = uri.is_some_and(|uri| loopback.check(&uri).is_ok() && is_http);
-        let addresses = Addresses {
-            loopback: is_loopback,
-            private: true,
-            plain: false,
+        let is_loopback = uri.is_some_and(|uri| loopback.check_url(&uri).is_ok() && is_http);
+        let addresses = AllowedAddresses {
+            allows_loopback: is_loopback,
+            allows_private: true,
+            allows_plain_http: false,
         };
         Self {
             client: client.unwrap_or_else(|| Arc::new(CheckedClient::new(addresses))),
@@ -56,17 +56,17 @@ impl Fetch {
         }
     }
 
-    async fn exchange(
+    async fn send_request(
         &self,
         method: Method,
         url: &str,
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<(u16, HeaderMap, Bytes), TokenError> {
-        let uri: Uri = url.parse().map_err(|error| unavailable(url, error))?;
+        let uri: Uri = url.parse().map_err(|error| unavailable_error(url, error))?;
         self.addresses
-            .check(&uri)
-            .map_err(|reason| unavailable(url, reason))?;
+            .check_url(&uri)
+            .map_err(|reason| unavailable_error(url, reason))?;
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = uri;
@@ -76,26 +76,27 @@ impl Fetch {
             .insert(ACCEPT, HeaderValue::from_static("application/json"));
         let exchange = async {
             let response = self.client.send(request).await;
-            let response = response.map_err(|error| unavailable(url, chain(&*error)))?;
+            let response =
+                response.map_err(|error| unavailable_error(url, error_with_causes(&*error)))?;
             let (parts, body) = response.into_parts();
             let body = read_body(body).await;
-            let body = body.map_err(|error| unavailable(url, chain(&*error)))?;
+            let body = body.map_err(|error| unavailable_error(url, error_with_causes(&*error)))?;
             Ok((parts.status.as_u16(), parts.headers, body))
         };
         let ended = tokio::time::timeout(REQUEST_TIMEOUT, exchange).await;
-        ended.unwrap_or_else(|_| Err(unavailable(url, "it took longer than 10 s")))
+        ended.unwrap_or_else(|_| Err(unavailable_error(url, "it took longer than 10 s")))
     }
 
     /// Fetches a document. Redirects are not followed, because the operator has configured the URL.
-    pub(super) async fn get(&self, url: &str) -> Result<Document, TokenError> {
-        let exchanged = self.exchange(Method::GET, url, HeaderMap::new(), Bytes::new());
+    pub(super) async fn get(&self, url: &str) -> Result<FetchedDocument, TokenError> {
+        let exchanged = self.send_request(Method::GET, url, HeaderMap::new(), Bytes::new());
         let (status, headers, body) = exchanged.await?;
         match status {
-            200..=299 => Ok(Document {
+            200..=299 => Ok(FetchedDocument {
                 body,
                 max_age: max_age(&headers),
             }),
-            status => Err(unavailable(
+            status => Err(unavailable_error(
                 url,
                 format!("it answered with status {status}"),
             )),
@@ -113,10 +114,10 @@ impl Fetch {
         headers.insert(AUTHORIZATION, authorization);
         let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, kind);
-        let exchanged = self.exchange(Method::POST, url, headers, form.into());
+        let exchanged = self.send_request(Method::POST, url, headers, form.into());
         match exchanged.await? {
             (200, _, body) => Ok(body),
-            (status, ..) => Err(unavailable(
+            (status, ..) => Err(unavailable_error(
                 url,
                 format!("it answered with status {status}"),
             )),
@@ -126,20 +127,20 @@ impl Fetch {
     /// Returns the URL of an issuer's keys from its metadata.
     pub(super) async fn keys_url(&self, issuer: &str) -> Result<String, TokenError> {
         for url in metadata_urls(issuer) {
-            let exchanged = self.exchange(Method::GET, &url, HeaderMap::new(), Bytes::new());
+            let exchanged = self.send_request(Method::GET, &url, HeaderMap::new(), Bytes::new());
             let (status, _, body) = exchanged.await?;
-            match read_answer::<ServerMetadata>(status, &body) {
-                Answer::Found(metadata) if metadata.issuer != issuer => {
+            match parse_metadata_response::<ServerMetadata>(status, &body) {
+                MetadataResponse::Found(metadata) if metadata.issuer != issuer => {
                     let words = format!("it belongs to the issuer `{}`", metadata.issuer);
-                    return Err(unavailable(&url, words));
+                    return Err(unavailable_error(&url, words));
                 }
-                Answer::Found(ServerMetadata {
+                MetadataResponse::Found(ServerMetadata {
                     jwks_uri: Some(keys),
                     ..
                 }) => return Ok(keys),
-                Answer::Found(_) | Answer::Absent => {}
-                Answer::Unavailable => {
-                    return Err(unavailable(
+                MetadataResponse::Found(_) | MetadataResponse::Absent => {}
+                MetadataResponse::Unavailable => {
+                    return Err(unavailable_error(
                         &url,
                         format!("it answered with status {status}"),
                     ));

@@ -40,13 +40,13 @@ pub(crate) struct Jwk {
     #[serde(default)]
     alg: Option<String>,
     #[serde(default, rename = "use")]
-    usage: Option<String>,
+    key_use: Option<String>,
     #[serde(default, skip_serializing)]
     d: Option<serde::de::IgnoredAny>,
 }
 
 /// Key that verifies signatures.
-pub(crate) struct Key {
+pub(crate) struct VerificationKey {
     id: Option<String>,
     /// Parsed key for each supported algorithm.
     algorithms: Vec<(&'static str, ParsedPublicKey)>,
@@ -59,8 +59,8 @@ impl Jwk {
     }
 
     /// Parses the key; `None` for a type that cannot verify signatures, such as a shared secret.
-    pub(crate) fn parse(&self) -> Option<Key> {
-        if self.usage.as_deref().is_some_and(|usage| usage != "sig") {
+    pub(crate) fn parse(&self) -> Option<VerificationKey> {
+        if self.key_use.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
         }
         let bytes = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
@@ -103,7 +103,7 @@ impl Jwk {
             _ => return None,
         }
         let id = self.kid.clone();
-        (!algorithms.is_empty()).then_some(Key { id, algorithms })
+        (!algorithms.is_empty()).then_some(VerificationKey { id, algorithms })
     }
 
     /// Returns the SHA-256 thumbprint (RFC 7638).
@@ -124,23 +124,23 @@ impl Jwk {
             "RSA" => format!(r#"{{"e":"{e}","kty":"RSA","n":"{n}"}}"#),
             _ => return None,
         };
-        Some(digest(text.as_bytes()))
+        Some(sha256_base64url(text.as_bytes()))
     }
 }
 
 /// Returns the SHA-256 hash in base64url.
-pub(crate) fn digest(bytes: &[u8]) -> String {
+pub(crate) fn sha256_base64url(bytes: &[u8]) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     URL_SAFE_NO_PAD.encode(digest.as_ref())
 }
 
 /// Reason why a signed token is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadToken {
+pub(crate) enum InvalidToken {
     #[error("the token is no signed JWT")]
-    Form,
+    Malformed,
     #[error("the token's header has members that have to be understood (`crit`)")]
-    Critical,
+    UnknownCriticalHeader,
     #[error("the token is signed by an unknown key")]
     UnknownKey,
     #[error("the token's algorithm is not one of the key that it names")]
@@ -165,7 +165,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// Returns the media type without the prefix `application/`, in lower case (RFC 7515, section 4.1.9).
-    pub(crate) fn kind(&self) -> Option<String> {
+    pub(crate) fn media_type(&self) -> Option<String> {
         let kind = self.typ.as_deref()?.to_ascii_lowercase();
         Some(match kind.strip_prefix("application/") {
             Some(short) if !short.contains('/') => short.to_owned(),
@@ -175,26 +175,27 @@ impl Header {
 }
 
 /// A parsed token whose signature is not verified yet.
-pub(crate) struct Unverified<'t> {
+pub(crate) struct UnverifiedToken<'t> {
     pub(crate) header: Header,
     message: &'t str,
     payload: &'t str,
     signature: &'t str,
 }
 
-impl<'t> Unverified<'t> {
+impl<'t> UnverifiedToken<'t> {
     /// Parses a token without verifying its signature.
-    pub(crate) fn new(token: &'t str) -> Result<Self, BadToken> {
-        let (message, signature) = token.rsplit_once('.').ok_or(BadToken::Form)?;
-        let (header, payload) = message.split_once('.').ok_or(BadToken::Form)?;
+    pub(crate) fn new(token: &'t str) -> Result<Self, InvalidToken> {
+        let (message, signature) = token.rsplit_once('.').ok_or(InvalidToken::Malformed)?;
+        let (header, payload) = message.split_once('.').ok_or(InvalidToken::Malformed)?;
         if payload.contains('.') {
-            return Err(BadToken::Form);
+            return Err(InvalidToken::Malformed);
         }
         let header = URL_SAFE_NO_PAD.decode(header);
-        let header = header.map_err(|_| BadToken::Form)?;
-        let header: Header = serde_json::from_slice(&header).map_err(|_| BadToken::Form)?;
+        let header = header.map_err(|_| InvalidToken::Malformed)?;
+        let header: Header =
+            serde_json::from_slice(&header).map_err(|_| InvalidToken::Malformed)?;
         if header.crit.is_some() {
-            return Err(BadToken::Critical);
+            return Err(InvalidToken::UnknownCriticalHeader);
         }
         Ok(Self {
             header,
@@ -216,23 +217,23 @@ impl<'t> Unverified<'t> {
     }
 
     /// Verifies the signature and returns the payload.
-    pub(crate) fn verify(&self, key: &Key) -> Result<Vec<u8>, BadToken> {
+    pub(crate) fn verify(&self, key: &VerificationKey) -> Result<Vec<u8>, InvalidToken> {
         let mut all = key.algorithms.iter();
         let known = all.find(|(name, _)| *name == self.header.alg);
-        let (_, key) = known.ok_or(BadToken::Algorithm)?;
+        let (_, key) = known.ok_or(InvalidToken::Algorithm)?;
         let signature = URL_SAFE_NO_PAD.decode(self.signature);
-        let signature = signature.map_err(|_| BadToken::Form)?;
+        let signature = signature.map_err(|_| InvalidToken::Malformed)?;
         key.verify_sig(self.message.as_bytes(), &signature)
-            .map_err(|_| BadToken::Signature)?;
+            .map_err(|_| InvalidToken::Signature)?;
         let payload = URL_SAFE_NO_PAD.decode(self.payload);
-        payload.map_err(|_| BadToken::Form)
+        payload.map_err(|_| InvalidToken::Malformed)
     }
 }
 
 /// Keys of an issuer.
 #[derive(Default)]
 pub(crate) struct KeySet {
-    keys: Vec<Key>,
+    keys: Vec<VerificationKey>,
     by_id: HashMap<String, usize>,
 }
 
@@ -262,11 +263,13 @@ impl KeySet {
     }
 
     /// Returns the key for a token: by its id, or the only key with the algorithm if the token has no key id.
-    pub(crate) fn find(&self, header: &Header) -> Option<&Key> {
+    pub(crate) fn find(&self, header: &Header) -> Option<&VerificationKey> {
         match &header.kid {
             Some(id) => self.by_id.get(id).and_then(|&at| self.keys.get(at)),
             None => {
-                let takes = |key: &&Key| key.algorithms.iter().any(|(name, _)| *name == header.alg);
+                let takes = |key: &&VerificationKey| {
+                    key.algorithms.iter().any(|(name, _)| *name == header.alg)
+                };
                 let mut fitting = self.keys.iter().filter(takes);
                 fitting.next().filter(|_| fitting.next().is_none())
             }
@@ -287,78 +290,92 @@ mod tests {
     use super::*;
 
     /// RFC 7515, appendix A.3: example of an ES256 signature.
-    const TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
-    const KEY: &str = r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#;
+    const RFC_TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    const RFC_KEY: &str = r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#;
 
-    fn set(keys: &[&str]) -> KeySet {
+    fn key_set(keys: &[&str]) -> KeySet {
         let json = format!(r#"{{"keys":[{}]}}"#, keys.join(","));
         KeySet::parse(json.as_bytes()).expect("a key set")
     }
 
-    fn check(keys: &KeySet, token: &str) -> Result<Vec<u8>, BadToken> {
-        let token = Unverified::new(token)?;
-        let key = keys.find(&token.header).ok_or(BadToken::UnknownKey)?;
+    fn verify_token(keys: &KeySet, token: &str) -> Result<Vec<u8>, InvalidToken> {
+        let token = UnverifiedToken::new(token)?;
+        let key = keys.find(&token.header).ok_or(InvalidToken::UnknownKey)?;
         token.verify(key)
     }
 
     #[test]
-    fn the_token_of_the_specification_verifies() {
-        let payload = check(&set(&[KEY]), TOKEN).expect("it verifies");
+    fn rfc_example_token_verifies() {
+        let payload = verify_token(&key_set(&[RFC_KEY]), RFC_TOKEN).expect("it verifies");
         assert!(payload.starts_with(br#"{"iss":"joe""#));
     }
 
     #[test]
     fn changed_tokens_do_not_verify() {
-        let keys = set(&[KEY]);
-        let (message, signature) = TOKEN.rsplit_once('.').expect("three parts");
+        let keys = key_set(&[RFC_KEY]);
+        let (message, signature) = RFC_TOKEN.rsplit_once('.').expect("three parts");
         let (_, payload) = message.split_once('.').expect("three parts");
         let part = |text: &str| URL_SAFE_NO_PAD.encode(text);
         let with_header = |header: &str| format!("{}.{payload}.{signature}", part(header));
         for (token, expected) in [
-            (with_header(r#"{"alg":"none"}"#), BadToken::UnknownKey),
-            (with_header(r#"{"alg":"None"}"#), BadToken::UnknownKey),
-            (with_header(r#"{"alg":"HS256"}"#), BadToken::UnknownKey),
-            (with_header(r#"{"alg":"ES384"}"#), BadToken::UnknownKey),
-            (with_header(r#"{"alg":"ES256","x":1}"#), BadToken::Signature),
+            (with_header(r#"{"alg":"none"}"#), InvalidToken::UnknownKey),
+            (with_header(r#"{"alg":"None"}"#), InvalidToken::UnknownKey),
+            (with_header(r#"{"alg":"HS256"}"#), InvalidToken::UnknownKey),
+            (with_header(r#"{"alg":"ES384"}"#), InvalidToken::UnknownKey),
+            (
+                with_header(r#"{"alg":"ES256","x":1}"#),
+                InvalidToken::Signature,
+            ),
             (
                 with_header(r#"{"alg":"ES256","crit":["exp"]}"#),
-                BadToken::Critical,
+                InvalidToken::UnknownCriticalHeader,
             ),
             (
                 with_header(r#"{"alg":"ES256","kid":"k"}"#),
-                BadToken::UnknownKey,
+                InvalidToken::UnknownKey,
             ),
             (
                 with_header(r#"{"alg":"ES256","alg":"ES256"}"#),
-                BadToken::Form,
+                InvalidToken::Malformed,
             ),
-            (format!("{message}."), BadToken::Signature),
-            (format!("{message}.{signature}="), BadToken::Form),
-            (format!("{message}.{signature}."), BadToken::Form),
-            (message.to_owned(), BadToken::Form),
-            (payload.to_owned(), BadToken::Form),
-            (String::new(), BadToken::Form),
+            (format!("{message}."), InvalidToken::Signature),
+            (format!("{message}.{signature}="), InvalidToken::Malformed),
+            (format!("{message}.{signature}."), InvalidToken::Malformed),
+            (message.to_owned(), InvalidToken::Malformed),
+            (payload.to_owned(), InvalidToken::Malformed),
+            (String::new(), InvalidToken::Malformed),
         ] {
-            assert_eq!(check(&keys, &token), Err(expected), "{token}");
+            assert_eq!(verify_token(&keys, &token), Err(expected), "{token}");
         }
     }
 
     /// A key supports the algorithms of its type, or only the one in its `alg` (RFC 8725, section 3.1).
     #[test]
     fn keys_choose_the_algorithm() {
-        let other = KEY.replace('{', r#"{"alg":"ES512","#);
-        let encrypts = KEY.replace('{', r#"{"use":"enc","#);
+        let other = RFC_KEY.replace('{', r#"{"alg":"ES512","#);
+        let encrypts = RFC_KEY.replace('{', r#"{"use":"enc","#);
         let shared = r#"{"kty":"oct","k":"c2VjcmV0"}"#;
-        for keys in [set(&[&other]), set(&[&encrypts]), set(&[shared]), set(&[])] {
-            assert_eq!(check(&keys, TOKEN), Err(BadToken::UnknownKey));
+        for keys in [
+            key_set(&[&other]),
+            key_set(&[&encrypts]),
+            key_set(&[shared]),
+            key_set(&[]),
+        ] {
+            assert_eq!(
+                verify_token(&keys, RFC_TOKEN),
+                Err(InvalidToken::UnknownKey)
+            );
         }
         // Two keys, and a token without a key id.
-        assert_eq!(check(&set(&[KEY, KEY]), TOKEN), Err(BadToken::UnknownKey));
+        assert_eq!(
+            verify_token(&key_set(&[RFC_KEY, RFC_KEY]), RFC_TOKEN),
+            Err(InvalidToken::UnknownKey)
+        );
     }
 
     /// RFC 7638, section 3.1: example of a thumbprint.
     #[test]
-    fn the_thumbprint_of_the_specification() {
+    fn thumbprint_matches_rfc_example() {
         let key: Jwk = serde_json::from_str(r#"{"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicAtaSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G_xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}"#).expect("a key");
         assert_eq!(
             key.thumbprint().as_deref(),

@@ -10,5 +10,5 @@ mod resource;
 mod verify;
 
 pub use access::{Access, AccessBuilder, TokenError, User};
-pub use resource::{Binding, InvalidResource, ResourceServer};
+pub use resource::{InvalidResource, ResourceServer, TokenBinding};
 pub use verify::{Introspection, Jwks, TokenVerifier, VerifyFuture};

@@ -13,20 +13,20 @@ use http::{HeaderValue, Method, Response, StatusCode, Uri};
 use mcp_exact_transport::http::server::{AuthError, AuthFuture, Authenticate, TokenExpiry};
 
 use super::access::{Access, TokenError};
-use super::dpop::{self, Nonces, ProofRejection, UsedProofs};
+use super::dpop::{self, NonceGenerator, ProofRejection, UsedProofs};
 use super::verify::{Jwks, TokenVerifier};
 use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
 use crate::scope::Scopes;
 
-const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
-const DPOP: HeaderName = HeaderName::from_static("dpop");
+const WELL_KNOWN_PATH: &str = "/.well-known/oauth-protected-resource";
+const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
 
-type Hierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
+type ScopeHierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
 
-/// Whether tokens must be bound to a key (RFC 9449).
+/// Policy for binding tokens to a key (RFC 9449).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Binding {
+pub enum TokenBinding {
     /// Bound tokens require a proof, other tokens do not.
     #[default]
     Optional,
@@ -74,11 +74,11 @@ pub struct ResourceServer {
     metadata_paths: Vec<String>,
     /// URLs of the endpoint and of the additional HTTP+SSE paths, as used by clients.
     urls: Vec<String>,
-    required: Scopes,
-    covers: Hierarchy,
-    binding: Binding,
-    used: Arc<UsedProofs>,
-    nonces: Option<Arc<Nonces>>,
+    required_scopes: Scopes,
+    scope_hierarchy: ScopeHierarchy,
+    binding: TokenBinding,
+    used_proofs: Arc<UsedProofs>,
+    nonces: Option<Arc<NonceGenerator>>,
 }
 
 impl ResourceServer {
@@ -114,9 +114,9 @@ impl ResourceServer {
         let (origin, path) = (format!("{scheme}://{authority}"), uri.path());
         let path = path.trim_end_matches('/');
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
-        let mut metadata_paths = vec![format!("{WELL_KNOWN}{path}")];
+        let mut metadata_paths = vec![format!("{WELL_KNOWN_PATH}{path}")];
         if !path.is_empty() {
-            metadata_paths.push(WELL_KNOWN.to_owned());
+            metadata_paths.push(WELL_KNOWN_PATH.to_owned());
         }
         Ok(Self {
             verifiers: vec![Arc::new(verifier)],
@@ -126,24 +126,24 @@ impl ResourceServer {
                 bearer_methods_supported: Some(vec!["header".to_owned()]),
                 ..ResourceMetadata::default()
             },
-            metadata_url: format!("{origin}{WELL_KNOWN}{path}"),
+            metadata_url: format!("{origin}{WELL_KNOWN_PATH}{path}"),
             metadata_paths,
             urls: vec![
                 format!("{origin}{path}"),
                 format!("{origin}{directory}/sse"),
                 format!("{origin}{directory}/messages"),
             ],
-            required: Scopes::default(),
-            covers: Arc::new(Scopes::contains),
-            binding: Binding::default(),
-            used: Arc::default(),
+            required_scopes: Scopes::default(),
+            scope_hierarchy: Arc::new(Scopes::contains),
+            binding: TokenBinding::default(),
+            used_proofs: Arc::default(),
             nonces: None,
         })
     }
 
     /// Accepts the tokens of an additional issuer.
     #[must_use]
-    pub fn or_issuer(mut self, issuer: &str, verifier: impl TokenVerifier) -> Self {
+    pub fn also_trust(mut self, issuer: &str, verifier: impl TokenVerifier) -> Self {
         self.metadata.authorization_servers.push(issuer.to_owned());
         self.verifiers.push(Arc::new(verifier));
         self
@@ -152,8 +152,8 @@ impl ResourceServer {
     /// Sets the scopes that every request requires. Clients request them first.
     #[must_use]
     pub fn scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.required = scopes.into_iter().collect();
-        let named = self.required.iter().map(str::to_owned).collect();
+        self.required_scopes = scopes.into_iter().collect();
+        let named = self.required_scopes.iter().map(str::to_owned).collect();
         self.metadata.scopes_supported = Some(named);
         self
     }
@@ -165,18 +165,18 @@ impl ResourceServer {
         mut self,
         covers: impl Fn(&Scopes, &str) -> bool + Send + Sync + 'static,
     ) -> Self {
-        self.covers = Arc::new(covers);
+        self.scope_hierarchy = Arc::new(covers);
         self
     }
 
     /// Sets whether tokens must be bound to a key.
     #[must_use]
-    pub fn binding(mut self, binding: Binding) -> Self {
+    pub fn binding(mut self, binding: TokenBinding) -> Self {
         self.binding = binding;
         let algorithms = ["ES256", "ES384", "EdDSA", "RS256", "PS256"];
         self.metadata.dpop_signing_alg_values_supported =
             Some(algorithms.map(str::to_owned).to_vec());
-        self.metadata.dpop_bound_access_tokens_required = Some(binding == Binding::Required);
+        self.metadata.dpop_bound_access_tokens_required = Some(binding == TokenBinding::Required);
         self
     }
 
@@ -185,7 +185,7 @@ impl ResourceServer {
     /// the key, which has 32 random bytes.
     #[must_use]
     pub fn dpop_nonces(mut self, key: &[u8; 32]) -> Self {
-        self.nonces = Some(Arc::new(Nonces::new(key)));
+        self.nonces = Some(Arc::new(NonceGenerator::new(key)));
         self
     }
 
@@ -198,7 +198,7 @@ impl ResourceServer {
 
     /// Serves the metadata only at the URL with the path of the resource, for an origin with several resources.
     #[must_use]
-    pub fn shares_origin(mut self) -> Self {
+    pub fn share_origin(mut self) -> Self {
         self.metadata_paths.truncate(1);
         self
     }
@@ -214,20 +214,20 @@ impl ResourceServer {
     }
 
     fn challenge(&self, scheme: &str) -> Challenge {
-        Challenge::new(scheme).with("resource_metadata", &*self.metadata_url)
+        Challenge::new(scheme).with_param("resource_metadata", &*self.metadata_url)
     }
 
     /// Returns the refusal of a request without credentials, or with invalid ones ("Protected Resource Metadata
     /// Discovery Requirements"; RFC 6750, section 3).
     fn unauthorized_error(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
         let mut challenge = self.challenge(scheme);
-        if !self.required.is_empty() {
-            challenge = challenge.with("scope", self.required.to_string());
+        if !self.required_scopes.is_empty() {
+            challenge = challenge.with_param("scope", self.required_scopes.to_string());
         }
         if let Some((error, description)) = error {
             challenge = challenge
-                .with("error", error)
-                .with("error_description", description);
+                .with_param("error", error)
+                .with_param("error_description", description);
         }
         AuthError::unauthorized(challenge.to_header())
     }
@@ -235,25 +235,25 @@ impl ResourceServer {
     fn malformed_error(&self, description: &str) -> AuthError {
         let challenge = self
             .challenge("Bearer")
-            .with("error", "invalid_request")
-            .with("error_description", description);
+            .with_param("error", "invalid_request")
+            .with_param("error_description", description);
         AuthError {
             challenge: Some(challenge.to_header()),
             ..AuthError::new(StatusCode::BAD_REQUEST)
         }
     }
 
-    fn scheme(&self) -> &'static str {
+    fn challenge_scheme(&self) -> &'static str {
         match self.binding {
-            Binding::Optional => "Bearer",
-            Binding::Required => "DPoP",
+            TokenBinding::Optional => "Bearer",
+            TokenBinding::Required => "DPoP",
         }
     }
 
-    async fn check(&self, request: &mut Parts) -> Result<Access, AuthError> {
+    async fn check_request(&self, request: &mut Parts) -> Result<Access, AuthError> {
         // Code after this function does not see the token.
-        let headers: Vec<HeaderValue> = take_all(&mut request.headers, &AUTHORIZATION);
-        let proofs: Vec<HeaderValue> = take_all(&mut request.headers, &DPOP);
+        let headers: Vec<HeaderValue> = take_header_values(&mut request.headers, &AUTHORIZATION);
+        let proofs: Vec<HeaderValue> = take_header_values(&mut request.headers, &DPOP_HEADER);
         let query = request.uri.query().unwrap_or("");
         if query
             .split('&')
@@ -262,21 +262,25 @@ impl ResourceServer {
             return Err(self.malformed_error("tokens are sent in the header Authorization"));
         }
         let header = match &headers[..] {
-            [] => return Err(self.unauthorized_error(self.scheme(), None)),
+            [] => return Err(self.unauthorized_error(self.challenge_scheme(), None)),
             [header] => header,
             _ => return Err(self.malformed_error("there is more than one Authorization header")),
         };
-        let (scheme, token) = credentials(header)
+        let (scheme, token) = parse_credentials(header)
             .ok_or_else(|| self.malformed_error("the Authorization header holds no token"))?;
         let is_dpop = scheme.eq_ignore_ascii_case("DPoP");
         if !is_dpop && !scheme.eq_ignore_ascii_case("Bearer") {
-            return Err(self.unauthorized_error(self.scheme(), None));
+            return Err(self.unauthorized_error(self.challenge_scheme(), None));
         }
-        let scheme = if is_dpop { "DPoP" } else { self.scheme() };
+        let scheme = if is_dpop {
+            "DPoP"
+        } else {
+            self.challenge_scheme()
+        };
         let invalid = |words: &str| self.unauthorized_error(scheme, Some(("invalid_token", words)));
-        let access = self.verify(token, &invalid).await?;
-        match (access.key(), is_dpop) {
-            (None, false) if self.binding == Binding::Required => {
+        let access = self.verify_token(token, &invalid).await?;
+        match (access.key_thumbprint(), is_dpop) {
+            (None, false) if self.binding == TokenBinding::Required => {
                 return Err(invalid("only tokens that are bound to a key are accepted"));
             }
             (None, false) => {}
@@ -291,7 +295,7 @@ impl ResourceServer {
         Ok(access)
     }
 
-    async fn verify(
+    async fn verify_token(
         &self,
         token: &str,
         invalid: &(dyn Fn(&str) -> AuthError + Sync),
@@ -338,11 +342,11 @@ impl ResourceServer {
             nonces: self.nonces.as_deref(),
         };
         let now = SystemTime::now();
-        let id = dpop::check(proof, &expected, now).map_err(|refusal| match refusal {
+        let id = dpop::check_proof(proof, &expected, now).map_err(|refusal| match refusal {
             ProofRejection::Invalid(words) => refused(words),
-            ProofRejection::Nonce => self.demand_nonce(now),
+            ProofRejection::Nonce => self.nonce_required_error(now),
         })?;
-        if self.used.insert(key, &id) {
+        if self.used_proofs.insert(key, &id) {
             Ok(())
         } else {
             Err(refused("the proof was used before"))
@@ -350,32 +354,35 @@ impl ResourceServer {
     }
 
     /// Returns a refusal that requires a proof with the nonce of this server.
-    fn demand_nonce(&self, now: SystemTime) -> AuthError {
+    fn nonce_required_error(&self, now: SystemTime) -> AuthError {
         let words = "the proof has to hold the nonce of the header DPoP-Nonce";
         let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", words)));
-        let nonce = self.nonces.as_ref().map(|nonces| nonces.at(now));
+        let nonce = self.nonces.as_ref().map(|nonces| nonces.nonce_at(now));
         error.dpop_nonce = nonce.and_then(|nonce| nonce.parse().ok());
         error
     }
 
     /// Returns a refusal if required scopes were not granted, with all of them in one challenge ("Runtime Insufficient
     /// Scope Errors").
-    fn insufficient(&self, access: &Access, needed: &[String]) -> Option<AuthError> {
+    fn insufficient_scope_error(&self, access: &Access, needed: &[String]) -> Option<AuthError> {
         let granted = access.scopes();
-        if needed.iter().all(|scope| (self.covers)(granted, scope)) {
+        if needed
+            .iter()
+            .all(|scope| (self.scope_hierarchy)(granted, scope))
+        {
             return None;
         }
-        let all = self.required.union(&needed.iter().collect());
-        let scheme = if access.key().is_some() {
+        let all = self.required_scopes.union(&needed.iter().collect());
+        let scheme = if access.key_thumbprint().is_some() {
             "DPoP"
         } else {
-            self.scheme()
+            self.challenge_scheme()
         };
         let challenge = Challenge::new(scheme)
-            .with("error", "insufficient_scope")
-            .with("scope", all.to_string())
-            .with("resource_metadata", &*self.metadata_url)
-            .with(
+            .with_param("error", "insufficient_scope")
+            .with_param("scope", all.to_string())
+            .with_param("resource_metadata", &*self.metadata_url)
+            .with_param(
                 "error_description",
                 "the token does not have the scopes of this operation",
             );
@@ -389,9 +396,9 @@ impl ResourceServer {
 impl Authenticate for ResourceServer {
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a> {
         Box::pin(async move {
-            let access = self.check(request).await?;
-            let required: Vec<String> = self.required.iter().map(str::to_owned).collect();
-            if let Some(error) = self.insufficient(&access, &required) {
+            let access = self.check_request(request).await?;
+            let required: Vec<String> = self.required_scopes.iter().map(str::to_owned).collect();
+            if let Some(error) = self.insufficient_scope_error(&access, &required) {
                 return Err(error);
             }
             let principal = access.principal();
@@ -403,8 +410,10 @@ impl Authenticate for ResourceServer {
 
     fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
         match request.extensions.get::<Access>() {
-            Some(access) => self.insufficient(access, scopes).map_or(Ok(()), Err),
-            None => Err(self.unauthorized_error(self.scheme(), None)),
+            Some(access) => self
+                .insufficient_scope_error(access, scopes)
+                .map_or(Ok(()), Err),
+            None => Err(self.unauthorized_error(self.challenge_scheme(), None)),
         }
     }
 
@@ -439,14 +448,15 @@ impl Authenticate for ResourceServer {
     }
 }
 
-fn take_all(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
+/// Removes a header and returns its values.
+fn take_header_values(headers: &mut HeaderMap, name: &HeaderName) -> Vec<HeaderValue> {
     let values = headers.get_all(name).iter().cloned().collect();
     headers.remove(name);
     values
 }
 
 /// Parses scheme and token (RFC 6750, section 2.1).
-fn credentials(header: &HeaderValue) -> Option<(&str, &str)> {
+fn parse_credentials(header: &HeaderValue) -> Option<(&str, &str)> {
     let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
     let token = token.trim_matches(' ');
     let is_token = |c: char| c.is_ascii_alphanumeric() || "-._~+/=".contains(c);
@@ -458,7 +468,7 @@ impl std::fmt::Debug for ResourceServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ResourceServer")
             .field("metadata", &self.metadata)
-            .field("required", &self.required)
+            .field("required", &self.required_scopes)
             .field("binding", &self.binding)
             .finish_non_exhaustive()
     }

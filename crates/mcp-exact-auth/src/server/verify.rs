@@ -11,9 +11,9 @@ use http::HeaderValue;
 use mcp_exact_transport::http::client::HttpClient;
 use tokio::sync::Mutex;
 
-use super::access::{Access, OTHER_ISSUER, Rules, TokenError, check};
-use super::fetch::Fetch;
-use super::jose::{BadToken, KeySet, Unverified};
+use super::access::{Access, ClaimRules, OTHER_ISSUER_MESSAGE, TokenError, check_claims};
+use super::fetch::IssuerClient;
+use super::jose::{InvalidToken, KeySet, UnverifiedToken};
 
 /// Future of a verification.
 pub type VerifyFuture<'a> = Pin<Box<dyn Future<Output = Result<Access, TokenError>> + Send + 'a>>;
@@ -58,9 +58,9 @@ const REQUEST_INTERVAL: Duration = Duration::from_secs(60);
 /// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when needed and cached, and fetched
 /// again for an unknown key id, at most once per minute.
 pub struct Jwks {
-    rules: Rules,
-    types: Vec<String>,
-    source: KeySource,
+    rules: ClaimRules,
+    accepted_types: Vec<String>,
+    key_source: KeySource,
     cache: Arc<KeyCache>,
 }
 
@@ -77,12 +77,12 @@ struct KeySource {
 struct KeyCache {
     keys: RwLock<Option<Arc<CachedKeys>>>,
     /// When the keys were requested last; locked while a request is in progress.
-    asked: Mutex<Option<Instant>>,
+    requested_at: Mutex<Option<Instant>>,
 }
 
 struct CachedKeys {
     keys: KeySet,
-    until: Instant,
+    expires_at: Instant,
 }
 
 impl Jwks {
@@ -90,13 +90,13 @@ impl Jwks {
     pub fn new(issuer: impl Into<String>, resource: impl Into<String>) -> Self {
         let issuer = issuer.into();
         Self {
-            rules: Rules {
+            rules: ClaimRules {
                 issuer: issuer.clone(),
-                audiences: audiences(resource.into()),
-                skew: Duration::from_secs(60),
+                audiences: accepted_audiences(resource.into()),
+                clock_skew: Duration::from_secs(60),
             },
-            types: vec!["at+jwt".to_owned()],
-            source: KeySource {
+            accepted_types: vec!["at+jwt".to_owned()],
+            key_source: KeySource {
                 issuer,
                 url: None,
                 client: None,
@@ -118,21 +118,22 @@ impl Jwks {
     /// tokens.
     #[must_use]
     pub fn accept_plain_jwt(mut self) -> Self {
-        self.types.extend(["jwt".to_owned(), String::new()]);
+        self.accepted_types
+            .extend(["jwt".to_owned(), String::new()]);
         self
     }
 
     /// Sets the allowed difference between clocks; one minute by default.
     #[must_use]
     pub fn clock_skew(mut self, skew: Duration) -> Self {
-        self.rules.skew = skew;
+        self.rules.clock_skew = skew;
         self
     }
 
     /// Sets the URL of the key set, instead of the one in the issuer's metadata.
     #[must_use]
     pub fn keys_url(mut self, url: impl Into<String>) -> Self {
-        self.source.url = Some(url.into());
+        self.key_source.url = Some(url.into());
         self
     }
 
@@ -146,8 +147,11 @@ impl Jwks {
         let far = Instant::now() + Duration::from_secs(100 * 365 * 24 * 3600);
         // A request time in the far future prevents all requests.
         let cache = KeyCache {
-            keys: RwLock::new(Some(Arc::new(CachedKeys { keys, until: far }))),
-            asked: Mutex::new(Some(far)),
+            keys: RwLock::new(Some(Arc::new(CachedKeys {
+                keys,
+                expires_at: far,
+            }))),
+            requested_at: Mutex::new(Some(far)),
         };
         Ok(Self {
             cache: Arc::new(cache),
@@ -158,14 +162,14 @@ impl Jwks {
     /// Sets the HTTP client for requests to the issuer.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
-        self.source.client = Some(client);
+        self.key_source.client = Some(client);
         self
     }
 
-    async fn check(&self, token: &str) -> Result<Access, TokenError> {
-        let unverified = Unverified::new(token).map_err(TokenError::invalid)?;
-        let kind = unverified.header.kind().unwrap_or_default();
-        if !self.types.contains(&kind) {
+    async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
+        let unverified = UnverifiedToken::new(token).map_err(TokenError::invalid)?;
+        let kind = unverified.header.media_type().unwrap_or_default();
+        if !self.accepted_types.contains(&kind) {
             tracing::debug!(
                 found = kind,
                 "a token of another type than `at+jwt`; for Entra ID, Keycloak and others that write `JWT`, call `accept_plain_jwt`"
@@ -179,21 +183,24 @@ impl Jwks {
             Some(kept) if has_key(&kept) && (kept.is_fresh() || self.cache.is_busy()) => kept,
             // A token of another issuer does not cause a request to this one.
             _ if unverified.issuer().as_deref() != Some(&*self.rules.issuer) => {
-                return Err(TokenError::Invalid(OTHER_ISSUER.to_owned()));
+                return Err(TokenError::Invalid(OTHER_ISSUER_MESSAGE.to_owned()));
             }
-            before => self.fetch(before).await?,
+            before => self.fetch_keys(before).await?,
         };
         let key = kept.keys.find(&unverified.header);
-        let key = key.ok_or_else(|| TokenError::invalid(BadToken::UnknownKey))?;
+        let key = key.ok_or_else(|| TokenError::invalid(InvalidToken::UnknownKey))?;
         let claims = unverified.verify(key).map_err(TokenError::invalid)?;
-        check(claims, &self.rules, false, SystemTime::now())
+        check_claims(claims, &self.rules, false, SystemTime::now())
     }
 
     /// Fetches the keys in a separate task, so that a client that disconnects does not cancel the request that others
     /// wait for.
-    async fn fetch(&self, before: Option<Arc<CachedKeys>>) -> Result<Arc<CachedKeys>, TokenError> {
-        let (cache, source) = (Arc::clone(&self.cache), self.source.clone());
-        let fetched = tokio::spawn(async move { cache.fetch(&source, before).await });
+    async fn fetch_keys(
+        &self,
+        before: Option<Arc<CachedKeys>>,
+    ) -> Result<Arc<CachedKeys>, TokenError> {
+        let (cache, source) = (Arc::clone(&self.cache), self.key_source.clone());
+        let fetched = tokio::spawn(async move { cache.fetch_keys(&source, before).await });
         let ended_early = |error| Err(TokenError::Unavailable(format!("a task ended: {error}")));
         fetched.await.unwrap_or_else(ended_early)
     }
@@ -201,13 +208,13 @@ impl Jwks {
 
 impl TokenVerifier for Jwks {
     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
-        Box::pin(self.check(token))
+        Box::pin(self.check_token(token))
     }
 }
 
 impl CachedKeys {
     fn is_fresh(&self) -> bool {
-        self.until > Instant::now()
+        self.expires_at > Instant::now()
     }
 }
 
@@ -219,17 +226,17 @@ impl KeyCache {
 
     /// Returns true while keys are being fetched.
     fn is_busy(&self) -> bool {
-        self.asked.try_lock().is_err()
+        self.requested_at.try_lock().is_err()
     }
 
     /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute. Returns
     /// the old keys if the request fails.
-    async fn fetch(
+    async fn fetch_keys(
         &self,
         source: &KeySource,
         before: Option<Arc<CachedKeys>>,
     ) -> Result<Arc<CachedKeys>, TokenError> {
-        let mut asked = self.asked.lock().await;
+        let mut asked = self.requested_at.lock().await;
         let now = self.cached_keys();
         let is_new = match (&now, &before) {
             (Some(now), Some(before)) => !Arc::ptr_eq(now, before),
@@ -247,7 +254,7 @@ impl KeyCache {
             return Err(TokenError::Unavailable(words));
         }
         *asked = Some(Instant::now());
-        match source.download().await {
+        match source.fetch_keys().await {
             Ok(kept) => {
                 let kept = Arc::new(kept);
                 let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
@@ -263,8 +270,8 @@ impl KeyCache {
 }
 
 impl KeySource {
-    async fn download(&self) -> Result<CachedKeys, TokenError> {
-        let fetch = Fetch::new(&self.issuer, self.client.clone());
+    async fn fetch_keys(&self) -> Result<CachedKeys, TokenError> {
+        let fetch = IssuerClient::new(&self.issuer, self.client.clone());
         let url = match &self.url {
             Some(url) => url.clone(),
             None => fetch.keys_url(&self.issuer).await?,
@@ -275,17 +282,17 @@ impl KeySource {
         let age = document.max_age.unwrap_or(Duration::from_secs(3600));
         Ok(CachedKeys {
             keys,
-            until: Instant::now() + age.clamp(*KEY_LIFETIMES.start(), *KEY_LIFETIMES.end()),
+            expires_at: Instant::now() + age.clamp(*KEY_LIFETIMES.start(), *KEY_LIFETIMES.end()),
         })
     }
 }
 
 /// Verifies tokens by token introspection (RFC 7662), with one request per verification.
 pub struct Introspection {
-    rules: Rules,
+    rules: ClaimRules,
     url: String,
     authorization: HeaderValue,
-    fetch: Fetch,
+    issuer_client: IssuerClient,
 }
 
 impl Introspection {
@@ -301,18 +308,18 @@ impl Introspection {
         id: &str,
         secret: &str,
     ) -> Result<Self, TokenError> {
-        let pair = format!("{}:{}", encode(id), encode(secret));
+        let pair = format!("{}:{}", percent_encode(id), percent_encode(secret));
         let value = HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(pair)));
         let mut authorization = value.map_err(TokenError::invalid)?;
         authorization.set_sensitive(true);
         let url = url.into();
         Ok(Self {
-            rules: Rules {
+            rules: ClaimRules {
                 issuer: issuer.into(),
-                audiences: audiences(resource.into()),
-                skew: Duration::from_secs(60),
+                audiences: accepted_audiences(resource.into()),
+                clock_skew: Duration::from_secs(60),
             },
-            fetch: Fetch::new(&url, None),
+            issuer_client: IssuerClient::new(&url, None),
             url,
             authorization,
         })
@@ -328,26 +335,31 @@ impl Introspection {
     /// Sets the HTTP client for requests to the authorization server.
     #[must_use]
     pub fn http_client(mut self, client: Arc<dyn HttpClient>) -> Self {
-        self.fetch = Fetch::new(&self.url, Some(client));
+        self.issuer_client = IssuerClient::new(&self.url, Some(client));
         self
     }
 
-    async fn check(&self, token: &str) -> Result<Access, TokenError> {
-        let form = format!("token={}&token_type_hint=access_token", encode(token));
-        let answer = self.fetch.post(&self.url, self.authorization.clone(), form);
-        check(answer.await?.to_vec(), &self.rules, true, SystemTime::now())
+    async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
+        let form = format!(
+            "token={}&token_type_hint=access_token",
+            percent_encode(token)
+        );
+        let answer = self
+            .issuer_client
+            .post(&self.url, self.authorization.clone(), form);
+        check_claims(answer.await?.to_vec(), &self.rules, true, SystemTime::now())
     }
 }
 
 impl TokenVerifier for Introspection {
     fn verify<'a>(&'a self, token: &'a str) -> VerifyFuture<'a> {
-        Box::pin(self.check(token))
+        Box::pin(self.check_token(token))
     }
 }
 
 /// Returns the accepted audiences for a resource. An origin with and without a trailing slash is the same URI (RFC
 /// 3986, section 6.2.3), and some clients add the slash.
-fn audiences(resource: String) -> Vec<String> {
+fn accepted_audiences(resource: String) -> Vec<String> {
     let rest = resource.split_once("://").map_or("", |(_, rest)| rest);
     let is_origin = !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?']);
     let other = match resource.strip_suffix('/') {
@@ -362,7 +374,7 @@ fn audiences(resource: String) -> Vec<String> {
 }
 
 /// Percent-encodes a value of a form.
-fn encode(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     use std::fmt::Write as _;
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -383,32 +395,35 @@ mod tests {
 
     /// While expired keys are being fetched again, the old ones are used, so that no request waits for a slow issuer.
     #[tokio::test]
-    async fn old_keys_count_while_new_ones_come() {
+    async fn expired_keys_verify_during_refresh() {
         // RFC 7515, appendix A.3: example of an ES256 key.
         let token = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
         let keys = r#"{"keys":[{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}]}"#;
         let verifier = Jwks::new("joe", "https://mcp.example").accept_plain_jwt();
         let kept = CachedKeys {
             keys: KeySet::parse(keys.as_bytes()).expect("a key set"),
-            until: Instant::now(),
+            expires_at: Instant::now(),
         };
         *verifier.cache.keys.write().expect("no panic") = Some(Arc::new(kept));
-        let _fetching = verifier.cache.asked.lock().await;
-        let error = verifier.check(token).await.expect_err("it is an example");
+        let _fetching = verifier.cache.requested_at.lock().await;
+        let error = verifier
+            .check_token(token)
+            .await
+            .expect_err("it is an example");
         assert_eq!(error, TokenError::invalid("the token has no audience"));
     }
 
     #[test]
-    fn an_origin_may_end_in_a_slash() {
+    fn origin_audience_allows_trailing_slash() {
         let (bare, slashed) = ("https://mcp.example", "https://mcp.example/");
-        assert_eq!(audiences(bare.to_owned()), [slashed, bare]);
-        assert_eq!(audiences(slashed.to_owned()), [bare, slashed]);
+        assert_eq!(accepted_audiences(bare.to_owned()), [slashed, bare]);
+        assert_eq!(accepted_audiences(slashed.to_owned()), [bare, slashed]);
         for exact in [
             "https://mcp.example/mcp",
             "https://mcp.example/mcp/",
             "urn:x",
         ] {
-            assert_eq!(audiences(exact.to_owned()), [exact]);
+            assert_eq!(accepted_audiences(exact.to_owned()), [exact]);
         }
     }
 }

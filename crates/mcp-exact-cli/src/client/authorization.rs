@@ -53,7 +53,7 @@ impl Authorization {
             (_, None) => OAuth::new("mcp-exact"),
         };
         let oauth = if self.headless {
-            oauth.user_agent(Headless::terminal())
+            oauth.user_agent(Headless::for_terminal())
         } else {
             oauth.user_agent(create_browser())
         };

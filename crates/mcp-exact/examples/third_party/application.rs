@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::Router;
 use mcp_exact::auth::Secret;
-use mcp_exact::auth::client::{Granted, OAuth};
+use mcp_exact::auth::client::{GrantedTokens, OAuth};
 use mcp_exact::auth::server::{Access, Jwks, ResourceServer};
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
 use mcp_exact::transport::http::server::{Allowed, HttpServerOptions};
@@ -81,7 +81,7 @@ fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildErro
 }
 
 /// Returns the credential of the user; asks the user to connect an account if there is none.
-async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Result<Granted> {
+async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Result<GrantedTokens> {
     // Who asks is known from the access token, never from what the client says.
     let user = access.user();
     let user = user.ok_or_else(|| Error::msg("the token names no user"))?;
@@ -101,7 +101,7 @@ async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Resul
     granted.ok_or_else(|| Error::msg("the user has not finished yet; call the tool again"))
 }
 
-async fn documents(url: &str, granted: &Granted) -> mcp_exact::Result<String> {
+async fn documents(url: &str, granted: &GrantedTokens) -> mcp_exact::Result<String> {
     let bearer = format!("Bearer {}", granted.access_token.expose());
     let mut bearer = http::HeaderValue::from_str(&bearer)?;
     bearer.set_sensitive(true);

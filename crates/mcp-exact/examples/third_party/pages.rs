@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::get;
 use mcp_exact::auth::Secret;
-use mcp_exact::auth::client::{CodeGrant, Granted, OAuthError, PendingGrant, Url};
+use mcp_exact::auth::client::{CodeGrant, GrantedTokens, OAuthError, PendingGrant, Url};
 use mcp_exact::auth::server::{TokenVerifier, User};
 use serde::Deserialize;
 use tokio::sync::watch;
@@ -37,7 +37,7 @@ pub struct Pages {
 struct Table {
     invitations: HashMap<String, (User, Instant)>,
     visits: HashMap<String, (Visit, Instant)>,
-    credentials: HashMap<User, Granted>,
+    credentials: HashMap<User, GrantedTokens>,
 }
 
 /// Next step of a browser's visit.
@@ -113,7 +113,7 @@ impl Pages {
     }
 
     /// Returns the credential of a user.
-    pub fn credential(&self, user: &User) -> Option<Granted> {
+    pub fn credential(&self, user: &User) -> Option<GrantedTokens> {
         self.table().credentials.get(user).cloned()
     }
 
@@ -126,7 +126,7 @@ impl Pages {
     }
 
     /// Waits for the credential of a user.
-    pub async fn wait_for(&self, user: &User, limit: Duration) -> Option<Granted> {
+    pub async fn wait_for(&self, user: &User, limit: Duration) -> Option<GrantedTokens> {
         let mut changed = self.changed.subscribe();
         let waiting = async {
             loop {

@@ -43,7 +43,7 @@ impl Authorization {
     #[cfg(feature = "oauth-client")]
     pub(super) async fn wait_for_sign_in(&self) -> bool {
         match &self.client {
-            Some(client) => client.settled().await,
+            Some(client) => client.wait_until_settled().await,
             None => false,
         }
     }

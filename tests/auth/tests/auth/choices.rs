@@ -5,26 +5,29 @@ use std::sync::Arc;
 
 use mcp_exact::transport::http::client::HyperClient;
 use mcp_exact_auth::client::OAuth;
-use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent, parameter};
-use mcp_exact_tests_auth::site::{ReceivedRequest, Site, json as respond_json, reply};
+use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent, parameter};
+use mcp_exact_tests_auth::site::{ReceivedRequest, Site, json_response as respond_json, response};
 use serde_json::json;
 
-use crate::client::{call, client};
+use crate::client::{oauth_client, send_call};
 
 /// Signs in; returns the URL that the user opened, or the error.
-async fn sign_in(knobs: Knobs, oauth: impl FnOnce(&str) -> OAuth) -> Result<String, String> {
-    let authority = Authority::start(knobs).await;
+async fn sign_in(
+    deviations: Deviations,
+    oauth: impl FnOnce(&str) -> OAuth,
+) -> Result<String, String> {
+    let authority = Authority::start(deviations).await;
     let browser = RedirectAgent::default();
     let oauth = oauth(&authority.server.url).user_agent(browser.clone());
-    let called = call(&client(&authority, oauth), &authority.endpoint()).await;
+    let called = send_call(&oauth_client(&authority, oauth), &authority.endpoint()).await;
     called.map_err(|error| error.to_string())?;
     let opened = browser.opened.lock().expect("no panic");
     Ok(opened.first().expect("it was opened").clone())
 }
 
 /// Changes of the servers, the challenge, a change of the client, and the expected requested scopes.
-type Row<'r> = (
-    &'r [fn(&mut Knobs)],
+type ScopeCase<'r> = (
+    &'r [fn(&mut Deviations)],
     fn(&str) -> String,
     fn(OAuth) -> OAuth,
     Option<&'r str>,
@@ -36,18 +39,19 @@ const WITH_SCOPE: fn(&str) -> String = |_| "Bearer scope=\"challenged\"".to_owne
 /// "Scope Selection Strategy": the client requests the scopes of the challenge, or else all of the resource, never
 /// those of the authorization server, and `offline_access` if the authorization server lists it.
 #[tokio::test]
-async fn scopes_are_those_of_the_resource() {
-    let resource = |knobs: &mut Knobs| {
-        knobs.resource = |metadata, _, _| metadata["scopes_supported"] = json!(["a", "b"]);
+async fn challenged_scopes_are_requested() {
+    let resource = |deviations: &mut Deviations| {
+        deviations.resource = |metadata, _, _| metadata["scopes_supported"] = json!(["a", "b"]);
     };
-    let server = |knobs: &mut Knobs| {
-        knobs.metadata = |metadata, _| metadata["scopes_supported"] = json!(["x", "y"]);
+    let server = |deviations: &mut Deviations| {
+        deviations.metadata = |metadata, _| metadata["scopes_supported"] = json!(["x", "y"]);
     };
-    let offline = |knobs: &mut Knobs| {
-        knobs.metadata = |metadata, _| metadata["scopes_supported"] = json!(["offline_access"]);
+    let offline = |deviations: &mut Deviations| {
+        deviations.metadata =
+            |metadata, _| metadata["scopes_supported"] = json!(["offline_access"]);
     };
     let plain: fn(OAuth) -> OAuth = |oauth| oauth;
-    let rows: [Row<'_>; 7] = [
+    let rows: [ScopeCase<'_>; 7] = [
         (&[resource], WITH_SCOPE, plain, Some("challenged")),
         (&[resource], BARE_CHALLENGE, plain, Some("a b")),
         (&[server], BARE_CHALLENGE, plain, None),
@@ -72,14 +76,14 @@ async fn scopes_are_those_of_the_resource() {
         ),
     ];
     for (turns, challenge, change, expected) in rows {
-        let mut knobs = Knobs {
-            challenge,
-            ..Knobs::default()
+        let mut deviations = Deviations {
+            challenge_401: challenge,
+            ..Deviations::default()
         };
         for turn in turns {
-            turn(&mut knobs);
+            turn(&mut deviations);
         }
-        let url = sign_in(knobs, |_| change(OAuth::new("x"))).await;
+        let url = sign_in(deviations, |_| change(OAuth::new("x"))).await;
         let url = url.expect("authorized");
         assert_eq!(parameter(&url, "scope").as_deref(), expected);
     }
@@ -90,7 +94,7 @@ const CLIENT_DOCUMENT_URL: &str = "https://app.example/client.json";
 /// "Client Registration Approaches": the client uses an id that is configured for the issuer, then its metadata
 /// document, then registration.
 #[tokio::test]
-async fn ids_are_chosen_in_order() {
+async fn client_ids_are_chosen_in_order() {
     let documents: fn(&mut serde_json::Value, &str) = |metadata, _| {
         metadata["client_id_metadata_document_supported"] = json!(true);
     };
@@ -99,9 +103,9 @@ async fn ids_are_chosen_in_order() {
         metadata["registration_endpoint"] = json!(null);
     };
     let mine: fn(&str) -> OAuth =
-        |issuer| OAuth::cimd(CLIENT_DOCUMENT_URL).or_registered(issuer, "mine");
+        |issuer| OAuth::with_metadata_document(CLIENT_DOCUMENT_URL).also_registered(issuer, "mine");
     let others: fn(&str) -> OAuth = |_| OAuth::registered("https://other.example", "theirs");
-    let document: fn(&str) -> OAuth = |_| OAuth::cimd(CLIENT_DOCUMENT_URL);
+    let document: fn(&str) -> OAuth = |_| OAuth::with_metadata_document(CLIENT_DOCUMENT_URL);
     for (metadata, oauth, expected) in [
         (documents, mine, Ok("mine")),
         (documents, document, Ok(CLIENT_DOCUMENT_URL)),
@@ -110,11 +114,11 @@ async fn ids_are_chosen_in_order() {
         (neither, others, Err("belongs to `https://other.example`")),
         (nothing, others, Err("belongs to `https://other.example`")),
     ] {
-        let knobs = Knobs {
+        let deviations = Deviations {
             metadata,
-            ..Knobs::default()
+            ..Deviations::default()
         };
-        match (sign_in(knobs, oauth).await, expected) {
+        match (sign_in(deviations, oauth).await, expected) {
             (Ok(url), Ok(id)) => assert_eq!(parameter(&url, "client_id").as_deref(), Some(id)),
             (Err(error), Err(words)) => assert!(error.contains(words), "{error}"),
             (other, _) => panic!("{other:?} instead of {expected:?}"),
@@ -123,9 +127,9 @@ async fn ids_are_chosen_in_order() {
 }
 
 #[tokio::test]
-async fn the_resource_has_to_name_the_issuer() {
+async fn resource_must_list_the_issuer() {
     let chosen = |_: &str| OAuth::new("x").issuer("https://other.example");
-    let error = sign_in(Knobs::default(), chosen).await;
+    let error = sign_in(Deviations::default(), chosen).await;
     let error = error.expect_err("it is not named");
     assert!(error.contains("which is configured"), "{error}");
 }
@@ -133,22 +137,22 @@ async fn the_resource_has_to_name_the_issuer() {
 /// "Resource Parameter Implementation": every request to the authorization server, including refreshes, has the same
 /// `resource`.
 #[tokio::test]
-async fn every_request_names_the_resource() {
+async fn every_request_contains_the_resource() {
     for (sends, expected) in [(true, 3), (false, 0)] {
-        let authority = Authority::start(Knobs::default()).await;
+        let authority = Authority::start(Deviations::default()).await;
         let oauth = OAuth::new("x").user_agent(RedirectAgent::default());
-        let client = client(&authority, oauth.resource_indicator(sends));
-        call(&client, &authority.endpoint())
+        let client = oauth_client(&authority, oauth.resource_indicator(sends));
+        send_call(&client, &authority.endpoint())
             .await
             .expect("authorized");
         authority.expire_tokens();
-        call(&client, &authority.endpoint())
+        send_call(&client, &authority.endpoint())
             .await
             .expect("refreshed");
-        let seen = authority.server.seen();
-        let resources: Vec<_> = seen
+        let requests = authority.server.received_requests();
+        let resources: Vec<_> = requests
             .iter()
-            .filter_map(|seen| seen.param("resource"))
+            .filter_map(|request| request.param("resource"))
             .collect();
         assert_eq!(resources, vec![authority.endpoint(); expected]);
     }
@@ -157,23 +161,23 @@ async fn every_request_names_the_resource() {
 /// A 2025-03-26 server is its own authorization server, with endpoints at its origin ("Fallbacks for Servers without
 /// Metadata Discovery"), and does not support `resource`.
 #[tokio::test]
-async fn the_first_revision_has_a_way_of_its_own() {
+async fn oldest_auth_revision_uses_default_endpoints() {
     let site = Site::start(|_| {
-        |seen: &ReceivedRequest| match &*seen.path {
+        |request: &ReceivedRequest| match &*request.path {
             "/register" => respond_json(201, &json!({"client_id": "c"})),
             "/authorize" => {
-                let state = seen.param("state").unwrap_or_default();
-                let target = seen.param("redirect_uri").unwrap_or_default();
-                reply(
+                let state = request.param("state").unwrap_or_default();
+                let target = request.param("redirect_uri").unwrap_or_default();
+                response(
                     302,
                     &[("location", &format!("{target}?code=c&state={state}"))],
                     "",
                 )
             }
             "/token" => respond_json(200, &json!({"access_token": "t", "token_type": "bearer"})),
-            "/mcp" if seen.header("authorization") == "Bearer t" => reply(200, &[], "done"),
-            "/mcp" => reply(401, &[], ""),
-            _ => reply(404, &[], ""),
+            "/mcp" if request.header("authorization") == "Bearer t" => response(200, &[], "done"),
+            "/mcp" => response(401, &[], ""),
+            _ => response(404, &[], ""),
         }
     })
     .await;
@@ -184,17 +188,19 @@ async fn the_first_revision_has_a_way_of_its_own() {
         let client = oauth.client(&endpoint, Arc::new(HyperClient::default()));
         client.expect("the URL is on loopback")
     };
-    let error = call(&client(false), &endpoint).await;
+    let error = send_call(&client(false), &endpoint).await;
     let error = error.expect_err("it is switched off").to_string();
     assert!(error.contains("there is no resource metadata"), "{error}");
     assert_eq!(site.count("/authorize"), 0);
     assert_eq!(
-        call(&client(true), &endpoint).await.expect("authorized"),
+        send_call(&client(true), &endpoint)
+            .await
+            .expect("authorized"),
         200
     );
     assert!(
-        site.seen()
+        site.received_requests()
             .iter()
-            .all(|seen| seen.param("resource").is_none())
+            .all(|request| request.param("resource").is_none())
     );
 }

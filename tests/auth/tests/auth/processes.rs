@@ -3,27 +3,27 @@
 use std::process::Stdio;
 
 use mcp_exact_auth::client::{FileStore, OAuth};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
+use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
 use tokio::process::Command;
 
-use crate::client::{call, client};
+use crate::client::{oauth_client, send_call};
 
-const PROCESSES: usize = 50;
+const PROCESS_COUNT: usize = 50;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn one_process_refreshes_for_all() {
-    let authority = Authority::start(Knobs::default()).await;
+    let authority = Authority::start(Deviations::default()).await;
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("tokens");
     let oauth = OAuth::new("test")
         .store(FileStore::new(&path))
         .user_agent(RedirectAgent::default());
-    let first = client(&authority, oauth);
-    call(&first, &authority.endpoint())
+    let first = oauth_client(&authority, oauth);
+    send_call(&first, &authority.endpoint())
         .await
         .expect("authorized");
     authority.expire_tokens();
-    let children = (0..PROCESSES).map(|_| {
+    let children = (0..PROCESS_COUNT).map(|_| {
         Command::new(env!("CARGO_BIN_EXE_one_call"))
             .arg(authority.endpoint())
             .arg(&path)

@@ -9,33 +9,33 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::request::Parts;
 use mcp_exact::transport::http::server::{AuthError, Authenticate as _};
 use mcp_exact_auth::Challenge;
-use mcp_exact_auth::server::{Access, Binding, Introspection, Jwks, ResourceServer};
-use mcp_exact_tests_auth::site::{Site, json as respond_json, reply};
-use mcp_exact_tests_auth::tokens::{Signer, digest, message};
+use mcp_exact_auth::server::{Access, Introspection, Jwks, ResourceServer, TokenBinding};
+use mcp_exact_tests_auth::site::{Site, json_response as respond_json, response};
+use mcp_exact_tests_auth::tokens::{Signer, sha256_base64url, unsigned_token};
 use serde_json::{Value, json};
 
 const RESOURCE: &str = "https://mcp.example/mcp";
 const ISSUER: &str = "https://as.example";
 
-fn now() -> u64 {
+fn unix_time() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.expect("after 1970").as_secs()
 }
 
-fn claims() -> Value {
+fn valid_claims() -> Value {
     json!({
         "iss": ISSUER,
         "aud": RESOURCE,
         "sub": "u",
         "client_id": "c",
         "scope": "read",
-        "iat": now(),
-        "exp": now() + 600,
+        "iat": unix_time(),
+        "exp": unix_time() + 600,
     })
 }
 
-fn with(change: impl FnOnce(&mut Value)) -> Value {
-    let mut claims = claims();
+fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
+    let mut claims = valid_claims();
     change(&mut claims);
     claims
 }
@@ -54,29 +54,39 @@ fn server(signer: &Signer) -> ResourceServer {
     ResourceServer::new(ISSUER, RESOURCE, jwks.expect("keys")).expect("a resource")
 }
 
-async fn check(server: &ResourceServer, headers: &[(&str, &str)]) -> Result<Parts, AuthError> {
+async fn check_token(
+    server: &ResourceServer,
+    headers: &[(&str, &str)],
+) -> Result<Parts, AuthError> {
     let mut parts = request(headers);
     server.authenticate(&mut parts).await?;
     Ok(parts)
 }
 
 /// Returns the status and the challenge of a refusal.
-async fn refusal_of(server: &ResourceServer, headers: &[(&str, &str)]) -> (u16, Challenge) {
-    let error = check(server, headers).await.expect_err("it is refused");
+async fn refusal_status_and_challenge(
+    server: &ResourceServer,
+    headers: &[(&str, &str)],
+) -> (u16, Challenge) {
+    let error = check_token(server, headers)
+        .await
+        .expect_err("it is refused");
     let challenge = error.challenge.expect("a challenge");
     let mut challenges = Challenge::parse(challenge.to_str().expect("ASCII"));
     (error.status.as_u16(), challenges.remove(0))
 }
 
-async fn bearer(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
-    check(server, &[("authorization", &format!("Bearer {token}"))]).await
+async fn bearer_header(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
+    check_token(server, &[("authorization", &format!("Bearer {token}"))]).await
 }
 
 #[tokio::test]
-async fn good_tokens_are_accepted_and_taken_away() {
+async fn accepted_tokens_are_removed() {
     let signer = Signer::new("k");
-    let token = signer.sign(&signer.header(), &claims());
-    let parts = bearer(&server(&signer), &token).await.expect("accepted");
+    let token = signer.sign(&signer.header(), &valid_claims());
+    let parts = bearer_header(&server(&signer), &token)
+        .await
+        .expect("accepted");
     let access = parts.extensions.get::<Access>().expect("what it says");
     assert_eq!(
         (access.subject(), access.client_id()),
@@ -95,35 +105,35 @@ async fn bad_tokens_are_refused() {
     let header = signer.header();
     let typed = |kind: &str| json!({"alg": "ES256", "kid": "k", "typ": kind});
     let hmac_token = {
-        let message = message(
+        let message = unsigned_token(
             &json!({"alg": "HS256", "kid": "k", "typ": "at+jwt"}),
-            &claims(),
+            &valid_claims(),
         );
         let key = hmac::Key::new(hmac::HMAC_SHA256, signer.jwk().to_string().as_bytes());
         let tag = hmac::sign(&key, message.as_bytes());
         format!("{message}.{}", URL_SAFE_NO_PAD.encode(tag))
     };
-    let good = signer.sign(&header, &claims());
+    let good = signer.sign(&header, &valid_claims());
     let (good_message, good_signature) = good.rsplit_once('.').expect("three parts");
-    let other_claims = message(&header, &with(|c| c["sub"] = json!("admin")));
+    let other_claims = unsigned_token(&header, &with_claim(|c| c["sub"] = json!("admin")));
     let none = json!({"alg": "none", "kid": "k", "typ": "at+jwt"});
     for (attack, token, words) in [
         (
             "alg none",
-            format!("{}.", message(&none, &claims())),
+            format!("{}.", unsigned_token(&none, &valid_claims())),
             "algorithm",
         ),
         ("the public key as a shared secret", hmac_token, "algorithm"),
         (
             "another key with the same id",
-            stranger.sign(&header, &claims()),
+            stranger.sign(&header, &valid_claims()),
             "signature",
         ),
         (
             "an unknown key",
             signer.sign(
                 &json!({"alg": "ES256", "kid": "x", "typ": "at+jwt"}),
-                &claims(),
+                &valid_claims(),
             ),
             "unknown key",
         ),
@@ -131,7 +141,7 @@ async fn bad_tokens_are_refused() {
             "a key that the token brings along",
             signer.sign(
                 &json!({"alg": "ES256", "kid": "x", "jwk": signer.jwk(), "typ": "at+jwt"}),
-                &claims(),
+                &valid_claims(),
             ),
             "unknown key",
         ),
@@ -143,71 +153,87 @@ async fn bad_tokens_are_refused() {
         ("no signature", format!("{good_message}."), "signature"),
         (
             "an identity token",
-            signer.sign(&typed("JWT"), &claims()),
+            signer.sign(&typed("JWT"), &valid_claims()),
             "at+jwt",
         ),
         (
             "a proof",
-            signer.sign(&typed("dpop+jwt"), &claims()),
+            signer.sign(&typed("dpop+jwt"), &valid_claims()),
             "at+jwt",
         ),
         (
             "an assertion",
-            signer.sign(&typed("oauth-id-jag+jwt"), &claims()),
+            signer.sign(&typed("oauth-id-jag+jwt"), &valid_claims()),
             "at+jwt",
         ),
         (
             "another audience",
             signer.sign(
                 &header,
-                &with(|c| c["aud"] = json!("https://mcp.example/other")),
+                &with_claim(|c| c["aud"] = json!("https://mcp.example/other")),
             ),
             "audience",
         ),
         (
             "the origin as audience",
-            signer.sign(&header, &with(|c| c["aud"] = json!("https://mcp.example"))),
+            signer.sign(
+                &header,
+                &with_claim(|c| c["aud"] = json!("https://mcp.example")),
+            ),
             "audience",
         ),
         (
             "no audience",
-            signer.sign(&header, &with(|c| c["aud"] = json!(null))),
+            signer.sign(&header, &with_claim(|c| c["aud"] = json!(null))),
             "audience",
         ),
         (
             "another issuer",
-            signer.sign(&header, &with(|c| c["iss"] = json!("https://evil.example"))),
+            signer.sign(
+                &header,
+                &with_claim(|c| c["iss"] = json!("https://evil.example")),
+            ),
             "issuer",
         ),
         (
             "the issuer with a slash",
-            signer.sign(&header, &with(|c| c["iss"] = json!("https://as.example/"))),
+            signer.sign(
+                &header,
+                &with_claim(|c| c["iss"] = json!("https://as.example/")),
+            ),
             "issuer",
         ),
         (
             "expired",
-            signer.sign(&header, &with(|c| c["exp"] = json!(now() - 61))),
+            signer.sign(&header, &with_claim(|c| c["exp"] = json!(unix_time() - 61))),
             "expired",
         ),
         (
             "never expires",
-            signer.sign(&header, &with(|c| c["exp"] = json!(null))),
+            signer.sign(&header, &with_claim(|c| c["exp"] = json!(null))),
             "expiry",
         ),
         (
             "not valid yet",
-            signer.sign(&header, &with(|c| c["nbf"] = json!(now() + 120))),
+            signer.sign(
+                &header,
+                &with_claim(|c| c["nbf"] = json!(unix_time() + 120)),
+            ),
             "not valid yet",
         ),
         (
             "from the future",
-            signer.sign(&header, &with(|c| c["iat"] = json!(now() + 120))),
+            signer.sign(
+                &header,
+                &with_claim(|c| c["iat"] = json!(unix_time() + 120)),
+            ),
             "not valid yet",
         ),
         ("opaque", "opaque".to_owned(), "no signed JWT"),
     ] {
         let header = format!("Bearer {token}");
-        let (status, challenge) = refusal_of(&server(&signer), &[("authorization", &header)]).await;
+        let (status, challenge) =
+            refusal_status_and_challenge(&server(&signer), &[("authorization", &header)]).await;
         assert_eq!(status, 401, "{attack}");
         assert_eq!(challenge.param("error"), Some("invalid_token"), "{attack}");
         let description = challenge.param("error_description").unwrap_or("");
@@ -218,10 +244,10 @@ async fn bad_tokens_are_refused() {
 
 /// RFC 6750, section 3: the presence and format of credentials determine the status and the error.
 #[tokio::test]
-async fn challenges_have_the_form_of_the_specification() {
+async fn challenges_match_the_specification() {
     let signer = Signer::new("k");
     let server = server(&signer).scopes(["read", "list"]);
-    let token = signer.sign(&signer.header(), &claims());
+    let token = signer.sign(&signer.header(), &valid_claims());
     let metadata = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
     let bearer = format!("Bearer {token}");
     for (headers, status, error) in [
@@ -245,13 +271,13 @@ async fn challenges_have_the_form_of_the_specification() {
             Some("insufficient_scope"),
         ),
     ] {
-        let (got, challenge) = refusal_of(&server, headers).await;
+        let (got, challenge) = refusal_status_and_challenge(&server, headers).await;
         assert_eq!(
             (got, challenge.param("error")),
             (status, error),
             "{headers:?}"
         );
-        assert!(challenge.is("Bearer"));
+        assert!(challenge.has_scheme("Bearer"));
         assert_eq!(challenge.param("resource_metadata"), Some(metadata));
         if status != 400 {
             assert_eq!(challenge.param("scope"), Some("read list"));
@@ -273,8 +299,8 @@ async fn challenges_have_the_form_of_the_specification() {
 async fn operations_need_all_their_scopes() {
     let signer = Signer::new("k");
     let server = server(&signer).scopes(["read"]);
-    let token = signer.sign(&signer.header(), &claims());
-    let parts = bearer(&server, &token).await.expect("it has `read`");
+    let token = signer.sign(&signer.header(), &valid_claims());
+    let parts = bearer_header(&server, &token).await.expect("it has `read`");
     let needed = ["write".to_owned(), "read".to_owned()];
     let error = server.authorize(&parts, &needed).expect_err("no `write`");
     assert_eq!(error.status, 403);
@@ -290,16 +316,16 @@ async fn operations_need_all_their_scopes() {
 }
 
 /// Starts an issuer that delays the response with its keys by this number of milliseconds.
-async fn issuer(signer: &Signer, delay: &'static str) -> Site {
+async fn start_slow_issuer(signer: &Signer, delay: &'static str) -> Site {
     let keys = signer.key_set();
     Site::start(|origin| {
         let origin = origin.to_owned();
-        move |seen| match &*seen.path {
+        move |request| match &*request.path {
             "/.well-known/oauth-authorization-server" => respond_json(
                 200,
                 &json!({"issuer": origin, "jwks_uri": format!("{origin}/keys")}),
             ),
-            _ => reply(200, &[("x-delay-ms", delay)], &keys.to_string()),
+            _ => response(200, &[("x-delay-ms", delay)], &keys.to_string()),
         }
     })
     .await
@@ -307,15 +333,15 @@ async fn issuer(signer: &Signer, delay: &'static str) -> Site {
 
 /// Unknown key ids cause at most one request per minute, regardless of the number of tokens.
 #[tokio::test]
-async fn floods_of_unknown_keys_cause_one_request() {
+async fn unknown_keys_cause_one_request() {
     let signer = Arc::new(Signer::new("k"));
-    let site = issuer(&signer, "0").await;
+    let site = start_slow_issuer(&signer, "0").await;
     let server = Arc::new(ResourceServer::jwks(&site.url, RESOURCE).expect("a resource"));
     let tasks = (0..200).map(|number| {
         let (server, signer) = (Arc::clone(&server), Arc::clone(&signer));
         let header = json!({"alg": "ES256", "kid": format!("x{number}"), "typ": "at+jwt"});
-        let token = signer.sign(&header, &with(|c| c["iss"] = json!(site.url)));
-        tokio::spawn(async move { bearer(&server, &token).await.map(drop) })
+        let token = signer.sign(&header, &with_claim(|c| c["iss"] = json!(site.url)));
+        tokio::spawn(async move { bearer_header(&server, &token).await.map(drop) })
     });
     for task in tasks.collect::<Vec<_>>() {
         let error = task.await.expect("no panic").expect_err("an unknown key");
@@ -323,39 +349,48 @@ async fn floods_of_unknown_keys_cause_one_request() {
     }
     assert_eq!(site.count("/keys"), 1);
     let issuer = site.url.clone();
-    let good = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(issuer)));
-    bearer(&server, &good).await.expect("the keys are kept");
+    let good = signer.sign(&signer.header(), &with_claim(|c| c["iss"] = json!(issuer)));
+    bearer_header(&server, &good)
+        .await
+        .expect("the keys are kept");
     assert_eq!(site.count("/keys"), 1);
 }
 
 /// Tokens of another issuer cause no request.
 #[tokio::test]
-async fn tokens_of_others_cause_no_request() {
+async fn foreign_tokens_cause_no_request() {
     let signer = Signer::new("k");
-    let site = issuer(&signer, "0").await;
+    let site = start_slow_issuer(&signer, "0").await;
     let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
-    let token = signer.sign(&signer.header(), &claims());
-    let error = bearer(&server, &token).await.expect_err("another issuer");
+    let token = signer.sign(&signer.header(), &valid_claims());
+    let error = bearer_header(&server, &token)
+        .await
+        .expect_err("another issuer");
     assert_eq!(error.status, 401);
-    assert!(site.seen().is_empty());
+    assert!(site.received_requests().is_empty());
 }
 
 /// A client that disconnects during the request for keys does not affect other clients.
 #[tokio::test]
-async fn keys_come_though_a_client_goes() {
+async fn disconnected_client_keeps_key_request() {
     let signer = Signer::new("k");
-    let site = issuer(&signer, "200").await;
+    let site = start_slow_issuer(&signer, "200").await;
     let server = Arc::new(ResourceServer::jwks(&site.url, RESOURCE).expect("a resource"));
-    let token = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(site.url)));
+    let token = signer.sign(
+        &signer.header(),
+        &with_claim(|c| c["iss"] = json!(site.url)),
+    );
     let first = {
         let (server, token) = (Arc::clone(&server), token.clone());
-        tokio::spawn(async move { bearer(&server, &token).await.map(drop) })
+        tokio::spawn(async move { bearer_header(&server, &token).await.map(drop) })
     };
     while site.count("/keys") == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     first.abort();
-    bearer(&server, &token).await.expect("the keys are there");
+    bearer_header(&server, &token)
+        .await
+        .expect("the keys are there");
     assert_eq!(site.count("/keys"), 1);
 }
 
@@ -365,22 +400,25 @@ async fn absent_keys_are_a_temporary_error() {
     let signer = Signer::new("k");
     let site = Site::start(|_| |_: &_| respond_json(500, &json!({}))).await;
     let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
-    let token = signer.sign(&signer.header(), &with(|c| c["iss"] = json!(site.url)));
+    let token = signer.sign(
+        &signer.header(),
+        &with_claim(|c| c["iss"] = json!(site.url)),
+    );
     for _ in 0..3 {
-        let error = bearer(&server, &token).await.expect_err("no keys");
+        let error = bearer_header(&server, &token).await.expect_err("no keys");
         assert_eq!(error.status, 503);
         assert_eq!(error.challenge, None);
     }
-    assert_eq!(site.seen().len(), 1);
+    assert_eq!(site.received_requests().len(), 1);
 }
 
 #[tokio::test]
 async fn opaque_tokens_are_introspected() {
     let site = Site::start(|_| {
-        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
-            let mut answer = claims();
-            let is_known = seen.param("token").as_deref() == Some("o+p/aque");
-            let is_server = seen.header("authorization") == "Basic cnMlMjAxOnMlM0Fjcg==";
+        |request: &mcp_exact_tests_auth::site::ReceivedRequest| {
+            let mut answer = valid_claims();
+            let is_known = request.param("token").as_deref() == Some("o+p/aque");
+            let is_server = request.header("authorization") == "Basic cnMlMjAxOnMlM0Fjcg==";
             answer["active"] = json!(is_known && is_server);
             respond_json(200, &answer)
         }
@@ -389,20 +427,22 @@ async fn opaque_tokens_are_introspected() {
     let url = format!("{}/introspect", site.url);
     let verifier = Introspection::new(ISSUER, RESOURCE, url, "rs 1", "s:cr").expect("credentials");
     let server = ResourceServer::new(ISSUER, RESOURCE, verifier).expect("a resource");
-    bearer(&server, "o+p/aque").await.expect("active");
-    let error = bearer(&server, "other").await.expect_err("not active");
+    bearer_header(&server, "o+p/aque").await.expect("active");
+    let error = bearer_header(&server, "other")
+        .await
+        .expect_err("not active");
     assert_eq!(error.status, 401);
 }
 
 /// Returns a DPoP proof for a call with a token.
-fn proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
+fn dpop_proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
     let header = json!({"alg": "ES256", "typ": "dpop+jwt", "jwk": key.jwk()});
     let mut claims = json!({
-        "jti": digest(&now().to_be_bytes()),
+        "jti": sha256_base64url(&unix_time().to_be_bytes()),
         "htm": "POST",
         "htu": RESOURCE,
-        "iat": now(),
-        "ath": digest(token.as_bytes()),
+        "iat": unix_time(),
+        "ath": sha256_base64url(token.as_bytes()),
     });
     change(&mut claims);
     key.sign(&header, &claims)
@@ -412,47 +452,51 @@ fn proof(key: &Signer, token: &str, change: impl FnOnce(&mut Value)) -> String {
 #[tokio::test]
 async fn bound_tokens_need_their_key() {
     let (signer, key, thief) = (Signer::new("k"), Signer::new(""), Signer::new(""));
-    let server = server(&signer).binding(Binding::Optional);
+    let server = server(&signer).binding(TokenBinding::Optional);
     let jkt = key.thumbprint();
-    let token = signer.sign(&signer.header(), &with(|c| c["cnf"] = json!({"jkt": jkt})));
+    let token = signer.sign(
+        &signer.header(),
+        &with_claim(|c| c["cnf"] = json!({"jkt": jkt})),
+    );
     let scheme = format!("DPoP {token}");
-    let send =
-        async |proof: &str| check(&server, &[("authorization", &scheme), ("dpop", proof)]).await;
-    let good = proof(&key, &token, |_| {});
+    let send = async |proof: &str| {
+        check_token(&server, &[("authorization", &scheme), ("dpop", proof)]).await
+    };
+    let good = dpop_proof(&key, &token, |_| {});
     send(&good).await.expect("the key is right");
     let rows = [
         ("used before", good.clone()),
         (
             "another key",
-            proof(&thief, &token, |c| c["jti"] = json!("1")),
+            dpop_proof(&thief, &token, |c| c["jti"] = json!("1")),
         ),
         (
             "another method",
-            proof(&key, &token, |c| c["htm"] = json!("GET")),
+            dpop_proof(&key, &token, |c| c["htm"] = json!("GET")),
         ),
         (
             "another URL",
-            proof(&key, &token, |c| {
+            dpop_proof(&key, &token, |c| {
                 c["htu"] = json!("https://evil.example/mcp")
             }),
         ),
-        ("another token", proof(&key, "x", |_| {})),
+        ("another token", dpop_proof(&key, "x", |_| {})),
         (
             "too old",
-            proof(&key, &token, |c| c["iat"] = json!(now() - 301)),
+            dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() - 301)),
         ),
         (
             "from the future",
-            proof(&key, &token, |c| c["iat"] = json!(now() + 302)),
+            dpop_proof(&key, &token, |c| c["iat"] = json!(unix_time() + 302)),
         ),
-        ("no id", proof(&key, &token, |c| c["jti"] = json!(""))),
+        ("no id", dpop_proof(&key, &token, |c| c["jti"] = json!(""))),
         ("no proof", String::new()),
     ];
     for (attack, proof) in rows {
         let error = send(&proof).await.expect_err(attack);
         let challenge = error.challenge.expect("a challenge");
         let challenge = Challenge::parse(challenge.to_str().expect("ASCII")).remove(0);
-        assert!(challenge.is("DPoP"), "{attack}");
+        assert!(challenge.has_scheme("DPoP"), "{attack}");
         assert_eq!(
             challenge.param("error"),
             Some("invalid_dpop_proof"),
@@ -461,16 +505,22 @@ async fn bound_tokens_need_their_key() {
     }
     // A bound token is not a bearer token, and a bearer token is not bound.
     assert_eq!(
-        bearer(&server, &token).await.expect_err("stolen").status,
+        bearer_header(&server, &token)
+            .await
+            .expect_err("stolen")
+            .status,
         401
     );
-    let plain = signer.sign(&signer.header(), &claims());
+    let plain = signer.sign(&signer.header(), &valid_claims());
     let scheme = format!("DPoP {plain}");
-    let (status, _) = refusal_of(&server, &[("authorization", &scheme)]).await;
+    let (status, _) = refusal_status_and_challenge(&server, &[("authorization", &scheme)]).await;
     assert_eq!(status, 401);
-    let strict = server.clone().binding(Binding::Required);
+    let strict = server.clone().binding(TokenBinding::Required);
     assert_eq!(
-        bearer(&strict, &plain).await.expect_err("not bound").status,
+        bearer_header(&strict, &plain)
+            .await
+            .expect_err("not bound")
+            .status,
         401
     );
 }
@@ -478,18 +528,21 @@ async fn bound_tokens_need_their_key() {
 /// RFC 9449, section 9: a proof without the server's nonce is rejected with the nonce, a proof with it is accepted.
 /// Another process with the same key accepts the nonce, one with another key does not.
 #[tokio::test]
-async fn proofs_hold_the_nonce() {
+async fn proofs_must_contain_the_nonce() {
     let (signer, key) = (Signer::new("k"), Signer::new(""));
     let server = |secret| server(&signer).dpop_nonces(&[secret; 32]);
     let jkt = key.thumbprint();
-    let token = signer.sign(&signer.header(), &with(|c| c["cnf"] = json!({"jkt": jkt})));
+    let token = signer.sign(
+        &signer.header(),
+        &with_claim(|c| c["cnf"] = json!({"jkt": jkt})),
+    );
     let scheme = format!("DPoP {token}");
     let send = async |server: &ResourceServer, nonce: Option<&str>, id: &str| {
-        let proof = proof(&key, &token, |c| {
+        let proof = dpop_proof(&key, &token, |c| {
             c["nonce"] = json!(nonce);
             c["jti"] = json!(id);
         });
-        check(server, &[("authorization", &scheme), ("dpop", &proof)]).await
+        check_token(server, &[("authorization", &scheme), ("dpop", &proof)]).await
     };
     let first = server(1);
     for nonce in [None, Some(""), Some("guessed")] {
@@ -518,8 +571,11 @@ async fn proofs_hold_the_nonce() {
 #[tokio::test]
 async fn clocks_may_differ_by_a_minute() {
     let signer = Signer::new("k");
-    let token = signer.sign(&signer.header(), &with(|c| c["exp"] = json!(now() - 30)));
-    bearer(&server(&signer), &token)
+    let token = signer.sign(
+        &signer.header(),
+        &with_claim(|c| c["exp"] = json!(unix_time() - 30)),
+    );
+    bearer_header(&server(&signer), &token)
         .await
         .expect("within the skew");
     let strict = Jwks::new(ISSUER, RESOURCE).clock_skew(Duration::ZERO);
@@ -528,7 +584,10 @@ async fn clocks_may_differ_by_a_minute() {
         .expect("keys");
     let strict = ResourceServer::new(ISSUER, RESOURCE, strict).expect("a resource");
     assert_eq!(
-        bearer(&strict, &token).await.expect_err("expired").status,
+        bearer_header(&strict, &token)
+            .await
+            .expect_err("expired")
+            .status,
         401
     );
 }

@@ -5,11 +5,11 @@ use mcp_exact_auth::client::{
     FileStore, IdentityProvider, MemoryStore, OAuth, SigningKey, TokenStore as _,
 };
 use mcp_exact_auth::contract;
-use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
-use mcp_exact_tests_auth::site::json as respond_json;
+use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
+use mcp_exact_tests_auth::site::json_response as respond_json;
 use serde_json::json;
 
-use crate::client::{call, client};
+use crate::client::{oauth_client, send_call};
 
 /// Secrets that the test servers use.
 const SECRETS: [&str; 6] = [
@@ -21,7 +21,7 @@ const SECRETS: [&str; 6] = [
     "verifier=",
 ];
 
-fn check(text: &str) {
+fn check_no_secret(text: &str) {
     for secret in SECRETS {
         assert!(!text.contains(secret), "{secret} in {text}");
     }
@@ -29,37 +29,37 @@ fn check(text: &str) {
 
 #[tokio::test]
 async fn debug_shows_no_secret() {
-    let authority = Authority::start(Knobs::default()).await;
+    let authority = Authority::start(Deviations::default()).await;
     let folder = tempfile::tempdir().expect("a folder");
     let store = FileStore::new(folder.path().join("tokens"));
     let oauth = OAuth::registered(authority.server.url.clone(), "id")
         .secret("hunter2")
         .store(store.clone())
         .user_agent(RedirectAgent::default());
-    check(&format!("{oauth:?}"));
-    let client = client(&authority, oauth);
-    call(&client, &authority.endpoint())
+    check_no_secret(&format!("{oauth:?}"));
+    let client = oauth_client(&authority, oauth);
+    send_call(&client, &authority.endpoint())
         .await
         .expect("authorized");
-    check(&format!("{client:?} {store:?}"));
+    check_no_secret(&format!("{client:?} {store:?}"));
     let inner = || std::sync::Arc::new(mcp_exact::transport::http::client::HyperClient::default());
     let with_key = OAuth::new("x").client("https://mcp.example/mcp?key=hunter2", inner());
-    check(&format!("{:?}", with_key.expect("it has a key")));
+    check_no_secret(&format!("{:?}", with_key.expect("it has a key")));
     let with_user = OAuth::new("x").client("https://user:hunter2@mcp.example/mcp", inner());
     let error = with_user.expect_err("tokens replace passwords");
-    check(&format!("{error} {error:?}"));
-    check(&format!("{:?}", Secret::new("hunter2")));
-    check(&format!("{:?}", OAuth::client_credentials("id", "hunter2")));
+    check_no_secret(&format!("{error} {error:?}"));
+    check_no_secret(&format!("{:?}", Secret::new("hunter2")));
+    check_no_secret(&format!("{:?}", OAuth::client_credentials("id", "hunter2")));
     let provider = IdentityProvider::new("https://idp.example/token", "id", || async {
         Ok(Secret::new("hunter2"))
     });
-    check(&format!(
+    check_no_secret(&format!(
         "{:?}",
         OAuth::enterprise(provider.secret("hunter2"), "id", "hunter2")
     ));
     let error =
         SigningKey::from_pem("-----BEGIN PRIVATE KEY-----\nhunter2\n-----END PRIVATE KEY-----");
-    check(&format!(
+    check_no_secret(&format!(
         "{error:?} {}",
         error.as_ref().expect_err("no key")
     ));
@@ -69,37 +69,37 @@ async fn debug_shows_no_secret() {
 #[tokio::test]
 async fn errors_show_no_secret() {
     for answer in [
-        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
-            respond_json(400, &json!({"leaked": seen.body}))
+        |request: &mcp_exact_tests_auth::site::ReceivedRequest| {
+            respond_json(400, &json!({"leaked": request.body}))
         },
-        |seen: &mcp_exact_tests_auth::site::ReceivedRequest| {
+        |request: &mcp_exact_tests_auth::site::ReceivedRequest| {
             respond_json(
                 200,
-                &json!({"access_token": "leaked", "token_type": seen.body}),
+                &json!({"access_token": "leaked", "token_type": request.body}),
             )
         },
     ] {
-        let authority = Authority::start(Knobs {
-            token: Some(answer),
-            ..Knobs::default()
+        let authority = Authority::start(Deviations {
+            token_response: Some(answer),
+            ..Deviations::default()
         })
         .await;
-        let client = client(
+        let client = oauth_client(
             &authority,
             OAuth::new("x").user_agent(RedirectAgent::default()),
         );
-        let error = call(&client, &authority.endpoint())
+        let error = send_call(&client, &authority.endpoint())
             .await
             .expect_err("refused");
-        check(&format!("{error} {error:?}"));
+        check_no_secret(&format!("{error} {error:?}"));
     }
 }
 
 #[tokio::test]
 async fn stores_pass_the_suite() {
     let folder = tempfile::tempdir().expect("a folder");
-    contract::token_store(&FileStore::new(folder.path().join("tokens"))).await;
-    contract::token_store(&MemoryStore::default()).await;
+    contract::check_token_store(&FileStore::new(folder.path().join("tokens"))).await;
+    contract::check_token_store(&MemoryStore::default()).await;
 }
 
 /// Other users can neither read nor replace the files of the store.

@@ -13,21 +13,23 @@ use mcp_exact::transport::http::client::{
 use mcp_exact::{Client, ClientChange, ClientError, revisions};
 use mcp_exact_auth::Challenge;
 use mcp_exact_tests_auth::authority::RedirectAgent;
-use mcp_exact_tests_auth::issuer::{Issuer, claims, start};
+use mcp_exact_tests_auth::issuer::{Issuer, start_server, valid_claims};
 use serde_json::{Value, json};
 
-fn oauth() -> OAuth {
+fn oauth_options() -> OAuth {
     OAuth::new("test").user_agent(RedirectAgent::default())
 }
 
 /// Complete flow for every revision: 401, sign-in, 403 of a tool with a scope, second sign-in with both scopes.
 #[tokio::test]
-async fn clients_step_up_for_a_tool() {
+async fn client_steps_up_for_a_tool() {
     let issuer = Issuer::start().await;
     // The oldest revision does not have Streamable HTTP.
     for revision in revisions().filter(|revision| revision.as_str() != OLDEST_REVISION) {
-        let endpoint = start(&issuer).await;
-        let client = Client::connect(&endpoint).revision(revision).oauth(oauth());
+        let endpoint = start_server(&issuer).await;
+        let client = Client::connect(&endpoint)
+            .revision(revision)
+            .oauth(oauth_options());
         let client = client.await.expect("authorized");
         let who = client
             .call_tool("who", &json!({}))
@@ -57,9 +59,9 @@ async fn clients_step_up_for_a_tool() {
 /// Scopes are enforced over HTTP+SSE, which only 2024-11-05 clients use; that revision does not define authorization
 /// but does not forbid it.
 #[tokio::test]
-async fn scopes_count_over_sse() {
+async fn scopes_are_enforced_over_sse() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let sse = HttpEndpoint::new(&endpoint.replace("/mcp", "/sse")).expect("a URL");
     let resource = endpoint.clone();
     let token = issuer.token(&resource, "u", "read");
@@ -84,13 +86,18 @@ async fn scopes_count_over_sse() {
 
 const OLDEST_REVISION: &str = "2024-11-05";
 
-struct Reply {
+struct HttpReply {
     status: u16,
     headers: http::HeaderMap,
     body: String,
 }
 
-async fn send(endpoint: &str, method: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+async fn send_request(
+    endpoint: &str,
+    method: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> HttpReply {
     let mut request = http::Request::builder().method(method).uri(endpoint);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -104,7 +111,7 @@ async fn send(endpoint: &str, method: &str, headers: &[(&str, &str)], body: &str
     let response = client.send(request).await.expect("answered");
     let (parts, body) = response.into_parts();
     let body = body.collect().await.expect("a body").to_bytes();
-    Reply {
+    HttpReply {
         status: parts.status.as_u16(),
         headers: parts.headers,
         body: String::from_utf8_lossy(&body).into_owned(),
@@ -122,45 +129,45 @@ const WHO_CALL: &str =
 #[tokio::test]
 async fn sessions_belong_to_their_principal() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let bearer = |subject| format!("Bearer {}", issuer.token(&endpoint, subject, "read"));
     let (owner, refreshed, thief) = (bearer("owner"), bearer("owner"), bearer("thief"));
-    let begun = send(&endpoint, "POST", &[("authorization", &owner)], INITIALIZE).await;
+    let begun = send_request(&endpoint, "POST", &[("authorization", &owner)], INITIALIZE).await;
     assert_eq!(begun.status, 200);
     let id = begun.headers["mcp-session-id"].to_str().expect("ASCII");
     for (method, body) in [("POST", WHO_CALL), ("GET", ""), ("DELETE", "")] {
         let headers = [("authorization", &*thief), ("mcp-session-id", id)];
         assert_eq!(
-            send(&endpoint, method, &headers, body).await.status,
+            send_request(&endpoint, method, &headers, body).await.status,
             404,
             "{method}"
         );
         let headers = [("mcp-session-id", id)];
         assert_eq!(
-            send(&endpoint, method, &headers, body).await.status,
+            send_request(&endpoint, method, &headers, body).await.status,
             401,
             "{method}"
         );
     }
     let headers = [("authorization", &*refreshed), ("mcp-session-id", id)];
-    let answer = send(&endpoint, "POST", &headers, INITIALIZED).await;
+    let answer = send_request(&endpoint, "POST", &headers, INITIALIZED).await;
     assert_eq!(answer.status, 202);
-    let answer = send(&endpoint, "POST", &headers, WHO_CALL).await;
+    let answer = send_request(&endpoint, "POST", &headers, WHO_CALL).await;
     assert_eq!(answer.status, 200);
     assert!(answer.body.contains("owner"), "{}", answer.body);
 }
 
 /// Scopes are enforced for every call of a batch, and for every spelling of its members.
 #[tokio::test]
-async fn no_spelling_hides_a_scope() {
+async fn every_call_needs_its_scope() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let owner = format!("Bearer {}", issuer.token(&endpoint, "owner", "read"));
-    let begun = send(&endpoint, "POST", &[("authorization", &owner)], INITIALIZE).await;
+    let begun = send_request(&endpoint, "POST", &[("authorization", &owner)], INITIALIZE).await;
     let id = begun.headers["mcp-session-id"].to_str().expect("ASCII");
     let headers = [("authorization", &*owner), ("mcp-session-id", id)];
-    send(&endpoint, "POST", &headers, INITIALIZED).await;
-    let answer = send(&endpoint, "POST", &headers, WHO_CALL).await;
+    send_request(&endpoint, "POST", &headers, INITIALIZED).await;
+    let answer = send_request(&endpoint, "POST", &headers, WHO_CALL).await;
     assert!(answer.body.contains("owner"), "{}", answer.body);
     for body in [
         WRITE_CALL.to_owned(),
@@ -174,10 +181,10 @@ async fn no_spelling_hides_a_scope() {
         WRITE_CALL.replace("\"method\"", "\"method\":\"ping\",\"method\""),
         WRITE_CALL.replace("\"params\"", "\"params\":{\"name\":\"who\"},\"params\""),
     ] {
-        let answer = send(&endpoint, "POST", &headers, &body).await;
+        let answer = send_request(&endpoint, "POST", &headers, &body).await;
         assert!(!answer.body.contains("written"), "{body}: {}", answer.body);
     }
-    let answer = send(&endpoint, "POST", &headers, WRITE_CALL).await;
+    let answer = send_request(&endpoint, "POST", &headers, WRITE_CALL).await;
     assert_eq!(answer.status, 403);
     let challenge = answer.headers["www-authenticate"].to_str().expect("ASCII");
     let challenge = Challenge::parse(challenge).remove(0);
@@ -191,8 +198,8 @@ async fn no_spelling_hides_a_scope() {
 #[tokio::test]
 async fn subscriptions_end_with_their_token() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
-    let mut claims = claims(&issuer.site.url, &endpoint, "u", "read");
+    let endpoint = start_server(&issuer).await;
+    let mut claims = valid_claims(&issuer.site.url, &endpoint, "u", "read");
     let now = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .expect("1970 is over");
@@ -214,7 +221,7 @@ async fn subscriptions_end_with_their_token() {
             "io.modelcontextprotocol/clientCapabilities": {},
         });
         let body = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-        send(&endpoint, "POST", headers, &body.to_string()).await
+        send_request(&endpoint, "POST", headers, &body.to_string()).await
     };
     let (listened, called) = tokio::join!(
         send(
@@ -240,15 +247,15 @@ async fn subscriptions_end_with_their_token() {
 /// After a subscription has ended with its token, our client starts a new one and reports that it may have missed
 /// changes.
 #[tokio::test]
-async fn ended_subscriptions_are_begun_again() {
+async fn ended_subscriptions_are_restarted() {
     let issuer = Issuer::start().await;
     issuer.lifetime.store(1, Ordering::Relaxed);
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let (announce, mut announced) = tokio::sync::mpsc::unbounded_channel();
     let newest = revisions().find(|revision| revision.as_str() == "2026-07-28");
     let client = Client::connect(&endpoint)
         .revision(newest.expect("it is compiled in"))
-        .oauth(oauth())
+        .oauth(oauth_options())
         .on_change(move |change| drop(announce.send(change)))
         .await
         .expect("authorized");
@@ -260,12 +267,12 @@ async fn ended_subscriptions_are_begun_again() {
 #[tokio::test]
 async fn metadata_is_public() {
     let issuer = Issuer::start().await;
-    let endpoint = start(&issuer).await;
+    let endpoint = start_server(&issuer).await;
     let origin = endpoint.strip_suffix("/mcp").expect("it ends so");
     for path in ["/mcp", ""] {
         let url = format!("{origin}/.well-known/oauth-protected-resource{path}");
         let headers = [("origin", "https://browser.example")];
-        let answer = send(&url, "GET", &headers, "").await;
+        let answer = send_request(&url, "GET", &headers, "").await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.headers["content-type"], "application/json");
         assert_eq!(answer.headers["access-control-allow-origin"], "*");

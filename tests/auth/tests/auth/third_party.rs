@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use mcp_exact::auth::client::OAuth;
 use mcp_exact::transport::http::client::{HttpClient as _, HyperClient};
 use mcp_exact::{Client, ClientError, Revision, Visit, VisitAnswer, revisions};
-use mcp_exact_tests_auth::authority::{Authority, Knobs, RedirectAgent};
+use mcp_exact_tests_auth::authority::{Authority, Deviations, RedirectAgent};
 use mcp_exact_tests_auth::issuer::Issuer;
 use serde_json::json;
 
@@ -18,16 +18,16 @@ mod application;
 mod pages;
 
 /// All servers of a test.
-struct Setup {
+struct TestServers {
     issuer: Issuer,
     service: Authority,
     endpoint: String,
 }
 
-impl Setup {
+impl TestServers {
     async fn start() -> Self {
         let issuer = Issuer::start().await;
-        let service = Authority::start(Knobs::default()).await;
+        let service = Authority::start(Deviations::default()).await;
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("a port");
         let address = listener.local_addr().expect("an address");
@@ -52,7 +52,7 @@ impl Setup {
     }
 
     /// Calls the tool; `answer` is the user's response to the URL elicitation.
-    async fn call<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
+    async fn call_tool<F, Fut>(&self, revision: Revision, answer: F) -> Result<String, ClientError>
     where
         F: Fn(Visit) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = VisitAnswer> + Send + 'static,
@@ -71,13 +71,13 @@ impl Setup {
 }
 
 /// Returns the revisions with URL elicitation.
-fn with_visits() -> impl Iterator<Item = Revision> {
+fn revisions_with_url_elicitation() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| revision.as_str() >= "2025-11-25")
 }
 
 /// Simulates a user's browser, which keeps the cookies of each host and follows redirects. Returns the last status and
 /// page.
-async fn browse(user: &str, url: &str) -> (u16, String) {
+async fn browse_url(user: &str, url: &str) -> (u16, String) {
     let mut cookies = vec![format!("user={user}")];
     let mut url = url.to_owned();
     loop {
@@ -104,15 +104,15 @@ async fn browse(user: &str, url: &str) -> (u16, String) {
 /// Complete flow in both lifecycles: consent, page, credential, and no part of the credential in messages to the
 /// client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_user_connects_the_service() {
-    for revision in with_visits() {
-        let setup = Setup::start().await;
+async fn user_connects_the_service() {
+    for revision in revisions_with_url_elicitation() {
+        let setup = TestServers::start().await;
         let shown = Arc::new(Mutex::new(Vec::new()));
-        let seen = Arc::clone(&shown);
-        let text = setup.call(revision, move |visit| {
-            seen.lock().expect("no panic").push(visit.url().to_owned());
+        let urls = Arc::clone(&shown);
+        let text = setup.call_tool(revision, move |visit| {
+            urls.lock().expect("no panic").push(visit.url().to_owned());
             tokio::spawn(async move {
-                let (status, page) = browse("u", visit.url()).await;
+                let (status, page) = browse_url("u", visit.url()).await;
                 assert_eq!(status, 200, "{page}");
             });
             async { VisitAnswer::Accept }
@@ -124,14 +124,14 @@ async fn the_user_connects_the_service() {
         };
         assert!(!url.contains("user") && !url.contains("access"), "{url}");
         // The service authenticated this server, and received no token of the client.
-        let seen = setup.service.resource.seen();
-        let tokens: Vec<_> = seen
+        let requests = setup.service.resource.received_requests();
+        let tokens: Vec<_> = requests
             .iter()
-            .map(|seen| seen.header("authorization"))
+            .map(|request| request.header("authorization"))
             .collect();
         assert_eq!(tokens, ["Bearer access-2"]);
         // The next call needs no elicitation.
-        let text = setup.call(revision, |_| async { VisitAnswer::Cancel });
+        let text = setup.call_tool(revision, |_| async { VisitAnswer::Cancel });
         assert_eq!(text.await.expect("answered"), "1 document");
     }
 }
@@ -139,11 +139,11 @@ async fn the_user_connects_the_service() {
 /// A user forwards the URL to another user, whose browser opens it: the page is refused, and neither user's account is
 /// connected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strangers_connect_nothing() {
-    for revision in with_visits() {
-        let setup = Setup::start().await;
-        let text = setup.call(revision, |visit| async move {
-            let (status, page) = browse("bob", visit.url()).await;
+async fn other_users_connect_nothing() {
+    for revision in revisions_with_url_elicitation() {
+        let setup = TestServers::start().await;
+        let text = setup.call_tool(revision, |visit| async move {
+            let (status, page) = browse_url("bob", visit.url()).await;
             assert_eq!(status, 403, "{page}");
             VisitAnswer::Decline
         });
@@ -156,16 +156,18 @@ async fn strangers_connect_nothing() {
 
 /// A page can be used once, in one browser, and in the expected order.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pages_count_once() {
-    let setup = Setup::start().await;
+async fn pages_work_once() {
+    let setup = TestServers::start().await;
     let pages = Arc::new(Mutex::new(String::new()));
     let noted = Arc::clone(&pages);
-    let newest = with_visits().next().expect("there is one");
-    let text = setup.call(newest, move |visit| {
+    let newest = revisions_with_url_elicitation()
+        .next()
+        .expect("there is one");
+    let text = setup.call_tool(newest, move |visit| {
         let url = visit.url().to_owned();
         url.clone_into(&mut noted.lock().expect("no panic"));
         async move {
-            assert_eq!(browse("u", &url).await.0, 200);
+            assert_eq!(browse_url("u", &url).await.0, 200);
             VisitAnswer::Accept
         }
     });
@@ -178,7 +180,7 @@ async fn pages_count_once() {
         format!("{origin}/signed-in?code=u&state=x"),
         format!("{origin}/connected?code=code-1&state=x"),
     ] {
-        assert_eq!(browse("u", &url).await.0, 404, "{url}");
+        assert_eq!(browse_url("u", &url).await.0, 404, "{url}");
     }
     assert_eq!(setup.service.server.count("/token"), 1);
 }

@@ -4,7 +4,7 @@
 
 use http::header::HeaderMap;
 
-use super::{Flow, REFRESH_MARGIN_SECONDS, now};
+use super::{Flow, REFRESH_MARGIN_SECONDS, unix_time};
 use crate::client::error::OAuthError;
 use crate::client::options::RegisteredClient;
 use crate::client::register;
@@ -30,17 +30,20 @@ impl Flow {
         client_id: &str,
         server: &ServerMetadata,
     ) -> Result<ClientId, OAuthError> {
-        for client in &self.options.registered {
+        for client in &self.options.registered_clients {
             if client.client_id == client_id
-                && locate::is_same_issuer(&self.issuer_of(client, server).await?, &server.issuer)
+                && locate::is_same_issuer(
+                    &self.configured_issuer(client, server).await?,
+                    &server.issuer,
+                )
             {
                 return Ok(configured_client_id(client));
             }
         }
         let record = client_key(&server.issuer);
-        let stored = self.records.read::<StoredClient>(&record).await?;
+        let stored = self.stored_records.read::<StoredClient>(&record).await?;
         match stored.filter(|stored| stored.client_id == client_id) {
-            Some(stored) => Ok(dynamic(stored)),
+            Some(stored) => Ok(register_dynamically(stored)),
             None => Ok(ClientId {
                 id: client_id.to_owned(),
                 credential: Credential::None,
@@ -51,7 +54,7 @@ impl Flow {
 
     /// Returns the client's id at an authorization server: the configured one, the URL of the metadata document, or a
     /// newly registered one.
-    pub(super) async fn client(
+    pub(super) async fn select_client(
         &self,
         server: &ServerMetadata,
         redirect_uri: &str,
@@ -61,28 +64,28 @@ impl Flow {
             server.registration_endpoint.as_deref(),
             self.options.is_dynamic,
         ) else {
-            return match (configured, self.by_metadata(server)) {
+            return match (configured, self.client_by_metadata(server)) {
                 (Ok(client), _) | (Err(_), Some(client)) => Ok(client),
                 (Err(error), None) => Err(error),
             };
         };
-        if let Some(client) = configured.ok().or_else(|| self.by_metadata(server)) {
+        if let Some(client) = configured.ok().or_else(|| self.client_by_metadata(server)) {
             return Ok(client);
         }
         let record = client_key(&server.issuer);
-        let stored = self.records.read::<StoredClient>(&record).await?;
+        let stored = self.stored_records.read::<StoredClient>(&record).await?;
         let is_usable = |stored: &StoredClient| {
             stored.redirect_uri.as_deref() == Some(redirect_uri)
                 && (stored.secret_expires_at == 0
-                    || stored.secret_expires_at > now() + REFRESH_MARGIN_SECONDS)
+                    || stored.secret_expires_at > unix_time() + REFRESH_MARGIN_SECONDS)
         };
         if let Some(stored) = stored.filter(is_usable) {
-            return Ok(dynamic(stored));
+            return Ok(register_dynamically(stored));
         }
-        let body = register::body(&self.options.name, redirect_uri, server);
+        let body = register::registration_body(&self.options.name, redirect_uri, server);
         let what = "the registration endpoint";
         let response = self
-            .fetch
+            .metadata_client
             .post(
                 what,
                 registration_endpoint,
@@ -92,12 +95,17 @@ impl Flow {
             )
             .await?;
         let status = response.status.as_u16();
-        let client = register::read(registration_endpoint, redirect_uri, status, &response.body)?;
-        self.records.write(&record, &client).await?;
-        Ok(dynamic(client))
+        let client = register::parse_registration(
+            registration_endpoint,
+            redirect_uri,
+            status,
+            &response.body,
+        )?;
+        self.stored_records.write(&record, &client).await?;
+        Ok(register_dynamically(client))
     }
 
-    fn by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
+    fn client_by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
         let is_supported = server.client_id_metadata_document_supported == Some(true);
         let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
         Some(ClientId {
@@ -114,8 +122,8 @@ impl Flow {
         server: &ServerMetadata,
     ) -> Result<ClientId, OAuthError> {
         let mut other = None;
-        for client in &self.options.registered {
-            let issuer = self.issuer_of(client, server).await?;
+        for client in &self.options.registered_clients {
+            let issuer = self.configured_issuer(client, server).await?;
             if locate::is_same_issuer(&issuer, &server.issuer) {
                 return Ok(configured_client_id(client));
             }
@@ -128,27 +136,27 @@ impl Flow {
     }
 
     /// Returns the issuer that a configured client belongs to.
-    async fn issuer_of(
+    async fn configured_issuer(
         &self,
         client: &RegisteredClient,
         server: &ServerMetadata,
     ) -> Result<String, OAuthError> {
         match client.issuer.as_ref().or(self.options.issuer.as_ref()) {
             Some(issuer) => Ok(issuer.clone()),
-            None => self.first_issuer(&client.client_id, server).await,
+            None => self.record_first_issuer(&client.client_id, server).await,
         }
     }
 
-    async fn first_issuer(
+    async fn record_first_issuer(
         &self,
         client_id: &str,
         server: &ServerMetadata,
     ) -> Result<String, OAuthError> {
         let record = format!("issuer {} {client_id}", self.key);
-        if let Some(issuer) = self.records.read::<String>(&record).await? {
+        if let Some(issuer) = self.stored_records.read::<String>(&record).await? {
             return Ok(issuer);
         }
-        self.records.write(&record, &server.issuer).await?;
+        self.stored_records.write(&record, &server.issuer).await?;
         Ok(server.issuer.clone())
     }
 
@@ -158,7 +166,7 @@ impl Flow {
             let issuer = client.issuer.as_deref();
             issuer.is_some_and(|issuer| locate::is_same_issuer(issuer, &server.issuer))
         };
-        let client = self.options.registered.iter().find(is_of_server);
+        let client = self.options.registered_clients.iter().find(is_of_server);
         client.map_or_else(
             || ClientId {
                 id: String::new(),
@@ -183,7 +191,7 @@ fn configured_client_id(client: &RegisteredClient) -> ClientId {
     }
 }
 
-fn dynamic(stored: StoredClient) -> ClientId {
+fn register_dynamically(stored: StoredClient) -> ClientId {
     let credential = match stored.client_secret {
         Some(secret) => Credential::Secret {
             secret,

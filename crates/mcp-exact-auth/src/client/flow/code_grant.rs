@@ -10,10 +10,10 @@ use url::Url;
 use super::Flow;
 use super::client_id::ClientId;
 use super::redirect::check_redirect;
-use crate::client::discover::server_metadata;
+use crate::client::discover::fetch_server_metadata;
 use crate::client::error::OAuthError;
 use crate::client::options::OAuth;
-use crate::client::request::{AuthorizationParams, Pending};
+use crate::client::request::{AuthorizationParams, PendingAuthorization};
 use crate::client::token::{IssuedToken, TokenRequest};
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
@@ -36,12 +36,12 @@ pub struct CodeGrant {
 
 /// A grant that waits for the redirect of its user; it can be finished once, within ten minutes.
 #[derive(Debug)]
-pub struct PendingGrant(Pending);
+pub struct PendingGrant(PendingAuthorization);
 
 /// Tokens of a completed grant.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Granted {
+pub struct GrantedTokens {
     /// Token for requests to the resource.
     pub access_token: Secret,
     /// Token for [`CodeGrant::refresh`].
@@ -62,7 +62,7 @@ impl OAuth {
     /// safe.
     pub async fn code_grant(self, redirect_uri: &str) -> Result<CodeGrant, OAuthError> {
         check_redirect(redirect_uri)?;
-        let registered = self.registered.first();
+        let registered = self.registered_clients.first();
         let issuer = self.issuer.clone().or_else(|| registered?.issuer.clone());
         let missing = || OAuthError::Url {
             what: "the issuer",
@@ -71,8 +71,8 @@ impl OAuth {
         };
         let issuer = issuer.ok_or_else(missing)?;
         let flow = Flow::new(self, &issuer)?;
-        let server = server_metadata(&flow.fetch, &flow.options, &issuer).await?;
-        let client = flow.client(&server, redirect_uri).await?;
+        let server = fetch_server_metadata(&flow.metadata_client, &flow.options, &issuer).await?;
+        let client = flow.select_client(&server, redirect_uri).await?;
         Ok(CodeGrant {
             flow,
             server,
@@ -99,7 +99,7 @@ impl CodeGrant {
     pub fn begin(&self) -> Result<(PendingGrant, Url), OAuthError> {
         if let Some(endpoint) = &self.server.authorization_endpoint {
             let what = "the authorization endpoint";
-            self.flow.fetch.check(what, endpoint)?;
+            self.flow.metadata_client.check_url(what, endpoint)?;
         }
         let asked = AuthorizationParams {
             client_id: &self.client.id,
@@ -107,7 +107,8 @@ impl CodeGrant {
             resource: self.resource.as_deref(),
             scopes: &self.flow.options.scopes,
         };
-        let (pending, url) = Pending::begin(&self.server, asked, SystemTime::now())?;
+        let (pending, url) =
+            PendingAuthorization::begin_authorization(&self.server, asked, SystemTime::now())?;
         Ok((PendingGrant(pending), url))
     }
 
@@ -120,39 +121,43 @@ impl CodeGrant {
         &self,
         pending: PendingGrant,
         query: &Secret,
-    ) -> Result<Granted, OAuthError> {
-        let grant = pending.0.answer(query, SystemTime::now())?;
+    ) -> Result<GrantedTokens, OAuthError> {
+        let grant = pending.0.accept_redirect(query, SystemTime::now())?;
         let form = || {
             TokenRequest::new("authorization_code")
-                .set("code", grant.code.expose())
-                .set("redirect_uri", &grant.redirect_uri)
-                .set("code_verifier", grant.verifier.expose())
-                .set_option("resource", self.resource.as_deref())
+                .set_param("code", grant.code.expose())
+                .set_param("redirect_uri", &grant.redirect_uri)
+                .set_param("code_verifier", grant.verifier.expose())
+                .set_optional_param("resource", self.resource.as_deref())
         };
-        let issued = self.flow.exchange(&form, &self.client, &self.server, None);
-        Ok(self.granted(issued.await?))
+        let issued = self
+            .flow
+            .request_token(&form, &self.client, &self.server, None);
+        Ok(self.granted_tokens(issued.await?))
     }
 
     /// Exchanges a refresh token for new tokens. If the response has no refresh token, the old one stays valid.
     ///
     /// # Errors
     /// Returns an error if the token endpoint returns one; `invalid_grant` means that the user must authorize again.
-    pub async fn refresh(&self, refresh_token: &Secret) -> Result<Granted, OAuthError> {
+    pub async fn refresh(&self, refresh_token: &Secret) -> Result<GrantedTokens, OAuthError> {
         let form = || {
             TokenRequest::new("refresh_token")
-                .set("refresh_token", refresh_token.expose())
-                .set_option("resource", self.resource.as_deref())
+                .set_param("refresh_token", refresh_token.expose())
+                .set_optional_param("resource", self.resource.as_deref())
         };
-        let issued = self.flow.exchange(&form, &self.client, &self.server, None);
-        let mut granted = self.granted(issued.await?);
+        let issued = self
+            .flow
+            .request_token(&form, &self.client, &self.server, None);
+        let mut granted = self.granted_tokens(issued.await?);
         let old = || Some(refresh_token.clone());
         granted.refresh_token = granted.refresh_token.or_else(old);
         Ok(granted)
     }
 
-    fn granted(&self, issued: IssuedToken) -> Granted {
+    fn granted_tokens(&self, issued: IssuedToken) -> GrantedTokens {
         let asked = || self.flow.options.scopes.clone();
-        Granted {
+        GrantedTokens {
             access_token: issued.access_token,
             refresh_token: issued.refresh_token,
             expires_in: issued.expires_in.map(Duration::from_secs),

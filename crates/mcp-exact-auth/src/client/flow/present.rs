@@ -4,19 +4,19 @@ use std::sync::PoisonError;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
-use super::{Flow, Token, now};
+use super::{CurrentToken, Flow, unix_time};
 use crate::client::error::OAuthError;
 use crate::locate;
 use crate::secret::Secret;
 
-pub(super) const DPOP: HeaderName = HeaderName::from_static("dpop");
-const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+pub(super) const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE_HEADER: HeaderName = HeaderName::from_static("dpop-nonce");
 
 impl Flow {
     /// Returns the request headers for a token.
-    pub(crate) fn headers(
+    pub(crate) fn token_headers(
         &self,
-        token: &Token,
+        token: &CurrentToken,
         method: &str,
         url: &str,
     ) -> Result<HeaderMap, OAuthError> {
@@ -24,9 +24,10 @@ impl Flow {
         let access = &token.stored.access_token;
         let scheme = match &token.key {
             Some(key) => {
-                let nonce = self.nonce(url);
-                let proof = key.proof(method, url, Some(access), nonce.as_deref(), now())?;
-                headers.insert(DPOP, secret_header(proof.expose())?);
+                let nonce = self.latest_nonce(url);
+                let proof =
+                    key.dpop_proof(method, url, Some(access), nonce.as_deref(), unix_time())?;
+                headers.insert(DPOP_HEADER, secret_header(proof.expose())?);
                 "DPoP"
             }
             None => "Bearer",
@@ -37,22 +38,22 @@ impl Flow {
     }
 
     /// Returns the latest nonce of a URL's origin.
-    pub(super) fn nonce(&self, url: &str) -> Option<String> {
-        let origin = locate::origin(&locate::parse(url)?);
+    pub(super) fn latest_nonce(&self, url: &str) -> Option<String> {
+        let origin = locate::origin_of(&locate::parse_url(url)?);
         let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         nonces.get(&origin).cloned()
     }
 
     /// Stores the nonce in a response for later proofs. Returns true if the response has one.
-    pub(crate) fn note_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
+    pub(crate) fn record_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers
-            .get(DPOP_NONCE)
+            .get(DPOP_NONCE_HEADER)
             .and_then(|nonce| nonce.to_str().ok());
-        let (Some(nonce), Some(url)) = (nonce, locate::parse(url)) else {
+        let (Some(nonce), Some(url)) = (nonce, locate::parse_url(url)) else {
             return false;
         };
         let mut nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
-        nonces.insert(locate::origin(&url), nonce.to_owned());
+        nonces.insert(locate::origin_of(&url), nonce.to_owned());
         true
     }
 }
