@@ -41,7 +41,7 @@ impl ClientEndpoint {
         options: CallOptions,
         now: Time,
     ) -> Result<RequestKey, SendError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let session = self.session()?;
         let rules = session.rules(&self.settings);
         let members = params.as_ref().map(SentMembers::of).unwrap_or_default();
@@ -52,7 +52,11 @@ impl ClientEndpoint {
         if self.core.pending.len() >= self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        if let Some(limit) = self.core.streams.full_for_program(&self.core.limits) {
+        if let Some(limit) = self
+            .core
+            .streams
+            .reached_application_limit(&self.core.limits)
+        {
             return Err(SendError::Limit(limit));
         }
         let key = self.core.new_key();
@@ -113,8 +117,8 @@ impl ClientEndpoint {
         let stream = self.outgoing_stream();
         let id = self.core.pending.next_id();
         let bytes = message_of(id, &outbound, session);
-        let mut frame = Frame::new(stream, bytes).about(key);
-        frame.carries = Some(key);
+        let mut frame = Frame::new(stream, bytes).with_incoming_request(key);
+        frame.local_request = Some(key);
         let method = &outbound.method;
         frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
@@ -123,29 +127,29 @@ impl ClientEndpoint {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
-            cap,
-            progress,
+            final_deadline: cap,
+            with_progress: progress,
             purpose: Purpose::Program(Box::new(outbound)),
         };
-        self.core.pending.open(new, self.core.now);
-        self.core.push(frame);
+        self.core.pending.insert(new, self.core.now);
+        self.core.queue_frame(frame);
     }
 
     /// Cancels a request. [`Outcome::Cancelled`] follows, and a late answer is ignored. Nothing happens if the request has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let program =
             |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program(_));
         if !self.core.pending.get(key).is_some_and(program) {
             return;
         }
-        if let Some(request) = self.core.pending.take(key) {
+        if let Some(request) = self.core.pending.remove(key) {
             self.send_cancelled(&request, reason);
             if let Purpose::Program(outbound) = &request.purpose {
                 self.drop_input_requests(outbound);
             }
             let event = ClientEvent::Completed(key, Outcome::Cancelled);
-            self.core.event(event);
+            self.core.push_event(event);
         }
     }
 
@@ -191,7 +195,7 @@ impl ClientEndpoint {
         answer: Result<RawResult, PeerError>,
         now: Time,
     ) -> Result<Sent, SendError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if let Some(of) = to.of {
             return self.answer_input(of, to, answer);
         }
@@ -218,7 +222,10 @@ impl ClientEndpoint {
         progress: &Progress,
     ) -> Result<Sent, SendError> {
         let session = self.session()?;
-        let full = self.core.streams.full_for_program(&self.core.limits);
+        let full = self
+            .core
+            .streams
+            .reached_application_limit(&self.core.limits);
         let request = match of.of {
             None => self.core.in_flight.get_mut(of.key),
             Some(_) => None,
@@ -226,17 +233,20 @@ impl ClientEndpoint {
         let Some(request) = request else {
             return Ok(Sent::Suppressed);
         };
-        let Some(token) = &request.token else {
+        let Some(token) = &request.progress_token else {
             return Ok(Sent::Suppressed);
         };
-        if request.progress.is_some_and(|last| progress.done <= last) {
+        if request
+            .last_progress
+            .is_some_and(|last| progress.done <= last)
+        {
             return Err(SendError::Progress);
         }
         let params = progress_params(session.spec, token, progress).ok_or(SendError::Progress)?;
         if full.is_some() {
             return Ok(Sent::Dropped);
         }
-        request.progress = Some(progress.done);
+        request.last_progress = Some(progress.done);
         Ok(self.send_notification(Call::new(PROGRESS, Some(params)), Some(of.key)))
     }
 
@@ -252,7 +262,7 @@ impl ClientEndpoint {
         if self
             .core
             .streams
-            .full_for_program(&self.core.limits)
+            .reached_application_limit(&self.core.limits)
             .is_some()
         {
             return Ok(Sent::Dropped);
@@ -263,9 +273,9 @@ impl ClientEndpoint {
     pub(super) fn send_notification(&mut self, call: Call, about: Option<RequestKey>) -> Sent {
         let stream = self.outgoing_stream();
         let mut frame = Frame::new(stream, message::notification(call));
-        frame.about = about;
+        frame.incoming_request = about;
         frame.http.revision = HttpHints::of_revision(self.spec());
-        self.core.push(frame)
+        self.core.queue_frame(frame)
     }
 
     /// Returns the headers and hints that an HTTP transport adds to a request.

@@ -55,7 +55,7 @@ impl ClientEndpoint {
         let purpose = Purpose::Program(Box::new(outbound));
         self.core.pending.suspend(key, purpose);
         for (server_request, (_, call)) in keys.into_iter().zip(requests) {
-            self.core.event(ClientEvent::Request {
+            self.core.push_event(ClientEvent::Request {
                 key: server_request,
                 during: Some(key),
                 request: ServerRequest { spec, call },
@@ -162,7 +162,7 @@ impl ClientEndpoint {
             Err(error) => {
                 // Marked as answered, so that no cancellation event is delivered for this input request.
                 awaited.response = Some(JsonObject::new());
-                if let Some(request) = self.core.pending.take(of)
+                if let Some(request) = self.core.pending.remove(of)
                     && let Purpose::Program(outbound) = request.purpose
                 {
                     self.drop_input_requests(&outbound);
@@ -187,7 +187,7 @@ impl ClientEndpoint {
         let Some(PendingRequest {
             purpose: Purpose::Program(mut outbound),
             ..
-        }) = self.core.pending.take(key)
+        }) = self.core.pending.remove(key)
         else {
             return;
         };
@@ -221,12 +221,12 @@ impl ClientEndpoint {
     /// Notifies the application that the open input requests of a request are cancelled.
     pub(super) fn drop_input_requests(&mut self, outbound: &OutboundRequest) {
         for key in outbound.open_input() {
-            self.core.event(ClientEvent::RequestCancelled(key));
+            self.core.push_event(ClientEvent::RequestCancelled(key));
         }
     }
 
     /// Ends a request of the application.
     pub(super) fn complete(&mut self, key: RequestKey, outcome: Outcome) {
-        self.core.event(ClientEvent::Completed(key, outcome));
+        self.core.push_event(ClientEvent::Completed(key, outcome));
     }
 }

@@ -74,7 +74,7 @@ impl Role for ClientRole {
     const ANSWERS_POSTS: bool = false;
     type Event = ClientEvent;
     type Purpose = Purpose;
-    type Incoming = ();
+    type RequestState = ();
 }
 
 /// Client side of a session, or of a series of requests without a session.
@@ -194,13 +194,13 @@ impl ClientEndpoint {
     ) -> Result<(), ReceiveError> {
         self.check_frame(stream, now)?;
         let head = oversized::read(message, &self.settings.limits);
-        self.dispatch_oversized(Arrival::alone(stream), Limit::MessageBytes, head);
+        self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
         self.abort_if_exhausted();
         Ok(())
     }
 
     fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if self.is_closed() {
             Err(ReceiveError::Closed)
         } else {
@@ -213,7 +213,7 @@ impl ClientEndpoint {
     /// The requests whose answers were awaited on it end with [`Outcome::Lost`]. The end of the duplex stream and of the stream of
     /// events ([`Binding::HttpSse`]) ends the session.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if how == Closed::SessionEnded {
             return self.session_lost();
         }
@@ -236,7 +236,7 @@ impl ClientEndpoint {
     ///
     /// From 2026-07-28 on a stream cannot be resumed: its requests end with [`Outcome::Lost`].
     pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let discover = self
             .state
             .session()
@@ -251,20 +251,20 @@ impl ClientEndpoint {
 
     /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
     pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         self.core.streams.attach(stream)
     }
 
     /// Records that the server has ended the session: by HTTP 404, or by an event of the transport's own.
     pub fn session_ended(&mut self, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         self.session_lost();
     }
 
     /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
     /// the application.
     pub fn wants_input(&self) -> bool {
-        !self.is_closed() && self.reads()
+        !self.is_closed() && self.accepts_input()
     }
 
     /// Removes and returns the next event.
@@ -338,11 +338,11 @@ impl ClientEndpoint {
 
     /// Starts a new session after one has ended, such as after [`ClientEvent::SessionLost`]. Keys and wire ids are not reused.
     pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if !self.is_closed() {
             self.end(&Outcome::Closed);
         }
-        self.core.begin_again();
+        self.core.reset_session();
         self.state = State::start();
         self.previous = None;
         self.ends_session = false;
@@ -354,7 +354,7 @@ impl ClientEndpoint {
 
     /// Returns the request that ends the session at the server, once all other output was sent.
     pub fn poll_end_session(&mut self) -> Option<Transmit> {
-        let ends = self.ends_session && self.core.streams.queued() == 0;
+        let ends = self.ends_session && self.core.streams.queued_count() == 0;
         if ends {
             self.ends_session = false;
         }
@@ -374,8 +374,8 @@ impl ClientEndpoint {
 
     /// Ends requests whose timeout has expired, and cancels them at the server.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.core.advance(now);
-        while let Some(request) = self.core.pending.take_expired(self.core.now) {
+        self.core.advance_clock(now);
+        while let Some(request) = self.core.pending.remove_expired(self.core.now) {
             self.send_cancelled(&request, "timed out");
             self.request_ended(request, Outcome::TimedOut);
         }
@@ -414,7 +414,7 @@ impl ClientEndpoint {
 
     /// Ends the session from the client.
     pub fn shutdown(&mut self, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if self.is_closed() {
             return;
         }
@@ -452,7 +452,7 @@ impl ClientEndpoint {
     /// Handles the end of the session by the server.
     fn session_lost(&mut self) {
         if !self.is_closed() {
-            self.core.event(ClientEvent::SessionLost);
+            self.core.push_event(ClientEvent::SessionLost);
             self.end(&Outcome::Lost);
         }
     }
@@ -472,13 +472,13 @@ impl ClientEndpoint {
         self.core.batches.clear();
         self.core.elicitations.restore(Some(Vec::new()));
         self.tasks.clear();
-        while let Some(request) = self.core.pending.take_any() {
+        while let Some(request) = self.core.pending.remove_oldest() {
             if let Purpose::Program(_) = request.purpose {
                 let event = ClientEvent::Completed(request.key, outcome.clone());
-                self.core.event(event);
+                self.core.push_event(event);
             }
         }
-        self.core.event(ClientEvent::Closed);
+        self.core.push_event(ClientEvent::Closed);
     }
 
     fn lose_requests_on(&mut self, stream: StreamId) {
@@ -489,7 +489,7 @@ impl ClientEndpoint {
             .filter(|request| request.stream == stream && request.wire_id().is_some());
         let keys: Vec<_> = on_it.map(|request| request.key).collect();
         for key in keys {
-            if let Some(request) = self.core.pending.take(key) {
+            if let Some(request) = self.core.pending.remove(key) {
                 self.request_ended(request, Outcome::Lost);
             }
         }
@@ -500,7 +500,7 @@ impl ClientEndpoint {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
         }
-        let cap = request.cap();
+        let cap = request.final_deadline();
         match request.purpose {
             Purpose::Probe(spec) => self.probed(spec, outcome),
             Purpose::Initialize => self.initialize_ended(outcome),

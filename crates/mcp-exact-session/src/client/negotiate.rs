@@ -54,13 +54,13 @@ impl ClientEndpoint {
     /// Records that a new server process replaces one that exited after a probe. If no process can be started, call
     /// [`failed`](Self::failed) with [`TransportFailure::Exited`] instead: the negotiation ends.
     pub fn restarted(&mut self, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let State::ExpectRestart(_) = self.state else {
             return;
         };
         self.core
             .streams
-            .insert(StreamId::DUPLEX, StreamKind::Duplex);
+            .insert_stream(StreamId::DUPLEX, StreamKind::Duplex);
         let first = self.first(Lifecycle::Initialize);
         if let (Some(progress), Some(first)) = (self.state.take_progress(), first) {
             self.send_initialize(first, progress);
@@ -69,7 +69,7 @@ impl ClientEndpoint {
 
     /// Records that a message did not reach the server, or that its answer did not reach the client.
     pub fn failed(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         match failure {
             TransportFailure::Exited | TransportFailure::Lost => {
                 if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
@@ -96,7 +96,7 @@ impl ClientEndpoint {
         if probed && self.first(Lifecycle::Initialize).is_some() {
             if let Some(progress) = self.state.take_progress() {
                 // A server that has changed its revision may be probed while requests of the application wait.
-                while let Some(request) = self.core.pending.take_any() {
+                while let Some(request) = self.core.pending.remove_oldest() {
                     if let Purpose::Program(_) = request.purpose {
                         self.complete(request.key, Outcome::Lost);
                     }
@@ -109,13 +109,13 @@ impl ClientEndpoint {
                     ..progress
                 };
                 self.state = State::ExpectRestart(progress);
-                self.core.event(ClientEvent::RestartServer);
+                self.core.push_event(ClientEvent::RestartServer);
             }
             return;
         }
         if self.state.session().is_none() {
             let lost = ClientEvent::Failed(NegotiationError::Lost);
-            self.core.event(lost);
+            self.core.push_event(lost);
         }
         self.end(&Outcome::Lost);
     }
@@ -182,15 +182,15 @@ impl ClientEndpoint {
                 reset_on_progress: false,
                 total: timeout,
             },
-            cap: None,
-            progress: false,
+            final_deadline: None,
+            with_progress: false,
             purpose,
         };
-        let id = self.core.pending.open(new, self.core.now);
+        let id = self.core.pending.insert(new, self.core.now);
         let mut frame = Frame::new(stream, message::request(id, method, Some(params)));
-        frame.carries = Some(key);
+        frame.local_request = Some(key);
         frame.http = hints;
-        self.core.push(frame);
+        self.core.queue_frame(frame);
     }
 
     /// Handles the outcome of the probe.
@@ -323,7 +323,7 @@ impl ClientEndpoint {
         let mut frame = Frame::new(stream, message::notification(call));
         frame.http.revision = HttpHints::of_revision(self.spec());
         frame.http.barrier = true;
-        self.core.push(frame);
+        self.core.queue_frame(frame);
     }
 
     /// Handles an error response to `initialize`, which may list the supported revisions. A server that did not answer the probe
@@ -404,13 +404,13 @@ impl ClientEndpoint {
         let cached = CachedNegotiation::of(session.spec);
         let info = session.info.clone();
         self.state = State::Operating(Arc::new(session));
-        self.core.event(ClientEvent::Negotiated(info, cached));
+        self.core.push_event(ClientEvent::Negotiated(info, cached));
     }
 
     /// Ends the negotiation with an error: "If the client does not support the version in the server's response, it SHOULD
     /// disconnect."
     pub(super) fn fail(&mut self, error: NegotiationError) {
-        self.core.event(ClientEvent::Failed(error));
+        self.core.push_event(ClientEvent::Failed(error));
         // `take_progress` may have set the state `Ended`, but pending requests have to end, too.
         self.state = State::start();
         self.end(&Outcome::Closed);

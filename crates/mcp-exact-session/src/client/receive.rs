@@ -54,7 +54,7 @@ impl Endpoint for ClientEndpoint {
         }
     }
 
-    fn may_omit_id(&self) -> bool {
+    fn allows_error_without_id(&self) -> bool {
         self.spec().is_some_and(|spec| !spec.error_id_required())
     }
 
@@ -71,11 +71,11 @@ impl Endpoint for ClientEndpoint {
 
     fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, came_on: &StreamId) {
         if !self.may_answer() {
-            return self.core.violation(Violation::Method(call.method));
+            return self.core.push_violation(Violation::Method(call.method));
         }
         let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
-            return self.refuse(at, &id, &Refusal::IdInUse(id.clone()), true);
+            return self.refuse_request(at, &id, &Refusal::IdInUse(id.clone()), true);
         }
         let early = rules::before_negotiation(Kind::Request, Side::Server, &call.method);
         if early.is_some_and(|rule| rule.handler == Handler::Ping) {
@@ -83,11 +83,11 @@ impl Endpoint for ClientEndpoint {
         }
         let Some(session) = session else {
             let refusal = Refusal::NotInitialized(call.method);
-            return self.refuse(at, &id, &refusal, true);
+            return self.refuse_request(at, &id, &refusal, true);
         };
         match self.admit_request(at, &session, &call) {
             Ok(()) => self.deliver_request(at, id, call, session.spec, *came_on),
-            Err(refusal) => self.refuse(at, &id, &refusal, true),
+            Err(refusal) => self.refuse_request(at, &id, &refusal, true),
         }
     }
 
@@ -122,7 +122,7 @@ impl Endpoint for ClientEndpoint {
     }
 
     /// Handles the answer to a request of the client.
-    fn answered(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         self.record_task(&request, &outcome);
         self.request_ended(request, outcome);
     }
@@ -130,7 +130,7 @@ impl Endpoint for ClientEndpoint {
     fn abort(&mut self) {
         self.end(&Outcome::Lost);
         if self.core.binding == Binding::Duplex {
-            self.core.streams = crate::core::Streams::duplex();
+            self.core.streams = crate::core::Streams::with_duplex_stream();
             self.core.streams.abort();
         }
     }
@@ -154,7 +154,7 @@ impl ClientEndpoint {
             // The answer is a POST of its own.
             Binding::StreamableHttp | Binding::HttpSse => StreamId::DUPLEX,
         };
-        match self.core.refuses_request(stream, call.size()) {
+        match self.core.reached_request_limit(stream, call.size()) {
             Some(limit) => Err(Refusal::Limit(limit)),
             None => Ok(()),
         }
@@ -173,7 +173,7 @@ impl ClientEndpoint {
             .elicitations
             .record(&call.method, call.params.as_ref());
         if let Some(batch) = at.batch {
-            self.core.batches.admit(batch);
+            self.core.batches.count_request(batch);
         }
         let token = call.meta("progressToken").filter(is_token);
         let request = InFlightRequest {
@@ -182,13 +182,13 @@ impl ClientEndpoint {
             batch: at.batch,
             size: call.size(),
             scope: None,
-            token: token.map(JsonRef::to_json),
-            progress: None,
-            role: (),
+            progress_token: token.map(JsonRef::to_json),
+            last_progress: None,
+            role_state: (),
         };
         self.core.in_flight.insert(key, request);
         let during = self.request_on(came_on);
-        self.core.event(ClientEvent::Request {
+        self.core.push_event(ClientEvent::Request {
             key: ServerRequestKey { key, of: None },
             during,
             request: ServerRequest { spec, call },
@@ -319,7 +319,7 @@ impl ClientEndpoint {
             && self.cancel_in_flight(key).is_some()
         {
             let key = ServerRequestKey { key, of: None };
-            self.core.event(ClientEvent::RequestCancelled(key));
+            self.core.push_event(ClientEvent::RequestCancelled(key));
         }
         Ok(())
     }
@@ -334,7 +334,7 @@ impl ClientEndpoint {
         let Some(key) = request.filter(|r| listens(r)).map(|request| request.key) else {
             return false;
         };
-        if let Some(request) = self.core.pending.take(key) {
+        if let Some(request) = self.core.pending.remove(key) {
             let complete = mcp_exact_wire::Json::string(COMPLETE);
             let result = JsonObject::from_iter([(RESULT_TYPE, complete)]);
             self.request_ended(request, Outcome::Result(RawResult::from(result)));
@@ -373,7 +373,8 @@ impl ClientEndpoint {
             Handler::Changed(kind) => self.handle_changed(kind, about, spec, call),
             _ => {
                 let notification = ServerNotification { spec, call };
-                self.core.event(ClientEvent::Notification(notification));
+                self.core
+                    .push_event(ClientEvent::Notification(notification));
                 Ok(())
             }
         }
@@ -383,14 +384,14 @@ impl ClientEndpoint {
         let notice = ProgressNotice::of(&call);
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let (done, now) = (notice.progress.done, self.core.now);
-        let target = match self.core.pending.progress(notice.token, done, now) {
+        let target = match self.core.pending.record_progress(notice.token, done, now) {
             ProgressTarget::Ended => self.tasks.progress(notice.token, done),
             target => target,
         };
         match target {
             ProgressTarget::Request(key) => {
                 self.check_room()?;
-                self.core.event(ClientEvent::Progress {
+                self.core.push_event(ClientEvent::Progress {
                     key,
                     progress: notice.progress,
                     params: call.params.unwrap_or_default(),
@@ -408,7 +409,7 @@ impl ClientEndpoint {
         let message = message.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         self.check_room()?;
         let about = self.request_on(came_on);
-        self.core.event(ClientEvent::Log {
+        self.core.push_event(ClientEvent::Log {
             about,
             message,
             params: call.params.unwrap_or_default(),
@@ -431,12 +432,12 @@ impl ClientEndpoint {
             },
             None => ClientEvent::Notification(ServerNotification { spec, call }),
         };
-        self.core.event(event);
+        self.core.push_event(event);
         Ok(())
     }
 
     fn check_room(&self) -> Result<(), Refusal> {
-        match self.core.events.full(&self.core.limits) {
+        match self.core.events.reached_limit(&self.core.limits) {
             Some(limit) => Err(Refusal::Limit(limit)),
             None => Ok(()),
         }
@@ -475,7 +476,7 @@ impl ClientEndpoint {
         {
             outbound.subscribed = true;
         }
-        self.core.event(ClientEvent::Subscribed(key, filter));
+        self.core.push_event(ClientEvent::Subscribed(key, filter));
         Ok(())
     }
 }

@@ -193,7 +193,7 @@ impl ClientEndpoint {
         for key in self.core.in_flight.keys_where(|_| true) {
             if self.cancel_in_flight(key).is_some() {
                 let key = ServerRequestKey { key, of: None };
-                self.core.event(ClientEvent::RequestCancelled(key));
+                self.core.push_event(ClientEvent::RequestCancelled(key));
             }
         }
         self.core.elicitations.restore(Some(Vec::new()));
@@ -216,7 +216,7 @@ impl ClientEndpoint {
         } else {
             Outcome::Error(error)
         };
-        self.core.event(ClientEvent::SessionLost);
+        self.core.push_event(ClientEvent::SessionLost);
         self.complete(key, outcome);
         self.end(&Outcome::Lost);
     }
@@ -265,7 +265,7 @@ impl ClientEndpoint {
         let waiting = self.core.pending.iter().filter(waits);
         let keys: Vec<RequestKey> = waiting.map(|request| request.key).collect();
         let take = |key: RequestKey| {
-            let request = self.core.pending.take(key)?;
+            let request = self.core.pending.remove(key)?;
             let Purpose::Program(mut outbound) = request.purpose else {
                 return None;
             };

@@ -19,7 +19,8 @@ impl ClientEndpoint {
     pub(super) fn handle_status(&mut self, stream: StreamId, status: u16, body: &[u8]) {
         let fits = body.len() <= self.core.limits.message_bytes;
         if !fits {
-            self.core.violation(Violation::Limit(Limit::MessageBytes));
+            self.core
+                .push_violation(Violation::Limit(Limit::MessageBytes));
         }
         let error = crate::http::error_of(if fits { body } else { b"" });
         self.core.streams.remove(stream);
@@ -27,7 +28,7 @@ impl ClientEndpoint {
             request.stream == stream && request.wire_id().is_some()
         };
         let key = self.core.pending.iter().find(on_it).map(|r| r.key);
-        let request = key.and_then(|key| self.core.pending.take(key));
+        let request = key.and_then(|key| self.core.pending.remove(key));
         // "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
         // session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted.
         let over = status == 404 && self.has_http_session();
@@ -56,7 +57,7 @@ impl ClientEndpoint {
     ) {
         let suspects = is_status_of_handshake(status, error.as_ref());
         let error = error.unwrap_or_else(|| of_status(status));
-        let (key, cap) = (request.key, request.cap());
+        let (key, cap) = (request.key, request.final_deadline());
         match request.purpose {
             Purpose::Program(mut outbound) if suspects && outbound.awaits_discover_result() => {
                 outbound.cap = Some(cap);
@@ -100,7 +101,7 @@ impl ClientEndpoint {
             && !lists;
         let error = error.unwrap_or_else(|| of_status(status));
         if older {
-            self.core.event(ClientEvent::UseHttpSse);
+            self.core.push_event(ClientEvent::UseHttpSse);
             return self.fail(NegotiationError::Refused(error));
         }
         self.initialize_ended(Outcome::Error(error));

@@ -145,8 +145,8 @@ impl ClientEndpoint {
             match self.learn_tool(&tool) {
                 Ok(()) => kept.push(tool),
                 // One list can contain more bad tools than there is room for events.
-                Err(violation) if self.core.events.full(&self.core.limits).is_none() => {
-                    self.core.violation(violation);
+                Err(violation) if self.core.events.reached_limit(&self.core.limits).is_none() => {
+                    self.core.push_violation(violation);
                 }
                 Err(_) => {}
             }
@@ -236,16 +236,16 @@ impl ClientEndpoint {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
-            cap,
-            progress: false,
+            final_deadline: cap,
+            with_progress: false,
             purpose: Purpose::Program(Box::new(outbound)),
         };
-        let id = self.core.pending.open(new, self.core.now);
+        let id = self.core.pending.insert(new, self.core.now);
         let bytes = message::request(id, LIST, Some(&params));
-        let mut frame = Frame::new(stream, bytes).about(key);
-        frame.carries = Some(key);
+        let mut frame = Frame::new(stream, bytes).with_incoming_request(key);
+        frame.local_request = Some(key);
         frame.http = hints;
-        self.core.push(frame);
+        self.core.queue_frame(frame);
     }
 
     /// Handles a page of the repeated list: the call is resent if the page contains its tool.

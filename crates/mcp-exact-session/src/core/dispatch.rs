@@ -28,7 +28,7 @@ pub(crate) struct Arrival {
 }
 
 impl Arrival {
-    pub(crate) fn alone(stream: StreamId) -> Self {
+    pub(crate) fn unbatched(stream: StreamId) -> Self {
         Self {
             stream,
             batch: None,
@@ -52,7 +52,7 @@ pub(crate) trait Endpoint: Sized {
     fn may_answer(&self) -> bool;
 
     /// Returns true if the revision allows errors without id.
-    fn may_omit_id(&self) -> bool;
+    fn allows_error_without_id(&self) -> bool;
 
     /// Creates the frame of an answer to a message that was received on a stream.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame;
@@ -72,7 +72,7 @@ pub(crate) trait Endpoint: Sized {
     ) -> Result<(), Refusal>;
 
     /// Handles the answer to a request of the local peer.
-    fn answered(
+    fn handle_answer(
         &mut self,
         request: PendingRequest<<Self::Role as Role>::Purpose>,
         outcome: Outcome,
@@ -89,7 +89,7 @@ pub(crate) trait Endpoint: Sized {
 
     /// Handles a parsed frame.
     fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, cx: &Self::Context) {
-        let at = Arrival::alone(stream);
+        let at = Arrival::unbatched(stream);
         match parsed {
             ParsedFrame::One(Ok(message)) => self.dispatch_message(at, message, cx),
             ParsedFrame::One(Err(error)) => self.dispatch_malformed(at, error),
@@ -101,9 +101,9 @@ pub(crate) trait Endpoint: Sized {
 
     /// Closes the endpoint if the peer does not read its output.
     fn abort_if_exhausted(&mut self) {
-        if std::mem::take(&mut self.core().exhausted) {
+        if std::mem::take(&mut self.core().is_reserve_exhausted) {
             self.core()
-                .violation(Violation::Limit(Limit::ReservedBytes));
+                .push_violation(Violation::Limit(Limit::ReservedBytes));
             self.abort();
         }
     }
@@ -112,15 +112,15 @@ pub(crate) trait Endpoint: Sized {
     fn dispatch_oversized(&mut self, at: Arrival, limit: Limit, head: OversizedHead) {
         let refusal = Refusal::Limit(limit);
         match head {
-            OversizedHead::Request(id) => self.refuse(at, &id, &refusal, false),
+            OversizedHead::Request(id) => self.refuse_request(at, &id, &refusal, false),
             OversizedHead::Response(id) => {
-                self.core().violation(Violation::Limit(limit));
+                self.core().push_violation(Violation::Limit(limit));
                 self.discard_response(at, &id, &refusal);
             }
             OversizedHead::Batch(heads)
                 if !heads.is_empty() && !self.is_post_of_peer(at.stream) =>
             {
-                self.core().violation(Violation::Limit(limit));
+                self.core().push_violation(Violation::Limit(limit));
                 self.discard_batch(at.stream, &heads, &refusal);
             }
             OversizedHead::Batch(_) | OversizedHead::Unknown => {
@@ -132,7 +132,7 @@ pub(crate) trait Endpoint: Sized {
     /// Ends the local peer's request whose response exceeds a limit.
     fn discard_response(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal) {
         self.dispatch_response(id, Outcome::Error(refusal.error().local()));
-        self.finish_post(at, refusal.status(false));
+        self.end_post(at, refusal.status(false));
     }
 
     /// Refuses each request of a batch that exceeds a limit, so that no caller waits. The refusals are one array in revisions
@@ -149,7 +149,7 @@ pub(crate) trait Endpoint: Sized {
             }
         }
         if let Some(batch) = batch {
-            let finished = self.core().batches.dispatched(batch);
+            let finished = self.core().batches.mark_dispatched(batch);
             self.finish_batch(finished);
         }
     }
@@ -157,46 +157,51 @@ pub(crate) trait Endpoint: Sized {
     fn dispatch_message(&mut self, at: Arrival, message: Message<Raw>, cx: &Self::Context) {
         match message {
             Message::Request(WithId { id, request: call }) => {
-                match self.take_rate(|core| (&mut core.requests, core.limits.requests_per_second)) {
-                    RateDecision::Take => self.dispatch_request(at, id, call, cx),
+                match self
+                    .count_message(|core| (&mut core.request_rate, core.limits.requests_per_second))
+                {
+                    RateDecision::Accept => self.dispatch_request(at, id, call, cx),
                     decision => self.refuse_by_rate(at, &id, decision),
                 }
             }
             Message::Notification(call) => {
                 let dispatched = self.dispatch_notification(at, call, cx);
                 match dispatched {
-                    Ok(()) => self.accept(at),
+                    Ok(()) => self.accept_message(at),
                     Err(refusal) => self.drop_notification(at, &refusal),
                 }
             }
             Message::Result(ResultMessage { id, result, .. }) => {
                 let result = RawResult::received(result);
                 self.dispatch_response(&id, Outcome::Result(result));
-                self.accept(at);
+                self.accept_message(at);
             }
             Message::Error(ErrorMessage { id, error, .. }) => {
                 match id.as_ref().and_then(Nullable::as_value) {
                     Some(id) => self.dispatch_response(id, Outcome::Error(error.into())),
-                    None => self.core().violation(Violation::Unaddressed(error.into())),
+                    None => self
+                        .core()
+                        .push_violation(Violation::Unaddressed(error.into())),
                 }
-                self.accept(at);
+                self.accept_message(at);
             }
         }
     }
 
-    fn take_rate(
+    fn count_message(
         &mut self,
         of: impl FnOnce(&mut Core<Self::Role>) -> (&mut super::Rate, u32),
     ) -> RateDecision {
         let now = self.core_ref().now;
         let (rate, per_second) = of(self.core());
-        rate.take(now, per_second)
+        rate.count(now, per_second)
     }
 
     fn refuse_by_rate(&mut self, at: Arrival, id: &RequestId, decision: RateDecision) {
         let refusal = Refusal::Limit(Limit::Requests);
         if decision == RateDecision::RefuseFirst {
-            self.core().violation(Violation::Limit(Limit::Requests));
+            self.core()
+                .push_violation(Violation::Limit(Limit::Requests));
         }
         self.refuse_silently(at, id, &refusal, false);
     }
@@ -207,14 +212,14 @@ pub(crate) trait Endpoint: Sized {
     /// [`Refusal::Limit`] if the limit of this second is exceeded; the application is notified once per second.
     fn count_notification(&mut self) -> Result<(), Refusal> {
         let limits = |core: &Core<Self::Role>| core.limits.notifications_per_second;
-        match self.take_rate(|core| {
+        match self.count_message(|core| {
             let per_second = limits(core);
-            (&mut core.notifications, per_second)
+            (&mut core.notification_rate, per_second)
         }) {
-            RateDecision::Take => Ok(()),
+            RateDecision::Accept => Ok(()),
             RateDecision::RefuseFirst => {
                 self.core()
-                    .violation(Violation::Limit(Limit::Notifications));
+                    .push_violation(Violation::Limit(Limit::Notifications));
                 Err(Refusal::Limit(Limit::Notifications))
             }
             RateDecision::Refuse => Err(Refusal::Limit(Limit::Notifications)),
@@ -222,21 +227,21 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Accepts a message without an answer; over HTTP the status is 202 (`basic/transports`, "Sending Messages").
-    fn accept(&mut self, at: Arrival) {
-        self.finish_post(at, 202);
+    fn accept_message(&mut self, at: Arrival) {
+        self.end_post(at, 202);
     }
 
     /// Drops a notification and reports the violation.
     fn drop_notification(&mut self, at: Arrival, refusal: &Refusal) {
         let rate = matches!(refusal, Refusal::Limit(Limit::Notifications));
         if let Some(violation) = refusal.violation().filter(|_| !rate) {
-            self.core().violation(violation);
+            self.core().push_violation(violation);
         }
-        self.finish_post(at, refusal.notification_status());
+        self.end_post(at, refusal.notification_status());
     }
 
     /// Ends a POST without an answer; the POST of a batch ends once the entire batch was dispatched.
-    fn finish_post(&mut self, at: Arrival, status: u16) {
+    fn end_post(&mut self, at: Arrival, status: u16) {
         match at.batch {
             Some(batch) => self.core().batches.raise_status(batch, status),
             None if self.is_post_of_peer(at.stream) => {
@@ -259,15 +264,15 @@ pub(crate) trait Endpoint: Sized {
         match (kind, id) {
             (MessageErrorKind::InvalidResponse, Some(id)) => {
                 let refusal = Refusal::from(error.clone());
-                self.core().violation(Violation::NoMessage(error));
+                self.core().push_violation(Violation::NoMessage(error));
                 self.discard_response(at, &id, &refusal);
             }
-            (_, Some(id)) if answered => self.refuse(at, &id, &error.into(), false),
+            (_, Some(id)) if answered => self.refuse_request(at, &id, &error.into(), false),
             _ if answered && at.batch.is_none() => self.refuse_unaddressed(at, &error.into()),
             _ => {
                 let status = Refusal::from(error.clone()).status(false);
-                self.core().violation(Violation::NoMessage(error));
-                self.finish_post(at, status);
+                self.core().push_violation(Violation::NoMessage(error));
+                self.end_post(at, status);
             }
         }
     }
@@ -290,7 +295,7 @@ pub(crate) trait Endpoint: Sized {
                 Err((limit, head)) => self.dispatch_oversized(at, limit, head),
             }
         }
-        let finished = self.core().batches.dispatched(batch);
+        let finished = self.core().batches.mark_dispatched(batch);
         self.finish_batch(finished);
     }
 
@@ -308,21 +313,21 @@ pub(crate) trait Endpoint: Sized {
             _ => None,
         });
         let requests: Vec<RequestId> = requests.cloned().collect();
-        let at = Arrival::alone(stream);
+        let at = Arrival::unbatched(stream);
         // A POST can carry only one answer.
         if requests.is_empty() || self.is_post_of_peer(stream) {
             return self.refuse_unaddressed(at, &refusal);
         }
-        self.core().violation(Violation::Batch(revision));
+        self.core().push_violation(Violation::Batch(revision));
         for id in &requests {
             self.refuse_silently(at, id, &refusal, false);
         }
     }
 
     /// Refuses a request, and reports a violation to the application if the request was not allowed.
-    fn refuse(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal, in_session: bool) {
+    fn refuse_request(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal, in_session: bool) {
         if let Some(violation) = refusal.violation().filter(|_| !refusal.is_overload()) {
-            self.core().violation(violation);
+            self.core().push_violation(violation);
         }
         self.refuse_silently(at, id, refusal, in_session);
     }
@@ -343,23 +348,23 @@ pub(crate) trait Endpoint: Sized {
     /// Refuses a frame whose id is unknown, with an error without id in revisions that have such errors.
     fn refuse_unaddressed(&mut self, at: Arrival, refusal: &Refusal) {
         if let Some(violation) = refusal.violation() {
-            self.core().violation(violation);
+            self.core().push_violation(violation);
         }
         let status = refusal.status(false);
-        if self.may_omit_id() && self.may_answer() {
+        if self.allows_error_without_id() && self.may_answer() {
             self.send_answer(at, message::error(None, &refusal.error()), status)
         } else {
-            self.finish_post(at, status)
+            self.end_post(at, status)
         }
     }
 
     /// Sends an answer that the endpoint has generated.
     fn send_answer(&mut self, at: Arrival, answer: Vec<u8>, status: u16) {
         match at.batch {
-            Some(batch) => self.core().batches.add(batch, answer),
+            Some(batch) => self.core().batches.add_answer(batch, answer),
             None => {
                 let frame = self.answer_frame(at.stream, answer);
-                self.core().push(frame.status(status).reserved());
+                self.core().queue_frame(frame.status(status).with_reserve());
             }
         }
     }
@@ -370,16 +375,16 @@ pub(crate) trait Endpoint: Sized {
             return Sent::Suppressed;
         };
         if let Some(batch) = request.batch {
-            let finished = self.core().batches.answered(batch, Some(answer));
+            let finished = self.core().batches.record_answer(batch, Some(answer));
             self.finish_batch(finished);
             return Sent::Queued;
         }
         let mut frame = self.answer_frame(request.stream, answer);
-        frame.about = Some(key);
+        frame.incoming_request = Some(key);
         if status.is_some() {
             frame.http.status = status;
         }
-        self.core().push(frame)
+        self.core().queue_frame(frame)
     }
 
     fn finish_batch(&mut self, finished: Option<FinishedBatch>) {
@@ -389,10 +394,10 @@ pub(crate) trait Endpoint: Sized {
         match finished.bytes {
             Some(bytes) => {
                 let mut frame = self.answer_frame(finished.stream, bytes);
-                frame.reserved = finished.reserved;
-                self.core().push(frame);
+                frame.uses_reserve = finished.is_generated;
+                self.core().queue_frame(frame);
             }
-            None => self.finish_post(Arrival::alone(finished.stream), finished.status),
+            None => self.end_post(Arrival::unbatched(finished.stream), finished.status),
         }
     }
 
@@ -402,7 +407,7 @@ pub(crate) trait Endpoint: Sized {
         let request = core.in_flight.take_cancelled(key)?;
         let withdrawn = core.streams.withdraw_about(request.stream, key);
         if let Some(batch) = request.batch {
-            let finished = core.batches.answered(batch, None);
+            let finished = core.batches.record_answer(batch, None);
             self.finish_batch(finished);
         }
         Some(CancelledRequest { request, withdrawn })
@@ -412,28 +417,30 @@ pub(crate) trait Endpoint: Sized {
     fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
         let own = own_id(id);
         let core = self.core();
-        match own.and_then(|id| core.pending.take_answered(id)) {
-            Some(request) => self.answered(request, outcome),
+        match own.and_then(|id| core.pending.remove_answered(id)) {
+            Some(request) => self.handle_answer(request, outcome),
             None if own.is_some_and(|id| core.pending.has_ended(id)) => {}
-            None => core.violation(Violation::UnexpectedResponse(Some(id.clone()))),
+            None => core.push_violation(Violation::UnexpectedResponse(Some(id.clone()))),
         }
     }
 
     /// Returns true if the endpoint accepts input. A duplex stream is read until it closes, except while too many events wait for
     /// the application.
-    fn reads(&self) -> bool {
+    fn accepts_input(&self) -> bool {
         let core = self.core_ref();
         let output = match core.binding {
             Binding::Duplex => None,
-            Binding::StreamableHttp | Binding::HttpSse => core.streams.full_for_peer(&core.limits),
+            Binding::StreamableHttp | Binding::HttpSse => {
+                core.streams.reached_total_limit(&core.limits)
+            }
         };
-        core.events.full(&core.limits).or(output).is_none()
+        core.events.reached_limit(&core.limits).or(output).is_none()
     }
 }
 
 /// Request of the peer that was cancelled.
 pub(crate) struct CancelledRequest<R: Role> {
-    pub(crate) request: super::InFlightRequest<R::Incoming>,
+    pub(crate) request: super::InFlightRequest<R::RequestState>,
     /// Local requests that belong to the cancelled request and were never sent.
     pub(crate) withdrawn: Vec<RequestKey>,
 }

@@ -48,7 +48,7 @@ impl<E: HeapSize> EventQueue<E> {
     }
 
     /// Returns the limit that the queue has reached.
-    pub(crate) fn full(&self, limits: &Limits) -> Option<Limit> {
+    pub(crate) fn reached_limit(&self, limits: &Limits) -> Option<Limit> {
         limits.of_queue(self.len(), self.bytes)
     }
 }

@@ -15,7 +15,7 @@ use crate::stream::{RequestKey, StreamId};
 #[derive(Debug)]
 struct Tombstones {
     order: VecDeque<u64>,
-    known: NumberMap,
+    members: NumberMap,
     limit: usize,
 }
 
@@ -23,16 +23,16 @@ impl Tombstones {
     fn new(limit: usize) -> Self {
         Self {
             order: VecDeque::new(),
-            known: NumberMap::default(),
+            members: NumberMap::default(),
             limit,
         }
     }
 
     fn insert(&mut self, number: u64) {
-        if self.limit > 0 && self.known.insert(number, 0).is_none() {
+        if self.limit > 0 && self.members.insert(number, 0).is_none() {
             if self.order.len() == self.limit {
                 let oldest = self.order.pop_front();
-                oldest.map(|oldest| self.known.remove(oldest));
+                oldest.map(|oldest| self.members.remove(oldest));
             }
             self.order.push_back(number);
         }
@@ -51,11 +51,11 @@ pub(crate) struct InFlightRequest<T> {
     /// Stream whose requests compete for ids with this one; `None` for all requests of a session.
     pub(crate) scope: Option<StreamId>,
     /// Progress token, exactly as received.
-    pub(crate) token: Option<Json>,
+    pub(crate) progress_token: Option<Json>,
     /// Value of the last progress notification that the endpoint sent for the request; each one must be larger.
-    pub(crate) progress: Option<f64>,
+    pub(crate) last_progress: Option<f64>,
     /// State that the role keeps for the request.
-    pub(crate) role: T,
+    pub(crate) role_state: T,
 }
 
 /// All requests of the remote peer that are in flight.
@@ -64,17 +64,17 @@ pub(crate) struct InFlightRequests<T> {
     by_key: OrderedMap<RequestKey, Box<InFlightRequest<T>>>,
     /// Keys by scope and id, sorted: requests are few, and a tree would make a node for each.
     by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
-    cancelled: Tombstones,
+    cancelled_keys: Tombstones,
     bytes: usize,
 }
 
 impl<T> InFlightRequests<T> {
-    /// Creates an empty table that remembers the keys of up to `remembered` cancelled requests.
+    /// Creates an empty table that remembers the keys of up to `remembered_count` cancelled requests.
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
             by_key: OrderedMap::default(),
             by_id: Vec::new(),
-            cancelled: Tombstones::new(remembered),
+            cancelled_keys: Tombstones::new(remembered),
             bytes: 0,
         }
     }
@@ -90,7 +90,7 @@ impl<T> InFlightRequests<T> {
     pub(crate) fn insert(&mut self, key: RequestKey, request: InFlightRequest<T>) {
         self.bytes += request.size;
         let entry = ((request.scope, request.id.clone()), key);
-        match self.place(request.scope, &request.id) {
+        match self.id_index(request.scope, &request.id) {
             Ok(at) => self.by_id[at] = entry,
             Err(at) => self.by_id.insert(at, entry),
         }
@@ -98,14 +98,14 @@ impl<T> InFlightRequests<T> {
     }
 
     /// Returns the index of an id in `by_id`, or the index for its insertion.
-    fn place(&self, scope: Option<StreamId>, id: &RequestId) -> Result<usize, usize> {
+    fn id_index(&self, scope: Option<StreamId>, id: &RequestId) -> Result<usize, usize> {
         self.by_id.binary_search_by(|((known, known_id), _)| {
             known.cmp(&scope).then_with(|| known_id.cmp(id))
         })
     }
 
     pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
-        let at = self.place(scope, id).ok()?;
+        let at = self.id_index(scope, id).ok()?;
         Some(self.by_id[at].1)
     }
 
@@ -121,15 +121,15 @@ impl<T> InFlightRequests<T> {
         self.by_key.iter().map(|(key, request)| (key, &**request))
     }
 
-    /// Counts more memory for a request, until [`shrink`](Self::shrink).
-    pub(crate) fn grow(&mut self, key: RequestKey, bytes: usize) {
+    /// Counts more memory for a request, until [`release_memory`](Self::release_memory).
+    pub(crate) fn add_bytes(&mut self, key: RequestKey, bytes: usize) {
         if let Some(request) = self.by_key.get_mut(key) {
             request.size += bytes;
             self.bytes += bytes;
         }
     }
 
-    pub(crate) fn shrink(&mut self, key: RequestKey, bytes: usize) {
+    pub(crate) fn release_memory(&mut self, key: RequestKey, bytes: usize) {
         if let Some(request) = self.by_key.get_mut(key) {
             request.size -= bytes;
             self.bytes -= bytes;
@@ -140,7 +140,7 @@ impl<T> InFlightRequests<T> {
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.by_key.remove(key)?;
         self.bytes -= request.size;
-        if let Ok(at) = self.place(request.scope, &request.id) {
+        if let Ok(at) = self.id_index(request.scope, &request.id) {
             self.by_id.remove(at);
         }
         Some(*request)
@@ -149,18 +149,18 @@ impl<T> InFlightRequests<T> {
     /// Removes a cancelled request and remembers its key.
     pub(crate) fn take_cancelled(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.take(key)?;
-        self.cancelled.insert(key.0);
+        self.cancelled_keys.insert(key.0);
         Some(request)
     }
 
     /// Returns the number of remembered cancelled requests.
-    pub(crate) fn remembered(&self) -> usize {
-        self.cancelled.order.len()
+    pub(crate) fn remembered_count(&self) -> usize {
+        self.cancelled_keys.order.len()
     }
 
     /// Returns true if the request was cancelled, so that an answer to it is late rather than invalid.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
-        self.cancelled.known.get(key.0).is_some()
+        self.cancelled_keys.members.get(key.0).is_some()
     }
 
     pub(crate) fn keys_where(
@@ -180,7 +180,7 @@ mod tests {
     fn tombstones_are_bounded() {
         let mut stones = Tombstones::new(2);
         (1..=3).for_each(|number| stones.insert(number));
-        let known: Vec<bool> = (1..=3).map(|n| stones.known.get(n).is_some()).collect();
+        let known: Vec<bool> = (1..=3).map(|n| stones.members.get(n).is_some()).collect();
         assert_eq!(known, [false, true, true]);
     }
 }

@@ -43,7 +43,7 @@ pub(crate) trait Role: fmt::Debug {
     /// Purposes of requests of the local peer.
     type Purpose: fmt::Debug;
     /// State that the role keeps for a request of the peer.
-    type Incoming: fmt::Debug;
+    type RequestState: fmt::Debug;
 }
 
 /// State of an endpoint that does not depend on its role.
@@ -56,14 +56,14 @@ pub(crate) struct Core<R: Role> {
     last_key: u64,
     pub(crate) streams: Streams,
     pub(crate) pending: PendingRequests<R::Purpose>,
-    pub(crate) in_flight: InFlightRequests<R::Incoming>,
+    pub(crate) in_flight: InFlightRequests<R::RequestState>,
     pub(crate) batches: Batches,
     pub(crate) events: EventQueue<R::Event>,
     pub(crate) elicitations: Elicitations,
-    requests: Rate,
-    notifications: Rate,
+    request_rate: Rate,
+    notification_rate: Rate,
     /// True if the reserve for refusals is exhausted: the peer does not read its input.
-    exhausted: bool,
+    is_reserve_exhausted: bool,
 }
 
 impl<R: Role> Core<R> {
@@ -80,34 +80,34 @@ impl<R: Role> Core<R> {
             now,
             last_key: 0,
             streams: match binding {
-                Binding::Duplex => Streams::duplex(),
+                Binding::Duplex => Streams::with_duplex_stream(),
                 Binding::StreamableHttp | Binding::HttpSse => Streams::default(),
             },
-            pending: PendingRequests::after(last_id),
+            pending: PendingRequests::with_last_id(last_id),
             in_flight: InFlightRequests::new(limits.remembered_ids),
             batches: Batches::default(),
             events: EventQueue::new(),
             elicitations: Elicitations::new(limits.remembered_ids, elicitation_bytes),
-            requests: Rate::default(),
-            notifications: Rate::default(),
-            exhausted: false,
+            request_rate: Rate::default(),
+            notification_rate: Rate::default(),
+            is_reserve_exhausted: false,
             limits,
         }
     }
 
     /// Resets the session; keys, wire ids and stream numbers continue, because they must not be reused.
-    pub(crate) fn begin_again(&mut self) {
+    pub(crate) fn reset_session(&mut self) {
         self.streams.clear();
         if self.binding == Binding::Duplex {
             self.streams
-                .insert(StreamId::DUPLEX, crate::stream::StreamKind::Duplex);
+                .insert_stream(StreamId::DUPLEX, crate::stream::StreamKind::Duplex);
         }
         self.elicitations.restore(Some(Vec::new()));
-        self.exhausted = false;
+        self.is_reserve_exhausted = false;
     }
 
     /// Advances the clock, which never decreases.
-    pub(crate) fn advance(&mut self, now: Time) {
+    pub(crate) fn advance_clock(&mut self, now: Time) {
         self.now = self.now.max(now);
     }
 
@@ -116,21 +116,21 @@ impl<R: Role> Core<R> {
         RequestKey(self.last_key)
     }
 
-    pub(crate) fn event(&mut self, event: R::Event) {
+    pub(crate) fn push_event(&mut self, event: R::Event) {
         self.events.push(event);
     }
 
-    pub(crate) fn violation(&mut self, violation: Violation) {
+    pub(crate) fn push_violation(&mut self, violation: Violation) {
         self.events.push(violation.into());
     }
 
     /// Queues a frame; a frame for a closed stream is suppressed.
-    pub(crate) fn push(&mut self, frame: Frame) -> Sent {
+    pub(crate) fn queue_frame(&mut self, frame: Frame) -> Sent {
         match self.streams.push(frame, &self.limits) {
             Ok(()) => Sent::Queued,
             Err(NotQueued::Closed) => Sent::Suppressed,
             Err(NotQueued::ReserveExhausted) => {
-                self.exhausted = true;
+                self.is_reserve_exhausted = true;
                 Sent::Dropped
             }
         }
@@ -141,14 +141,14 @@ impl<R: Role> Core<R> {
         if !self.streams.is_open(stream) {
             return Err(ReceiveError::UnknownStream);
         }
-        match self.events.full(&self.limits) {
+        match self.events.reached_limit(&self.limits) {
             Some(_) => Err(ReceiveError::Full),
             None => Ok(()),
         }
     }
 
     /// Returns the limit for which a request is refused whose answer would be sent on `stream`.
-    pub(crate) fn refuses_request(&self, stream: StreamId, size: usize) -> Option<Limit> {
+    pub(crate) fn reached_request_limit(&self, stream: StreamId, size: usize) -> Option<Limit> {
         let limits = &self.limits;
         if self.in_flight.len() >= limits.in_flight {
             return Some(Limit::InFlight);
@@ -156,16 +156,19 @@ impl<R: Role> Core<R> {
         if self.in_flight.bytes() + size > limits.in_flight_bytes {
             return Some(Limit::InFlightBytes);
         }
-        self.refuses_message(stream)
+        self.reached_message_limit(stream)
     }
 
     /// Returns the limit for which a message of the remote peer is refused.
-    pub(crate) fn refuses_message(&self, stream: StreamId) -> Option<Limit> {
+    pub(crate) fn reached_message_limit(&self, stream: StreamId) -> Option<Limit> {
         let limits = &self.limits;
-        let output = || self.streams.full(stream, limits);
+        let output = || self.streams.reached_limit(stream, limits);
         let batches =
             || (self.batches.bytes() >= limits.queued_bytes).then_some(Limit::QueuedBytes);
-        self.events.full(limits).or_else(output).or_else(batches)
+        self.events
+            .reached_limit(limits)
+            .or_else(output)
+            .or_else(batches)
     }
 
     pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
@@ -186,12 +189,12 @@ impl<R: Role> Core<R> {
             batch_bytes: self.batches.bytes(),
             pending: self.pending.len(),
             streams: self.streams.len(),
-            queued: self.streams.queued(),
+            queued: self.streams.queued_count(),
             queued_bytes: self.streams.queued_bytes(),
             events: self.events.len(),
             events_bytes: self.events.bytes(),
             elicitations: self.elicitations.len(),
-            remembered_ids: self.in_flight.remembered(),
+            remembered_ids: self.in_flight.remembered_count(),
             ..Usage::default()
         }
     }

@@ -14,7 +14,7 @@ impl<K, V> Default for OrderedMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> OrderedMap<K, V> {
-    fn place(&self, key: K) -> Result<usize, usize> {
+    fn index_of(&self, key: K) -> Result<usize, usize> {
         // Most lookups are for the first or the last key.
         match self.0.as_slice() {
             [] => Err(0),
@@ -26,24 +26,24 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
 
     /// Sets the value of a key.
     pub(crate) fn insert(&mut self, key: K, value: V) {
-        match self.place(key) {
+        match self.index_of(key) {
             Ok(at) => self.0[at].1 = value,
             Err(at) => self.0.insert(at, (key, value)),
         }
     }
 
     pub(crate) fn remove(&mut self, key: K) -> Option<V> {
-        let at = self.place(key).ok()?;
+        let at = self.index_of(key).ok()?;
         Some(self.0.remove(at).1)
     }
 
     pub(crate) fn get(&self, key: K) -> Option<&V> {
-        let at = self.place(key).ok()?;
+        let at = self.index_of(key).ok()?;
         Some(&self.0[at].1)
     }
 
     pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut V> {
-        let at = self.place(key).ok()?;
+        let at = self.index_of(key).ok()?;
         Some(&mut self.0[at].1)
     }
 
@@ -52,7 +52,7 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
     }
 
     /// Releases unused memory.
-    pub(crate) fn shrink(&mut self) {
+    pub(crate) fn release_memory(&mut self) {
         self.0.shrink_to_fit();
     }
 
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_in_order_however_they_come() {
+    fn keys_stay_in_order() {
         let mut map = OrderedMap::default();
         let mut tree = std::collections::BTreeMap::new();
         for step in 0..500_u32 {

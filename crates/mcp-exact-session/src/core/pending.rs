@@ -20,14 +20,14 @@ pub(crate) struct PendingRequest<P> {
     /// Wire id of the request while an answer is awaited.
     wire_id: Option<u64>,
     deadline: Option<Time>,
-    cap: Time,
+    final_deadline: Time,
     /// Last progress value: `None` if no progress was requested, `Some(None)` if no progress was received.
-    progress: Option<Option<f64>>,
+    last_progress: Option<Option<f64>>,
 }
 
 impl<P> PendingRequest<P> {
     pub(crate) fn last_progress(&self) -> Option<f64> {
-        self.progress.flatten()
+        self.last_progress.flatten()
     }
 
     pub(crate) fn wire_id(&self) -> Option<u64> {
@@ -35,8 +35,8 @@ impl<P> PendingRequest<P> {
     }
 
     /// Returns the time at which the request ends regardless of progress.
-    pub(crate) fn cap(&self) -> Time {
-        self.cap
+    pub(crate) fn final_deadline(&self) -> Time {
+        self.final_deadline
     }
 }
 
@@ -46,8 +46,8 @@ pub(crate) struct NewRequest<P> {
     pub(crate) stream: StreamId,
     pub(crate) timeout: RequestTimeout,
     /// Deadline of the first attempt, if this is a later attempt.
-    pub(crate) cap: Option<Time>,
-    pub(crate) progress: bool,
+    pub(crate) final_deadline: Option<Time>,
+    pub(crate) with_progress: bool,
     pub(crate) purpose: P,
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct PendingRequests<P> {
 
 impl<P> PendingRequests<P> {
     /// Returns an empty table; ids start after `last_id`.
-    pub(crate) fn after(last_id: u64) -> Self {
+    pub(crate) fn with_last_id(last_id: u64) -> Self {
         Self {
             last_id,
             by_key: OrderedMap::default(),
@@ -97,10 +97,12 @@ impl<P> PendingRequests<P> {
     }
 
     /// Records a request that is sent now, and returns its wire id.
-    pub(crate) fn open(&mut self, new: NewRequest<P>, now: Time) -> u64 {
+    pub(crate) fn insert(&mut self, new: NewRequest<P>, now: Time) -> u64 {
         let id = self.next_id();
         self.last_id = id;
-        let cap = new.cap.unwrap_or_else(|| now.plus(new.timeout.total));
+        let cap = new
+            .final_deadline
+            .unwrap_or_else(|| now.plus(new.timeout.total));
         let deadline = now.plus(new.timeout.idle).min(cap);
         self.deadlines.insert((deadline, new.key), ());
         self.by_wire_id.insert(id, new.key);
@@ -111,8 +113,8 @@ impl<P> PendingRequests<P> {
             timeout: new.timeout,
             wire_id: Some(id),
             deadline: Some(deadline),
-            cap,
-            progress: new.progress.then_some(None),
+            final_deadline: cap,
+            last_progress: new.with_progress.then_some(None),
         };
         self.by_key.insert(new.key, Box::new(request));
         id
@@ -135,7 +137,7 @@ impl<P> PendingRequests<P> {
     }
 
     /// Ends a request.
-    pub(crate) fn take(&mut self, key: RequestKey) -> Option<PendingRequest<P>> {
+    pub(crate) fn remove(&mut self, key: RequestKey) -> Option<PendingRequest<P>> {
         let request = self.by_key.remove(key)?;
         if let Some(id) = request.wire_id {
             self.by_wire_id.remove(id);
@@ -147,9 +149,9 @@ impl<P> PendingRequests<P> {
     }
 
     /// Removes the request that an answer belongs to.
-    pub(crate) fn take_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
+    pub(crate) fn remove_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
         let key = *self.by_wire_id.get(id)?;
-        self.take(key)
+        self.remove(key)
     }
 
     /// Suspends a request that waits for something other than an answer: the request has no wire id, stream or deadline until it
@@ -162,8 +164,8 @@ impl<P> PendingRequests<P> {
             timeout: RequestTimeout::default(),
             wire_id: None,
             deadline: None,
-            cap: Time::ZERO,
-            progress: None,
+            final_deadline: Time::ZERO,
+            last_progress: None,
         };
         self.by_key.insert(key, Box::new(request));
     }
@@ -174,7 +176,12 @@ impl<P> PendingRequests<P> {
     }
 
     /// Finds the request of a progress token and restarts its idle timeout.
-    pub(crate) fn progress(&mut self, token: Option<u64>, done: f64, now: Time) -> ProgressTarget {
+    pub(crate) fn record_progress(
+        &mut self,
+        token: Option<u64>,
+        done: f64,
+        now: Time,
+    ) -> ProgressTarget {
         let Some(id) = token else {
             return ProgressTarget::Unknown;
         };
@@ -187,7 +194,7 @@ impl<P> PendingRequests<P> {
                 ProgressTarget::Unknown
             };
         };
-        let Some(last) = &mut request.progress else {
+        let Some(last) = &mut request.last_progress else {
             return ProgressTarget::Unknown;
         };
         if last.is_some_and(|last| done <= last) || done.is_nan() {
@@ -197,7 +204,7 @@ impl<P> PendingRequests<P> {
         let key = request.key;
         // Progress does not set a deadline for a request without one, such as an acknowledged subscription.
         if let (true, Some(deadline)) = (request.timeout.reset_on_progress, request.deadline) {
-            let later = now.plus(request.timeout.idle).min(request.cap);
+            let later = now.plus(request.timeout.idle).min(request.final_deadline);
             request.deadline = Some(later);
             self.deadlines.remove((deadline, key));
             self.deadlines.insert((later, key), ());
@@ -219,19 +226,19 @@ impl<P> PendingRequests<P> {
     }
 
     /// Removes a request whose deadline has passed.
-    pub(crate) fn take_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
+    pub(crate) fn remove_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
         let (deadline, key) = self.deadlines.first()?;
         if deadline <= now {
-            self.take(key)
+            self.remove(key)
         } else {
             None
         }
     }
 
     /// Removes the oldest request.
-    pub(crate) fn take_any(&mut self) -> Option<PendingRequest<P>> {
+    pub(crate) fn remove_oldest(&mut self) -> Option<PendingRequest<P>> {
         let key = self.by_key.first()?;
-        self.take(key)
+        self.remove(key)
     }
 }
 
@@ -241,17 +248,17 @@ mod tests {
 
     use super::*;
 
-    fn opened(timeout: RequestTimeout, progress: bool) -> PendingRequests<()> {
-        let mut pending = PendingRequests::after(0);
+    fn open_request(timeout: RequestTimeout, progress: bool) -> PendingRequests<()> {
+        let mut pending = PendingRequests::with_last_id(0);
         let new = NewRequest {
             key: RequestKey(7),
             stream: StreamId::DUPLEX,
             timeout,
-            cap: None,
-            progress,
+            final_deadline: None,
+            with_progress: progress,
             purpose: (),
         };
-        assert_eq!(pending.open(new, Time::ZERO), 1);
+        assert_eq!(pending.insert(new, Time::ZERO), 1);
         pending
     }
 
@@ -262,45 +269,45 @@ mod tests {
     };
 
     #[test]
-    fn prog_increasing_and_known_tokens_only() {
-        let mut pending = opened(TIMEOUT, true);
-        let mut progress = |token, done| pending.progress(token, done, Time::ZERO);
+    fn progress_must_increase() {
+        let mut pending = open_request(TIMEOUT, true);
+        let mut progress = |token, done| pending.record_progress(token, done, Time::ZERO);
         let request = ProgressTarget::Request(RequestKey(7));
         assert_eq!(progress(Some(1), 1.0), request);
         assert_eq!(progress(Some(1), 1.0), ProgressTarget::NotIncreasing);
         assert_eq!(progress(Some(1), f64::NAN), ProgressTarget::NotIncreasing);
         assert_eq!(progress(Some(2), 1.0), ProgressTarget::Unknown);
         assert_eq!(progress(None, 1.0), ProgressTarget::Unknown);
-        pending.take_answered(1).expect("pending");
-        let late = pending.progress(Some(1), 2.0, Time::ZERO);
+        pending.remove_answered(1).expect("pending");
+        let late = pending.record_progress(Some(1), 2.0, Time::ZERO);
         assert_eq!(late, ProgressTarget::Ended);
     }
 
     #[test]
     fn unrequested_progress_is_unknown() {
-        let mut pending = opened(TIMEOUT, false);
-        let target = pending.progress(Some(1), 1.0, Time::ZERO);
+        let mut pending = open_request(TIMEOUT, false);
+        let target = pending.record_progress(Some(1), 1.0, Time::ZERO);
         assert_eq!(target, ProgressTarget::Unknown);
     }
 
     #[test]
-    fn progress_restarts_the_timeout_up_to_the_cap() {
-        let mut pending = opened(TIMEOUT, true);
-        pending.progress(Some(1), 1.0, Time::from_millis(4000));
+    fn progress_restarts_timeout_until_deadline() {
+        let mut pending = open_request(TIMEOUT, true);
+        pending.record_progress(Some(1), 1.0, Time::from_millis(4000));
         assert_eq!(pending.next_deadline(), Some(Time::from_millis(14_000)));
-        pending.progress(Some(1), 2.0, Time::from_millis(13_000));
+        pending.record_progress(Some(1), 2.0, Time::from_millis(13_000));
         assert_eq!(pending.next_deadline(), Some(Time::from_millis(15_000)));
-        assert!(pending.take_expired(Time::from_millis(14_999)).is_none());
-        assert!(pending.take_expired(Time::from_millis(15_000)).is_some());
+        assert!(pending.remove_expired(Time::from_millis(14_999)).is_none());
+        assert!(pending.remove_expired(Time::from_millis(15_000)).is_some());
         assert_eq!(pending.next_deadline(), None);
     }
 
     /// A listen request lasts until one of the peers ends it (2026-07-28, `basic/patterns/subscriptions`).
     #[test]
     fn progress_restores_no_lifted_deadline() {
-        let mut pending = opened(TIMEOUT, true);
+        let mut pending = open_request(TIMEOUT, true);
         pending.lift_deadline(RequestKey(7)).expect("pending");
-        pending.progress(Some(1), 1.0, Time::from_millis(1000));
+        pending.record_progress(Some(1), 1.0, Time::from_millis(1000));
         assert_eq!(pending.next_deadline(), None);
     }
 }

@@ -9,33 +9,33 @@ use crate::Time;
 /// Counter of the messages of one kind in the current second.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
-    since: Time,
+    window_start: Time,
     count: u32,
-    reported: bool,
+    was_reported: bool,
 }
 
 /// Decision of the rate limit about a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateDecision {
-    Take,
+    Accept,
     /// The first message of this second that is refused.
     RefuseFirst,
     Refuse,
 }
 
 impl Rate {
-    pub(crate) fn take(&mut self, now: Time, per_second: u32) -> RateDecision {
-        if now.after(self.since) >= Duration::from_secs(1) {
+    pub(crate) fn count(&mut self, now: Time, per_second: u32) -> RateDecision {
+        if now.after(self.window_start) >= Duration::from_secs(1) {
             *self = Self {
-                since: now,
+                window_start: now,
                 ..Self::default()
             };
         }
         if self.count < per_second {
             self.count += 1;
-            return RateDecision::Take;
+            return RateDecision::Accept;
         }
-        if std::mem::replace(&mut self.reported, true) {
+        if std::mem::replace(&mut self.was_reported, true) {
             RateDecision::Refuse
         } else {
             RateDecision::RefuseFirst

@@ -15,14 +15,14 @@ pub(crate) struct Frame {
     pub(crate) stream: StreamId,
     pub(crate) bytes: Vec<u8>,
     /// Incoming request that the frame belongs to.
-    pub(crate) about: Option<RequestKey>,
+    pub(crate) incoming_request: Option<RequestKey>,
     /// Key of the local request in the frame, if the frame is one.
-    pub(crate) carries: Option<RequestKey>,
+    pub(crate) local_request: Option<RequestKey>,
     /// True if this frame is the last one of the stream.
-    pub(crate) last: bool,
+    pub(crate) is_last: bool,
     pub(crate) http: HttpHints,
     /// True if the endpoint generated the frame, such as a refusal. These frames may use the reserved bytes.
-    pub(crate) reserved: bool,
+    pub(crate) uses_reserve: bool,
 }
 
 impl Frame {
@@ -30,21 +30,21 @@ impl Frame {
         Self {
             stream,
             bytes,
-            about: None,
-            carries: None,
-            last: false,
+            incoming_request: None,
+            local_request: None,
+            is_last: false,
             http: HttpHints::default(),
-            reserved: false,
+            uses_reserve: false,
         }
     }
 
-    pub(crate) fn about(mut self, request: RequestKey) -> Self {
-        self.about = Some(request);
+    pub(crate) fn with_incoming_request(mut self, request: RequestKey) -> Self {
+        self.incoming_request = Some(request);
         self
     }
 
-    pub(crate) fn last(mut self, last: bool) -> Self {
-        self.last = last;
+    pub(crate) fn as_last(mut self, last: bool) -> Self {
+        self.is_last = last;
         self
     }
 
@@ -53,8 +53,8 @@ impl Frame {
         self
     }
 
-    pub(crate) fn reserved(mut self) -> Self {
-        self.reserved = true;
+    pub(crate) fn with_reserve(mut self) -> Self {
+        self.uses_reserve = true;
         self
     }
 }
@@ -71,18 +71,18 @@ enum Output {
 struct Stream {
     kind: StreamKind,
     /// True if the connection is lost; the stream may be resumed on a new connection.
-    detached: bool,
+    is_detached: bool,
     /// True if no further output is accepted; queued frames are still written.
-    finished: bool,
+    is_finished: bool,
     /// True if the stream carries a request without a session.
-    stateless: bool,
+    is_stateless: bool,
     /// Queued output, with its sequence number across all streams.
     queue: VecDeque<(u64, Output)>,
     bytes: usize,
     /// Number of frames that were passed to the transport.
     sequence: u64,
     /// Outputs at the front that the transport is recording under their numbers: they are not withdrawn any more.
-    committed: usize,
+    committed_outputs: usize,
 }
 
 /// Reason why a frame was not queued.
@@ -98,65 +98,65 @@ pub(crate) enum NotQueued {
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     last_id: u64,
-    table: OrderedMap<StreamId, Stream>,
+    by_id: OrderedMap<StreamId, Stream>,
     /// Attached streams with output, ordered by the sequence number of their oldest output.
     ready: OrderedMap<(u64, StreamId), ()>,
-    place: u64,
-    entries: usize,
+    next_position: u64,
+    queued_outputs: usize,
     bytes: usize,
     reserved_bytes: usize,
     /// Deferred requests, which wait for `notifications/initialized`.
-    deferred: VecDeque<Frame>,
+    deferred_requests: VecDeque<Frame>,
     deferred_bytes: usize,
 }
 
 impl Streams {
     /// Creates the streams of a duplex transport: a single stream, which is open from the start.
-    pub(crate) fn duplex() -> Self {
+    pub(crate) fn with_duplex_stream() -> Self {
         let mut streams = Self::default();
-        streams.insert(StreamId::DUPLEX, StreamKind::Duplex);
+        streams.insert_stream(StreamId::DUPLEX, StreamKind::Duplex);
         streams
     }
 
-    pub(crate) fn insert(&mut self, id: StreamId, kind: StreamKind) {
+    pub(crate) fn insert_stream(&mut self, id: StreamId, kind: StreamKind) {
         let stream = Stream {
             kind,
-            detached: false,
-            finished: false,
-            stateless: false,
+            is_detached: false,
+            is_finished: false,
+            is_stateless: false,
             queue: VecDeque::new(),
             bytes: 0,
             sequence: 0,
-            committed: 0,
+            committed_outputs: 0,
         };
-        self.table.insert(id, stream);
+        self.by_id.insert(id, stream);
     }
 
     /// Releases unused memory.
-    pub(crate) fn shrink(&mut self) {
-        self.table.shrink();
-        self.ready.shrink();
+    pub(crate) fn release_memory(&mut self) {
+        self.by_id.release_memory();
+        self.ready.release_memory();
     }
 
     pub(crate) fn open(&mut self, kind: StreamKind) -> StreamId {
         self.last_id += 1;
         let id = StreamId(self.last_id);
-        self.insert(id, kind);
+        self.insert_stream(id, kind);
         id
     }
 
     /// Opens a stream with a given id and the number of frames that the stream has carried so far.
     pub(crate) fn restore(&mut self, id: StreamId, kind: StreamKind, sequence: u64) {
         self.last_id = self.last_id.max(id.0);
-        self.insert(id, kind);
-        if let Some(stream) = self.table.get_mut(id) {
+        self.insert_stream(id, kind);
+        if let Some(stream) = self.by_id.get_mut(id) {
             stream.sequence = sequence;
-            stream.detached = true;
+            stream.is_detached = true;
         }
     }
 
     /// Makes new stream numbers start after `last_id`.
-    pub(crate) fn reserve(&mut self, last_id: u64) {
+    pub(crate) fn reserve_ids(&mut self, last_id: u64) {
         self.last_id = self.last_id.max(last_id);
     }
 
@@ -167,7 +167,7 @@ impl Streams {
 
     /// Returns true if the stream is open or has queued output.
     pub(crate) fn contains(&self, id: StreamId) -> bool {
-        self.table.get(id).is_some()
+        self.by_id.get(id).is_some()
     }
 
     pub(crate) fn is_open(&self, id: StreamId) -> bool {
@@ -176,8 +176,8 @@ impl Streams {
 
     /// Returns the kind of a stream that still accepts output.
     pub(crate) fn kind(&self, id: StreamId) -> Option<StreamKind> {
-        let stream = self.table.get(id)?;
-        (!stream.finished).then_some(stream.kind)
+        let stream = self.by_id.get(id)?;
+        (!stream.is_finished).then_some(stream.kind)
     }
 
     pub(crate) fn is_post(&self, id: StreamId) -> bool {
@@ -186,7 +186,7 @@ impl Streams {
 
     /// Iterates over the streams that still accept output, with their kinds, oldest first.
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (StreamId, StreamKind)> {
-        let open = self.table.iter().filter(|(_, stream)| !stream.finished);
+        let open = self.by_id.iter().filter(|(_, stream)| !stream.is_finished);
         open.map(|(id, stream)| (id, stream.kind))
     }
 
@@ -195,13 +195,13 @@ impl Streams {
     }
 
     /// Returns the number of streams that are open or have queued output.
-    pub(crate) fn held(&self) -> usize {
-        self.table.len()
+    pub(crate) fn stored_count(&self) -> usize {
+        self.by_id.len()
     }
 
     /// Returns the number of the next frame of a stream.
     pub(crate) fn sequence(&self, id: StreamId) -> u64 {
-        self.table.get(id).map_or(0, |stream| stream.sequence)
+        self.by_id.get(id).map_or(0, |stream| stream.sequence)
     }
 
     /// Returns the newest standalone stream; attached streams are preferred to detached ones.
@@ -209,10 +209,10 @@ impl Streams {
         let newest = |detached: bool| {
             let fits = |stream: &Stream| {
                 stream.kind == StreamKind::Standalone
-                    && !stream.finished
-                    && stream.detached == detached
+                    && !stream.is_finished
+                    && stream.is_detached == detached
             };
-            let mut all = self.table.iter().rev();
+            let mut all = self.by_id.iter().rev();
             all.find(|(_, stream)| fits(stream)).map(|(id, _)| id)
         };
         newest(false).or_else(|| newest(true))
@@ -225,18 +225,18 @@ impl Streams {
             return Err(NotQueued::Closed);
         }
         let mut frame = frame;
-        frame.reserved &= self.full(id, limits).is_some();
-        if frame.reserved {
+        frame.uses_reserve &= self.reached_limit(id, limits).is_some();
+        if frame.uses_reserve {
             let reserve = self.reserved_bytes + frame.bytes.len();
             if id == StreamId::DUPLEX && reserve > limits.reserved_bytes {
                 return Err(NotQueued::ReserveExhausted);
             }
             self.reserved_bytes = reserve;
         }
-        let last = frame.last;
+        let last = frame.is_last;
         self.enqueue(id, Output::Frame(frame));
         if last {
-            self.finish(id);
+            self.finish_stream(id);
         }
         Ok(())
     }
@@ -245,24 +245,24 @@ impl Streams {
     pub(crate) fn push_status(&mut self, id: StreamId, status: u16) {
         if self.is_open(id) {
             self.enqueue(id, Output::Status(status));
-            self.finish(id);
+            self.finish_stream(id);
         }
     }
 
     /// Queues the end of a stream. A detached stream without output is removed, because there is nothing to resume.
     pub(crate) fn push_close(&mut self, id: StreamId) {
-        let idle = |stream: &Stream| stream.detached && stream.queue.is_empty();
-        if self.table.get(id).is_some_and(idle) {
+        let idle = |stream: &Stream| stream.is_detached && stream.queue.is_empty();
+        if self.by_id.get(id).is_some_and(idle) {
             self.remove(id);
         } else if self.is_open(id) {
             self.enqueue(id, Output::Close);
-            self.finish(id);
+            self.finish_stream(id);
         }
     }
 
     /// Drops the queued output of every stream and queues the end of each.
     pub(crate) fn abort(&mut self) {
-        let ids: Vec<StreamId> = self.table.iter().map(|(id, _)| id).collect();
+        let ids: Vec<StreamId> = self.by_id.iter().map(|(id, _)| id).collect();
         for id in ids {
             let open = self.is_open(id);
             self.discard_queue(id);
@@ -272,14 +272,14 @@ impl Streams {
                 self.remove(id)
             }
         }
-        self.deferred.clear();
+        self.deferred_requests.clear();
         self.deferred_bytes = 0;
     }
 
     /// Queues the end of every open stream, after its queued output. Detached streams are removed: the session is over, and no
     /// client resumes them.
     pub(crate) fn close_all(&mut self) {
-        let detached = self.table.iter().filter(|(_, stream)| stream.detached);
+        let detached = self.by_id.iter().filter(|(_, stream)| stream.is_detached);
         let detached: Vec<StreamId> = detached.map(|(id, _)| id).collect();
         detached.into_iter().for_each(|id| self.remove(id));
         let ids: Vec<StreamId> = self.iter().map(|(id, _)| id).collect();
@@ -291,33 +291,33 @@ impl Streams {
     /// Removes a stream and its queued output, after the transport has lost the stream.
     pub(crate) fn remove(&mut self, id: StreamId) {
         self.discard_queue(id);
-        self.table.remove(id);
+        self.by_id.remove(id);
     }
 
     /// Removes all streams and their output.
     pub(crate) fn clear(&mut self) {
         *self = Self {
             last_id: self.last_id,
-            place: self.place,
+            next_position: self.next_position,
             ..Self::default()
         };
     }
 
     /// Marks a stream as one that carries a request without a session.
     pub(crate) fn set_stateless(&mut self, id: StreamId) {
-        if let Some(stream) = self.table.get_mut(id) {
-            stream.stateless = true;
+        if let Some(stream) = self.by_id.get_mut(id) {
+            stream.is_stateless = true;
         }
     }
 
     pub(crate) fn is_stateless(&self, id: StreamId) -> bool {
-        self.table.get(id).is_some_and(|stream| stream.stateless)
+        self.by_id.get(id).is_some_and(|stream| stream.is_stateless)
     }
 
     /// Removes the oldest detached stream of a kind.
     pub(crate) fn remove_oldest_detached(&mut self, kind: StreamKind) {
-        let fits = |stream: &Stream| stream.detached && stream.kind == kind;
-        let oldest = self.table.iter().find(|(_, stream)| fits(stream));
+        let fits = |stream: &Stream| stream.is_detached && stream.kind == kind;
+        let oldest = self.by_id.iter().find(|(_, stream)| fits(stream));
         if let Some(id) = oldest.map(|(id, _)| id) {
             self.remove(id);
         }
@@ -325,10 +325,10 @@ impl Streams {
 
     /// Marks the connection of a stream as lost; its output waits for a new one.
     pub(crate) fn detach(&mut self, id: StreamId) {
-        if let Some(stream) = self.table.get_mut(id)
-            && !stream.detached
+        if let Some(stream) = self.by_id.get_mut(id)
+            && !stream.is_detached
         {
-            stream.detached = true;
+            stream.is_detached = true;
             if let Some((place, _)) = stream.queue.front() {
                 self.ready.remove((*place, id));
             }
@@ -337,10 +337,10 @@ impl Streams {
 
     /// Reattaches a detached stream; returns false if the stream no longer exists.
     pub(crate) fn attach(&mut self, id: StreamId) -> bool {
-        let Some(stream) = self.table.get_mut(id) else {
+        let Some(stream) = self.by_id.get_mut(id) else {
             return false;
         };
-        if std::mem::take(&mut stream.detached)
+        if std::mem::take(&mut stream.is_detached)
             && let Some((place, _)) = stream.queue.front()
         {
             self.ready.insert((*place, id), ());
@@ -350,39 +350,40 @@ impl Streams {
 
     /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that were never sent.
     pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
-        let is_about = |frame: &Frame| frame.about == Some(request);
+        let is_about = |frame: &Frame| frame.incoming_request == Some(request);
         let mut withdrawn = self.withdraw_deferred(&is_about);
-        withdrawn.extend(self.withdraw(id, &is_about));
+        withdrawn.extend(self.withdraw_where(id, &is_about));
         withdrawn
     }
 
     /// Removes a request of the local peer that was not sent; returns true if the request was still queued.
     pub(crate) fn withdraw_request(&mut self, id: StreamId, request: RequestKey) -> bool {
-        let carries = |frame: &Frame| frame.carries == Some(request);
-        !self.withdraw_deferred(&carries).is_empty() || !self.withdraw(id, &carries).is_empty()
+        let carries = |frame: &Frame| frame.local_request == Some(request);
+        !self.withdraw_deferred(&carries).is_empty()
+            || !self.withdraw_where(id, &carries).is_empty()
     }
 
     /// Removes deferred requests; returns their keys.
     fn withdraw_deferred(&mut self, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
         let mut requests = Vec::new();
         let bytes = &mut self.deferred_bytes;
-        self.deferred.retain(|frame| {
+        self.deferred_requests.retain(|frame| {
             let leaves = gone(frame);
             if leaves {
                 *bytes -= frame.bytes.len();
-                requests.extend(frame.carries);
+                requests.extend(frame.local_request);
             }
             !leaves
         });
         requests
     }
 
-    fn withdraw(&mut self, id: StreamId, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
-        let Some(stream) = self.table.get_mut(id) else {
+    fn withdraw_where(&mut self, id: StreamId, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
+        let Some(stream) = self.by_id.get_mut(id) else {
             return Vec::new();
         };
         let leaves = |output: &Output| matches!(output, Output::Frame(frame) if gone(frame));
-        let committed = stream.committed;
+        let committed = stream.committed_outputs;
         let mut rest = stream.queue.iter().skip(committed);
         if !rest.any(|(_, output)| leaves(output)) {
             return Vec::new();
@@ -393,7 +394,7 @@ impl Streams {
             rest.into_iter().partition(|(_, output)| leaves(output));
         stream.queue.extend(kept);
         let next = stream.queue.front().map(|(place, _)| *place);
-        let attached = !stream.detached;
+        let attached = !stream.is_detached;
         if let Some(place) = front {
             self.ready.remove((place, id));
         }
@@ -402,9 +403,9 @@ impl Streams {
         }
         let mut requests = Vec::new();
         for (_, output) in left {
-            self.uncount(id, &output);
+            self.subtract_output(id, &output);
             if let Output::Frame(frame) = output {
-                requests.extend(frame.carries);
+                requests.extend(frame.local_request);
             }
         }
         requests
@@ -413,15 +414,15 @@ impl Streams {
     /// Holds a request back until [`release_deferred`](Self::release_deferred).
     pub(crate) fn defer(&mut self, frame: Frame) {
         self.deferred_bytes += frame.bytes.len();
-        self.deferred.push_back(frame);
+        self.deferred_requests.push_back(frame);
     }
 
     /// Queues the deferred requests whose streams are still open; returns the keys of requests whose streams are closed.
     pub(crate) fn release_deferred(&mut self, limits: &Limits) -> Vec<RequestKey> {
         self.deferred_bytes = 0;
         let mut lost = Vec::new();
-        for frame in std::mem::take(&mut self.deferred) {
-            let request = frame.carries;
+        for frame in std::mem::take(&mut self.deferred_requests) {
+            let request = frame.local_request;
             if self.push(frame, limits).is_err() {
                 lost.extend(request);
             }
@@ -437,31 +438,31 @@ impl Streams {
 
     /// Removes and returns the oldest output of a stream, which may be detached.
     pub(crate) fn pop_on(&mut self, id: StreamId) -> Option<(Transmit, Vec<u8>)> {
-        let stream = self.table.get_mut(id)?;
+        let stream = self.by_id.get_mut(id)?;
         let (place, output) = stream.queue.pop_front()?;
-        stream.committed = stream.committed.saturating_sub(1);
-        if !stream.detached {
+        stream.committed_outputs = stream.committed_outputs.saturating_sub(1);
+        if !stream.is_detached {
             self.ready.remove((place, id));
             if let Some((next, _)) = stream.queue.front() {
                 self.ready.insert((*next, id), ());
             }
         }
         let sequence = stream.sequence;
-        let drained = stream.queue.is_empty() && stream.finished;
+        let drained = stream.queue.is_empty() && stream.is_finished;
         if matches!(output, Output::Frame(_)) {
             stream.sequence += 1;
         }
-        self.uncount(id, &output);
+        self.subtract_output(id, &output);
         if drained {
-            self.table.remove(id);
+            self.by_id.remove(id);
         }
         Some(match output {
             Output::Frame(frame) => {
                 let transmit = Transmit::Frame {
                     stream: id,
                     sequence,
-                    about: frame.about,
-                    last: frame.last,
+                    about: frame.incoming_request,
+                    last: frame.is_last,
                     http: frame.http,
                 };
                 (transmit, frame.bytes)
@@ -473,15 +474,15 @@ impl Streams {
 
     /// Returns the oldest output of a stream without removing it.
     pub(crate) fn peek_on(&self, id: StreamId) -> Option<(Transmit, &[u8])> {
-        let stream = self.table.get(id)?;
+        let stream = self.by_id.get(id)?;
         let (_, output) = stream.queue.front()?;
         Some(match output {
             Output::Frame(frame) => {
                 let transmit = Transmit::Frame {
                     stream: id,
                     sequence: stream.sequence,
-                    about: frame.about,
-                    last: frame.last,
+                    about: frame.incoming_request,
+                    last: frame.is_last,
                     http: frame.http.clone(),
                 };
                 (transmit, &frame.bytes)
@@ -497,23 +498,23 @@ impl Streams {
     /// Iterates over the frames at the front of a stream's queue without removing them: the number of each frame, its bytes, and
     /// whether the stream ends with the frame.
     pub(crate) fn frames_on(&self, id: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
-        let stream = self.table.get(id);
+        let stream = self.by_id.get(id);
         let outputs = stream.into_iter().flat_map(|stream| {
             let numbers = stream.sequence..;
             numbers.zip(stream.queue.iter().map(|(_, output)| output))
         });
         outputs.map_while(|(number, output)| match output {
-            Output::Frame(frame) => Some((number, &*frame.bytes, frame.last)),
+            Output::Frame(frame) => Some((number, &*frame.bytes, frame.is_last)),
             Output::Status(_) | Output::Close => None,
         })
     }
 
     /// Commits the frames at the front of a stream up to this number: they keep their places, and are not withdrawn any more.
     pub(crate) fn commit_through(&mut self, id: StreamId, number: u64) {
-        if let Some(stream) = self.table.get_mut(id) {
+        if let Some(stream) = self.by_id.get_mut(id) {
             let count = (number + 1).saturating_sub(stream.sequence);
             let count = usize::try_from(count).unwrap_or(usize::MAX);
-            stream.committed = stream.committed.max(count.min(stream.queue.len()));
+            stream.committed_outputs = stream.committed_outputs.max(count.min(stream.queue.len()));
         }
     }
 
@@ -524,9 +525,9 @@ impl Streams {
 
     /// Returns the limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they
     /// are sent after `notifications/initialized`, which must be accepted.
-    pub(crate) fn full(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
-        self.full_for_peer(limits).or_else(|| {
-            let stream = self.table.get(id)?;
+    pub(crate) fn reached_limit(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
+        self.reached_total_limit(limits).or_else(|| {
+            let stream = self.by_id.get(id)?;
             let own = stream.kind != StreamKind::Duplex && !stream.queue.is_empty();
             (own && stream.bytes >= limits.stream_bytes).then_some(Limit::StreamBytes)
         })
@@ -538,20 +539,20 @@ impl Streams {
     }
 
     /// Returns the limit that all queues together have reached.
-    pub(crate) fn full_for_peer(&self, limits: &Limits) -> Option<Limit> {
-        limits.of_queue(self.entries, self.bytes)
+    pub(crate) fn reached_total_limit(&self, limits: &Limits) -> Option<Limit> {
+        limits.of_queue(self.queued_outputs, self.bytes)
     }
 
     /// Returns the limit that all queues together with the deferred requests have reached; it applies to requests of the
     /// application.
-    pub(crate) fn full_for_program(&self, limits: &Limits) -> Option<Limit> {
-        let entries = self.entries + self.deferred.len();
+    pub(crate) fn reached_application_limit(&self, limits: &Limits) -> Option<Limit> {
+        let entries = self.queued_outputs + self.deferred_requests.len();
         limits.of_queue(entries, self.bytes + self.deferred_bytes)
     }
 
     /// Returns the number of queued frames, statuses and stream ends, including deferred requests.
-    pub(crate) fn queued(&self) -> usize {
-        self.entries + self.deferred.len()
+    pub(crate) fn queued_count(&self) -> usize {
+        self.queued_outputs + self.deferred_requests.len()
     }
 
     pub(crate) fn queued_bytes(&self) -> usize {
@@ -560,58 +561,58 @@ impl Streams {
 
     /// Returns the number of bytes that are queued on one stream.
     pub(crate) fn queued_bytes_on(&self, id: StreamId) -> usize {
-        self.table.get(id).map_or(0, |stream| stream.bytes)
+        self.by_id.get(id).map_or(0, |stream| stream.bytes)
     }
 
     fn enqueue(&mut self, id: StreamId, output: Output) {
-        self.place += 1;
-        let Some(stream) = self.table.get_mut(id) else {
+        self.next_position += 1;
+        let Some(stream) = self.by_id.get_mut(id) else {
             return;
         };
-        if stream.queue.is_empty() && !stream.detached {
-            self.ready.insert((self.place, id), ());
+        if stream.queue.is_empty() && !stream.is_detached {
+            self.ready.insert((self.next_position, id), ());
         }
         let bytes = output.bytes();
         stream.bytes += bytes;
         self.bytes += bytes;
-        self.entries += 1;
-        stream.queue.push_back((self.place, output));
+        self.queued_outputs += 1;
+        stream.queue.push_back((self.next_position, output));
     }
 
     /// Stops accepting output on a stream; the stream is removed once its queue is empty.
-    fn finish(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get_mut(id) else {
+    fn finish_stream(&mut self, id: StreamId) {
+        let Some(stream) = self.by_id.get_mut(id) else {
             return;
         };
-        stream.finished = true;
+        stream.is_finished = true;
         if stream.queue.is_empty() {
-            self.table.remove(id);
+            self.by_id.remove(id);
         }
     }
 
     fn discard_queue(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get_mut(id) else {
+        let Some(stream) = self.by_id.get_mut(id) else {
             return;
         };
         if let Some((place, _)) = stream.queue.front() {
             self.ready.remove((*place, id));
         }
-        stream.committed = 0;
+        stream.committed_outputs = 0;
         for (_, output) in std::mem::take(&mut stream.queue) {
-            self.uncount(id, &output);
+            self.subtract_output(id, &output);
         }
     }
 
-    fn uncount(&mut self, id: StreamId, output: &Output) {
+    fn subtract_output(&mut self, id: StreamId, output: &Output) {
         let bytes = output.bytes();
-        self.entries -= 1;
+        self.queued_outputs -= 1;
         self.bytes -= bytes;
         if let Output::Frame(frame) = output
-            && frame.reserved
+            && frame.uses_reserve
         {
             self.reserved_bytes -= bytes;
         }
-        if let Some(stream) = self.table.get_mut(id) {
+        if let Some(stream) = self.by_id.get_mut(id) {
             stream.bytes -= bytes;
         }
     }

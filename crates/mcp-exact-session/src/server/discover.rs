@@ -67,7 +67,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) {
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => return self.refuse(received.at, &received.id, &refusal, false),
+            Err(refusal) => return self.refuse_request(received.at, &received.id, &refusal, false),
         };
         let AdmittedRequest {
             client,

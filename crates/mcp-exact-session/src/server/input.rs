@@ -42,8 +42,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
-        let client = Arc::clone(&request.role.client);
-        let (stream, retries) = (request.stream, request.role.retries);
+        let client = Arc::clone(&request.role_state.client);
+        let (stream, retries) = (request.stream, request.role_state.retries);
         self.check_input_requests(&client, &requests, state.as_deref(), retries)?;
         if client.is_discover() {
             return self.reply_input_required(to, &requests, state);
@@ -64,7 +64,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             state,
         };
         if let Some(request) = self.core.in_flight.get_mut(to) {
-            request.role.awaiting = Some(awaited);
+            request.role_state.awaiting = Some(awaited);
         }
         if requests.is_empty() {
             self.deliver_again(to);
@@ -77,8 +77,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 key: self.core.new_key(),
                 stream,
                 timeout: self.settings.request_timeout,
-                cap: None,
-                progress: false,
+                final_deadline: None,
+                with_progress: false,
                 purpose: Purpose::Input { of: to, at, task },
             };
             self.send_request(new, &method, params, Some(to));
@@ -154,7 +154,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let text = "the endpoint writes `requestState`; reply `InputRequired` with the state";
             return Err(SendError::InputRequests(text));
         }
-        let role = &request.role;
+        let role = &request.role_state;
         self.check_input_requests(&role.client, &parsed, state.as_deref(), role.retries)
     }
 
@@ -167,7 +167,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
-        let role = &request.role;
+        let role = &request.role_state;
         let (client, call) = (Arc::clone(&role.client), &role.origin.call);
         if !client.rules(&self.settings).may_require_input(&call.method) {
             return Err(SendError::InputRequests(
@@ -214,7 +214,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = core.in_flight.get_mut(of) else {
             return;
         };
-        let Some(awaited) = &mut request.role.awaiting else {
+        let Some(awaited) = &mut request.role_state.awaiting else {
             return;
         };
         let last = awaited.waiting == 1;
@@ -229,9 +229,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             awaited.waiting -= 1;
             awaited.bytes += bytes;
         }
-        core.in_flight.grow(of, bytes);
+        core.in_flight.add_bytes(of, bytes);
         if exceeds {
-            core.violation(Violation::Limit(Limit::InFlightBytes));
+            core.push_violation(Violation::Limit(Limit::InFlightBytes));
         }
         if last {
             self.deliver_again(of);
@@ -243,23 +243,23 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = self.core.in_flight.get_mut(key) else {
             return;
         };
-        let Some(awaited) = request.role.awaiting.take() else {
+        let Some(awaited) = request.role_state.awaiting.take() else {
             return;
         };
-        request.role.retries += 1;
+        request.role_state.retries += 1;
         let responses = awaited.responses.into_iter();
         let responses = responses.filter_map(|(name, outcome)| Some((name, outcome?)));
         let again = IncomingRequest {
             key,
-            retries: request.role.retries,
+            retries: request.role_state.retries,
             responses: InputResponses(responses.collect()),
             state: awaited.state,
             stream: request.stream,
-            client: Arc::clone(&request.role.client),
-            origin: Arc::clone(&request.role.origin),
+            client: Arc::clone(&request.role_state.client),
+            origin: Arc::clone(&request.role_state.origin),
         };
-        self.core.in_flight.shrink(key, awaited.bytes);
-        self.core.event(ServerEvent::Request(again));
+        self.core.in_flight.release_memory(key, awaited.bytes);
+        self.core.push_event(ServerEvent::Request(again));
     }
 
     /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may be sent early.
@@ -271,7 +271,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         about: Option<RequestKey>,
     ) {
         let id = self.core.pending.next_id();
-        let params = if new.progress {
+        let params = if new.with_progress {
             Some(with_token(params, id))
         } else {
             params
@@ -279,12 +279,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let early = self.state.is_operating() || self.may_leave_early(method);
         let bytes = crate::message::request(id, method, params.as_ref());
         let mut frame = Frame::new(new.stream, bytes);
-        frame.about = about;
-        frame.carries = Some(new.key);
-        self.core.pending.open(new, self.core.now);
+        frame.incoming_request = about;
+        frame.local_request = Some(new.key);
+        self.core.pending.insert(new, self.core.now);
         self.reserve_ids();
         if early {
-            self.core.push(frame);
+            self.core.queue_frame(frame);
         } else {
             self.core.streams.defer(frame)
         }

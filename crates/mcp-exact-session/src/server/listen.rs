@@ -35,18 +35,18 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let (at, id) = (received.at, received.id.clone());
         let filter = match self.admit_filter(&received.call, &client) {
             Ok(filter) => filter,
-            Err(refusal) => return self.refuse(at, &id, &refusal, false),
+            Err(refusal) => return self.refuse_request(at, &id, &refusal, false),
         };
         // The application does not reply to this request, but is notified of the filter.
         let subscription = self.keep(received, client, cx, Input::default());
         let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
-            request.role.subscription = Some(filter.clone());
+            request.role_state.subscription = Some(filter.clone());
         }
         if !self.settings.program_acknowledges {
             self.acknowledge(key);
         }
-        self.core.event(ServerEvent::Subscribed {
+        self.core.push_event(ServerEvent::Subscribed {
             key,
             filter,
             request: subscription,
@@ -57,10 +57,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// acknowledgement "reflects the subset the server agreed to" (section "Acknowledgment"). Only changes of the part are sent.
     pub fn acknowledge_part(&mut self, key: RequestKey, part: Filter) {
         if let Some(request) = self.core.in_flight.get_mut(key)
-            && request.role.subscription.is_some()
-            && !request.role.is_acknowledged
+            && request.role_state.subscription.is_some()
+            && !request.role_state.is_acknowledged
         {
-            request.role.subscription = Some(part);
+            request.role_state.subscription = Some(part);
             self.acknowledge(key);
         }
     }
@@ -72,10 +72,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = self.core.in_flight.get_mut(key) else {
             return;
         };
-        let Some(filter) = &request.role.subscription else {
+        let Some(filter) = &request.role_state.subscription else {
             return;
         };
-        if std::mem::replace(&mut request.role.is_acknowledged, true) {
+        if std::mem::replace(&mut request.role_state.is_acknowledged, true) {
             return;
         }
         let params = JsonObject::from_iter([
@@ -84,7 +84,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         ]);
         let call = Call::new(ACKNOWLEDGED, Some(params));
         let frame = Frame::new(request.stream, message::notification(call));
-        self.core.push(frame.about(key));
+        self.core.queue_frame(frame.with_incoming_request(key));
     }
 
     /// Returns the part of a filter that the server honours.
@@ -108,7 +108,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     pub(super) fn publish_to_subscriptions(&mut self, change: &Change) -> usize {
         let keys = self.core.in_flight.keys_where(|request| {
-            let subscription = request.role.subscription.as_ref();
+            let subscription = request.role_state.subscription.as_ref();
             subscription.is_some_and(|filter| filter.wants(change))
         });
         let method = change_method(change.kind());
@@ -133,14 +133,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             interests = interests.honoured(&self.settings.capabilities, &self.settings.extensions);
         }
         let requests = self.core.in_flight.iter();
-        interests.merge(requests.filter_map(|(_, request)| request.role.subscription.as_ref()));
+        interests
+            .merge(requests.filter_map(|(_, request)| request.role_state.subscription.as_ref()));
         interests
     }
 
     /// Returns the number of subscriptions of the client, and their size in bytes.
     pub(super) fn subscription_usage(&self) -> (usize, usize) {
         let filters = self.core.in_flight.iter().filter_map(|(_, request)| {
-            let filter = request.role.subscription.as_ref();
+            let filter = request.role_state.subscription.as_ref();
             filter.map(HeapSize::heap_size)
         });
         let resources = (self.subscriptions.len(), self.subscriptions.bytes());
@@ -151,7 +152,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// replied to counts with the whole request: its reply is not refused later.
     pub(super) fn check_subscription(&self, bytes: usize) -> Result<(), Refusal> {
         let waiting = self.core.in_flight.iter().filter_map(|(_, request)| {
-            let role = &request.role;
+            let role = &request.role_state;
             let rule = client_request(&role.origin.call.method, role.client.spec)?;
             (rule.handler == Handler::Subscribe).then_some(request.size)
         });
@@ -171,7 +172,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         for key in self
             .core
             .in_flight
-            .keys_where(|request| request.role.subscription.is_some())
+            .keys_where(|request| request.role_state.subscription.is_some())
         {
             self.end_subscription(key);
         }
@@ -180,15 +181,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Ends one subscription. Nothing happens if the request is not a subscription.
     pub fn end_subscription(&mut self, key: RequestKey) {
         let request = self.core.in_flight.get(key);
-        let Some(request) = request.filter(|request| request.role.subscription.is_some()) else {
+        let Some(request) = request.filter(|request| request.role_state.subscription.is_some())
+        else {
             return;
         };
         let (id, stream) = (request.id.clone(), request.stream);
-        let spec = request.role.client.spec;
+        let spec = request.role_state.client.spec;
         if self.core.binding == Binding::Duplex {
             let call = Cancel::call(Json::from_encode(&id), "the subscription has ended");
-            let frame = Frame::new(stream, message::notification(call)).about(key);
-            self.core.push(frame.reserved());
+            let frame = Frame::new(stream, message::notification(call)).with_incoming_request(key);
+            self.core.queue_frame(frame.with_reserve());
         }
         let result = JsonObject::from_iter([
             (RESULT_TYPE, Json::string(COMPLETE)),

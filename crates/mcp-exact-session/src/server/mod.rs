@@ -88,7 +88,7 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
     const ANSWERS_POSTS: bool = true;
     type Event = ServerEvent<C>;
     type Purpose = Purpose;
-    type Incoming = Incoming<C>;
+    type RequestState = Incoming<C>;
 }
 
 /// Server side of a session, or of a single request.
@@ -167,12 +167,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if core.binding == Binding::Duplex || kind == StreamKind::Duplex || (second && standalone) {
             return Err(SendError::NoStream);
         }
-        if core.streams.held() >= core.limits.streams {
+        if core.streams.stored_count() >= core.limits.streams {
             // A client that opens a new stream after each lost connection leaves detached ones behind.
             core.streams.remove_oldest_detached(StreamKind::Standalone);
         }
         let reserve = if standalone { 0 } else { RESERVED_POSTS };
-        if core.streams.held() >= core.limits.streams.saturating_add(reserve) {
+        if core.streams.stored_count() >= core.limits.streams.saturating_add(reserve) {
             return Err(SendError::Limit(Limit::Streams));
         }
         let stream = core.streams.open(kind);
@@ -245,7 +245,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Ok(());
         };
         let head = oversized::read(message, &self.settings.limits);
-        self.dispatch_oversized(Arrival::alone(stream), Limit::MessageBytes, head);
+        self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
         self.abort_if_exhausted();
         Ok(())
     }
@@ -257,7 +257,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         context: &FrameContext<C>,
         now: Time,
     ) -> Result<Option<StreamId>, ReceiveError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if self.is_closed() || self.draining {
             return Err(ReceiveError::Closed);
         }
@@ -298,7 +298,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// output is still written. Up to 2025-11-25 the end of another stream is not a cancellation (`basic/transports`, "Sending
     /// Messages to the Server"); from 2026-07-28 on it is one.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let Some(kind) = self.core.streams.kind(stream) else {
             // The server has ended the stream before: the client still reads.
             if stream != StreamId::DUPLEX || how != Closed::Clean {
@@ -321,7 +321,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Ends the session at the request of the client, such as by DELETE (`basic/transports`, "Session Management").
     pub fn end_session(&mut self, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         self.end(&Outcome::Lost);
     }
 
@@ -330,7 +330,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request
     /// continues, and its output waits. From 2026-07-28 on the end of the response stream cancels the request.
     pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let stateless = self
             .core
             .in_flight
@@ -351,7 +351,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
     pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         self.core.streams.attach(stream)
     }
 
@@ -359,7 +359,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// the application: requests beyond the limits are refused, so that two peers that write at the same time never block each
     /// other.
     pub fn wants_input(&self) -> bool {
-        !self.is_closed() && !self.draining && self.reads()
+        !self.is_closed() && !self.draining && self.accepts_input()
     }
 
     /// Removes and returns the next event.
@@ -422,8 +422,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Ends requests whose timeout has expired, and cancels them at the client.
     pub fn handle_timeout(&mut self, now: Time) {
-        self.core.advance(now);
-        while let Some(request) = self.core.pending.take_expired(self.core.now) {
+        self.core.advance_clock(now);
+        while let Some(request) = self.core.pending.remove_expired(self.core.now) {
             self.send_cancelled(&request, "timed out");
             self.request_ended(request, Outcome::TimedOut);
         }
@@ -450,7 +450,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let listening = self.core.in_flight.iter();
         Usage {
             listening: listening
-                .filter(|(_, request)| request.role.subscription.is_some())
+                .filter(|(_, request)| request.role_state.subscription.is_some())
                 .count(),
             subscriptions,
             subscription_bytes,
@@ -461,12 +461,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Releases memory that an idle endpoint does not need.
     pub fn shrink(&mut self) {
         self.core.events.shrink();
-        self.core.streams.shrink();
+        self.core.streams.release_memory();
     }
 
     /// Ends the session from the server: subscriptions end with their results, and queued messages are still sent.
     pub fn shutdown(&mut self, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         if self.is_closed() {
             return;
         }
@@ -481,11 +481,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         for key in self
             .core
             .in_flight
-            .keys_where(|r| r.role.subscription.is_some())
+            .keys_where(|r| r.role_state.subscription.is_some())
         {
             self.core.in_flight.take_cancelled(key);
             let reason = None;
-            self.core.event(ServerEvent::Cancelled { key, reason });
+            self.core.push_event(ServerEvent::Cancelled { key, reason });
         }
         self.end_pending(&Outcome::Lost);
         self.finish_draining();
@@ -511,17 +511,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         for key in self.core.in_flight.keys_where(|_| true) {
             self.core.in_flight.take_cancelled(key);
             let reason = None;
-            self.core.event(ServerEvent::Cancelled { key, reason });
+            self.core.push_event(ServerEvent::Cancelled { key, reason });
         }
         self.core.batches.clear();
         self.core.elicitations.restore(Some(Vec::new()));
         self.subscriptions = Subscriptions::default();
         self.end_pending(outcome);
-        self.core.event(ServerEvent::Closed);
+        self.core.push_event(ServerEvent::Closed);
     }
 
     fn end_pending(&mut self, outcome: &Outcome) {
-        while let Some(request) = self.core.pending.take_any() {
+        while let Some(request) = self.core.pending.remove_oldest() {
             self.core
                 .streams
                 .withdraw_request(request.stream, request.key);
@@ -534,7 +534,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         match request.purpose {
             Purpose::Program { .. } => {
                 self.core
-                    .event(ServerEvent::Completed(request.key, outcome));
+                    .push_event(ServerEvent::Completed(request.key, outcome));
             }
             Purpose::Input { of, at, .. } => self.input_ended(of, at, outcome),
         }

@@ -52,10 +52,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = self.core.in_flight.get(of) else {
             return self.not_in_flight(of);
         };
-        let Some(token) = &request.token else {
+        let Some(token) = &request.progress_token else {
             return Ok(Sent::Suppressed);
         };
-        let spec = request.role.client.spec;
+        let spec = request.role_state.client.spec;
         let params = progress_params(spec, token, progress).ok_or(SendError::Progress)?;
         self.notify(Scope::During(of), PROGRESS, Some(params))
     }
@@ -228,7 +228,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             (Handler::Progress, Scope::During(key)) => {
                 let request = self.core.in_flight.get(key);
                 let request = request.ok_or(SendError::UnknownRequest)?;
-                let Some(token) = &request.token else {
+                let Some(token) = &request.progress_token else {
                     return Ok(false);
                 };
                 let [named, done] = params.map_or([None; 2], |params| {
@@ -238,7 +238,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     return Err(unfit(PROGRESS, "the progress token of the request"));
                 }
                 let done: Option<f64> = done.and_then(as_f64);
-                match (done, request.progress) {
+                match (done, request.last_progress) {
                     (None, _) => Err(unfit(PROGRESS, "a number as progress")),
                     (Some(done), Some(last)) if done <= last => Err(SendError::Progress),
                     _ => Ok(true),
@@ -260,7 +260,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             (Handler::Progress, Scope::During(key)) => {
                 let done = params.and_then(|params| as_f64(params.view().find("progress")?));
                 if let Some(request) = self.core.in_flight.get_mut(key) {
-                    request.progress = done;
+                    request.last_progress = done;
                 }
                 Ok(())
             }
@@ -280,7 +280,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     fn is_full(&self, stream: StreamId) -> bool {
         let (streams, limits) = (&self.core.streams, &self.core.limits);
-        streams.full_for_program(limits).is_some() || streams.full(stream, limits).is_some()
+        streams.reached_application_limit(limits).is_some()
+            || streams.reached_limit(stream, limits).is_some()
     }
 
     fn may_notify_early(&self, method: &str) -> bool {
@@ -310,8 +311,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     pub(super) fn send_notification(&mut self, destination: &Destination, call: Call) -> Sent {
         let mut frame = Frame::new(destination.stream, message::notification(call));
-        frame.about = destination.about;
-        self.core.push(frame)
+        frame.incoming_request = destination.about;
+        self.core.queue_frame(frame)
     }
 
     /// Returns the result of sending a message about a request that is not in flight.
@@ -330,12 +331,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 let request = self.core.in_flight.get(key);
                 let request = request.ok_or(SendError::UnknownRequest)?;
                 Ok(Destination {
-                    client: Arc::clone(&request.role.client),
+                    client: Arc::clone(&request.role_state.client),
                     stream: request.stream,
                     about: Some(key),
-                    subscription: request.role.subscription.clone(),
-                    is_acknowledged: request.role.subscription.is_none()
-                        || request.role.is_acknowledged,
+                    subscription: request.role_state.subscription.clone(),
+                    is_acknowledged: request.role_state.subscription.is_none()
+                        || request.role_state.is_acknowledged,
                 })
             }
             Scope::Peer => {

@@ -84,7 +84,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         true
     }
 
-    fn may_omit_id(&self) -> bool {
+    fn allows_error_without_id(&self) -> bool {
         match self.session_spec() {
             Some(spec) => !spec.error_id_required(),
             // Before a revision is negotiated, all offered ones must have errors without id.
@@ -98,7 +98,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame {
         let last = self.core.streams.is_post(stream);
-        Frame::new(stream, bytes).last(last)
+        Frame::new(stream, bytes).as_last(last)
     }
 
     fn dispatch_request(
@@ -108,26 +108,28 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         call: Call,
         cx: &Arc<FrameContext<C>>,
     ) {
-        if at.stream != StreamId::DUPLEX && self.core.streams.held() > self.core.limits.streams {
-            return self.refuse(at, &id, &Refusal::Limit(Limit::Streams), false);
+        if at.stream != StreamId::DUPLEX
+            && self.core.streams.stored_count() > self.core.limits.streams
+        {
+            return self.refuse_request(at, &id, &Refusal::Limit(Limit::Streams), false);
         }
         let meta = RequestMeta::of(&call);
         let token = meta.token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
         if token.as_ref().is_some_and(too_long) {
-            return self.refuse(at, &id, &Refusal::Limit(Limit::NameBytes), false);
+            return self.refuse_request(at, &id, &Refusal::Limit(Limit::NameBytes), false);
         }
         let stateless = self.is_stateless(&call, &meta, cx);
         let scope = (stateless && self.core.binding != Binding::Duplex).then_some(at.stream);
         if self.core.in_flight.find(scope, &id).is_some() {
-            return self.refuse(at, &id, &Refusal::IdInUse(id.clone()), !stateless);
+            return self.refuse_request(at, &id, &Refusal::IdInUse(id.clone()), !stateless);
         }
         if stateless && at.batch.is_some() {
             // The session has batches; the revision that the request states has none (`basic`, "Batching").
             let revision = meta.required_version().ok();
             let revision = revision.and_then(|id| mcp_exact_revisions::find(&id));
             let refusal = Refusal::BatchUnsupported(revision.map(RevisionSpec::revision));
-            return self.refuse(at, &id, &refusal, false);
+            return self.refuse_request(at, &id, &refusal, false);
         }
         if stateless {
             if scope.is_some() {
@@ -172,7 +174,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         match handler {
             Handler::Progress => self.handle_progress(call),
             _ => {
-                if let Some(limit) = self.core.refuses_message(at.stream) {
+                if let Some(limit) = self.core.reached_message_limit(at.stream) {
                     return Err(Refusal::Limit(limit));
                 }
                 let context = Arc::clone(cx);
@@ -181,13 +183,14 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
                     call,
                     context,
                 };
-                self.core.event(ServerEvent::Notification(notification));
+                self.core
+                    .push_event(ServerEvent::Notification(notification));
                 Ok(())
             }
         }
     }
 
-    fn answered(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         self.request_ended(request, outcome);
     }
 
@@ -195,7 +198,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         self.end(&Outcome::Lost);
         // Only the transport is notified, and not the remote peer.
         if self.core.binding == Binding::Duplex {
-            self.core.streams = crate::core::Streams::duplex();
+            self.core.streams = crate::core::Streams::with_duplex_stream();
             self.core.streams.abort();
         }
     }
@@ -211,7 +214,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let rules = client.rules(&self.settings);
         let handler = match rules.received_request(&call.method, call.params.as_ref()) {
             Ok(handler) => handler,
-            Err(refusal) => return self.refuse(at, &received.id, &refusal, true),
+            Err(refusal) => return self.refuse_request(at, &received.id, &refusal, true),
         };
         let done = match handler {
             Handler::Ping => Ok(()),
@@ -223,7 +226,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         match done {
             Ok(()) => self.answer_empty(at, &received.id),
-            Err(refusal) => self.refuse(at, &received.id, &refusal, true),
+            Err(refusal) => self.refuse_request(at, &received.id, &refusal, true),
         }
     }
 
@@ -235,7 +238,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         handler: Handler,
         sender: usize,
     ) -> Result<(), Refusal> {
-        if let Some(limit) = self.core.refuses_request(at.stream, call.size() + sender) {
+        if let Some(limit) = self
+            .core
+            .reached_request_limit(at.stream, call.size() + sender)
+        {
             return Err(Refusal::Limit(limit));
         }
         match handler {
@@ -249,7 +255,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
             let refusal =
                 handshake::unsupported(&self.settings, requested.as_deref().unwrap_or_default());
-            return self.refuse(at, id, &refusal, false);
+            return self.refuse_request(at, id, &refusal, false);
         }
         match std::mem::replace(&mut self.state, State::Closed) {
             State::ExpectInitialize(state) => {
@@ -260,18 +266,18 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                         self.snapshot_due = true;
                         self.send_answer(at, message::result(id, &result), 200);
                         if let Some(info) = self.session_info().cloned() {
-                            self.core.event(ServerEvent::Negotiated(info));
+                            self.core.push_event(ServerEvent::Negotiated(info));
                         }
                     }
                     Err((state, refusal)) => {
                         self.state = State::ExpectInitialize(state);
-                        self.refuse(at, id, &refusal, false);
+                        self.refuse_request(at, id, &refusal, false);
                     }
                 }
             }
             other => {
                 self.state = other;
-                self.refuse(at, id, &Refusal::InitializedAlready, true);
+                self.refuse_request(at, id, &Refusal::InitializedAlready, true);
             }
         }
     }
@@ -286,7 +292,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Some(_) => Refusal::NotInitialized(method.to_owned()),
             None => Refusal::UnknownBeforeInitialize(method.to_owned()),
         };
-        self.refuse(at, id, &refusal, false);
+        self.refuse_request(at, id, &refusal, false);
     }
 
     fn answer_empty(&mut self, at: Arrival, id: &RequestId) {
@@ -312,7 +318,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         input: Input,
     ) {
         let request = self.keep(received, client, cx, input);
-        self.core.event(ServerEvent::Request(request));
+        self.core.push_event(ServerEvent::Request(request));
     }
 
     /// Keeps a request until it is answered.
@@ -335,7 +341,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         });
         let Arrival { stream, batch } = received.at;
         if let Some(batch) = batch {
-            self.core.batches.admit(batch);
+            self.core.batches.count_request(batch);
         }
         let request = InFlightRequest {
             id: received.id,
@@ -343,9 +349,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             batch,
             size,
             scope: received.scope,
-            token: received.token,
-            progress: None,
-            role: Incoming {
+            progress_token: received.token,
+            last_progress: None,
+            role_state: Incoming {
                 origin: Arc::clone(&origin),
                 client: Arc::clone(&client),
                 retries: input.retries,
@@ -369,7 +375,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Refuses a frame of a principal to whom the session does not belong.
     pub(super) fn refuse_foreign(&mut self, stream: StreamId) {
-        self.refuse_unaddressed(Arrival::alone(stream), &Refusal::ForeignPrincipal);
+        self.refuse_unaddressed(Arrival::unbatched(stream), &Refusal::ForeignPrincipal);
     }
 
     /// Ends the handshake. Returns false if there is none to end.
@@ -378,11 +384,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             State::ExpectInitialized(state) => {
                 self.state = State::Operating(state.initialized());
                 for key in self.core.streams.release_deferred(&self.core.limits) {
-                    if let Some(request) = self.core.pending.take(key) {
+                    if let Some(request) = self.core.pending.remove(key) {
                         self.request_ended(request, Outcome::Lost);
                     }
                 }
-                self.core.event(ServerEvent::Ready);
+                self.core.push_event(ServerEvent::Ready);
                 true
             }
             other => {
@@ -435,7 +441,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             .map(|request| request.key)
             .collect();
         for key in pending {
-            let Some(request) = self.core.pending.take(key) else {
+            let Some(request) = self.core.pending.remove(key) else {
                 continue;
             };
             if !cancelled.withdrawn.contains(&request.key) {
@@ -443,7 +449,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
             self.request_ended(request, Outcome::Cancelled);
         }
-        self.core.event(ServerEvent::Cancelled { key, reason });
+        self.core.push_event(ServerEvent::Cancelled { key, reason });
         self.requests_changed = true;
         self.close_idle_post(cancelled.request.stream);
         self.finish_draining();
@@ -465,15 +471,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let core = &mut self.core;
         let target = core
             .pending
-            .progress(notice.token, notice.progress.done, core.now);
+            .record_progress(notice.token, notice.progress.done, core.now);
         match target {
             ProgressTarget::Request(key) => {
                 let request = core.pending.get(key);
                 let program = |request: &PendingRequest<Purpose>| {
                     matches!(request.purpose, Purpose::Program { .. })
                 };
-                if request.is_some_and(program) && core.events.full(&core.limits).is_none() {
-                    core.event(ServerEvent::Progress {
+                if request.is_some_and(program) && core.events.reached_limit(&core.limits).is_none()
+                {
+                    core.push_event(ServerEvent::Progress {
                         key,
                         progress: notice.progress,
                         params: call.params.unwrap_or_default(),

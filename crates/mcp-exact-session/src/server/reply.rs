@@ -32,7 +32,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         reply: impl Into<Reply>,
         now: Time,
     ) -> Result<Sent, SendError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let Some(request) = self.core.in_flight.get(to) else {
             return if self.core.in_flight.was_cancelled(to) {
                 Ok(Sent::Suppressed)
@@ -40,10 +40,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 Err(SendError::UnknownRequest)
             };
         };
-        if request.role.subscription.is_some() {
+        if request.role_state.subscription.is_some() {
             return Err(SendError::Subscription);
         }
-        if request.role.awaiting.is_some() {
+        if request.role_state.awaiting.is_some() {
             return Err(SendError::AwaitingInput);
         }
         let sent = match reply.into() {
@@ -59,8 +59,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn reply_result(&mut self, to: RequestKey, result: &JsonObject) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
-        let client = Arc::clone(&request.role.client);
-        let origin = Arc::clone(&request.role.origin);
+        let client = Arc::clone(&request.role_state.client);
+        let origin = Arc::clone(&request.role_state.origin);
         let method = &origin.call.method;
         if let Some(check) = &self.settings.results {
             let params = origin.call.params.as_ref();
@@ -94,7 +94,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn reply_error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
-        let client = &request.role.client;
+        let client = &request.role_state.client;
         elicitation::check_error(error, client.spec, &client.info.capabilities)?;
         let stateless = client.is_discover();
         let error = if stateless && !self.settings.keep_error_codes {
@@ -114,7 +114,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = self.core.in_flight.get(to) else {
             return;
         };
-        let role = &request.role;
+        let role = &request.role_state;
         let rule = client_request(&role.origin.call.method, role.client.spec);
         let handler = rule.map(|rule| rule.handler);
         let Some(handler @ (Handler::Subscribe | Handler::Unsubscribe)) = handler else {

@@ -36,7 +36,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         options: CallOptions,
         now: Time,
     ) -> Result<RequestKey, SendError> {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let target = self.destination(scope)?;
         let rules = target.client.rules(&self.settings);
         rules.sending_request(method, params.as_ref())?;
@@ -47,8 +47,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.core.pending.len() >= self.core.limits.pending {
             return Err(SendError::Limit(Limit::Pending));
         }
-        let full = self.core.streams.full_for_program(&self.core.limits);
-        let full = full.or_else(|| self.core.streams.full(target.stream, &self.core.limits));
+        let full = self
+            .core
+            .streams
+            .reached_application_limit(&self.core.limits);
+        let full = full.or_else(|| {
+            self.core
+                .streams
+                .reached_limit(target.stream, &self.core.limits)
+        });
         if let Some(limit) = full {
             return Err(SendError::Limit(limit));
         }
@@ -62,8 +69,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             key,
             stream: target.stream,
             timeout: options.timeout.unwrap_or(self.settings.request_timeout),
-            cap: None,
-            progress: options.progress,
+            final_deadline: None,
+            with_progress: options.progress,
             purpose: Purpose::Program { during, task },
         };
         self.send_request(new, method, params, during);
@@ -102,14 +109,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Cancels a request of the server; [`Outcome::Cancelled`] follows. Nothing happens if the request has ended.
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
-        self.core.advance(now);
+        self.core.advance_clock(now);
         let request = self.core.pending.get(key);
         let program =
             |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program { .. });
         if !request.is_some_and(program) {
             return;
         }
-        if let Some(request) = self.core.pending.take(key) {
+        if let Some(request) = self.core.pending.remove(key) {
             self.send_cancelled(&request, reason);
             self.request_ended(request, Outcome::Cancelled);
         }
@@ -135,11 +142,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let call = Cancel::call(Json::from(id), reason);
         let mut frame = Frame::new(request.stream, message::notification(call));
-        frame.about = match request.purpose {
+        frame.incoming_request = match request.purpose {
             Purpose::Input { of, .. } => Some(of),
             Purpose::Program { during, .. } => during,
         };
-        self.core.push(frame.reserved());
+        self.core.queue_frame(frame.with_reserve());
     }
 }
 

@@ -91,7 +91,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         endpoint.core.elicitations.restore(snapshot.elicitations);
         endpoint.snapshot_version = snapshot.version;
         endpoint.snapshot_due = true;
-        endpoint.core.streams.reserve(snapshot.last_stream);
+        endpoint.core.streams.reserve_ids(snapshot.last_stream);
         if binding == Binding::StreamableHttp {
             endpoint.report_lost(snapshot.requests);
         }
@@ -116,7 +116,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             streams.restore(stream, StreamKind::Post, sequence.unwrap_or_default());
             let ids: Vec<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
             let bytes = lost_answers(&ids, text);
-            self.core.push(Frame::new(stream, bytes).last(true));
+            self.core
+                .queue_frame(Frame::new(stream, bytes).as_last(true));
         }
     }
 
