@@ -43,7 +43,7 @@ impl ClientEndpoint {
     ) -> Result<RequestKey, SendError> {
         self.core.advance_clock(now);
         let session = self.session()?;
-        let rules = session.rules(&self.settings);
+        let rules = session.rules_for_server(&self.settings);
         let members = params.as_ref().map(SentMembers::of).unwrap_or_default();
         rules.sending_request_with(method, params.as_ref(), &members)?;
         let task = members.task.is_some() && session.spec.has_tasks();
@@ -64,19 +64,19 @@ impl ClientEndpoint {
         let outbound = OutboundRequest {
             method: method.to_owned(),
             spec: session.spec,
-            task,
+            asks_for_task: task,
             params,
-            plain,
-            cap: None,
+            is_plain: plain,
+            final_deadline: None,
             retries: 0,
             input: input.map(RequestInput::members),
             options,
-            subscribed: false,
-            relisted: false,
-            renegotiated: false,
+            is_acknowledged: false,
+            was_relisted: false,
+            was_renegotiated: false,
             phase: Phase::Answer,
         };
-        self.send_outbound(key, outbound, &session);
+        self.send_attempt(key, outbound, &session);
         Ok(key)
     }
 
@@ -106,7 +106,7 @@ impl ClientEndpoint {
     }
 
     /// Sends or resends a request of the application. A resent request has a new wire id and keeps its key.
-    pub(super) fn send_outbound(
+    pub(super) fn send_attempt(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
@@ -116,20 +116,20 @@ impl ClientEndpoint {
         outbound.phase = Phase::Answer;
         let stream = self.outgoing_stream();
         let id = self.core.pending.next_id();
-        let bytes = message_of(id, &outbound, session);
+        let bytes = outgoing_call(id, &outbound, session);
         let mut frame = Frame::new(stream, bytes).with_incoming_request(key);
         frame.local_request = Some(key);
         let method = &outbound.method;
         frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
-        let (timeout, progress, cap) = (options.timeout, options.progress, outbound.cap);
+        let (timeout, progress, cap) = (options.timeout, options.progress, outbound.final_deadline);
         let new = NewRequest {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
             final_deadline: cap,
             with_progress: progress,
-            purpose: Purpose::Program(Box::new(outbound)),
+            purpose: Purpose::Application(Box::new(outbound)),
         };
         self.core.pending.insert(new, self.core.now);
         self.core.queue_frame(frame);
@@ -139,13 +139,13 @@ impl ClientEndpoint {
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance_clock(now);
         let program =
-            |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program(_));
+            |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Application(_));
         if !self.core.pending.get(key).is_some_and(program) {
             return;
         }
         if let Some(request) = self.core.pending.remove(key) {
             self.send_cancelled(&request, reason);
-            if let Purpose::Program(outbound) = &request.purpose {
+            if let Purpose::Application(outbound) = &request.purpose {
                 self.drop_input_requests(outbound);
             }
             let event = ClientEvent::Completed(key, Outcome::Cancelled);
@@ -174,7 +174,7 @@ impl ClientEndpoint {
             Purpose::Probe(_) | Purpose::Initialize | Purpose::LifecycleCheck(_) => true,
             // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
             // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
-            Purpose::Program(outbound) => outbound.task && outbound.spec.has_tasks(),
+            Purpose::Application(outbound) => outbound.asks_for_task && outbound.spec.has_tasks(),
         };
         if needs_no_notification || withdrawn || session.is_none() || (http && discover) {
             return;
@@ -196,7 +196,7 @@ impl ClientEndpoint {
         now: Time,
     ) -> Result<Sent, SendError> {
         self.core.advance_clock(now);
-        if let Some(of) = to.of {
+        if let Some(of) = to.client_request {
             return self.answer_input(of, to, answer);
         }
         let key = to.key;
@@ -226,7 +226,7 @@ impl ClientEndpoint {
             .core
             .streams
             .reached_application_limit(&self.core.limits);
-        let request = match of.of {
+        let request = match of.client_request {
             None => self.core.in_flight.get_mut(of.key),
             Some(_) => None,
         };
@@ -257,7 +257,7 @@ impl ClientEndpoint {
     /// not declared the needed capability.
     pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
         let session = self.session()?;
-        let rules = session.rules(&self.settings);
+        let rules = session.rules_for_server(&self.settings);
         rules.sending_notification(method, params.as_ref(), Target::Peer)?;
         if self
             .core
@@ -302,7 +302,7 @@ impl ClientEndpoint {
 
 /// Builds the message of a request: the application's parameters, and the members that a retry, the options and the revision add.
 /// The progress token of a request is its wire id.
-fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
+fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
     let (method, options) = (&outbound.method, &outbound.options);
     let params = outbound.params.as_ref().map(JsonObject::view);
     let sender = session.sender.as_ref();
@@ -314,7 +314,7 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
     let level = level.map(|level| Json::string(level.name()));
     let names = PARAMS;
     let params = params.unwrap_or_default();
-    let present = if outbound.plain {
+    let present = if outbound.is_plain {
         [None; PARAMS.len()]
     } else {
         params.find_each(names)
@@ -324,9 +324,11 @@ fn message_of(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) 
     let meta = match (sender, own, capabilities) {
         (None, own, _) => Cow::Owned(own.unwrap_or_default().to_object()),
         (Some(sender), None, None) => Cow::Borrowed(sender.meta()),
-        (Some(sender), own, capabilities) => {
-            Cow::Owned(sender.beside(own.unwrap_or_default(), capabilities).into())
-        }
+        (Some(sender), own, capabilities) => Cow::Owned(
+            sender
+                .merged_meta(own.unwrap_or_default(), capabilities)
+                .into(),
+        ),
     };
     let trace = options.trace.as_ref().filter(|_| sender.is_some());
     let [parent, state, baggage] = trace.map(TraceContext::members).unwrap_or_default();

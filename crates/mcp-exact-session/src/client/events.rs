@@ -23,7 +23,7 @@ use crate::stream::RequestKey;
 pub struct ServerRequestKey {
     pub(super) key: RequestKey,
     /// Client request for which the server requires the input (from 2026-07-28 on).
-    pub(super) of: Option<RequestKey>,
+    pub(super) client_request: Option<RequestKey>,
 }
 
 /// Result of a negotiation with a server, for the next connection to it (2026-07-28, `basic/versioning`).

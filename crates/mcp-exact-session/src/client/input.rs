@@ -25,22 +25,24 @@ type RequiredInput = (Vec<(String, Call)>, Option<Json>);
 
 impl ClientEndpoint {
     /// Handles a result that requires input: delivers every input request to the application and suspends the request.
-    pub(super) fn input_required(
+    pub(super) fn suspend_for_input(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
         session: &NegotiatedSession,
         result: &RawResult,
     ) {
-        let (requests, state) = match self.required(&outbound, session, result) {
+        let (requests, state) = match self.decode_required_input(&outbound, session, result) {
             Ok(required) => required,
-            Err(refusal) => return self.complete(key, Outcome::Error(refusal.error().local())),
+            Err(refusal) => {
+                return self.complete_request(key, Outcome::Error(refusal.error().local()));
+            }
         };
         let awaited = requests.iter().map(|(name, _)| AwaitedRequest {
             name: name.clone(),
             key: ServerRequestKey {
                 key: self.core.new_key(),
-                of: Some(key),
+                client_request: Some(key),
             },
             response: None,
         });
@@ -52,7 +54,7 @@ impl ClientEndpoint {
         let keys: Vec<ServerRequestKey> = input.requests.iter().map(|r| r.key).collect();
         let spec = outbound.spec;
         outbound.phase = Phase::Input(input);
-        let purpose = Purpose::Program(Box::new(outbound));
+        let purpose = Purpose::Application(Box::new(outbound));
         self.core.pending.suspend(key, purpose);
         for (server_request, (_, call)) in keys.into_iter().zip(requests) {
             self.core.push_event(ClientEvent::Request {
@@ -64,7 +66,7 @@ impl ClientEndpoint {
         self.retry_if_answered(key);
     }
 
-    fn required(
+    fn decode_required_input(
         &self,
         outbound: &OutboundRequest,
         session: &NegotiatedSession,
@@ -72,7 +74,7 @@ impl ClientEndpoint {
     ) -> Result<RequiredInput, Refusal> {
         let invalid = Refusal::InvalidInputRequired;
         let limits = &self.core.limits;
-        let mut rules = session.rules(&self.settings);
+        let mut rules = session.rules_for_server(&self.settings);
         if let Some(capabilities) = &outbound.options.capabilities {
             rules.own = capabilities.into();
         }
@@ -141,7 +143,8 @@ impl ClientEndpoint {
         answer: Result<RawResult, PeerError>,
     ) -> Result<Sent, SendError> {
         let request = self.core.pending.get_mut(of);
-        let Some(Purpose::Program(outbound)) = request.map(|request| &mut request.purpose) else {
+        let Some(Purpose::Application(outbound)) = request.map(|request| &mut request.purpose)
+        else {
             return Err(SendError::UnknownRequest);
         };
         let Phase::Input(input) = &mut outbound.phase else {
@@ -163,11 +166,11 @@ impl ClientEndpoint {
                 // Marked as answered, so that no cancellation event is delivered for this input request.
                 awaited.response = Some(JsonObject::new());
                 if let Some(request) = self.core.pending.remove(of)
-                    && let Purpose::Program(outbound) = request.purpose
+                    && let Purpose::Application(outbound) = request.purpose
                 {
                     self.drop_input_requests(&outbound);
                 }
-                self.complete(of, Outcome::Error(error.local()));
+                self.complete_request(of, Outcome::Error(error.local()));
             }
         }
         Ok(Sent::Queued)
@@ -178,14 +181,14 @@ impl ClientEndpoint {
         let Some(request) = self.core.pending.get(key) else {
             return;
         };
-        let Purpose::Program(outbound) = &request.purpose else {
+        let Purpose::Application(outbound) = &request.purpose else {
             return;
         };
         if !matches!(&outbound.phase, Phase::Input(input) if input.waiting == 0) {
             return;
         }
         let Some(PendingRequest {
-            purpose: Purpose::Program(mut outbound),
+            purpose: Purpose::Application(mut outbound),
             ..
         }) = self.core.pending.remove(key)
         else {
@@ -196,7 +199,7 @@ impl ClientEndpoint {
         };
         outbound.retries += 1;
         // The application, and often a user, has used part of the total time.
-        outbound.cap = None;
+        outbound.final_deadline = None;
         let mut members = JsonObject::new();
         if !input.requests.is_empty() {
             let responses = input.requests.into_iter();
@@ -209,11 +212,11 @@ impl ClientEndpoint {
         outbound.input = Some(members);
         let session = self.state.session().map(Arc::clone);
         match session.filter(|session| session.is_discover()) {
-            Some(session) => self.send_outbound(key, *outbound, &session),
+            Some(session) => self.send_attempt(key, *outbound, &session),
             None => {
                 let text = "the server has changed its revision between two tries";
                 let error = PeerError::invalid_request(text).local();
-                self.complete(key, Outcome::Error(error));
+                self.complete_request(key, Outcome::Error(error));
             }
         }
     }
@@ -226,7 +229,7 @@ impl ClientEndpoint {
     }
 
     /// Ends a request of the application.
-    pub(super) fn complete(&mut self, key: RequestKey, outcome: Outcome) {
+    pub(super) fn complete_request(&mut self, key: RequestKey, outcome: Outcome) {
         self.core.push_event(ClientEvent::Completed(key, outcome));
     }
 }

@@ -53,14 +53,14 @@ pub(crate) enum Purpose {
     /// `server/discover` in this revision, to learn whether the server still has the lifecycle without handshake.
     LifecycleCheck(&'static RevisionSpec),
     /// A request of the application.
-    Program(Box<OutboundRequest>),
+    Application(Box<OutboundRequest>),
 }
 
 impl Purpose {
     /// Returns the request of the application; `None` for requests of the endpoint.
     fn outbound(&self) -> Option<&OutboundRequest> {
         match self {
-            Self::Program(outbound) => Some(outbound),
+            Self::Application(outbound) => Some(outbound),
             Self::Probe(_) | Self::Initialize | Self::LifecycleCheck(_) => None,
         }
     }
@@ -90,7 +90,7 @@ pub struct ClientEndpoint {
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     endpoint_known: bool,
     /// True if the transport has not yet been notified of the session's end.
-    ends_session: bool,
+    session_end_pending: bool,
 }
 
 impl ClientEndpoint {
@@ -105,7 +105,7 @@ impl ClientEndpoint {
         now: Time,
     ) -> Self {
         let mut client = Self::with_state(settings, binding, State::start(), 0, now);
-        client.begin(cached);
+        client.begin_negotiation(cached);
         client
     }
 
@@ -148,7 +148,7 @@ impl ClientEndpoint {
             tasks: Tasks::new(count, bytes),
             tools: Tools::default(),
             endpoint_known: binding != Binding::HttpSse,
-            ends_session: false,
+            session_end_pending: false,
         }
     }
 
@@ -215,14 +215,14 @@ impl ClientEndpoint {
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
         self.core.advance_clock(now);
         if how == Closed::SessionEnded {
-            return self.session_lost();
+            return self.lose_session();
         }
         let Some(kind) = self.core.streams.kind(stream) else {
             return self.core.streams.remove(stream);
         };
         let events = self.core.binding == Binding::HttpSse;
         if kind == StreamKind::Duplex || (events && kind == StreamKind::Standalone) {
-            return self.connection_closed();
+            return self.handle_connection_end();
         }
         self.core.streams.remove(stream);
         // Over HTTP with SSE a POST is merely accepted; the stream of events carries its answer.
@@ -258,7 +258,7 @@ impl ClientEndpoint {
     /// Records that the server has ended the session: by HTTP 404, or by an event of the transport's own.
     pub fn session_ended(&mut self, now: Time) {
         self.core.advance_clock(now);
-        self.session_lost();
+        self.lose_session();
     }
 
     /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
@@ -340,23 +340,23 @@ impl ClientEndpoint {
     pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
         self.core.advance_clock(now);
         if !self.is_closed() {
-            self.end(&Outcome::Closed);
+            self.close_with(&Outcome::Closed);
         }
         self.core.reset_session();
         self.state = State::start();
         self.previous = None;
-        self.ends_session = false;
+        self.session_end_pending = false;
         self.endpoint_known = self.core.binding != Binding::HttpSse;
         let limits = &self.settings.limits;
         self.tasks = Tasks::new(limits.remembered_ids, limits.name_bytes);
-        self.begin(cached);
+        self.begin_negotiation(cached);
     }
 
     /// Returns the request that ends the session at the server, once all other output was sent.
     pub fn poll_end_session(&mut self) -> Option<Transmit> {
-        let ends = self.ends_session && self.core.streams.queued_count() == 0;
+        let ends = self.session_end_pending && self.core.streams.queued_count() == 0;
         if ends {
-            self.ends_session = false;
+            self.session_end_pending = false;
         }
         ends.then_some(Transmit::EndSession)
     }
@@ -377,7 +377,7 @@ impl ClientEndpoint {
         self.core.advance_clock(now);
         while let Some(request) = self.core.pending.remove_expired(self.core.now) {
             self.send_cancelled(&request, "timed out");
-            self.request_ended(request, Outcome::TimedOut);
+            self.handle_request_end(request, Outcome::TimedOut);
         }
     }
 
@@ -403,7 +403,11 @@ impl ClientEndpoint {
 
     /// Returns the resource usage of the endpoint.
     pub fn usage(&self) -> Usage {
-        let awaited = self.core.pending.iter().map(OutboundRequest::awaited_input);
+        let awaited = self
+            .core
+            .pending
+            .iter()
+            .map(OutboundRequest::awaited_input_count);
         Usage {
             server_requests: self.core.in_flight.len() + awaited.sum::<usize>(),
             tasks: self.tasks.len(),
@@ -420,8 +424,8 @@ impl ClientEndpoint {
         }
         let http = self.core.binding == Binding::StreamableHttp;
         let session = self.spec().is_some_and(RevisionSpec::has_session_ids);
-        self.ends_session = http && session;
-        self.end(&Outcome::Closed);
+        self.session_end_pending = http && session;
+        self.close_with(&Outcome::Closed);
         self.core.streams.close_all();
     }
 
@@ -450,15 +454,15 @@ impl ClientEndpoint {
     }
 
     /// Handles the end of the session by the server.
-    fn session_lost(&mut self) {
+    fn lose_session(&mut self) {
         if !self.is_closed() {
             self.core.push_event(ClientEvent::SessionLost);
-            self.end(&Outcome::Lost);
+            self.close_with(&Outcome::Lost);
         }
     }
 
     /// Closes the endpoint; every request of the application ends with the outcome.
-    fn end(&mut self, outcome: &Outcome) {
+    fn close_with(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;
         }
@@ -473,7 +477,7 @@ impl ClientEndpoint {
         self.core.elicitations.restore(Some(Vec::new()));
         self.tasks.clear();
         while let Some(request) = self.core.pending.remove_oldest() {
-            if let Purpose::Program(_) = request.purpose {
+            if let Purpose::Application(_) = request.purpose {
                 let event = ClientEvent::Completed(request.key, outcome.clone());
                 self.core.push_event(event);
             }
@@ -490,26 +494,26 @@ impl ClientEndpoint {
         let keys: Vec<_> = on_it.map(|request| request.key).collect();
         for key in keys {
             if let Some(request) = self.core.pending.remove(key) {
-                self.request_ended(request, Outcome::Lost);
+                self.handle_request_end(request, Outcome::Lost);
             }
         }
     }
 
     /// Handles the end of a client request, or starts its next attempt.
-    fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_request_end(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
         }
         let cap = request.final_deadline();
         match request.purpose {
-            Purpose::Probe(spec) => self.probed(spec, outcome),
-            Purpose::Initialize => self.initialize_ended(outcome),
+            Purpose::Probe(spec) => self.handle_probe_outcome(spec, outcome),
+            Purpose::Initialize => self.handle_initialize_outcome(outcome),
             Purpose::LifecycleCheck(spec) => {
                 self.lifecycle_checked(spec, refuses_discovery(&outcome));
             }
-            Purpose::Program(mut outbound) => {
-                outbound.cap = Some(cap);
-                self.program_request_ended(request.key, *outbound, outcome)
+            Purpose::Application(mut outbound) => {
+                outbound.final_deadline = Some(cap);
+                self.handle_application_answer(request.key, *outbound, outcome)
             }
         }
     }

@@ -12,7 +12,7 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, Revision};
 
 use super::events::{CachedNegotiation, ClientEvent, TransportFailure};
-use super::session::{NegotiatedSession, NegotiationProgress, Sender, State, text_of};
+use super::session::{NegotiatedSession, NegotiationProgress, SenderMeta, State, string_member};
 use super::{ClientEndpoint, Purpose};
 use crate::Time;
 use crate::builtin_notifications::INITIALIZED;
@@ -27,7 +27,7 @@ use crate::session_info::SessionInfo;
 use crate::stream::{Binding, Closed, HttpHints, StreamId, StreamKind};
 
 impl ClientEndpoint {
-    pub(super) fn begin(&mut self, cached: Option<&CachedNegotiation>) {
+    pub(super) fn begin_negotiation(&mut self, cached: Option<&CachedNegotiation>) {
         let Some(progress) = self.state.take_progress() else {
             return;
         };
@@ -44,7 +44,7 @@ impl ClientEndpoint {
             (None, Some(first)) => self.send_initialize(first, progress),
             (Some(_), Some(first)) if old => self.send_initialize(first, progress),
             (Some(first), _) => self.send_probe(first, progress),
-            (None, None) => self.fail(NegotiationError::NoHandshake {
+            (None, None) => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered: "no revision over HTTP with SSE".to_owned(),
                 offered: self.settings.offer.list(),
             }),
@@ -61,7 +61,7 @@ impl ClientEndpoint {
         self.core
             .streams
             .insert_stream(StreamId::DUPLEX, StreamKind::Duplex);
-        let first = self.first(Lifecycle::Initialize);
+        let first = self.preferred_revision(Lifecycle::Initialize);
         if let (Some(progress), Some(first)) = (self.state.take_progress(), first) {
             self.send_initialize(first, progress);
         }
@@ -73,7 +73,7 @@ impl ClientEndpoint {
         match failure {
             TransportFailure::Exited | TransportFailure::Lost => {
                 if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
-                    return self.fail(NegotiationError::Lost);
+                    return self.fail_negotiation(NegotiationError::Lost);
                 }
                 self.closed(stream, Closed::Lost, now);
             }
@@ -82,29 +82,29 @@ impl ClientEndpoint {
     }
 
     /// Returns the client's most preferred revision of a lifecycle.
-    pub(super) fn first(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
+    pub(super) fn preferred_revision(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
         self.settings.offer.of_lifecycle(lifecycle).next()
     }
 
     /// Handles the end of the duplex stream. After a probe, the server may have exited because of the probe.
-    pub(super) fn connection_closed(&mut self) {
+    pub(super) fn handle_connection_end(&mut self) {
         let probed = match &self.state {
             State::ExpectDiscovery(progress) => progress.probes > 0,
-            State::ExpectInitializeResult(progress) => progress.silent,
+            State::ExpectInitializeResult(progress) => progress.probe_timed_out,
             _ => false,
         };
-        if probed && self.first(Lifecycle::Initialize).is_some() {
+        if probed && self.preferred_revision(Lifecycle::Initialize).is_some() {
             if let Some(progress) = self.state.take_progress() {
                 // A server that has changed its revision may be probed while requests of the application wait.
                 while let Some(request) = self.core.pending.remove_oldest() {
-                    if let Purpose::Program(_) = request.purpose {
-                        self.complete(request.key, Outcome::Lost);
+                    if let Purpose::Application(_) = request.purpose {
+                        self.complete_request(request.key, Outcome::Lost);
                     }
                 }
                 self.core.streams.clear();
                 // The next process is not probed, and its silence does not count as slowness.
                 let progress = NegotiationProgress {
-                    silent: false,
+                    probe_timed_out: false,
                     offered: BTreeSet::new(),
                     ..progress
                 };
@@ -117,7 +117,7 @@ impl ClientEndpoint {
             let lost = ClientEvent::Failed(NegotiationError::Lost);
             self.core.push_event(lost);
         }
-        self.end(&Outcome::Lost);
+        self.close_with(&Outcome::Lost);
     }
 
     pub(super) fn send_probe(
@@ -128,14 +128,14 @@ impl ClientEndpoint {
         progress.probes += 1;
         progress.offered.insert(spec.id());
         self.state = State::ExpectDiscovery(progress);
-        let sender = Sender::of(&self.settings, spec);
+        let sender = SenderMeta::of(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
         // The shorter probe timeout applies only if the client can fall back to `initialize`.
-        let timeout = match self.first(Lifecycle::Initialize) {
+        let timeout = match self.preferred_revision(Lifecycle::Initialize) {
             Some(_) => self.settings.probe_timeout,
             None => self.settings.handshake_timeout,
         };
-        self.send_own("server/discover", &params, timeout, Purpose::Probe(spec));
+        self.send_negotiation_request("server/discover", &params, timeout, Purpose::Probe(spec));
     }
 
     pub(super) fn send_initialize(
@@ -152,10 +152,10 @@ impl ClientEndpoint {
             ("clientInfo", self.settings.identity.towards(spec).into()),
         ]);
         let timeout = self.settings.handshake_timeout;
-        self.send_own("initialize", &params, timeout, Purpose::Initialize);
+        self.send_negotiation_request("initialize", &params, timeout, Purpose::Initialize);
     }
 
-    pub(super) fn send_own(
+    pub(super) fn send_negotiation_request(
         &mut self,
         method: &str,
         params: &JsonObject,
@@ -167,7 +167,7 @@ impl ClientEndpoint {
             Purpose::Probe(spec) | Purpose::LifecycleCheck(spec) => {
                 self.request_hints(spec, method, Some(params))
             }
-            Purpose::Initialize | Purpose::Program(_) => HttpHints {
+            Purpose::Initialize | Purpose::Application(_) => HttpHints {
                 revision: HttpHints::of_revision(self.spec()),
                 ..HttpHints::default()
             },
@@ -194,33 +194,33 @@ impl ClientEndpoint {
     }
 
     /// Handles the outcome of the probe.
-    pub(super) fn probed(&mut self, spec: &'static RevisionSpec, outcome: Outcome) {
+    pub(super) fn handle_probe_outcome(&mut self, spec: &'static RevisionSpec, outcome: Outcome) {
         let State::ExpectDiscovery(_) = self.state else {
             return;
         };
         match outcome {
-            Outcome::Result(result) => match DiscoverResult::of(&result) {
-                Some(discovered) => self.discovered(discovered),
+            Outcome::Result(result) => match DiscoverResult::from_result(&result) {
+                Some(discovered) => self.handle_discovery(discovered),
                 None => self.fall_back("its answer is no discovery".into()),
             },
             Outcome::Error(error) => match error.code() {
                 Some(code::UNSUPPORTED_VERSION) => {
-                    let supported = supported(&error).unwrap_or_default();
+                    let supported = supported_revisions(&error).unwrap_or_default();
                     self.choose_discover(&supported, spec);
                 }
                 Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
-                    self.fail(NegotiationError::Refused(error));
+                    self.fail_negotiation(NegotiationError::Refused(error));
                 }
                 _ => self.fall_back(error.to_string()),
             },
             Outcome::TimedOut => {
                 if let State::ExpectDiscovery(progress) = &mut self.state {
-                    progress.silent = true;
+                    progress.probe_timed_out = true;
                 }
                 self.fall_back("silence".into());
             }
             Outcome::Lost | Outcome::Cancelled | Outcome::Closed => {
-                self.fail(NegotiationError::Lost);
+                self.fail_negotiation(NegotiationError::Lost);
             }
         }
     }
@@ -228,22 +228,25 @@ impl ClientEndpoint {
     /// Falls back to `initialize`, if this client offers a revision with it: the server does not support requests that state
     /// their revision.
     pub(super) fn fall_back(&mut self, answered: String) {
-        let first = self.first(Lifecycle::Initialize);
+        let first = self.preferred_revision(Lifecycle::Initialize);
         match (first, self.state.take_progress()) {
             (Some(first), Some(progress)) => self.send_initialize(first, progress),
-            _ => self.fail(NegotiationError::NoHandshake {
+            _ => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered,
                 offered: self.settings.offer.list(),
             }),
         }
     }
 
-    fn discovered(&mut self, discovered: DiscoverResult) {
+    fn handle_discovery(&mut self, discovered: DiscoverResult) {
         let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
-            discovered.supported.iter().any(|id| spec.id() == id)
+            discovered
+                .supported_revisions
+                .iter()
+                .any(|id| spec.id() == id)
         });
         let Some(spec) = common else {
-            return self.choose_initialize(&discovered.supported);
+            return self.choose_initialize(&discovered.supported_revisions);
         };
         let info = SessionInfo {
             revision: spec.revision(),
@@ -287,7 +290,7 @@ impl ClientEndpoint {
         let common = self.settings.offer.choose(Lifecycle::Initialize, listed);
         match (common, self.state.take_progress()) {
             (Some(spec), Some(progress)) => self.send_initialize(spec, progress),
-            _ => self.fail(NegotiationError::NoCommonRevision {
+            _ => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported: supported.to_vec(),
                 offered: self.settings.offer.list(),
             }),
@@ -295,23 +298,23 @@ impl ClientEndpoint {
     }
 
     /// Handles the outcome of `initialize`.
-    pub(super) fn initialize_ended(&mut self, outcome: Outcome) {
+    pub(super) fn handle_initialize_outcome(&mut self, outcome: Outcome) {
         let State::ExpectInitializeResult(_) = self.state else {
             return;
         };
         match outcome {
-            Outcome::Result(result) => match self.initialized(&result) {
+            Outcome::Result(result) => match self.handle_initialize_result(&result) {
                 Ok(session) => {
                     self.enter_session(session);
                     self.send_initialized();
                     self.send_deferred();
                 }
-                Err(error) => self.fail(error),
+                Err(error) => self.fail_negotiation(error),
             },
-            Outcome::Error(error) => self.initialize_refused(error),
-            Outcome::TimedOut => self.fail(NegotiationError::TimedOut),
+            Outcome::Error(error) => self.handle_initialize_error(error),
+            Outcome::TimedOut => self.fail_negotiation(NegotiationError::TimedOut),
             Outcome::Lost | Outcome::Cancelled | Outcome::Closed => {
-                self.fail(NegotiationError::Lost);
+                self.fail_negotiation(NegotiationError::Lost);
             }
         }
     }
@@ -328,29 +331,29 @@ impl ClientEndpoint {
 
     /// Handles an error response to `initialize`, which may list the supported revisions. A server that did not answer the probe
     /// and now reports unsupported versions was slow.
-    fn initialize_refused(&mut self, error: PeerError) {
+    fn handle_initialize_error(&mut self, error: PeerError) {
         let Some(mut progress) = self.state.take_progress() else {
             return;
         };
-        let discover = self.first(Lifecycle::Discover);
+        let discover = self.preferred_revision(Lifecycle::Discover);
         let discover = discover.filter(|_| self.core.binding != Binding::HttpSse);
-        let probe = progress.probes == 0 || (progress.probes == 1 && progress.silent);
+        let probe = progress.probes == 0 || (progress.probes == 1 && progress.probe_timed_out);
         if error.code() == Some(code::UNSUPPORTED_VERSION)
             && probe
             && let Some(first) = discover
         {
-            progress.silent = false;
+            progress.probe_timed_out = false;
             return self.send_probe(first, progress);
         }
-        let Some(supported) = supported(&error) else {
-            return self.fail(NegotiationError::Refused(error));
+        let Some(supported) = supported_revisions(&error) else {
+            return self.fail_negotiation(NegotiationError::Refused(error));
         };
         let untried = |spec: &'static RevisionSpec| {
             supported.iter().any(|id| spec.id() == id) && !progress.offered.contains(spec.id())
         };
         match self.settings.offer.choose(Lifecycle::Initialize, untried) {
             Some(spec) => self.send_initialize(spec, progress),
-            None => self.fail(NegotiationError::NoCommonRevision {
+            None => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported,
                 offered: self.settings.offer.list(),
             }),
@@ -358,10 +361,13 @@ impl ClientEndpoint {
     }
 
     /// Decodes the result of `initialize`.
-    fn initialized(&self, result: &RawResult) -> Result<NegotiatedSession, NegotiationError> {
+    fn handle_initialize_result(
+        &self,
+        result: &RawResult,
+    ) -> Result<NegotiatedSession, NegotiationError> {
         let unreadable = |text: &str| NegotiationError::Answer(text.to_owned());
         let object = result.object();
-        let answered = text_of(object, "protocolVersion")
+        let answered = string_member(object, "protocolVersion")
             .ok_or_else(|| unreadable("`protocolVersion` has to be a string"))?;
         let same = |spec: &'static RevisionSpec| spec.id() == answered;
         let spec = self.settings.offer.choose(Lifecycle::Initialize, same);
@@ -409,11 +415,11 @@ impl ClientEndpoint {
 
     /// Ends the negotiation with an error: "If the client does not support the version in the server's response, it SHOULD
     /// disconnect."
-    pub(super) fn fail(&mut self, error: NegotiationError) {
+    pub(super) fn fail_negotiation(&mut self, error: NegotiationError) {
         self.core.push_event(ClientEvent::Failed(error));
         // `take_progress` may have set the state `Ended`, but pending requests have to end, too.
         self.state = State::start();
-        self.end(&Outcome::Closed);
+        self.close_with(&Outcome::Closed);
         self.core.streams.close_all();
     }
 }
@@ -427,19 +433,19 @@ pub(super) fn is_discover_code(code: i64) -> bool {
 }
 
 /// Returns the supported revisions that an error lists.
-pub(super) fn supported(error: &PeerError) -> Option<Vec<String>> {
+pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
     let data = error.data()?.view().object()?;
     data.find("supported")?.decode_as().ok()
 }
 
 /// Result of `server/discover`.
 struct DiscoverResult {
-    supported: Vec<String>,
+    supported_revisions: Vec<String>,
     info: SessionInfo,
 }
 
 impl DiscoverResult {
-    fn of(result: &RawResult) -> Option<Self> {
+    fn from_result(result: &RawResult) -> Option<Self> {
         let [supported, capabilities, meta, instructions] = result.object().view().find_each([
             "supportedVersions",
             "capabilities",
@@ -452,7 +458,7 @@ impl DiscoverResult {
             .and_then(JsonRef::object);
         let instructions = instructions.and_then(JsonRef::as_str);
         Some(Self {
-            supported: supported?.decode_as().ok()?,
+            supported_revisions: supported?.decode_as().ok()?,
             info: SessionInfo {
                 revision: Revision::new(""),
                 capabilities: capabilities?.object()?.to_object(),

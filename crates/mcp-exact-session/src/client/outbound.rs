@@ -21,21 +21,21 @@ pub(crate) struct OutboundRequest {
     /// Parameters from the application, kept for another attempt.
     pub(super) params: Option<JsonObject>,
     /// True if the parameters contain none of the members that the endpoint adds.
-    pub(super) plain: bool,
+    pub(super) is_plain: bool,
     pub(super) options: CallOptions,
     /// Deadline of the request over all attempts.
-    pub(super) cap: Option<Time>,
+    pub(super) final_deadline: Option<Time>,
     pub(super) retries: u32,
     /// Parameters that a retry adds: `inputResponses` and `requestState`.
     pub(super) input: Option<JsonObject>,
     /// True if a subscription was acknowledged.
-    pub(super) subscribed: bool,
+    pub(super) is_acknowledged: bool,
     /// True if the request asks the server to run it as a task (2025-11-25).
-    pub(super) task: bool,
+    pub(super) asks_for_task: bool,
     /// True if the tools were listed again because its headers were refused.
-    pub(super) relisted: bool,
+    pub(super) was_relisted: bool,
     /// True if the request was resent, or waits to be resent, because the server changed its revision.
-    pub(super) renegotiated: bool,
+    pub(super) was_renegotiated: bool,
     pub(super) phase: Phase,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Relisting {
     /// Error by which the server refused the headers.
     pub(super) error: PeerError,
     pub(super) tool: String,
-    pub(super) pages: u32,
+    pub(super) fetched_pages: u32,
 }
 
 impl OutboundRequest {
@@ -100,7 +100,7 @@ impl OutboundRequest {
     }
 
     /// Returns the number of input requests that the application has not answered.
-    pub(super) fn awaited_input(request: &PendingRequest<Purpose>) -> usize {
+    pub(super) fn awaited_input_count(request: &PendingRequest<Purpose>) -> usize {
         match request.purpose.outbound().map(|outbound| &outbound.phase) {
             Some(Phase::Input(input)) => input.waiting,
             _ => 0,

@@ -107,15 +107,18 @@ impl Endpoint for ClientEndpoint {
             }
             _ => self.count_notification()?,
         }
-        let named = self.subscription_of(&call);
+        let named = self.named_subscription(&call);
         let spec = named.map(|(spec, _)| spec).or_else(|| self.spec());
         let session = spec.and_then(|spec| self.session_of(spec));
         let session = session.ok_or_else(|| Refusal::NotInitialized(call.method.clone()))?;
         let subscription = named.map(|(_, key)| key);
-        let rules = session.rules(&self.settings);
+        let rules = session.rules_for_server(&self.settings);
         let handler = rules.received_notification(&call.method)?;
         let of_request = matches!(handler, Handler::Progress | Handler::Log);
-        if session.is_discover() && !of_request && !self.is_in_order(subscription, handler) {
+        if session.is_discover()
+            && !of_request
+            && !self.follows_acknowledgement_order(subscription, handler)
+        {
             return Err(Refusal::SubscriptionOrder(call.method));
         }
         self.handle_notification(session.spec, handler, subscription, *came_on, call)
@@ -124,11 +127,11 @@ impl Endpoint for ClientEndpoint {
     /// Handles the answer to a request of the client.
     fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         self.record_task(&request, &outcome);
-        self.request_ended(request, outcome);
+        self.handle_request_end(request, outcome);
     }
 
     fn abort(&mut self) {
-        self.end(&Outcome::Lost);
+        self.close_with(&Outcome::Lost);
         if self.core.binding == Binding::Duplex {
             self.core.streams = crate::core::Streams::with_duplex_stream();
             self.core.streams.abort();
@@ -147,7 +150,7 @@ impl ClientEndpoint {
         if token.is_some_and(|token| token_length(token) > self.core.limits.name_bytes) {
             return Err(Refusal::Limit(Limit::NameBytes));
         }
-        let rules = session.rules(&self.settings);
+        let rules = session.rules_for_server(&self.settings);
         rules.received_request(&call.method, call.params.as_ref())?;
         let stream = match self.core.binding {
             Binding::Duplex => at.stream,
@@ -187,16 +190,19 @@ impl ClientEndpoint {
             role_state: (),
         };
         self.core.in_flight.insert(key, request);
-        let during = self.request_on(came_on);
+        let during = self.request_of_stream(came_on);
         self.core.push_event(ClientEvent::Request {
-            key: ServerRequestKey { key, of: None },
+            key: ServerRequestKey {
+                key,
+                client_request: None,
+            },
             during,
             request: ServerRequest { spec, call },
         });
     }
 
     /// Returns the request that the stream belongs to; `None` for a stream that is shared by all requests.
-    fn request_on(&self, stream: StreamId) -> Option<RequestKey> {
+    fn request_of_stream(&self, stream: StreamId) -> Option<RequestKey> {
         if stream == StreamId::DUPLEX {
             return None;
         }
@@ -207,7 +213,7 @@ impl ClientEndpoint {
 
     /// Records the task information of an answer (2025-11-25).
     fn record_task(&mut self, request: &PendingRequest<Purpose>, outcome: &Outcome) {
-        let Purpose::Program(outbound) = &request.purpose else {
+        let Purpose::Application(outbound) = &request.purpose else {
             return;
         };
         if !outbound.spec.has_tasks() {
@@ -216,49 +222,53 @@ impl ClientEndpoint {
         let rule = client_request(&outbound.method, outbound.spec);
         let effect = rule.map_or(TaskEffect::None, |rule| rule.task);
         match (effect, outcome, request.wire_id()) {
-            (TaskEffect::Status, Outcome::Result(result), _) => self.tasks.status(result.object()),
-            (TaskEffect::Result, ..) => self.tasks.result_of(outbound.params.as_ref()),
+            (TaskEffect::Status, Outcome::Result(result), _) => {
+                self.tasks.handle_status(result.object())
+            }
+            (TaskEffect::Result, ..) => self.tasks.handle_result_request(outbound.params.as_ref()),
             (TaskEffect::None, Outcome::Result(result), Some(token))
-                if outbound.task && outbound.options.progress =>
+                if outbound.asks_for_task && outbound.options.progress =>
             {
                 let progress = request.last_progress();
                 self.tasks
-                    .created(token, request.key, progress, result.object());
+                    .record_task(token, request.key, progress, result.object());
             }
             _ => {}
         }
     }
 
     /// Handles the answer to a request of the application: the request ends, or continues in another way.
-    pub(super) fn program_request_ended(
+    pub(super) fn handle_application_answer(
         &mut self,
         key: RequestKey,
         outbound: OutboundRequest,
         outcome: Outcome,
     ) {
         if let Phase::Relisting(_) = outbound.phase {
-            return self.relisted(key, outbound, outcome);
+            return self.handle_repeated_page(key, outbound, outcome);
         }
         if let Outcome::Error(error) = &outcome {
             self.core.elicitations.record_error(error);
         }
         let discover = outbound.spec.lifecycle() == Lifecycle::Discover;
         let outcome = match outcome {
-            Outcome::Result(result) if discover => match self.use_result(key, outbound, result) {
-                Some(outcome) => outcome,
-                None => return,
-            },
-            Outcome::Error(error) => match self.try_again(key, outbound, error) {
+            Outcome::Result(result) if discover => {
+                match self.handle_result(key, outbound, result) {
+                    Some(outcome) => outcome,
+                    None => return,
+                }
+            }
+            Outcome::Error(error) => match self.retry_with_correction(key, outbound, error) {
                 Some(error) => Outcome::Error(error),
                 None => return,
             },
             outcome => outcome,
         };
-        self.complete(key, outcome);
+        self.complete_request(key, outcome);
     }
 
     /// Handles a result by its kind; returns `None` if the request continues.
-    fn use_result(
+    fn handle_result(
         &mut self,
         key: RequestKey,
         outbound: OutboundRequest,
@@ -267,7 +277,9 @@ impl ClientEndpoint {
         let result = result.with_retries(outbound.retries);
         let session = self.session_of(outbound.spec);
         let kind = match &session {
-            Some(session) => session.rules(&self.settings).received_result(result.kind()),
+            Some(session) => session
+                .rules_for_server(&self.settings)
+                .received_result(result.kind()),
             None => Ok(ResultKind::Complete),
         };
         match (kind, session) {
@@ -275,17 +287,19 @@ impl ClientEndpoint {
             (Ok(ResultKind::InputRequired), Some(session))
                 if !self.settings.pass_input_required =>
             {
-                self.input_required(key, outbound, &session, &result);
+                self.suspend_for_input(key, outbound, &session, &result);
                 None
             }
-            (Ok(ResultKind::Complete), _) => Some(Outcome::Result(self.listed(&outbound, result))),
+            (Ok(ResultKind::Complete), _) => {
+                Some(Outcome::Result(self.record_listed_tools(&outbound, result)))
+            }
             (Ok(_), _) => Some(Outcome::Result(result)),
         }
     }
 
     /// Sends a request again if the error shows that another revision or other headers are needed (2026-07-28). Returns the error
     /// if no retry is possible.
-    fn try_again(
+    fn retry_with_correction(
         &mut self,
         key: RequestKey,
         outbound: OutboundRequest,
@@ -296,7 +310,9 @@ impl ClientEndpoint {
             _ if error.is_local() || matches!(self.state, State::Ended) => Some(error),
             // The error is kept until another answer is received.
             _ if error.heap_size() > self.core.limits.state_bytes => Some(error),
-            Some(code::HEADER_MISMATCH) if discover => self.relist(key, outbound, error),
+            Some(code::HEADER_MISMATCH) if discover => {
+                self.request_list_again(key, outbound, error)
+            }
             Some(code::HEADER_MISMATCH | code::UNSUPPORTED_VERSION) => {
                 self.renegotiate(key, outbound, error)
             }
@@ -318,7 +334,10 @@ impl ClientEndpoint {
         if let Some(key) = self.core.in_flight.find(None, &cancel.id)
             && self.cancel_in_flight(key).is_some()
         {
-            let key = ServerRequestKey { key, of: None };
+            let key = ServerRequestKey {
+                key,
+                client_request: None,
+            };
             self.core.push_event(ClientEvent::RequestCancelled(key));
         }
         Ok(())
@@ -337,7 +356,7 @@ impl ClientEndpoint {
         if let Some(request) = self.core.pending.remove(key) {
             let complete = mcp_exact_wire::Json::string(COMPLETE);
             let result = JsonObject::from_iter([(RESULT_TYPE, complete)]);
-            self.request_ended(request, Outcome::Result(RawResult::from(result)));
+            self.handle_request_end(request, Outcome::Result(RawResult::from(result)));
         }
         true
     }
@@ -361,13 +380,13 @@ impl ClientEndpoint {
             }
             Handler::TaskStatus => {
                 if let Some(task) = &call.params {
-                    self.tasks.status(task);
+                    self.tasks.handle_status(task);
                 }
             }
             _ => {}
         }
-        self.check_room()?;
-        let about = subscription.or_else(|| self.request_on(came_on));
+        self.check_event_room()?;
+        let about = subscription.or_else(|| self.request_of_stream(came_on));
         match handler {
             Handler::Acknowledged => self.handle_acknowledged(subscription, &call),
             Handler::Changed(kind) => self.handle_changed(kind, about, spec, call),
@@ -385,12 +404,12 @@ impl ClientEndpoint {
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let (done, now) = (notice.progress.done, self.core.now);
         let target = match self.core.pending.record_progress(notice.token, done, now) {
-            ProgressTarget::Ended => self.tasks.progress(notice.token, done),
+            ProgressTarget::Ended => self.tasks.handle_progress(notice.token, done),
             target => target,
         };
         match target {
             ProgressTarget::Request(key) => {
-                self.check_room()?;
+                self.check_event_room()?;
                 self.core.push_event(ClientEvent::Progress {
                     key,
                     progress: notice.progress,
@@ -407,8 +426,8 @@ impl ClientEndpoint {
     fn handle_log(&mut self, came_on: StreamId, call: Call) -> Result<(), Refusal> {
         let message = log_message(call.params.as_ref());
         let message = message.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
-        self.check_room()?;
-        let about = self.request_on(came_on);
+        self.check_event_room()?;
+        let about = self.request_of_stream(came_on);
         self.core.push_event(ClientEvent::Log {
             about,
             message,
@@ -436,7 +455,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
-    fn check_room(&self) -> Result<(), Refusal> {
+    fn check_event_room(&self) -> Result<(), Refusal> {
         match self.core.events.reached_limit(&self.core.limits) {
             Some(limit) => Err(Refusal::Limit(limit)),
             None => Ok(()),
@@ -444,10 +463,10 @@ impl ClientEndpoint {
     }
 
     /// Returns the subscription that a notification names, in every state of the session.
-    fn subscription_of(&self, call: &Call) -> Option<(&'static RevisionSpec, RequestKey)> {
+    fn named_subscription(&self, call: &Call) -> Option<(&'static RevisionSpec, RequestKey)> {
         let id: RequestId = call.meta(meta::SUBSCRIPTION_ID)?.decode_as().ok()?;
         let request = self.core.pending.by_wire_id(own_id(&id)?)?;
-        let Purpose::Program(outbound) = &request.purpose else {
+        let Purpose::Application(outbound) = &request.purpose else {
             return None;
         };
         let listens = rules::is_listen(&outbound.method, outbound.spec);
@@ -456,11 +475,15 @@ impl ClientEndpoint {
 
     /// Returns true if the notification is in order: the acknowledgement of a subscription must be first, and must occur once
     /// (`basic/patterns/subscriptions`).
-    fn is_in_order(&self, subscription: Option<RequestKey>, handler: Handler) -> bool {
+    fn follows_acknowledgement_order(
+        &self,
+        subscription: Option<RequestKey>,
+        handler: Handler,
+    ) -> bool {
         let request = subscription.and_then(|key| self.core.pending.get(key));
         match request.map(|request| &request.purpose) {
-            Some(Purpose::Program(outbound)) => {
-                (handler == Handler::Acknowledged) != outbound.subscribed
+            Some(Purpose::Application(outbound)) => {
+                (handler == Handler::Acknowledged) != outbound.is_acknowledged
             }
             _ => false,
         }
@@ -472,9 +495,9 @@ impl ClientEndpoint {
             return Err(Refusal::InvalidNotification(call.method.clone()));
         };
         if let Some(request) = self.core.pending.lift_deadline(key)
-            && let Purpose::Program(outbound) = &mut request.purpose
+            && let Purpose::Application(outbound) = &mut request.purpose
         {
-            outbound.subscribed = true;
+            outbound.is_acknowledged = true;
         }
         self.core.push_event(ClientEvent::Subscribed(key, filter));
         Ok(())

@@ -10,9 +10,9 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::JsonObject;
 
 use super::events::{ClientEvent, ServerRequestKey};
-use super::negotiate::{is_discover_code, supported};
+use super::negotiate::{is_discover_code, supported_revisions};
 use super::outbound::{OutboundRequest, Phase, RefusedRevision};
-use super::session::{NegotiatedSession, NegotiationProgress, Sender, State};
+use super::session::{NegotiatedSession, NegotiationProgress, SenderMeta, State};
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
 use crate::error::{PeerError, code};
@@ -34,7 +34,7 @@ impl ClientEndpoint {
         mut outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
-        if outbound.renegotiated || !self.refuses_revision(&outbound, &error) {
+        if outbound.was_renegotiated || !self.refuses_revision(&outbound, &error) {
             return Some(error);
         }
         let refused = RefusedRevision {
@@ -45,10 +45,10 @@ impl ClientEndpoint {
             // Another request has started the renegotiation.
             None => self.defer(key, outbound, refused),
             Some(session) if session.spec != outbound.spec => {
-                self.send_again(key, outbound, &session, refused);
+                self.resend_request(key, outbound, &session, refused);
             }
             Some(session) => {
-                outbound.renegotiated = true;
+                outbound.was_renegotiated = true;
                 return self.start_renegotiation(key, outbound, &session, refused);
             }
         }
@@ -62,9 +62,8 @@ impl ClientEndpoint {
         let spec = outbound.spec;
         let in_session = spec.lifecycle() == Lifecycle::Initialize;
         match error.code() {
-            Some(code::UNSUPPORTED_VERSION) if in_session => {
-                supported(error).is_some_and(|listed| listed.iter().all(|id| spec.id() != id))
-            }
+            Some(code::UNSUPPORTED_VERSION) if in_session => supported_revisions(error)
+                .is_some_and(|listed| listed.iter().all(|id| spec.id() != id)),
             Some(code::UNSUPPORTED_VERSION) => true,
             Some(code::HEADER_MISMATCH) => {
                 let http = self.core.binding == Binding::StreamableHttp;
@@ -81,7 +80,7 @@ impl ClientEndpoint {
         current: &Arc<NegotiatedSession>,
         refused: RefusedRevision,
     ) -> Option<PeerError> {
-        let listed = supported(&refused.error);
+        let listed = supported_revisions(&refused.error);
         let common = |lifecycle: Lifecycle| {
             let is_listed = |spec: &'static RevisionSpec| match &listed {
                 Some(listed) => listed.iter().any(|id| spec.id() == id),
@@ -94,7 +93,7 @@ impl ClientEndpoint {
         let first = match common(Lifecycle::Discover) {
             Some(spec) if current.is_discover() => {
                 let session = self.change_revision(current, spec);
-                self.send_outbound(key, outbound, &session);
+                self.send_attempt(key, outbound, &session);
                 return None;
             }
             // HTTP with SSE is a transport of sessions (2024-11-05): the transport has to use another one.
@@ -132,10 +131,10 @@ impl ClientEndpoint {
         let is_current = |session: &Arc<NegotiatedSession>| session.spec == outbound.spec;
         let session = self.state.session().map(Arc::clone).filter(is_current);
         let has_handshake = self.settings.offer.has(Lifecycle::Initialize);
-        let (Some(session), true) = (session, has_handshake && !outbound.renegotiated) else {
+        let (Some(session), true) = (session, has_handshake && !outbound.was_renegotiated) else {
             return Some(error);
         };
-        outbound.renegotiated = true;
+        outbound.was_renegotiated = true;
         let refused = RefusedRevision {
             error,
             is_certain: false,
@@ -151,11 +150,11 @@ impl ClientEndpoint {
     }
 
     fn send_lifecycle_check(&mut self, spec: &'static RevisionSpec) {
-        let sender = Sender::of(&self.settings, spec);
+        let sender = SenderMeta::of(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
         let timeout = self.settings.probe_timeout;
         let purpose = Purpose::LifecycleCheck(spec);
-        self.send_own("server/discover", &params, timeout, purpose);
+        self.send_negotiation_request("server/discover", &params, timeout, purpose);
     }
 
     /// Ends a lifecycle check. A server that has a handshake gets one; otherwise the requests that wait for the check end with their
@@ -165,7 +164,7 @@ impl ClientEndpoint {
             return;
         };
         let session = Arc::clone(session);
-        let first = self.first(Lifecycle::Initialize);
+        let first = self.preferred_revision(Lifecycle::Initialize);
         match first.filter(|_| has_handshake) {
             _ if session.spec != spec => self.send_deferred(),
             Some(first) => {
@@ -177,9 +176,9 @@ impl ClientEndpoint {
     }
 
     fn defer(&mut self, key: RequestKey, mut outbound: OutboundRequest, refused: RefusedRevision) {
-        outbound.renegotiated = true;
+        outbound.was_renegotiated = true;
         outbound.phase = Phase::Renegotiation(refused);
-        let purpose = Purpose::Program(Box::new(outbound));
+        let purpose = Purpose::Application(Box::new(outbound));
         self.core.pending.suspend(key, purpose);
     }
 
@@ -192,7 +191,10 @@ impl ClientEndpoint {
         }
         for key in self.core.in_flight.keys_where(|_| true) {
             if self.cancel_in_flight(key).is_some() {
-                let key = ServerRequestKey { key, of: None };
+                let key = ServerRequestKey {
+                    key,
+                    client_request: None,
+                };
                 self.core.push_event(ClientEvent::RequestCancelled(key));
             }
         }
@@ -217,8 +219,8 @@ impl ClientEndpoint {
             Outcome::Error(error)
         };
         self.core.push_event(ClientEvent::SessionLost);
-        self.complete(key, outcome);
-        self.end(&Outcome::Lost);
+        self.complete_request(key, outcome);
+        self.close_with(&Outcome::Lost);
     }
 
     /// Switches to another revision of the same lifecycle.
@@ -247,13 +249,13 @@ impl ClientEndpoint {
         };
         let session = Arc::clone(session);
         for (key, outbound, refused) in self.take_deferred() {
-            self.send_again(key, outbound, &session, refused);
+            self.resend_request(key, outbound, &session, refused);
         }
     }
 
     fn complete_deferred(&mut self) {
         for (key, _, refused) in self.take_deferred() {
-            self.complete(key, Outcome::Error(refused.error));
+            self.complete_request(key, Outcome::Error(refused.error));
         }
     }
 
@@ -266,7 +268,7 @@ impl ClientEndpoint {
         let keys: Vec<RequestKey> = waiting.map(|request| request.key).collect();
         let take = |key: RequestKey| {
             let request = self.core.pending.remove(key)?;
-            let Purpose::Program(mut outbound) = request.purpose else {
+            let Purpose::Application(mut outbound) = request.purpose else {
                 return None;
             };
             match std::mem::replace(&mut outbound.phase, Phase::Answer) {
@@ -279,24 +281,24 @@ impl ClientEndpoint {
 
     /// Sends a refused request in the new revision. The request ends with its error if the revision does not allow the request, or
     /// if a server may have executed a request that must not be executed twice.
-    fn send_again(
+    fn resend_request(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
         session: &NegotiatedSession,
         refused: RefusedRevision,
     ) {
-        outbound.renegotiated = true;
-        let rules = session.rules(&self.settings);
+        outbound.was_renegotiated = true;
+        let rules = session.rules_for_server(&self.settings);
         let params = outbound.params.as_ref();
         let may_repeat = refused.is_certain || self.is_repeatable(&outbound.method);
         let has_input = session.is_discover() || !outbound.is_retry();
-        let has_tasks = session.spec.has_tasks() || !outbound.task;
+        let has_tasks = session.spec.has_tasks() || !outbound.asks_for_task;
         let is_allowed = rules.sending_request(&outbound.method, params).is_ok();
         if may_repeat && has_input && has_tasks && is_allowed {
-            self.send_outbound(key, outbound, session);
+            self.send_attempt(key, outbound, session);
         } else {
-            self.complete(key, Outcome::Error(refused.error));
+            self.complete_request(key, Outcome::Error(refused.error));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The lifecycle of a client: its state, and the negotiated session.
 //!
-//! [`State`] has one variant per state. [`Sender`] holds the metadata that each request carries from 2026-07-28 on.
+//! [`State`] has one variant per state. [`SenderMeta`] holds the metadata that each request carries from 2026-07-28 on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub(super) struct NegotiatedSession {
     /// Capabilities of the server.
     declared: DeclaredNames,
     /// Sender metadata of requests, in revisions where each request states its sender.
-    pub(super) sender: Option<Sender>,
+    pub(super) sender: Option<SenderMeta>,
 }
 
 /// State of a negotiation.
@@ -46,7 +46,7 @@ pub(super) struct NegotiationProgress {
     /// Number of probes that were sent, at most two.
     pub(super) probes: u8,
     /// True if the probe timed out: the server may be slow rather than old.
-    pub(super) silent: bool,
+    pub(super) probe_timed_out: bool,
 }
 
 impl State {
@@ -79,7 +79,7 @@ impl NegotiatedSession {
         settings: &ClientSettings,
     ) -> Self {
         let discover = spec.lifecycle() == Lifecycle::Discover;
-        let sender = discover.then(|| Sender::of(settings, spec));
+        let sender = discover.then(|| SenderMeta::of(settings, spec));
         Self {
             spec,
             declared: DeclaredNames::of(&info.capabilities),
@@ -93,7 +93,7 @@ impl NegotiatedSession {
     }
 
     /// Returns the rules that apply between the client and this server.
-    pub(super) fn rules<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
+    pub(super) fn rules_for_server<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
             local: Side::Client,
@@ -106,7 +106,7 @@ impl NegotiatedSession {
 
 /// Members of `_meta` by which every request states its sender (2026-07-28: `basic`, "_meta").
 #[derive(Debug)]
-pub(super) struct Sender {
+pub(super) struct SenderMeta {
     version: Json,
     capabilities: JsonObject,
     info: JsonObject,
@@ -114,7 +114,7 @@ pub(super) struct Sender {
     meta: JsonObject,
 }
 
-impl Sender {
+impl SenderMeta {
     pub(super) fn of(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
         let version = Json::string(spec.id());
         let capabilities = settings.capabilities_towards(spec);
@@ -139,7 +139,7 @@ impl Sender {
 
     /// The `_meta` of a request to which the application adds something: who it is, perhaps, but neither its revision nor, unless
     /// the call has capabilities of its own, its capabilities.
-    pub(super) fn beside<'a>(
+    pub(super) fn merged_meta<'a>(
         &'a self,
         own: ObjectRef<'a>,
         capabilities: Option<&'a JsonObject>,
@@ -161,7 +161,7 @@ impl Sender {
 }
 
 /// Returns the unescaped string value of a member of an object.
-pub(super) fn text_of(object: &JsonObject, name: &str) -> Option<String> {
+pub(super) fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let text = object.view().find(name).and_then(JsonRef::as_str);
     text.map(std::borrow::Cow::into_owned)
 }

@@ -5,7 +5,7 @@
 use mcp_exact_revisions::RevisionSpec;
 
 use super::events::ClientEvent;
-use super::negotiate::{is_discover_code, supported};
+use super::negotiate::{is_discover_code, supported_revisions};
 use super::renegotiate::is_status_of_handshake;
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Endpoint, PendingRequest};
@@ -34,38 +34,38 @@ impl ClientEndpoint {
         let over = status == 404 && self.has_http_session();
         if let Some(request) = request {
             match request.purpose {
-                Purpose::Probe(spec) => self.probe_refused(spec, status, error),
-                Purpose::Initialize => self.initialize_status(status, error),
+                Purpose::Probe(spec) => self.handle_probe_status(spec, status, error),
+                Purpose::Initialize => self.handle_initialize_status(status, error),
                 Purpose::LifecycleCheck(spec) => {
                     let has_handshake = is_status_of_handshake(status, error.as_ref());
                     self.lifecycle_checked(spec, has_handshake);
                 }
-                Purpose::Program(_) => self.program_status(request, status, error),
+                Purpose::Application(_) => self.handle_application_status(request, status, error),
             }
         }
         if over {
-            self.session_lost();
+            self.lose_session();
         }
     }
 
     /// Handles an error status for a request of the application.
-    fn program_status(
+    fn handle_application_status(
         &mut self,
         request: PendingRequest<Purpose>,
         status: u16,
         error: Option<PeerError>,
     ) {
         let suspects = is_status_of_handshake(status, error.as_ref());
-        let error = error.unwrap_or_else(|| of_status(status));
+        let error = error.unwrap_or_else(|| error_of_status(status));
         let (key, cap) = (request.key, request.final_deadline());
         match request.purpose {
-            Purpose::Program(mut outbound) if suspects && outbound.awaits_discover_result() => {
-                outbound.cap = Some(cap);
+            Purpose::Application(mut outbound) if suspects && outbound.awaits_discover_result() => {
+                outbound.final_deadline = Some(cap);
                 if let Some(error) = self.check_lifecycle(key, *outbound, error) {
-                    self.complete(key, Outcome::Error(error));
+                    self.complete_request(key, Outcome::Error(error));
                 }
             }
-            _ => self.request_ended(request, Outcome::Error(error)),
+            _ => self.handle_request_end(request, Outcome::Error(error)),
         }
     }
 
@@ -76,38 +76,40 @@ impl ClientEndpoint {
     }
 
     /// Handles a refused probe. The statuses 401, 403 and 5xx are no evidence of the server's lifecycle; other errors are.
-    fn probe_refused(
+    fn handle_probe_status(
         &mut self,
         spec: &'static RevisionSpec,
         status: u16,
         error: Option<PeerError>,
     ) {
         let code = error.as_ref().and_then(PeerError::code);
-        let error = error.unwrap_or_else(|| of_status(status));
+        let error = error.unwrap_or_else(|| error_of_status(status));
         match (status, code) {
-            (401 | 403 | 500.., _) => self.fail(NegotiationError::Refused(error)),
-            (_, Some(code)) if is_discover_code(code) => self.probed(spec, Outcome::Error(error)),
+            (401 | 403 | 500.., _) => self.fail_negotiation(NegotiationError::Refused(error)),
+            (_, Some(code)) if is_discover_code(code) => {
+                self.handle_probe_outcome(spec, Outcome::Error(error))
+            }
             _ => self.fall_back(error.to_string()),
         }
     }
 
     /// Handles an error status for `initialize`. Servers of HTTP with SSE (2024-11-05) may answer 400, 404 or 405.
-    fn initialize_status(&mut self, status: u16, error: Option<PeerError>) {
+    fn handle_initialize_status(&mut self, status: u16, error: Option<PeerError>) {
         let code = error.as_ref().and_then(PeerError::code);
-        let lists = error.as_ref().and_then(supported).is_some();
+        let lists = error.as_ref().and_then(supported_revisions).is_some();
         let older = matches!(status, 400 | 404 | 405)
             && self.core.binding == Binding::StreamableHttp
             && !code.is_some_and(is_discover_code)
             && !lists;
-        let error = error.unwrap_or_else(|| of_status(status));
+        let error = error.unwrap_or_else(|| error_of_status(status));
         if older {
             self.core.push_event(ClientEvent::UseHttpSse);
-            return self.fail(NegotiationError::Refused(error));
+            return self.fail_negotiation(NegotiationError::Refused(error));
         }
-        self.initialize_ended(Outcome::Error(error));
+        self.handle_initialize_outcome(Outcome::Error(error));
     }
 }
 
-fn of_status(status: u16) -> PeerError {
+fn error_of_status(status: u16) -> PeerError {
     PeerError::internal(format!("the server answers with HTTP status {status}")).local()
 }

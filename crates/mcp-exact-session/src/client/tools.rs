@@ -11,7 +11,7 @@ use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::outbound::{OutboundRequest, Phase, Relisting};
-use super::session::{NegotiatedSession, text_of};
+use super::session::{NegotiatedSession, string_member};
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
@@ -24,41 +24,41 @@ use crate::rules::client_request;
 use crate::stream::{Binding, RequestKey};
 
 /// Method that lists tools.
-const LIST: &str = "tools/list";
+const LIST_METHOD: &str = "tools/list";
 /// Maximum number of pages of a list that are searched for one tool.
 const MAX_PAGES: u32 = 100;
 
 /// Tools with mirrored parameters.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
-    known: BTreeMap<String, KnownTool>,
+    by_name: BTreeMap<String, KnownTool>,
     /// Number of lists that were begun. Tools of older lists are forgotten when there is no room.
-    lists: u64,
+    list_count: u64,
     /// Number of the latest list for which the tools of all older lists were forgotten.
-    cleared: u64,
+    cleared_list: u64,
     bytes: usize,
 }
 
 #[derive(Debug)]
 struct KnownTool {
-    list: u64,
+    list_number: u64,
     parameters: Vec<Mirrored>,
     bytes: usize,
 }
 
 impl Tools {
     pub(super) fn len(&self) -> usize {
-        self.known.len()
+        self.by_name.len()
     }
 
-    fn forget(&mut self, name: &str) {
-        if let Some(known) = self.known.remove(name) {
+    fn remove(&mut self, name: &str) {
+        if let Some(known) = self.by_name.remove(name) {
             self.bytes -= known.bytes;
         }
     }
 
     /// Remembers a new tool; returns false if there is no room for the tool.
-    fn remember(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
+    fn insert(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
         if parameters.is_empty() {
             return true;
         }
@@ -72,27 +72,28 @@ impl Tools {
         }
         self.bytes += bytes;
         let known = KnownTool {
-            list: self.lists,
+            list_number: self.list_count,
             parameters,
             bytes,
         };
-        self.known.insert(name.to_owned(), known);
+        self.by_name.insert(name.to_owned(), known);
         true
     }
 
     /// Forgets the tools of all lists except the latest list; runs at most once per list.
     fn forget_older(&mut self) {
-        if self.cleared == self.lists {
+        if self.cleared_list == self.list_count {
             return;
         }
-        self.cleared = self.lists;
-        self.known.retain(|_, known| known.list == self.lists);
-        self.bytes = self.known.values().map(|known| known.bytes).sum();
+        self.cleared_list = self.list_count;
+        self.by_name
+            .retain(|_, known| known.list_number == self.list_count);
+        self.bytes = self.by_name.values().map(|known| known.bytes).sum();
     }
 }
 
 impl ClientEndpoint {
-    fn mirrors(&self, spec: &RevisionSpec) -> bool {
+    fn mirrors_headers(&self, spec: &RevisionSpec) -> bool {
         self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
 
@@ -104,10 +105,10 @@ impl ClientEndpoint {
         params: Option<&JsonObject>,
     ) -> Result<Vec<(String, String)>, SendError> {
         let calls = client_request(method, spec).is_some_and(|rule| rule.mirrors_params);
-        if !calls || !self.mirrors(spec) {
+        if !calls || !self.mirrors_headers(spec) {
             return Ok(Vec::new());
         }
-        let known = tool_of(params).and_then(|name| self.tools.known.get(&name));
+        let known = called_tool(params).and_then(|name| self.tools.by_name.get(&name));
         let Some(known) = known else {
             return Ok(Vec::new());
         };
@@ -121,20 +122,24 @@ impl ClientEndpoint {
     }
 
     /// Records the tools of a list, and returns the list without the tools that must not be called.
-    pub(super) fn listed(&mut self, outbound: &OutboundRequest, result: RawResult) -> RawResult {
+    pub(super) fn record_listed_tools(
+        &mut self,
+        outbound: &OutboundRequest,
+        result: RawResult,
+    ) -> RawResult {
         let rule = client_request(&outbound.method, outbound.spec);
-        if !self.mirrors(outbound.spec) || !rule.is_some_and(|rule| rule.lists_tools) {
+        if !self.mirrors_headers(outbound.spec) || !rule.is_some_and(|rule| rule.lists_tools) {
             return result;
         }
         let params = outbound.params.as_ref();
         let next_page = params.is_some_and(|params| params.view().find("cursor").is_some());
         if !next_page {
-            self.tools.lists += 1;
+            self.tools.list_count += 1;
         }
-        self.learn(result)
+        self.record_page(result)
     }
 
-    fn learn(&mut self, result: RawResult) -> RawResult {
+    fn record_page(&mut self, result: RawResult) -> RawResult {
         let tools = result.object().view().find("tools");
         let Some(tools) = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok()) else {
             return result;
@@ -142,7 +147,7 @@ impl ClientEndpoint {
         let before = tools.len();
         let mut kept = Vec::with_capacity(before);
         for tool in tools {
-            match self.learn_tool(&tool) {
+            match self.record_tool(&tool) {
                 Ok(()) => kept.push(tool),
                 // One list can contain more bad tools than there is room for events.
                 Err(violation) if self.core.events.reached_limit(&self.core.limits).is_none() => {
@@ -160,7 +165,7 @@ impl ClientEndpoint {
         RawResult::from(object).with_retries(retries)
     }
 
-    fn learn_tool(&mut self, tool: &Json) -> Result<(), Violation> {
+    fn record_tool(&mut self, tool: &Json) -> Result<(), Violation> {
         let Some(tool) = tool.view().object() else {
             return Ok(());
         };
@@ -172,8 +177,8 @@ impl ClientEndpoint {
         let limit = self.core.limits.tool_bytes;
         match mirrored_within(&schema.to_object(), limit) {
             Ok(parameters) => {
-                self.tools.forget(&name);
-                let fits = |parameters| self.tools.remember(&name, parameters, limit);
+                self.tools.remove(&name);
+                let fits = |parameters| self.tools.insert(&name, parameters, limit);
                 if parameters.is_some_and(fits) {
                     Ok(())
                 } else {
@@ -181,7 +186,7 @@ impl ClientEndpoint {
                 }
             }
             Err(reason) => {
-                self.tools.forget(&name);
+                self.tools.remove(&name);
                 let name = name.into_owned();
                 Err(Violation::Tool { name, reason })
             }
@@ -190,27 +195,28 @@ impl ClientEndpoint {
 
     /// Requests the tool list again, once, because the headers of a call were refused (the same page, "Client Behavior"). Gives
     /// the error back if there is nothing to try.
-    pub(super) fn relist(
+    pub(super) fn request_list_again(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
         error: PeerError,
     ) -> Option<PeerError> {
         let session = self.state.session().map(Arc::clone);
-        let session = session.filter(|session| self.mirrors(session.spec));
+        let session = session.filter(|session| self.mirrors_headers(session.spec));
         let rule = client_request(&outbound.method, outbound.spec);
         let calls = rule.is_some_and(|rule| rule.mirrors_params);
-        let tool = tool_of(outbound.params.as_ref()).filter(|_| calls && !outbound.relisted);
+        let tool =
+            called_tool(outbound.params.as_ref()).filter(|_| calls && !outbound.was_relisted);
         let (Some(session), Some(tool)) = (session, tool) else {
             return Some(error);
         };
-        outbound.relisted = true;
+        outbound.was_relisted = true;
         outbound.phase = Phase::Relisting(Relisting {
             error,
             tool,
-            pages: 0,
+            fetched_pages: 0,
         });
-        self.tools.lists += 1;
+        self.tools.list_count += 1;
         self.request_page(key, outbound, None, &session);
         None
     }
@@ -223,7 +229,7 @@ impl ClientEndpoint {
         session: &NegotiatedSession,
     ) {
         let stream = self.outgoing_stream();
-        let (timeout, cap) = (outbound.options.timeout, outbound.cap);
+        let (timeout, cap) = (outbound.options.timeout, outbound.final_deadline);
         let mut params = JsonObject::new();
         if let Some(sender) = &session.sender {
             params.insert("_meta", sender.meta().clone());
@@ -231,17 +237,17 @@ impl ClientEndpoint {
         if let Some(cursor) = cursor {
             params.insert("cursor", cursor);
         }
-        let hints = self.request_hints(session.spec, LIST, Some(&params));
+        let hints = self.request_hints(session.spec, LIST_METHOD, Some(&params));
         let new = NewRequest {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
             final_deadline: cap,
             with_progress: false,
-            purpose: Purpose::Program(Box::new(outbound)),
+            purpose: Purpose::Application(Box::new(outbound)),
         };
         let id = self.core.pending.insert(new, self.core.now);
-        let bytes = message::request(id, LIST, Some(&params));
+        let bytes = message::request(id, LIST_METHOD, Some(&params));
         let mut frame = Frame::new(stream, bytes).with_incoming_request(key);
         frame.local_request = Some(key);
         frame.http = hints;
@@ -249,7 +255,7 @@ impl ClientEndpoint {
     }
 
     /// Handles a page of the repeated list: the call is resent if the page contains its tool.
-    pub(super) fn relisted(
+    pub(super) fn handle_repeated_page(
         &mut self,
         key: RequestKey,
         mut outbound: OutboundRequest,
@@ -258,17 +264,17 @@ impl ClientEndpoint {
         let Phase::Relisting(relisting) = &mut outbound.phase else {
             return;
         };
-        relisting.pages += 1;
-        let (tool, pages) = (relisting.tool.clone(), relisting.pages);
+        relisting.fetched_pages += 1;
+        let (tool, pages) = (relisting.tool.clone(), relisting.fetched_pages);
         let error = relisting.error.clone();
         let outcome = match outcome {
             Outcome::Result(page) => {
                 let session = self.state.session().map(Arc::clone);
-                let page = self.learn(page);
+                let page = self.record_page(page);
                 let next = page.object().get("nextCursor");
                 match (session, next) {
-                    (Some(session), _) if names(&page, &tool) => {
-                        return self.call_again(key, outbound, error, &session);
+                    (Some(session), _) if contains_tool(&page, &tool) => {
+                        return self.resend_call(key, outbound, error, &session);
                     }
                     (Some(session), Some(next)) if pages < MAX_PAGES => {
                         return self.request_page(key, outbound, Some(next), &session);
@@ -279,10 +285,10 @@ impl ClientEndpoint {
             Outcome::Error(_) => Outcome::Error(error),
             other => other,
         };
-        self.complete(key, outcome);
+        self.complete_request(key, outcome);
     }
 
-    fn call_again(
+    fn resend_call(
         &mut self,
         key: RequestKey,
         outbound: OutboundRequest,
@@ -291,20 +297,20 @@ impl ClientEndpoint {
     ) {
         let params = outbound.params.as_ref();
         match self.mirrored_headers(session.spec, &outbound.method, params) {
-            Ok(_) => self.send_outbound(key, outbound, session),
-            Err(_) => self.complete(key, Outcome::Error(error)),
+            Ok(_) => self.send_attempt(key, outbound, session),
+            Err(_) => self.complete_request(key, Outcome::Error(error)),
         }
     }
 }
 
-fn tool_of(params: Option<&JsonObject>) -> Option<String> {
-    text_of(params?, "name")
+fn called_tool(params: Option<&JsonObject>) -> Option<String> {
+    string_member(params?, "name")
 }
 
 /// Returns true if a page contains a tool with this name.
-fn names(page: &RawResult, name: &str) -> bool {
+fn contains_tool(page: &RawResult, name: &str) -> bool {
     let tools = page.object().view().find("tools");
     let tools = tools.and_then(|tools| tools.decode_as::<Vec<JsonObject>>().ok());
-    let named = |tool: &JsonObject| tool_of(Some(tool)).is_some_and(|known| known == name);
+    let named = |tool: &JsonObject| called_tool(Some(tool)).is_some_and(|known| known == name);
     tools.unwrap_or_default().iter().any(named)
 }
