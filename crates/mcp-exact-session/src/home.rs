@@ -67,7 +67,7 @@ impl<C> IncomingRequest<C> {
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
-        let (id, call) = (Some(self.id()), &self.origin.call);
+        let (id, call) = (Some(self.id()), &self.received.call);
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,
@@ -187,7 +187,7 @@ impl<C> IncomingRequest<C> {
     ) -> Option<(&str, Vec<Loss>)> {
         let change = change_of(
             root,
-            &self.origin.call,
+            &self.received.call,
             (self.revision(), H::KNOWN.revision()),
         );
         match change {

@@ -229,7 +229,7 @@ impl<C> IncomingRequest<C> {
     fn received(&self) -> ReceivedCall<'_> {
         ReceivedCall {
             id: Some(self.id()),
-            call: &self.origin.call,
+            call: &self.received.call,
             added: "",
         }
     }

@@ -311,7 +311,9 @@ impl ClientEndpoint {
     /// the like. `tools/call` never is, nor is a method that the revision does not define; for calls that their callers allow to
     /// be repeated, see [`is_repeatable_call`](Self::is_repeatable_call).
     pub fn is_repeatable(&self, method: &str) -> bool {
-        let spec = self.spec().or_else(|| self.settings.offer.specs().next());
+        let spec = self
+            .spec()
+            .or_else(|| self.settings.offer.offered_specs().next());
         let rule = spec.and_then(|spec| crate::rules::client_request(method, spec));
         rule.is_some_and(|rule| rule.repeatable)
     }

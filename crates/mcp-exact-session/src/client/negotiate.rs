@@ -35,10 +35,10 @@ impl ClientEndpoint {
         // HTTP with SSE is a transport of sessions (2024-11-05).
         let sse = self.core.binding == Binding::HttpSse;
         let discover = offer
-            .of_lifecycle(Lifecycle::Discover)
+            .specs_of_lifecycle(Lifecycle::Discover)
             .next()
             .filter(|_| !sse);
-        let initialize = offer.of_lifecycle(Lifecycle::Initialize).next();
+        let initialize = offer.specs_of_lifecycle(Lifecycle::Initialize).next();
         let old = cached.is_some_and(|cached| cached.lifecycle == Lifecycle::Initialize);
         match (discover, initialize) {
             (None, Some(first)) => self.send_initialize(first, progress),
@@ -46,7 +46,7 @@ impl ClientEndpoint {
             (Some(first), _) => self.send_probe(first, progress),
             (None, None) => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered: "no revision over HTTP with SSE".to_owned(),
-                offered: self.settings.offer.list(),
+                offered: self.settings.offer.joined_ids(),
             }),
         }
     }
@@ -83,7 +83,7 @@ impl ClientEndpoint {
 
     /// Returns the client's most preferred revision of a lifecycle.
     pub(super) fn preferred_revision(&self, lifecycle: Lifecycle) -> Option<&'static RevisionSpec> {
-        self.settings.offer.of_lifecycle(lifecycle).next()
+        self.settings.offer.specs_of_lifecycle(lifecycle).next()
     }
 
     /// Handles the end of the duplex stream. After a probe, the server may have exited because of the probe.
@@ -145,11 +145,11 @@ impl ClientEndpoint {
     ) {
         progress.offered.insert(spec.id());
         self.state = State::ExpectInitializeResult(progress);
-        let capabilities = self.settings.capabilities_towards(spec);
+        let capabilities = self.settings.capabilities_for(spec);
         let params = JsonObject::from_iter([
             ("protocolVersion", Json::string(spec.id())),
             ("capabilities", capabilities.into()),
-            ("clientInfo", self.settings.identity.towards(spec).into()),
+            ("clientInfo", self.settings.identity.to_object(spec).into()),
         ]);
         let timeout = self.settings.handshake_timeout;
         self.send_negotiation_request("initialize", &params, timeout, Purpose::Initialize);
@@ -233,7 +233,7 @@ impl ClientEndpoint {
             (Some(first), Some(progress)) => self.send_initialize(first, progress),
             _ => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered,
-                offered: self.settings.offer.list(),
+                offered: self.settings.offer.joined_ids(),
             }),
         }
     }
@@ -292,7 +292,7 @@ impl ClientEndpoint {
             (Some(spec), Some(progress)) => self.send_initialize(spec, progress),
             _ => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported: supported.to_vec(),
-                offered: self.settings.offer.list(),
+                offered: self.settings.offer.joined_ids(),
             }),
         }
     }
@@ -355,7 +355,7 @@ impl ClientEndpoint {
             Some(spec) => self.send_initialize(spec, progress),
             None => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported,
-                offered: self.settings.offer.list(),
+                offered: self.settings.offer.joined_ids(),
             }),
         }
     }
@@ -373,7 +373,7 @@ impl ClientEndpoint {
         let spec = self.settings.offer.choose(Lifecycle::Initialize, same);
         let spec = spec.ok_or_else(|| NegotiationError::Revision {
             answered: answered.clone(),
-            offered: self.settings.offer.list(),
+            offered: self.settings.offer.joined_ids(),
         })?;
         let [capabilities, server, instructions] =
             object

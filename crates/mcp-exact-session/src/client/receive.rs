@@ -50,7 +50,7 @@ impl Endpoint for ClientEndpoint {
     fn may_answer(&self) -> bool {
         match self.spec() {
             Some(spec) => spec.has_server_requests(),
-            None => self.settings.offer.has(Lifecycle::Initialize),
+            None => self.settings.offer.offers(Lifecycle::Initialize),
         }
     }
 

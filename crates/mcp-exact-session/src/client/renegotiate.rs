@@ -130,7 +130,7 @@ impl ClientEndpoint {
     ) -> Option<PeerError> {
         let is_current = |session: &Arc<NegotiatedSession>| session.spec == outbound.spec;
         let session = self.state.session().map(Arc::clone).filter(is_current);
-        let has_handshake = self.settings.offer.has(Lifecycle::Initialize);
+        let has_handshake = self.settings.offer.offers(Lifecycle::Initialize);
         let (Some(session), true) = (session, has_handshake && !outbound.was_renegotiated) else {
             return Some(error);
         };

@@ -97,7 +97,10 @@ impl NegotiatedSession {
         Rules {
             spec: self.spec,
             local: Side::Client,
-            own: DeclaredCapabilities::new(&settings.capabilities, Some(settings.declared)),
+            own: DeclaredCapabilities::new(
+                &settings.capabilities,
+                Some(settings.declared_capabilities),
+            ),
             peer: DeclaredCapabilities::new(&self.info.capabilities, Some(self.declared)),
             extensions: &settings.extensions,
         }
@@ -117,8 +120,8 @@ pub(super) struct SenderMeta {
 impl SenderMeta {
     pub(super) fn of(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
         let version = Json::string(spec.id());
-        let capabilities = settings.capabilities_towards(spec);
-        let info = settings.identity.towards(spec);
+        let capabilities = settings.capabilities_for(spec);
+        let info = settings.identity.to_object(spec);
         let meta = JsonObject::from_iter([
             (meta::PROTOCOL_VERSION, version.clone()),
             (meta::CLIENT_CAPABILITIES, capabilities.clone().into()),

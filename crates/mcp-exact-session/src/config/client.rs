@@ -65,7 +65,7 @@ impl ClientConfig {
         check_elicitation(&self.capabilities)?;
         self.offer.check()?;
         Ok(Arc::new(ClientSettings {
-            declared: DeclaredNames::of(&self.capabilities),
+            declared_capabilities: DeclaredNames::of(&self.capabilities),
             config: self,
         }))
     }
@@ -75,7 +75,7 @@ impl ClientConfig {
 #[derive(Debug)]
 pub struct ClientSettings {
     config: ClientConfig,
-    pub(crate) declared: DeclaredNames,
+    pub(crate) declared_capabilities: DeclaredNames,
 }
 
 impl Deref for ClientSettings {
@@ -88,7 +88,7 @@ impl Deref for ClientSettings {
 
 impl ClientSettings {
     /// Returns the capabilities that are declared in a revision.
-    pub(crate) fn capabilities_towards(&self, spec: &RevisionSpec) -> JsonObject {
+    pub(crate) fn capabilities_for(&self, spec: &RevisionSpec) -> JsonObject {
         let mut declared = capability::towards(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
         declared

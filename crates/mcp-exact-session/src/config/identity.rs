@@ -28,7 +28,7 @@ impl Identity {
     }
 
     /// Returns the `Implementation` object in the form of a revision.
-    pub(crate) fn towards(&self, spec: &RevisionSpec) -> JsonObject {
+    pub(crate) fn to_object(&self, spec: &RevisionSpec) -> JsonObject {
         let mut object = JsonObject::from_iter([
             ("name", Json::string(&self.name)),
             ("version", Json::string(&self.version)),

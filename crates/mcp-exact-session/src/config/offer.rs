@@ -42,7 +42,7 @@ impl Offer {
     }
 
     /// Returns the revisions that are offered, in order.
-    pub(crate) fn specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
+    pub(crate) fn offered_specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
         // With an unknown floor, no revision is offered.
         let floor = self
@@ -53,11 +53,11 @@ impl Offer {
         self.revisions.iter().filter_map(known).filter(allowed)
     }
 
-    pub(crate) fn of_lifecycle(
+    pub(crate) fn specs_of_lifecycle(
         &self,
         lifecycle: Lifecycle,
     ) -> impl Iterator<Item = &'static RevisionSpec> {
-        self.specs()
+        self.offered_specs()
             .filter(move |spec| spec.lifecycle() == lifecycle)
     }
 
@@ -67,25 +67,27 @@ impl Offer {
         lifecycle: Lifecycle,
         fits: impl Fn(&'static RevisionSpec) -> bool,
     ) -> Option<&'static RevisionSpec> {
-        self.of_lifecycle(lifecycle).find(|spec| fits(spec))
+        self.specs_of_lifecycle(lifecycle).find(|spec| fits(spec))
     }
 
-    pub(crate) fn has(&self, lifecycle: Lifecycle) -> bool {
-        self.of_lifecycle(lifecycle).next().is_some()
+    pub(crate) fn offers(&self, lifecycle: Lifecycle) -> bool {
+        self.specs_of_lifecycle(lifecycle).next().is_some()
     }
 
     /// Returns the revision with this id, if the revision is offered.
     pub(crate) fn find(&self, id: &str) -> Option<&'static RevisionSpec> {
-        self.specs().find(|spec| spec.id() == id)
+        self.offered_specs().find(|spec| spec.id() == id)
     }
 
-    pub(crate) fn list(&self) -> Vec<Revision> {
-        self.specs().map(RevisionSpec::revision).collect()
+    pub(crate) fn joined_ids(&self) -> Vec<Revision> {
+        self.offered_specs().map(RevisionSpec::revision).collect()
     }
 
     /// Returns the ids of the offered revisions, in the order of the offer.
     pub(crate) fn ids(&self) -> Vec<String> {
-        self.specs().map(|spec| spec.id().to_owned()).collect()
+        self.offered_specs()
+            .map(|spec| spec.id().to_owned())
+            .collect()
     }
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
@@ -93,7 +95,7 @@ impl Offer {
         if let Some(id) = self.revisions.iter().chain(&self.floor).find(unknown) {
             return Err(ConfigError::UnknownRevision(id.as_str().to_owned()));
         }
-        match self.specs().next() {
+        match self.offered_specs().next() {
             Some(_) => Ok(()),
             None => Err(ConfigError::NoRevision),
         }

@@ -121,15 +121,15 @@ impl ServerConfig {
     pub fn build(self) -> Result<Arc<ServerSettings>, ConfigError> {
         check_names(&self.capabilities)?;
         self.offer.check()?;
-        let discover = self.offer.of_lifecycle(Lifecycle::Discover);
+        let discover = self.offer.specs_of_lifecycle(Lifecycle::Discover);
         let results = discover
-            .map(|spec| ResultDefaults::of(&self, spec))
+            .map(|spec| ResultDefaults::new(&self, spec))
             .collect();
         Ok(Arc::new(ServerSettings {
             results,
-            declared: DeclaredNames::of(&self.capabilities),
-            speaks_initialize: self.offer.has(Lifecycle::Initialize),
-            speaks_discover: self.offer.has(Lifecycle::Discover),
+            declared_capabilities: DeclaredNames::of(&self.capabilities),
+            offers_initialize: self.offer.offers(Lifecycle::Initialize),
+            offers_discover: self.offer.offers(Lifecycle::Discover),
             shared_limits: Arc::new(self.limits.clone()),
             config: self,
         }))
@@ -141,11 +141,11 @@ impl ServerConfig {
 pub struct ServerSettings {
     config: ServerConfig,
     results: Vec<ResultDefaults>,
-    pub(crate) declared: DeclaredNames,
+    pub(crate) declared_capabilities: DeclaredNames,
     /// Limits of the configuration, for all endpoints.
     pub(crate) shared_limits: Arc<Limits>,
-    pub(crate) speaks_initialize: bool,
-    pub(crate) speaks_discover: bool,
+    pub(crate) offers_initialize: bool,
+    pub(crate) offers_discover: bool,
 }
 
 impl Deref for ServerSettings {
@@ -158,7 +158,7 @@ impl Deref for ServerSettings {
 
 impl ServerSettings {
     /// Returns the capabilities that are declared in a revision.
-    pub(crate) fn capabilities_towards(&self, spec: &RevisionSpec) -> JsonObject {
+    pub(crate) fn capabilities_for(&self, spec: &RevisionSpec) -> JsonObject {
         let mut declared = capability::towards(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
         declared
@@ -175,20 +175,20 @@ impl ServerSettings {
 #[derive(Debug)]
 pub(crate) struct ResultDefaults {
     spec: &'static RevisionSpec,
-    complete: Json,
+    complete_type: Json,
     /// `Implementation` of the server.
-    info: Json,
+    server_info: Json,
     /// `_meta` object that contains only the server's `Implementation`.
     meta: JsonObject,
     ttl: Json,
     scope: Json,
-    keep_scope: bool,
+    keeps_scope: bool,
     /// Result of `server/discover`.
-    discover: JsonObject,
+    discover_result: JsonObject,
 }
 
 /// Members of a result that [`ResultDefaults`] sets.
-const MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
+const DEFAULT_MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
 
 /// Members of a result of the application that matter for the method that it answers.
 #[derive(Debug, Clone, Copy)]
@@ -199,49 +199,49 @@ pub(crate) struct ResultMembers<'a> {
     /// Present only for results with cache hints.
     scope: Option<JsonRef<'a>>,
     meta: Option<JsonRef<'a>>,
-    cached: Cached,
+    cache_policy: Cached,
 }
 
 impl<'a> ResultMembers<'a> {
     /// Finds the members in a result for a request of this rule row; without a row the result has no cache hints.
-    pub(crate) fn of(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
+    pub(crate) fn find(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
         let cached = rule.map_or(Cached::Never, |rule| rule.cached);
-        let [name, .., meta] = MEMBERS;
+        let [name, .., meta] = DEFAULT_MEMBERS;
         let [kind, ttl, scope, meta] = match cached {
             Cached::Never => {
                 let [kind, meta] = result.view().find_rare([name, meta]);
                 [kind, None, None, meta]
             }
-            Cached::Single | Cached::List => result.view().find_rare(MEMBERS),
+            Cached::Single | Cached::List => result.view().find_rare(DEFAULT_MEMBERS),
         };
         Self {
             kind,
             ttl,
             scope,
             meta,
-            cached,
+            cache_policy: cached,
         }
     }
 
     /// Removes the cache hints, for a result that is not final.
-    pub(crate) fn uncached(self) -> Self {
+    pub(crate) fn without_cache_hints(self) -> Self {
         Self {
             ttl: None,
             scope: None,
-            cached: Cached::Never,
+            cache_policy: Cached::Never,
             ..self
         }
     }
 }
 
 impl ResultDefaults {
-    fn of(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
+    fn new(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
         let scope = if config.cache.public {
             "public"
         } else {
             "private"
         };
-        let info = Json::from(config.identity.towards(spec));
+        let info = Json::from(config.identity.to_object(spec));
         let mut declared = capability::towards(spec, &config.capabilities);
         config.extensions.declare(spec, &mut declared);
         let mut discover = JsonObject::from_iter([
@@ -253,50 +253,50 @@ impl ResultDefaults {
         }
         Self {
             spec,
-            complete: Json::string(COMPLETE),
+            complete_type: Json::string(COMPLETE),
             meta: JsonObject::from_iter([(meta::SERVER_INFO, info.clone())]),
-            info,
+            server_info: info,
             ttl: config.cache.ttl_ms.into(),
             scope: Json::string(scope),
-            keep_scope: config.keep_cache_scope,
-            discover,
+            keeps_scope: config.keep_cache_scope,
+            discover_result: discover,
         }
     }
 
-    pub(crate) fn discover(&self) -> &JsonObject {
-        &self.discover
+    pub(crate) fn discover_message(&self) -> &JsonObject {
+        &self.discover_result
     }
 
     /// Builds the message of a result with the default members.
-    pub(crate) fn message(
+    pub(crate) fn build_message(
         &self,
         id: &RequestId,
         result: &JsonObject,
         members: &ResultMembers<'_>,
     ) -> Vec<u8> {
-        let names = MEMBERS;
+        let names = DEFAULT_MEMBERS;
         let present = [members.kind, members.ttl, members.scope, members.meta];
         let meta = match present[3].map(JsonRef::object) {
             None => Some(Cow::Borrowed(&self.meta)),
             Some(meta) => meta
                 .filter(|meta| meta.find(meta::SERVER_INFO).is_none())
                 .map(|meta| {
-                    let with = meta.with_new([(meta::SERVER_INFO, Some(self.info.view()))]);
+                    let with = meta.with_new([(meta::SERVER_INFO, Some(self.server_info.view()))]);
                     Cow::Owned(with.into())
                 }),
         };
-        let cached = members.cached;
+        let cached = members.cache_policy;
         let missing = |at: usize, value| present[at].map_or(Some(value), |_: JsonRef<'_>| None);
         let ttl = (cached != Cached::Never).then_some(self.ttl.view());
         // All pages of a list carry the same scope, and the endpoint remembers none of them.
         let scope = match cached {
             Cached::Never => None,
             Cached::Single => missing(2, self.scope.view()),
-            Cached::List if self.keep_scope => missing(2, self.scope.view()),
+            Cached::List if self.keeps_scope => missing(2, self.scope.view()),
             Cached::List => Some(self.scope.view()),
         };
         let more = [
-            (names[0], missing(0, self.complete.view())),
+            (names[0], missing(0, self.complete_type.view())),
             (names[1], ttl.and_then(|ttl| missing(1, ttl))),
             (names[2], scope),
             (names[3], meta.as_ref().map(|meta| meta.as_json().view())),

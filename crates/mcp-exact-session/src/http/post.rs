@@ -108,10 +108,10 @@ struct Head {
 
 fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
-    if discover && offer.has(Lifecycle::Discover) {
+    if discover && offer.offers(Lifecycle::Discover) {
         return Posted::Stateless;
     }
-    if !offer.has(Lifecycle::Initialize) {
+    if !offer.offers(Lifecycle::Initialize) {
         // The endpoint answers `initialize`, and compares the header with the revision that the body names.
         let is_checked_later = head.names_revision || head.is_initialize;
         return match unsupported_header(http, offer).filter(|_| !is_checked_later) {
@@ -150,7 +150,7 @@ pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Post
 }
 
 fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
-    let mut offered = offer.of_lifecycle(Lifecycle::Initialize);
+    let mut offered = offer.specs_of_lifecycle(Lifecycle::Initialize);
     let discover = lifecycle_of_header(http) == Some(Lifecycle::Discover);
     !discover && offered.any(RevisionSpec::has_session_ids)
 }
@@ -197,7 +197,7 @@ fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
     if offer.find(requested).is_some() {
         return None;
     }
-    if !offer.has(Lifecycle::Discover) {
+    if !offer.offers(Lifecycle::Discover) {
         return Some(Refusal::UnsupportedVersionHeader(offer.ids()));
     }
     Some(Refusal::UnsupportedVersion {

@@ -9,9 +9,9 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{JsonObject, JsonRef, RequestId};
 
 use super::ServerEndpoint;
-use super::handshake::unsupported;
+use super::handshake::unsupported_version;
 use super::incoming::{ClientContext, FrameContext};
-use super::receive::{Input, ReceivedRequest};
+use super::receive::{ReceivedRequest, RetryInput};
 use super::request_meta::RequestMeta;
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
@@ -28,7 +28,7 @@ use crate::stream::{Binding, RequestKey, StreamId};
 pub(super) struct AdmittedRequest {
     client: Arc<ClientContext>,
     handler: Handler,
-    input: Input,
+    input: RetryInput,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -41,7 +41,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         cx: &FrameContext<C>,
     ) -> bool {
         // HTTP with SSE is a transport of sessions (2024-11-05).
-        if !self.settings.speaks_discover || self.core.binding == Binding::HttpSse {
+        if !self.settings.offers_discover || self.core.binding == Binding::HttpSse {
             return false;
         }
         let header = cx.http.as_ref().and_then(|http| {
@@ -49,7 +49,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             mcp_exact_revisions::find(version.trim())
         });
         let named = header.is_some_and(|spec| spec.lifecycle() == Lifecycle::Discover);
-        let is_alone = !self.settings.speaks_initialize;
+        let is_alone = !self.settings.offers_initialize;
         // The answer to `initialize` names the revisions of a server that does not know it (`basic/versioning`).
         let named = if is_alone {
             !rules::is_initialize(&call.method)
@@ -59,7 +59,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         named || meta.version.is_some()
     }
 
-    pub(super) fn stateless_request(
+    pub(super) fn handle_stateless_request(
         &mut self,
         received: ReceivedRequest,
         admitted: Result<AdmittedRequest, Refusal>,
@@ -67,7 +67,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) {
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => return self.refuse_request(received.at, &received.id, &refusal, false),
+            Err(refusal) => {
+                return self.refuse_request(received.arrival, &received.id, &refusal, false);
+            }
         };
         let AdmittedRequest {
             client,
@@ -76,11 +78,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         } = admitted;
         match handler {
             Handler::Discover => {
-                let bytes = self.discover(&received, client.spec);
-                self.send_answer(received.at, bytes, 200);
+                let bytes = self.discover_result(&received, client.spec);
+                self.send_answer(received.arrival, bytes, 200);
             }
-            Handler::Listen => self.listen(received, client, cx),
-            _ => self.deliver(received, client, cx, input),
+            Handler::Listen => self.handle_listen(received, client, cx),
+            _ => self.deliver_request(received, client, cx, input),
         }
     }
 
@@ -93,12 +95,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         meta: &RequestMeta<'_>,
         cx: &FrameContext<C>,
     ) -> Result<AdmittedRequest, Refusal> {
-        let version = self.version_of(meta, cx)?;
-        let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
+        let version = self.requested_revision(meta, cx)?;
+        let mut offered = self.settings.offer.specs_of_lifecycle(Lifecycle::Discover);
         let spec = offered.find(|spec| spec.id() == version);
-        let spec = spec.ok_or_else(|| unsupported(&self.settings, &version))?;
-        let client = Arc::new(meta.client(spec)?);
-        let rules = client.rules(&self.settings);
+        let spec = spec.ok_or_else(|| unsupported_version(&self.settings, &version))?;
+        let client = Arc::new(meta.client_context(spec)?);
+        let rules = client.rules_for_client(&self.settings);
         let handler = rules.received_request(&call.method, call.params.as_ref())?;
         self.admit_resources(at, call, handler, client.info.heap_size())?;
         if let Some(http) = &cx.http {
@@ -107,9 +109,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.check_tool_headers(http, call, spec)?;
         }
         let input = if rules.may_require_input(&call.method) {
-            self.input_of(call, meta, cx)?
+            self.read_retry_input(call, meta, cx)?
         } else {
-            Input::default()
+            RetryInput::default()
         };
         Ok(AdmittedRequest {
             client,
@@ -123,7 +125,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// # Errors
     /// A request of an older client states its revision in the header alone: it is refused as unsupported, so that its client
     /// negotiates again.
-    fn version_of<'m>(
+    fn requested_revision<'m>(
         &self,
         meta: &RequestMeta<'m>,
         cx: &FrameContext<C>,
@@ -137,7 +139,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Ok(version) if header == version => Ok(version),
             Ok(_) => Err(differs(VERSION_HEADER)),
             Err(_) if self.settings.offer.find(header).is_none() => {
-                Err(unsupported(&self.settings, header))
+                Err(unsupported_version(&self.settings, header))
             }
             Err(refusal) => Err(refusal),
         }
@@ -167,17 +169,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// principal and request, or that has expired, is refused.
     ///
     /// Without a seal, the number of attempts is unknown, and a request with responses counts as the first retry.
-    fn input_of(
+    fn read_retry_input(
         &self,
         call: &Call,
         meta: &RequestMeta<'_>,
         cx: &FrameContext<C>,
-    ) -> Result<Input, Refusal> {
+    ) -> Result<RetryInput, Refusal> {
         // There cannot be more responses than allowed input requests.
-        let responses = meta.responses(self.core.limits.input_requests)?;
+        let responses = meta.input_responses(self.core.limits.input_requests)?;
         let retries = u32::from(!responses.is_empty());
         let Some(state) = meta.state else {
-            return Ok(Input {
+            return Ok(RetryInput {
                 retries,
                 state: None,
                 responses,
@@ -185,7 +187,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let state = state.as_str().ok_or(Refusal::InvalidState)?;
         if self.settings.input == InputMode::PassThrough {
-            return Ok(Input {
+            return Ok(RetryInput {
                 retries: 1,
                 state: Some(state.into_owned()),
                 responses,
@@ -200,7 +202,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let payload = opened.and_then(|text| Payload::read(&text));
         let payload = payload.filter(|payload| payload.expires > self.core.now);
         let payload = payload.ok_or(Refusal::InvalidState)?;
-        Ok(Input {
+        Ok(RetryInput {
             retries: payload.retry,
             state: payload.state,
             responses,
@@ -208,12 +210,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the answer to `server/discover`.
-    fn discover(&self, received: &ReceivedRequest, spec: &RevisionSpec) -> Vec<u8> {
+    fn discover_result(&self, received: &ReceivedRequest, spec: &RevisionSpec) -> Vec<u8> {
         let rule = rules::client_request(&received.call.method, spec);
         match self.settings.result_defaults(spec) {
             Some(defaults) => {
-                let members = ResultMembers::of(defaults.discover(), rule);
-                defaults.message(&received.id, defaults.discover(), &members)
+                let members = ResultMembers::find(defaults.discover_message(), rule);
+                defaults.build_message(&received.id, defaults.discover_message(), &members)
             }
             None => Vec::new(),
         }
@@ -227,29 +229,31 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         spec: &RevisionSpec,
     ) -> Vec<u8> {
         match self.settings.result_defaults(spec) {
-            Some(defaults) => defaults.message(id, result, &ResultMembers::of(result, None)),
+            Some(defaults) => {
+                defaults.build_message(id, result, &ResultMembers::find(result, None))
+            }
             None => crate::message::result(id, result),
         }
     }
 
     /// Handles a notification without a session, which an extension adds. The `_meta` member or the header names the revision;
     /// otherwise the most preferred revision applies.
-    pub(super) fn stateless_notification(
+    pub(super) fn handle_stateless_notification(
         &self,
         call: &Call,
         cx: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
         let refused = || Refusal::NotAllowed(call.method.clone());
-        let meta = RequestMeta::of(call);
+        let meta = RequestMeta::read(call);
         let header = cx.http.as_ref();
         let header = header.and_then(|http| http.header("mcp-protocol-version"));
         let named = meta.version.and_then(JsonRef::as_str);
         let named = named.or_else(|| header.map(|header| Cow::Borrowed(header.trim())));
-        let mut offered = self.settings.offer.of_lifecycle(Lifecycle::Discover);
+        let mut offered = self.settings.offer.specs_of_lifecycle(Lifecycle::Discover);
         let spec = match named {
             Some(id) => match offered.find(|spec| spec.id() == id) {
                 Some(spec) => spec,
-                None => return Err(unsupported(&self.settings, &id)),
+                None => return Err(unsupported_version(&self.settings, &id)),
             },
             None => offered.next().ok_or_else(refused)?,
         };
@@ -257,17 +261,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         // extensions.
         let peer = match meta.capabilities() {
             Some(capabilities) => capabilities,
-            None => self.settings.capabilities_towards(spec),
+            None => self.settings.capabilities_for(spec),
         };
-        let client = ClientContext::of_notification(spec, peer);
+        let client = ClientContext::for_notification(spec, peer);
         let handler = client
-            .rules(&self.settings)
+            .rules_for_client(&self.settings)
             .received_notification(&call.method)?;
         Ok((spec, handler))
     }
 
     /// Handles the end of a stream, which cancels the sessionless requests of the stream.
-    pub(super) fn stream_lost(&mut self, stream: StreamId) {
+    pub(super) fn handle_stream_end(&mut self, stream: StreamId) {
         let keys: Vec<RequestKey> = self
             .core
             .in_flight

@@ -52,7 +52,7 @@ impl State {
     }
 
     /// Creates the state of a session that another endpoint has begun; `ready` after `notifications/initialized`.
-    pub(super) fn operating(
+    pub(super) fn resumed(
         spec: &'static RevisionSpec,
         info: SessionInfo,
         principal: Option<Principal>,
@@ -61,7 +61,7 @@ impl State {
         let client = Arc::new(ClientContext {
             spec,
             info,
-            level: None,
+            log_level: None,
             meta: OnceLock::new(),
         });
         let session = Session { client, principal };
@@ -112,9 +112,9 @@ impl ExpectInitialize {
         call: &Call,
         principal: Option<Principal>,
     ) -> Result<(ExpectInitialized, JsonObject), (Self, Refusal)> {
-        match negotiate(settings, call) {
+        match negotiate_session(settings, call) {
             Ok(client) => {
-                let result = result(settings, client.spec);
+                let result = initialize_result(settings, client.spec);
                 let client = Arc::new(client);
                 let session = Session { client, principal };
                 Ok((ExpectInitialized { session }, result))
@@ -125,26 +125,27 @@ impl ExpectInitialize {
 }
 
 impl ExpectInitialized {
-    pub(super) fn initialized(self) -> Operating {
+    pub(super) fn into_operating(self) -> Operating {
         Operating {
             session: self.session,
         }
     }
 }
 
-fn negotiate(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Refusal> {
+fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Refusal> {
     let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
-    let requested = requested.ok_or_else(|| unfit("protocolVersion", "a string"))?;
-    let spec = choose(settings, &requested).ok_or_else(|| unsupported(settings, &requested))?;
+    let requested = requested.ok_or_else(|| invalid_params("protocolVersion", "a string"))?;
+    let spec = choose_revision(settings, &requested)
+        .ok_or_else(|| unsupported_version(settings, &requested))?;
     let object = |name: &'static str| {
         let value = call.param(name).and_then(JsonRef::object);
-        value.ok_or_else(|| unfit(name, "an object"))
+        value.ok_or_else(|| invalid_params(name, "an object"))
     };
     let (capabilities, info) = (object("capabilities")?, object("clientInfo")?);
     check_capabilities(capabilities)?;
     for member in ["name", "version"] {
         let text = info.find(member).and_then(JsonRef::as_str);
-        text.ok_or_else(|| unfit("clientInfo", "an object with `name` and `version`"))?;
+        text.ok_or_else(|| invalid_params("clientInfo", "an object with `name` and `version`"))?;
     }
     Ok(ClientContext {
         spec,
@@ -154,7 +155,7 @@ fn negotiate(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Re
             info: Some(info.to_object()),
             instructions: None,
         },
-        level: None,
+        log_level: None,
         meta: OnceLock::new(),
     })
 }
@@ -175,35 +176,35 @@ fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(),
     }
 }
 
-fn unfit(name: &str, kind: &str) -> Refusal {
+fn invalid_params(name: &str, kind: &str) -> Refusal {
     Refusal::InvalidParams(format!("`{name}` has to be {kind}"))
 }
 
 /// Chooses the revision of a session: "If the server supports the requested protocol version, it MUST respond with the same
 /// version. Otherwise, the server MUST respond with another protocol version it supports."
-fn choose(settings: &ServerSettings, requested: &str) -> Option<&'static RevisionSpec> {
-    let mut offered = settings.offer.of_lifecycle(Lifecycle::Initialize);
+fn choose_revision(settings: &ServerSettings, requested: &str) -> Option<&'static RevisionSpec> {
+    let mut offered = settings.offer.specs_of_lifecycle(Lifecycle::Initialize);
     let same = settings
         .offer
-        .of_lifecycle(Lifecycle::Initialize)
+        .specs_of_lifecycle(Lifecycle::Initialize)
         .find(|spec| spec.id() == requested);
     same.or_else(|| offered.next())
 }
 
 /// Returns the refusal for a revision that the server does not support, or for a server without a revision with handshake. The
 /// refusal lists the supported revisions, so that the client can report them (2026-07-28, `basic/versioning`).
-pub(super) fn unsupported(settings: &ServerSettings, requested: &str) -> Refusal {
+pub(super) fn unsupported_version(settings: &ServerSettings, requested: &str) -> Refusal {
     Refusal::UnsupportedVersion {
         requested: requested.to_owned(),
         supported: settings.offer.ids(),
     }
 }
 
-fn result(settings: &ServerSettings, spec: &RevisionSpec) -> JsonObject {
+fn initialize_result(settings: &ServerSettings, spec: &RevisionSpec) -> JsonObject {
     let mut result = JsonObject::from_iter([
         ("protocolVersion", Json::string(spec.id())),
-        ("capabilities", settings.capabilities_towards(spec).into()),
-        ("serverInfo", settings.identity.towards(spec).into()),
+        ("capabilities", settings.capabilities_for(spec).into()),
+        ("serverInfo", settings.identity.to_object(spec).into()),
     ]);
     if let Some(instructions) = &settings.instructions {
         result.insert("instructions", Json::string(instructions));

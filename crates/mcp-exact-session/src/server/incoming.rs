@@ -51,14 +51,14 @@ pub(crate) struct ClientContext {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) info: SessionInfo,
     /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
-    pub(crate) level: Option<Level>,
+    pub(crate) log_level: Option<Level>,
     /// Metadata of the session for a home revision in which requests carry it, once a request was decoded by its types.
     pub(crate) meta: OnceLock<Option<Box<SessionMeta>>>,
 }
 
 /// Unchanged request as received from the client.
 #[derive(Debug)]
-pub(crate) struct Origin<C> {
+pub(crate) struct ReceivedCall<C> {
     pub(crate) id: RequestId,
     pub(crate) call: Call,
     pub(crate) context: Arc<FrameContext<C>>,
@@ -80,7 +80,7 @@ pub struct IncomingRequest<C> {
     /// Stream on which the request was received.
     pub stream: StreamId,
     pub(crate) client: Arc<ClientContext>,
-    pub(crate) origin: Arc<Origin<C>>,
+    pub(crate) received: Arc<ReceivedCall<C>>,
 }
 
 impl<C> Clone for IncomingRequest<C> {
@@ -92,7 +92,7 @@ impl<C> Clone for IncomingRequest<C> {
             state: self.state.clone(),
             stream: self.stream,
             client: Arc::clone(&self.client),
-            origin: Arc::clone(&self.origin),
+            received: Arc::clone(&self.received),
         }
     }
 }
@@ -128,10 +128,10 @@ impl<C> IncomingRequest<C> {
             client: Arc::new(ClientContext {
                 spec,
                 info: client,
-                level: None,
+                log_level: None,
                 meta: OnceLock::new(),
             }),
-            origin: Arc::new(Origin {
+            received: Arc::new(ReceivedCall {
                 id: RequestId::from(0),
                 call: Call::new(method, params),
                 context: Arc::new(context),
@@ -142,13 +142,13 @@ impl<C> IncomingRequest<C> {
     /// Returns a copy of the request with another method and params, for gateways that forward it. The copy keeps the key, so
     /// only one reply is possible.
     pub fn with_call(&self, method: impl Into<String>, params: Option<JsonObject>) -> Self {
-        let origin = Origin {
-            id: self.origin.id.clone(),
+        let origin = ReceivedCall {
+            id: self.received.id.clone(),
             call: Call::new(method, params),
-            context: Arc::clone(&self.origin.context),
+            context: Arc::clone(&self.received.context),
         };
         Self {
-            origin: Arc::new(origin),
+            received: Arc::new(origin),
             ..self.clone()
         }
     }
@@ -165,22 +165,22 @@ impl<C> IncomingRequest<C> {
 
     /// Returns the id, exactly as received.
     pub fn id(&self) -> &RequestId {
-        &self.origin.id
+        &self.received.id
     }
 
     /// Returns the method.
     pub fn method(&self) -> &str {
-        &self.origin.call.method
+        &self.received.call.method
     }
 
     /// Returns the parameters as received from the client.
     pub fn params(&self) -> Option<&JsonObject> {
-        self.origin.call.params.as_ref()
+        self.received.call.params.as_ref()
     }
 
     /// Returns a parameter.
     pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
-        self.origin.call.param(name)
+        self.received.call.param(name)
     }
 
     /// Returns the trace that the request belongs to (from 2026-07-28 on).
@@ -188,7 +188,7 @@ impl<C> IncomingRequest<C> {
         if self.client.spec.lifecycle() != Lifecycle::Discover {
             return None;
         }
-        let [meta, ..] = self.origin.call.own_params();
+        let [meta, ..] = self.received.call.own_params();
         TraceContext::of_meta(meta?.object()?)
     }
 
@@ -199,12 +199,12 @@ impl<C> IncomingRequest<C> {
 
     /// Returns the minimum level of the log messages that this request asks for (from 2026-07-28 on).
     pub fn log_level(&self) -> Option<Level> {
-        self.client.level
+        self.client.log_level
     }
 
     /// Returns the information of the transport about the frame.
     pub fn context(&self) -> &FrameContext<C> {
-        &self.origin.context
+        &self.received.context
     }
 
     /// Returns the result of an input request, or the reply that sends the input request.
@@ -363,7 +363,7 @@ impl<C> HeapSize for IncomingRequest<C> {
         let response = |(name, outcome): (&str, &Outcome)| EVENT + name.len() + outcome.heap_size();
         let responses: usize = self.responses.iter().map(response).sum();
         let state = self.state.as_ref().map_or(0, String::len);
-        self.origin.call.size() + responses + state
+        self.received.call.size() + responses + state
     }
 }
 

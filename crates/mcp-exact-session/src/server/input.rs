@@ -10,7 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::discover::state_context;
 use super::incoming::{ClientContext, IncomingRequest, ServerEvent};
-use super::request::becomes_task;
+use super::request::asks_for_task;
 use super::{Purpose, ServerEndpoint};
 use crate::config::InputMode;
 use crate::core::{Endpoint, Frame, NewRequest};
@@ -26,7 +26,7 @@ use crate::stream::RequestKey;
 /// Input requests that were sent to the client.
 #[derive(Debug)]
 pub(super) struct AwaitedInput {
-    waiting: usize,
+    awaited_count: usize,
     responses: Vec<(String, Option<Outcome>)>,
     /// Number of bytes of collected responses, which count as part of the request until all responses are received.
     bytes: usize,
@@ -52,26 +52,26 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Err(SendError::Limit(Limit::Pending));
         }
         // A client that has ended its input sends no further answers.
-        let unanswerable = self.draining && !requests.is_empty();
+        let unanswerable = self.is_draining && !requests.is_empty();
         if !self.core.streams.is_open(stream) || unanswerable {
             return Err(SendError::NoStream);
         }
         let names = requests.iter().map(|(name, _)| (name.clone(), None));
         let awaited = AwaitedInput {
-            waiting: requests.len(),
+            awaited_count: requests.len(),
             responses: names.collect(),
             bytes: 0,
             state,
         };
         if let Some(request) = self.core.in_flight.get_mut(to) {
-            request.role_state.awaiting = Some(awaited);
+            request.role_state.awaited_input = Some(awaited);
         }
         if requests.is_empty() {
             self.deliver_again(to);
         }
         for (at, (_, request)) in requests.into_iter().enumerate() {
             let InputRequest { method, params } = request;
-            let task = becomes_task(params.as_ref(), client.spec);
+            let task = asks_for_task(params.as_ref(), client.spec);
             self.core.elicitations.record(&method, params.as_ref());
             let new = NewRequest {
                 key: self.core.new_key(),
@@ -79,7 +79,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 timeout: self.settings.request_timeout,
                 final_deadline: None,
                 with_progress: false,
-                purpose: Purpose::Input { of: to, at, task },
+                purpose: Purpose::Input {
+                    request: to,
+                    index: at,
+                    asks_for_task: task,
+                },
             };
             self.send_request(new, &method, params, Some(to));
         }
@@ -112,7 +116,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let text = "two input requests have the same name";
             return Err(SendError::InputRequests(text));
         }
-        let rules = client.rules(&self.settings);
+        let rules = client.rules_for_client(&self.settings);
         requests.iter().try_for_each(|(_, request)| {
             rules.sending_input_request(&request.method, request.params.as_ref())
         })
@@ -169,7 +173,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let request = request.ok_or(SendError::UnknownRequest)?;
         let role = &request.role_state;
         let (client, call) = (Arc::clone(&role.client), &role.origin.call);
-        if !client.rules(&self.settings).may_require_input(&call.method) {
+        if !client
+            .rules_for_client(&self.settings)
+            .may_require_input(&call.method)
+        {
             return Err(SendError::InputRequests(
                 "only `tools/call`, `prompts/get` and `resources/read` may require input in this revision",
             ));
@@ -178,7 +185,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if !requests.is_empty() {
             let embedded = requests
                 .iter()
-                .map(|(name, request)| (name, embed(request)));
+                .map(|(name, request)| (name, encode_embedded(request)));
             result.insert("inputRequests", JsonObject::from_iter(embedded));
         }
         let state = match (&self.settings.seal, self.settings.input) {
@@ -207,17 +214,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Handles the end of an input request.
-    pub(super) fn input_ended(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
+    pub(super) fn handle_input_outcome(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
         let core = &mut self.core;
         let room = core.limits.in_flight_bytes;
         let room = room.saturating_sub(core.in_flight.bytes());
         let Some(request) = core.in_flight.get_mut(of) else {
             return;
         };
-        let Some(awaited) = &mut request.role_state.awaiting else {
+        let Some(awaited) = &mut request.role_state.awaited_input else {
             return;
         };
-        let last = awaited.waiting == 1;
+        let last = awaited.awaited_count == 1;
         let mut bytes = outcome.heap_size();
         let exceeds = !last && bytes > room;
         if exceeds {
@@ -226,7 +233,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         if let Some((_, response)) = awaited.responses.get_mut(at) {
             *response = Some(outcome);
-            awaited.waiting -= 1;
+            awaited.awaited_count -= 1;
             awaited.bytes += bytes;
         }
         core.in_flight.add_bytes(of, bytes);
@@ -243,7 +250,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(request) = self.core.in_flight.get_mut(key) else {
             return;
         };
-        let Some(awaited) = request.role_state.awaiting.take() else {
+        let Some(awaited) = request.role_state.awaited_input.take() else {
             return;
         };
         request.role_state.retries += 1;
@@ -256,7 +263,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             state: awaited.state,
             stream: request.stream,
             client: Arc::clone(&request.role_state.client),
-            origin: Arc::clone(&request.role_state.origin),
+            received: Arc::clone(&request.role_state.origin),
         };
         self.core.in_flight.release_memory(key, awaited.bytes);
         self.core.push_event(ServerEvent::Request(again));
@@ -272,11 +279,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) {
         let id = self.core.pending.next_id();
         let params = if new.with_progress {
-            Some(with_token(params, id))
+            Some(with_progress_token(params, id))
         } else {
             params
         };
-        let early = self.state.is_operating() || self.may_leave_early(method);
+        let early = self.state.is_operating() || self.may_be_sent_early(method);
         let bytes = crate::message::request(id, method, params.as_ref());
         let mut frame = Frame::new(new.stream, bytes);
         frame.incoming_request = about;
@@ -293,7 +300,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
 /// Encodes an input request without `jsonrpc` and id. `params` is always present, because peers fail without it, although the
 /// schema requires `method` only.
-fn embed(request: &InputRequest) -> Json {
+fn encode_embedded(request: &InputRequest) -> Json {
     let params = request.params.clone().unwrap_or_default();
     let members = [
         ("method", Json::string(&request.method)),
@@ -303,7 +310,7 @@ fn embed(request: &InputRequest) -> Json {
 }
 
 /// Adds a progress token to the parameters; the token equals the id of the request.
-fn with_token(params: Option<JsonObject>, id: u64) -> JsonObject {
+fn with_progress_token(params: Option<JsonObject>, id: u64) -> JsonObject {
     let mut params = params.unwrap_or_default();
     let meta = params.view().find("_meta").and_then(JsonRef::object);
     let token = Json::from(id);

@@ -9,7 +9,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::ServerEndpoint;
 use super::incoming::{ClientContext, FrameContext, Scope, ServerEvent};
-use super::receive::{Input, ReceivedRequest};
+use super::receive::{ReceivedRequest, RetryInput};
 use crate::builtin_notifications::{ACKNOWLEDGED, Cancel};
 use crate::change::Change;
 use crate::core::{Endpoint, Frame};
@@ -26,19 +26,19 @@ use crate::stream::{Binding, RequestKey};
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles `subscriptions/listen`: acknowledges the subscription, which receives notifications until it ends.
-    pub(super) fn listen(
+    pub(super) fn handle_listen(
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
     ) {
-        let (at, id) = (received.at, received.id.clone());
-        let filter = match self.admit_filter(&received.call, &client) {
+        let (at, id) = (received.arrival, received.id.clone());
+        let filter = match self.honoured_filter(&received.call, &client) {
             Ok(filter) => filter,
             Err(refusal) => return self.refuse_request(at, &id, &refusal, false),
         };
         // The application does not reply to this request, but is notified of the filter.
-        let subscription = self.keep(received, client, cx, Input::default());
+        let subscription = self.record_request(received, client, cx, RetryInput::default());
         let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
             request.role_state.subscription = Some(filter.clone());
@@ -88,7 +88,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the part of a filter that the server honours.
-    fn admit_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
+    fn honoured_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
         let wanted = call.param("notifications").and_then(JsonRef::object);
         let filter = wanted.and_then(Filter::of);
         let filter = filter.ok_or_else(|| {
@@ -145,7 +145,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             filter.map(HeapSize::heap_size)
         });
         let resources = (self.subscriptions.len(), self.subscriptions.bytes());
-        filters.fold(resources, add)
+        filters.fold(resources, add_interests)
     }
 
     /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the application has not
@@ -156,7 +156,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let rule = client_request(&role.origin.call.method, role.client.spec)?;
             (rule.handler == Handler::Subscribe).then_some(request.size)
         });
-        let (count, held) = waiting.fold(self.subscription_usage(), add);
+        let (count, held) = waiting.fold(self.subscription_usage(), add_interests);
         let limits = &self.core.limits;
         if count >= limits.subscriptions {
             return Err(Refusal::Limit(Limit::Subscriptions));
@@ -201,7 +201,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-fn add((count, bytes): (usize, usize), more: usize) -> (usize, usize) {
+fn add_interests((count, bytes): (usize, usize), more: usize) -> (usize, usize) {
     (count + 1, bytes + more)
 }
 

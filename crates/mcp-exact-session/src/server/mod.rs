@@ -40,40 +40,40 @@ use crate::stream::{Binding, Closed, Detached, RequestKey, StreamId, StreamKind,
 use crate::usage::Usage;
 use handshake::State;
 pub(crate) use incoming::ClientContext;
-use incoming::Origin;
+use incoming::ReceivedCall;
 use input::AwaitedInput;
 use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
 
 /// POSTs beyond [`Limits::streams`](crate::Limits::streams): they may carry messages that end requests, but no new requests.
-const RESERVED_POSTS: usize = 16;
+const EXTRA_POSTS: usize = 16;
 
 /// Purpose of a request of the server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     /// A request of the application.
-    Program {
+    Application {
         /// Client request during which the server request was sent.
         during: Option<RequestKey>,
         /// True if the request asks the client to run it as a task (2025-11-25).
-        task: bool,
+        asks_for_task: bool,
     },
     /// An input request of a request in flight, identified by its index.
     Input {
-        of: RequestKey,
-        at: usize,
+        request: RequestKey,
+        index: usize,
         /// True if the request asks the client to run it as a task (2025-11-25).
-        task: bool,
+        asks_for_task: bool,
     },
 }
 
 /// State of a request in flight in a server.
 #[derive(Debug)]
-pub(crate) struct Incoming<C> {
-    origin: Arc<Origin<C>>,
+pub(crate) struct InFlightState<C> {
+    origin: Arc<ReceivedCall<C>>,
     client: Arc<ClientContext>,
     retries: u32,
-    awaiting: Option<AwaitedInput>,
+    awaited_input: Option<AwaitedInput>,
     /// Filter of a subscription (from 2026-07-28 on).
     subscription: Option<Filter>,
     /// True if the subscription was acknowledged: changes are sent from then on.
@@ -88,7 +88,7 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
     const ANSWERS_POSTS: bool = true;
     type Event = ServerEvent<C>;
     type Purpose = Purpose;
-    type RequestState = Incoming<C>;
+    type RequestState = InFlightState<C>;
 }
 
 /// Server side of a session, or of a single request.
@@ -100,23 +100,23 @@ pub struct ServerEndpoint<C: std::fmt::Debug> {
     core: Core<ServerRole<C>>,
     state: State,
     /// Level that the client has chosen (up to 2025-11-25).
-    level: Option<Level>,
+    chosen_log_level: Option<Level>,
     subscriptions: Subscriptions,
     /// True if the client has ended its input: requests in flight are still answered.
-    draining: bool,
+    is_draining: bool,
     /// True if data of the snapshot has changed.
-    snapshot_due: bool,
+    is_snapshot_due: bool,
     /// Number of the latest snapshot.
     snapshot_version: u64,
     /// Changes by the client since a snapshot was saved.
-    unsaved: UnsavedChanges,
+    unsaved_changes: UnsavedChanges,
     /// True if requests have begun or ended since the latest snapshot.
     requests_changed: bool,
     /// Last wire id and last stream number that the latest snapshot has reserved.
     reserved_id: u64,
     reserved_stream: u64,
     /// Highest wire id or stream number that other processes have reserved for the session.
-    foreign_ids: u64,
+    highest_foreign_id: u64,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -139,16 +139,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             settings,
             core,
             state,
-            level: None,
+            chosen_log_level: None,
             subscriptions: Subscriptions::default(),
-            draining: false,
-            snapshot_due: false,
-            unsaved: UnsavedChanges::default(),
+            is_draining: false,
+            is_snapshot_due: false,
+            unsaved_changes: UnsavedChanges::default(),
             requests_changed: false,
             snapshot_version: 0,
             reserved_id: last_id,
             reserved_stream: 0,
-            foreign_ids: 0,
+            highest_foreign_id: 0,
         }
     }
 
@@ -171,7 +171,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             // A client that opens a new stream after each lost connection leaves detached ones behind.
             core.streams.remove_oldest_detached(StreamKind::Standalone);
         }
-        let reserve = if standalone { 0 } else { RESERVED_POSTS };
+        let reserve = if standalone { 0 } else { EXTRA_POSTS };
         if core.streams.stored_count() >= core.limits.streams.saturating_add(reserve) {
             return Err(SendError::Limit(Limit::Streams));
         }
@@ -258,12 +258,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         now: Time,
     ) -> Result<Option<StreamId>, ReceiveError> {
         self.core.advance_clock(now);
-        if self.is_closed() || self.draining {
+        if self.is_closed() || self.is_draining {
             return Err(ReceiveError::Closed);
         }
         self.core.check_input(stream)?;
         if !self.state.belongs_to(context.principal.as_ref()) {
-            self.refuse_foreign(stream);
+            self.refuse_foreign_principal(stream);
             return Ok(None);
         }
         Ok(self.answer_stream(stream))
@@ -309,12 +309,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         // Over HTTP with SSE a session lasts as long as its stream of events.
         let events = self.core.binding == Binding::HttpSse && kind == StreamKind::Standalone;
         match (kind, how) {
-            (StreamKind::Duplex, Closed::Clean) => self.drain(),
-            (StreamKind::Duplex, _) | (_, Closed::SessionEnded) => self.end(&Outcome::Lost),
-            _ if events => self.end(&Outcome::Lost),
+            (StreamKind::Duplex, Closed::Clean) => self.start_draining(),
+            (StreamKind::Duplex, _) | (_, Closed::SessionEnded) => self.close_with(&Outcome::Lost),
+            _ if events => self.close_with(&Outcome::Lost),
             _ => {
                 self.core.streams.remove(stream);
-                self.stream_lost(stream);
+                self.handle_stream_end(stream);
             }
         }
     }
@@ -322,7 +322,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Ends the session at the request of the client, such as by DELETE (`basic/transports`, "Session Management").
     pub fn end_session(&mut self, now: Time) {
         self.core.advance_clock(now);
-        self.end(&Outcome::Lost);
+        self.close_with(&Outcome::Lost);
     }
 
     /// Records that the connection of a stream is lost, and that the client may resume it on a new one.
@@ -359,7 +359,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// the application: requests beyond the limits are refused, so that two peers that write at the same time never block each
     /// other.
     pub fn wants_input(&self) -> bool {
-        !self.is_closed() && !self.draining && self.accepts_input()
+        !self.is_closed() && !self.is_draining && self.accepts_input()
     }
 
     /// Removes and returns the next event.
@@ -425,7 +425,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.advance_clock(now);
         while let Some(request) = self.core.pending.remove_expired(self.core.now) {
             self.send_cancelled(&request, "timed out");
-            self.request_ended(request, Outcome::TimedOut);
+            self.handle_request_end(request, Outcome::TimedOut);
         }
     }
 
@@ -471,13 +471,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return;
         }
         self.end_subscriptions();
-        self.end(&Outcome::Closed);
+        self.close_with(&Outcome::Closed);
         self.core.streams.close_all();
     }
 
     /// Handles the end of the client's input on a duplex stream: the server's requests can no longer be answered.
-    fn drain(&mut self) {
-        self.draining = true;
+    fn start_draining(&mut self) {
+        self.is_draining = true;
         for key in self
             .core
             .in_flight
@@ -487,20 +487,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let reason = None;
             self.core.push_event(ServerEvent::Cancelled { key, reason });
         }
-        self.end_pending(&Outcome::Lost);
+        self.end_pending_requests(&Outcome::Lost);
         self.finish_draining();
     }
 
     /// Ends a draining endpoint once nothing is in flight.
     fn finish_draining(&mut self) {
-        if self.draining && self.core.in_flight.len() == 0 && !self.is_closed() {
-            self.end(&Outcome::Closed);
+        if self.is_draining && self.core.in_flight.len() == 0 && !self.is_closed() {
+            self.close_with(&Outcome::Closed);
             self.core.streams.close_all();
         }
     }
 
     /// Closes the endpoint. Queued messages are still sent if the server ends the stream.
-    fn end(&mut self, outcome: &Outcome) {
+    fn close_with(&mut self, outcome: &Outcome) {
         if self.is_closed() {
             return;
         }
@@ -516,31 +516,35 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.batches.clear();
         self.core.elicitations.restore(Some(Vec::new()));
         self.subscriptions = Subscriptions::default();
-        self.end_pending(outcome);
+        self.end_pending_requests(outcome);
         self.core.push_event(ServerEvent::Closed);
     }
 
-    fn end_pending(&mut self, outcome: &Outcome) {
+    fn end_pending_requests(&mut self, outcome: &Outcome) {
         while let Some(request) = self.core.pending.remove_oldest() {
             self.core
                 .streams
                 .withdraw_request(request.stream, request.key);
-            self.request_ended(request, outcome.clone());
+            self.handle_request_end(request, outcome.clone());
         }
     }
 
     /// Handles the end of a request of the server: reports it to the application, or continues the request that needed the input.
-    fn request_ended(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
+    fn handle_request_end(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
-            Purpose::Program { .. } => {
+            Purpose::Application { .. } => {
                 self.core
                     .push_event(ServerEvent::Completed(request.key, outcome));
             }
-            Purpose::Input { of, at, .. } => self.input_ended(of, at, outcome),
+            Purpose::Input {
+                request: of,
+                index: at,
+                ..
+            } => self.handle_input_outcome(of, at, outcome),
         }
     }
 
-    fn session_spec(&self) -> Option<&'static RevisionSpec> {
+    fn session_revision(&self) -> Option<&'static RevisionSpec> {
         self.state.client().map(|client| client.spec)
     }
 }

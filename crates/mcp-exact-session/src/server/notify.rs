@@ -26,7 +26,7 @@ use crate::stream::{Binding, RequestKey, StreamId};
 pub(super) struct Destination {
     pub(super) client: Arc<ClientContext>,
     pub(super) stream: StreamId,
-    about: Option<RequestKey>,
+    request: Option<RequestKey>,
     /// Filter of the subscription, if the request is one.
     subscription: Option<Filter>,
     /// True if the request is not a subscription, or an acknowledged one.
@@ -34,8 +34,8 @@ pub(super) struct Destination {
 }
 
 impl Destination {
-    fn target(&self) -> Target<'_> {
-        match (self.about, &self.subscription) {
+    fn rule_target(&self) -> Target<'_> {
+        match (self.request, &self.subscription) {
             (None, _) => Target::Peer,
             (Some(_), _) if !self.is_acknowledged => Target::Unacknowledged,
             (Some(_), filter) => Target::Request(filter.as_ref()),
@@ -50,7 +50,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// [`SendError::Progress`] if the progress value does not increase, [`SendError::UnknownRequest`] after the answer.
     pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
         let Some(request) = self.core.in_flight.get(of) else {
-            return self.not_in_flight(of);
+            return self.result_without_request(of);
         };
         let Some(token) = &request.progress_token else {
             return Ok(Sent::Suppressed);
@@ -88,16 +88,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return false;
         };
         let client = &destination.client;
-        let rules = client.rules(&self.settings);
-        let allowed = rules.sending_notification(MESSAGE, None, destination.target());
+        let rules = client.rules_for_client(&self.settings);
+        let allowed = rules.sending_notification(MESSAGE, None, destination.rule_target());
         allowed.is_ok() && self.wants_log(client, level)
     }
 
     fn wants_log(&self, client: &ClientContext, level: Level) -> bool {
         let wanted = if client.is_discover() {
-            client.level
+            client.log_level
         } else {
-            Some(self.level.unwrap_or(self.settings.log_level))
+            Some(self.chosen_log_level.unwrap_or(self.settings.log_level))
         };
         wanted.is_some_and(|wanted| level >= wanted)
     }
@@ -115,22 +115,22 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<Sent, SendError> {
         let destination = match (self.destination(scope), scope) {
             (Err(SendError::UnknownRequest), Scope::During(key)) => {
-                return self.not_in_flight(key);
+                return self.result_without_request(key);
             }
             (destination, _) => destination?,
         };
-        let rules = destination.client.rules(&self.settings);
-        let target = destination.target();
+        let rules = destination.client.rules_for_client(&self.settings);
+        let target = destination.rule_target();
         let handler = rules.sending_notification(method, params.as_ref(), target)?;
         // Before `notifications/initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
         let early = !destination.client.is_discover() && !self.state.is_operating();
         if early && scope == Scope::Peer && !self.may_notify_early(method) {
             return Err(SendError::NotReady);
         }
-        if !self.wants(handler, scope, &destination.client, params.as_ref())? {
+        if !self.has_recipient(handler, scope, &destination.client, params.as_ref())? {
             return Ok(Sent::Suppressed);
         }
-        if self.is_full(destination.stream) {
+        if self.is_output_full(destination.stream) {
             return Ok(Sent::Dropped);
         }
         self.record_notification(handler, scope, method, params.as_ref())?;
@@ -176,7 +176,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         match self.notify(Scope::Peer, method, change.params()) {
             Ok(Sent::Queued) => 1,
             Err(SendError::NoStream) if self.may_announce(change) => {
-                self.subscriptions.keep(change);
+                self.subscriptions.keep_change(change);
                 0
             }
             _ => 0,
@@ -187,7 +187,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn may_announce(&self, change: &Change) -> bool {
         let params = change.params();
         let announced = self.state.client().map(|client| {
-            let rules = client.rules(&self.settings);
+            let rules = client.rules_for_client(&self.settings);
             rules.sending_notification(
                 rules::change_method(change.kind()),
                 params.as_ref(),
@@ -202,7 +202,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.core.streams.standalone() != Some(stream) {
             return;
         }
-        for change in self.subscriptions.take_kept() {
+        for change in self.subscriptions.take_waiting_changes() {
             // A subscription that has ended in the meantime is not notified.
             self.publish_to_session(&change);
         }
@@ -210,7 +210,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns false if no client subscribes to the notification; refuses parameters that break the rules of the typed
     /// function.
-    fn wants(
+    fn has_recipient(
         &self,
         handler: Handler,
         scope: Scope,
@@ -219,7 +219,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<bool, SendError> {
         match (handler, scope) {
             (Handler::Log, _) => {
-                let log = log_message(params).ok_or_else(|| unfit(MESSAGE, "level and data"))?;
+                let log =
+                    log_message(params).ok_or_else(|| invalid_params(MESSAGE, "level and data"))?;
                 Ok(self.wants_log(client, log.level))
             }
             (Handler::Progress, Scope::Peer) => Err(SendError::Placement {
@@ -235,11 +236,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     params.view().find_each(["progressToken", "progress"])
                 });
                 if !named.is_some_and(|named| canonical::equal(named, token.view())) {
-                    return Err(unfit(PROGRESS, "the progress token of the request"));
+                    return Err(invalid_params(
+                        PROGRESS,
+                        "the progress token of the request",
+                    ));
                 }
-                let done: Option<f64> = done.and_then(as_f64);
+                let done: Option<f64> = done.and_then(to_f64);
                 match (done, request.last_progress) {
-                    (None, _) => Err(unfit(PROGRESS, "a number as progress")),
+                    (None, _) => Err(invalid_params(PROGRESS, "a number as progress")),
                     (Some(done), Some(last)) if done <= last => Err(SendError::Progress),
                     _ => Ok(true),
                 }
@@ -258,7 +262,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<(), SendError> {
         match (handler, scope) {
             (Handler::Progress, Scope::During(key)) => {
-                let done = params.and_then(|params| as_f64(params.view().find("progress")?));
+                let done = params.and_then(|params| to_f64(params.view().find("progress")?));
                 if let Some(request) = self.core.in_flight.get_mut(key) {
                     request.last_progress = done;
                 }
@@ -268,7 +272,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 if self.core.elicitations.complete(params) {
                     Ok(())
                 } else {
-                    Err(unfit(
+                    Err(invalid_params(
                         method,
                         "the `elicitationId` of an elicitation of this client",
                     ))
@@ -278,7 +282,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    fn is_full(&self, stream: StreamId) -> bool {
+    fn is_output_full(&self, stream: StreamId) -> bool {
         let (streams, limits) = (&self.core.streams, &self.core.limits);
         streams.reached_application_limit(limits).is_some()
             || streams.reached_limit(stream, limits).is_some()
@@ -295,7 +299,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         destination: &Destination,
         params: Option<JsonObject>,
     ) -> Option<JsonObject> {
-        let (Some(key), Some(_)) = (destination.about, &destination.subscription) else {
+        let (Some(key), Some(_)) = (destination.request, &destination.subscription) else {
             return params;
         };
         let Some(request) = self.core.in_flight.get(key) else {
@@ -311,12 +315,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     pub(super) fn send_notification(&mut self, destination: &Destination, call: Call) -> Sent {
         let mut frame = Frame::new(destination.stream, message::notification(call));
-        frame.incoming_request = destination.about;
+        frame.incoming_request = destination.request;
         self.core.queue_frame(frame)
     }
 
     /// Returns the result of sending a message about a request that is not in flight.
-    fn not_in_flight(&self, key: RequestKey) -> Result<Sent, SendError> {
+    fn result_without_request(&self, key: RequestKey) -> Result<Sent, SendError> {
         if self.core.in_flight.was_cancelled(key) {
             Ok(Sent::Suppressed)
         } else {
@@ -333,7 +337,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 Ok(Destination {
                     client: Arc::clone(&request.role_state.client),
                     stream: request.stream,
-                    about: Some(key),
+                    request: Some(key),
                     subscription: request.role_state.subscription.clone(),
                     is_acknowledged: request.role_state.subscription.is_none()
                         || request.role_state.is_acknowledged,
@@ -344,11 +348,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     return Err(SendError::Closed);
                 }
                 let client = self.state.client().ok_or(SendError::NotReady)?;
-                let stream = self.standalone().ok_or(SendError::NoStream)?;
+                let stream = self.standalone_stream().ok_or(SendError::NoStream)?;
                 Ok(Destination {
                     client: Arc::clone(client),
                     stream,
-                    about: None,
+                    request: None,
                     subscription: None,
                     is_acknowledged: true,
                 })
@@ -358,7 +362,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns the stream for messages that belong to no request: the newest standalone stream, because each message is sent on
     /// only one stream.
-    fn standalone(&self) -> Option<StreamId> {
+    fn standalone_stream(&self) -> Option<StreamId> {
         let streams = &self.core.streams;
         match self.core.binding {
             Binding::Duplex => Some(StreamId::DUPLEX).filter(|stream| streams.is_open(*stream)),
@@ -367,12 +371,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-fn as_f64(value: JsonRef<'_>) -> Option<f64> {
+fn to_f64(value: JsonRef<'_>) -> Option<f64> {
     let number: mcp_exact_wire::Number = value.decode_as().ok()?;
     Some(number.as_f64())
 }
 
-fn unfit(method: &str, needed: &str) -> SendError {
+fn invalid_params(method: &str, needed: &str) -> SendError {
     SendError::Params {
         method: method.to_owned(),
         reason: format!("it needs {needed}"),

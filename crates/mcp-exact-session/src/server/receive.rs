@@ -9,9 +9,11 @@ use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 
 use super::handshake::{self, State};
-use super::incoming::{ClientContext, FrameContext, Origin, ServerEvent};
+use super::incoming::{ClientContext, FrameContext, ReceivedCall, ServerEvent};
 use super::request_meta::RequestMeta;
-use super::{ClientNotification, Incoming, IncomingRequest, Purpose, ServerEndpoint, ServerRole};
+use super::{
+    ClientNotification, InFlightState, IncomingRequest, Purpose, ServerEndpoint, ServerRole,
+};
 use crate::builtin_notifications::{Cancel, ProgressNotice};
 use crate::capabilities::DeclaredCapabilities;
 use crate::config::ServerSettings;
@@ -30,18 +32,18 @@ use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Received request that is not admitted yet.
 pub(super) struct ReceivedRequest {
-    pub(super) at: Arrival,
+    pub(super) arrival: Arrival,
     /// Stream whose requests compete for ids with this one.
     pub(super) scope: Option<StreamId>,
     pub(super) id: RequestId,
     pub(super) call: Call,
     /// Progress token, exactly as received.
-    pub(super) token: Option<Json>,
+    pub(super) progress_token: Option<Json>,
 }
 
 /// Input responses and request state of a repeated request.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(super) struct RetryInput {
     pub(super) retries: u32,
     pub(super) state: Option<String>,
     pub(super) responses: InputResponses,
@@ -49,11 +51,14 @@ pub(super) struct Input {
 
 impl ClientContext {
     /// Returns the rules between this client and its server.
-    pub(super) fn rules<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
+    pub(super) fn rules_for_client<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
             local: Side::Server,
-            own: DeclaredCapabilities::new(&settings.capabilities, Some(settings.declared)),
+            own: DeclaredCapabilities::new(
+                &settings.capabilities,
+                Some(settings.declared_capabilities),
+            ),
             peer: DeclaredCapabilities::from(&self.info.capabilities),
             extensions: &settings.extensions,
         }
@@ -77,7 +82,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
     }
 
     fn spec(&self) -> Option<&'static RevisionSpec> {
-        self.session_spec()
+        self.session_revision()
     }
 
     fn may_answer(&self) -> bool {
@@ -85,13 +90,13 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
     }
 
     fn allows_error_without_id(&self) -> bool {
-        match self.session_spec() {
+        match self.session_revision() {
             Some(spec) => !spec.error_id_required(),
             // Before a revision is negotiated, all offered ones must have errors without id.
             None => self
                 .settings
                 .offer
-                .specs()
+                .offered_specs()
                 .all(|spec| !spec.error_id_required()),
         }
     }
@@ -113,8 +118,8 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         {
             return self.refuse_request(at, &id, &Refusal::Limit(Limit::Streams), false);
         }
-        let meta = RequestMeta::of(&call);
-        let token = meta.token();
+        let meta = RequestMeta::read(&call);
+        let token = meta.progress_token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
         if token.as_ref().is_some_and(too_long) {
             return self.refuse_request(at, &id, &Refusal::Limit(Limit::NameBytes), false);
@@ -137,25 +142,25 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             }
             let admitted = self.admit_stateless(at, &call, &meta, cx);
             let received = ReceivedRequest {
-                at,
+                arrival: at,
                 scope,
                 id,
                 call,
-                token,
+                progress_token: token,
             };
-            return self.stateless_request(received, admitted, cx);
+            return self.handle_stateless_request(received, admitted, cx);
         }
         if rules::is_initialize(&call.method) {
-            return self.initialize(at, &id, &call, cx);
+            return self.handle_initialize(at, &id, &call, cx);
         }
         let received = ReceivedRequest {
-            at,
+            arrival: at,
             scope: None,
             id,
             call,
-            token,
+            progress_token: token,
         };
-        self.session_request(received, cx);
+        self.handle_session_request(received, cx);
     }
 
     fn dispatch_notification(
@@ -191,11 +196,11 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
     }
 
     fn handle_answer(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
-        self.request_ended(request, outcome);
+        self.handle_request_end(request, outcome);
     }
 
     fn abort(&mut self) {
-        self.end(&Outcome::Lost);
+        self.close_with(&Outcome::Lost);
         // Only the transport is notified, and not the remote peer.
         if self.core.binding == Binding::Duplex {
             self.core.streams = crate::core::Streams::with_duplex_stream();
@@ -206,26 +211,30 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles a request of a session.
-    fn session_request(&mut self, received: ReceivedRequest, cx: &Arc<FrameContext<C>>) {
+    fn handle_session_request(&mut self, received: ReceivedRequest, cx: &Arc<FrameContext<C>>) {
         let Some(client) = self.state.client().map(Arc::clone) else {
-            return self.before_initialize(received.at, &received.id, &received.call.method);
+            return self.handle_before_initialize(
+                received.arrival,
+                &received.id,
+                &received.call.method,
+            );
         };
-        let (at, call) = (received.at, &received.call);
-        let rules = client.rules(&self.settings);
+        let (at, call) = (received.arrival, &received.call);
+        let rules = client.rules_for_client(&self.settings);
         let handler = match rules.received_request(&call.method, call.params.as_ref()) {
             Ok(handler) => handler,
             Err(refusal) => return self.refuse_request(at, &received.id, &refusal, true),
         };
         let done = match handler {
             Handler::Ping => Ok(()),
-            Handler::SetLogLevel => self.set_level(call),
+            Handler::SetLogLevel => self.handle_set_level(call),
             handler => match self.admit_resources(at, call, handler, 0) {
-                Ok(()) => return self.deliver(received, client, cx, Input::default()),
+                Ok(()) => return self.deliver_request(received, client, cx, RetryInput::default()),
                 Err(refusal) => Err(refusal),
             },
         };
         match done {
-            Ok(()) => self.answer_empty(at, &received.id),
+            Ok(()) => self.answer_with_empty_result(at, &received.id),
             Err(refusal) => self.refuse_request(at, &received.id, &refusal, true),
         }
     }
@@ -250,11 +259,19 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    fn initialize(&mut self, at: Arrival, id: &RequestId, call: &Call, cx: &Arc<FrameContext<C>>) {
-        if !self.settings.speaks_initialize {
+    fn handle_initialize(
+        &mut self,
+        at: Arrival,
+        id: &RequestId,
+        call: &Call,
+        cx: &Arc<FrameContext<C>>,
+    ) {
+        if !self.settings.offers_initialize {
             let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
-            let refusal =
-                handshake::unsupported(&self.settings, requested.as_deref().unwrap_or_default());
+            let refusal = handshake::unsupported_version(
+                &self.settings,
+                requested.as_deref().unwrap_or_default(),
+            );
             return self.refuse_request(at, id, &refusal, false);
         }
         match std::mem::replace(&mut self.state, State::Closed) {
@@ -263,7 +280,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 match state.initialize(&self.settings, call, principal) {
                     Ok((next, result)) => {
                         self.state = State::ExpectInitialized(next);
-                        self.snapshot_due = true;
+                        self.is_snapshot_due = true;
                         self.send_answer(at, message::result(id, &result), 200);
                         if let Some(info) = self.session_info().cloned() {
                             self.core.push_event(ServerEvent::Negotiated(info));
@@ -283,9 +300,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Handles a request before `initialize`, of which only a ping is allowed (`basic/lifecycle`, "Initialization").
-    fn before_initialize(&mut self, at: Arrival, id: &RequestId, method: &str) {
+    fn handle_before_initialize(&mut self, at: Arrival, id: &RequestId, method: &str) {
         if rules::before_negotiation(Kind::Request, Side::Client, method).is_some() {
-            return self.answer_empty(at, id);
+            return self.answer_with_empty_result(at, id);
         }
         let known = |spec: &'static RevisionSpec| rules::client_request(method, spec).is_some();
         let refusal = match self.settings.offer.choose(Lifecycle::Initialize, known) {
@@ -295,51 +312,51 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.refuse_request(at, id, &refusal, false);
     }
 
-    fn answer_empty(&mut self, at: Arrival, id: &RequestId) {
+    fn answer_with_empty_result(&mut self, at: Arrival, id: &RequestId) {
         self.send_answer(at, message::result(id, &JsonObject::new()), 200);
     }
 
-    fn set_level(&mut self, call: &Call) -> Result<(), Refusal> {
+    fn handle_set_level(&mut self, call: &Call) -> Result<(), Refusal> {
         let level = call.param("level").and_then(JsonRef::as_str);
         let level: Result<Level, _> = level.unwrap_or_default().parse();
         let level = level.map_err(|error| Refusal::InvalidParams(format!("{error}")))?;
-        self.level = Some(level);
-        self.unsaved.level = true;
-        self.snapshot_due = true;
+        self.chosen_log_level = Some(level);
+        self.unsaved_changes.level = true;
+        self.is_snapshot_due = true;
         Ok(())
     }
 
     /// Delivers a request to the application.
-    pub(super) fn deliver(
+    pub(super) fn deliver_request(
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
-        input: Input,
+        input: RetryInput,
     ) {
-        let request = self.keep(received, client, cx, input);
+        let request = self.record_request(received, client, cx, input);
         self.core.push_event(ServerEvent::Request(request));
     }
 
     /// Keeps a request until it is answered.
-    pub(super) fn keep(
+    pub(super) fn record_request(
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
         cx: &Arc<FrameContext<C>>,
-        input: Input,
+        input: RetryInput,
     ) -> IncomingRequest<C> {
         let key = self.core.new_key();
         let mut size = received.call.size();
         if client.is_discover() {
             size += client.info.heap_size();
         }
-        let origin = Arc::new(Origin {
+        let origin = Arc::new(ReceivedCall {
             id: received.id.clone(),
             call: received.call,
             context: Arc::clone(cx),
         });
-        let Arrival { stream, batch } = received.at;
+        let Arrival { stream, batch } = received.arrival;
         if let Some(batch) = batch {
             self.core.batches.count_request(batch);
         }
@@ -349,13 +366,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             batch,
             size,
             scope: received.scope,
-            progress_token: received.token,
+            progress_token: received.progress_token,
             last_progress: None,
-            role_state: Incoming {
+            role_state: InFlightState {
                 origin: Arc::clone(&origin),
                 client: Arc::clone(&client),
                 retries: input.retries,
-                awaiting: None,
+                awaited_input: None,
                 subscription: None,
                 is_acknowledged: false,
             },
@@ -369,23 +386,23 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             state: input.state,
             stream,
             client,
-            origin,
+            received: origin,
         }
     }
 
     /// Refuses a frame of a principal to whom the session does not belong.
-    pub(super) fn refuse_foreign(&mut self, stream: StreamId) {
+    pub(super) fn refuse_foreign_principal(&mut self, stream: StreamId) {
         self.refuse_unaddressed(Arrival::unbatched(stream), &Refusal::ForeignPrincipal);
     }
 
     /// Ends the handshake. Returns false if there is none to end.
-    pub(super) fn become_ready(&mut self) -> bool {
+    pub(super) fn complete_handshake(&mut self) -> bool {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::ExpectInitialized(state) => {
-                self.state = State::Operating(state.initialized());
+                self.state = State::Operating(state.into_operating());
                 for key in self.core.streams.release_deferred(&self.core.limits) {
                     if let Some(request) = self.core.pending.remove(key) {
-                        self.request_ended(request, Outcome::Lost);
+                        self.handle_request_end(request, Outcome::Lost);
                     }
                 }
                 self.core.push_event(ServerEvent::Ready);
@@ -399,12 +416,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     fn handle_initialized(&mut self, call: &Call) -> Result<(), Refusal> {
-        if self.become_ready() {
-            self.snapshot_due = true;
+        if self.complete_handshake() {
+            self.is_snapshot_due = true;
             return Ok(());
         }
         let method = call.method.clone();
-        let early = self.state.client().is_none() && self.settings.speaks_initialize;
+        let early = self.state.client().is_none() && self.settings.offers_initialize;
         Err(if early {
             Refusal::NotInitialized(method)
         } else {
@@ -435,8 +452,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             .pending
             .iter()
             .filter(|request| match request.purpose {
-                Purpose::Input { of, .. } => of == key,
-                Purpose::Program { .. } => cancelled.withdrawn.contains(&request.key),
+                Purpose::Input { request: of, .. } => of == key,
+                Purpose::Application { .. } => cancelled.withdrawn.contains(&request.key),
             })
             .map(|request| request.key)
             .collect();
@@ -447,7 +464,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             if !cancelled.withdrawn.contains(&request.key) {
                 self.send_cancelled(&request, "the request was cancelled");
             }
-            self.request_ended(request, Outcome::Cancelled);
+            self.handle_request_end(request, Outcome::Cancelled);
         }
         self.core.push_event(ServerEvent::Cancelled { key, reason });
         self.requests_changed = true;
@@ -476,7 +493,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             ProgressTarget::Request(key) => {
                 let request = core.pending.get(key);
                 let program = |request: &PendingRequest<Purpose>| {
-                    matches!(request.purpose, Purpose::Program { .. })
+                    matches!(request.purpose, Purpose::Application { .. })
                 };
                 if request.is_some_and(program) && core.events.reached_limit(&core.limits).is_none()
                 {
@@ -503,26 +520,27 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         cx: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
         if let Some(client) = self.state.client() {
-            let rules = client.rules(&self.settings);
+            let rules = client.rules_for_client(&self.settings);
             match rules.received_notification(&call.method) {
                 Ok(handler) => return Ok((client.spec, handler)),
                 // Only a session has batches.
-                Err(refusal) if !self.settings.speaks_discover || at.batch.is_some() => {
+                Err(refusal) if !self.settings.offers_discover || at.batch.is_some() => {
                     return Err(refusal);
                 }
                 Err(refusal) => {
-                    let stateless = self.stateless_notification(call, cx);
+                    let stateless = self.handle_stateless_notification(call, cx);
                     return stateless.map_err(|_| refusal);
                 }
             }
         }
-        self.stateless_notification(call, cx).map_err(|refusal| {
-            if self.settings.speaks_initialize {
-                Refusal::NotInitialized(call.method.clone())
-            } else {
-                refusal
-            }
-        })
+        self.handle_stateless_notification(call, cx)
+            .map_err(|refusal| {
+                if self.settings.offers_initialize {
+                    Refusal::NotInitialized(call.method.clone())
+                } else {
+                    refusal
+                }
+            })
     }
 }
 

@@ -43,7 +43,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if request.role_state.subscription.is_some() {
             return Err(SendError::Subscription);
         }
-        if request.role_state.awaiting.is_some() {
+        if request.role_state.awaited_input.is_some() {
             return Err(SendError::AwaitingInput);
         }
         let sent = match reply.into() {
@@ -72,18 +72,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let bytes = match self.settings.result_defaults(client.spec) {
             Some(defaults) => {
-                let members = ResultMembers::of(result, client_request(method, client.spec));
-                let rules = client.rules(&self.settings);
+                let members = ResultMembers::find(result, client_request(method, client.spec));
+                let rules = client.rules_for_client(&self.settings);
                 let kind = rules.sending_result(method, members.kind)?;
                 if kind == ResultKind::InputRequired {
                     self.check_raw_input(to, result)?;
                 }
                 let members = match kind {
                     ResultKind::Complete => members,
-                    ResultKind::InputRequired | ResultKind::Extension => members.uncached(),
+                    ResultKind::InputRequired | ResultKind::Extension => {
+                        members.without_cache_hints()
+                    }
                 };
                 check_ttl(method, &members)?;
-                defaults.message(&origin.id, result, &members)
+                defaults.build_message(&origin.id, result, &members)
             }
             None => message::result(&origin.id, result),
         };
@@ -127,14 +129,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let uri = uri.into_owned();
         let is_subscription = handler == Handler::Subscribe;
         if self.snapshot_version > 0 {
-            self.unsaved.note(&uri, is_subscription, &self.core.limits);
+            self.unsaved_changes
+                .record_subscription(&uri, is_subscription, &self.core.limits);
         }
         if is_subscription {
             self.subscriptions.insert(uri);
         } else {
             self.subscriptions.remove(&uri);
         }
-        self.snapshot_due = true;
+        self.is_snapshot_due = true;
     }
 }
 

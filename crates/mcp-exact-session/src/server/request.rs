@@ -38,10 +38,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<RequestKey, SendError> {
         self.core.advance_clock(now);
         let target = self.destination(scope)?;
-        let rules = target.client.rules(&self.settings);
+        let rules = target.client.rules_for_client(&self.settings);
         rules.sending_request(method, params.as_ref())?;
-        let task = becomes_task(params.as_ref(), target.client.spec);
-        if !self.core.streams.is_open(target.stream) || self.draining {
+        let task = asks_for_task(params.as_ref(), target.client.spec);
+        if !self.core.streams.is_open(target.stream) || self.is_draining {
             return Err(SendError::NoStream);
         }
         if self.core.pending.len() >= self.core.limits.pending {
@@ -71,7 +71,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             timeout: options.timeout.unwrap_or(self.settings.request_timeout),
             final_deadline: None,
             with_progress: options.progress,
-            purpose: Purpose::Program { during, task },
+            purpose: Purpose::Application {
+                during,
+                asks_for_task: task,
+            },
         };
         self.send_request(new, method, params, during);
         Ok(key)
@@ -111,19 +114,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub fn cancel(&mut self, key: RequestKey, reason: &str, now: Time) {
         self.core.advance_clock(now);
         let request = self.core.pending.get(key);
-        let program =
-            |request: &PendingRequest<Purpose>| matches!(request.purpose, Purpose::Program { .. });
+        let program = |request: &PendingRequest<Purpose>| {
+            matches!(request.purpose, Purpose::Application { .. })
+        };
         if !request.is_some_and(program) {
             return;
         }
         if let Some(request) = self.core.pending.remove(key) {
             self.send_cancelled(&request, reason);
-            self.request_ended(request, Outcome::Cancelled);
+            self.handle_request_end(request, Outcome::Cancelled);
         }
     }
 
     /// Returns true if a request may be sent before `notifications/initialized`.
-    pub(super) fn may_leave_early(&self, method: &str) -> bool {
+    pub(super) fn may_be_sent_early(&self, method: &str) -> bool {
         rules::before_negotiation(Kind::Request, Side::Server, method).is_some()
     }
 
@@ -136,21 +140,28 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         // "For task-augmented requests, the `tasks/cancel` request MUST be used instead" (2025-11-25,
         // `basic/utilities/cancellation`): there is no task to name yet, and its result will be late.
-        let (Purpose::Program { task, .. } | Purpose::Input { task, .. }) = request.purpose;
+        let (Purpose::Application {
+            asks_for_task: task,
+            ..
+        }
+        | Purpose::Input {
+            asks_for_task: task,
+            ..
+        }) = request.purpose;
         let Some(id) = request.wire_id().filter(|_| !task) else {
             return;
         };
         let call = Cancel::call(Json::from(id), reason);
         let mut frame = Frame::new(request.stream, message::notification(call));
         frame.incoming_request = match request.purpose {
-            Purpose::Input { of, .. } => Some(of),
-            Purpose::Program { during, .. } => during,
+            Purpose::Input { request: of, .. } => Some(of),
+            Purpose::Application { during, .. } => during,
         };
         self.core.queue_frame(frame.with_reserve());
     }
 }
 
 /// Returns true if a request of these parameters asks the client to run it as a task (2025-11-25, `basic/utilities/tasks`).
-pub(super) fn becomes_task(params: Option<&JsonObject>, spec: &RevisionSpec) -> bool {
+pub(super) fn asks_for_task(params: Option<&JsonObject>, spec: &RevisionSpec) -> bool {
     spec.has_tasks() && params.is_some_and(|params| params.view().find("task").is_some())
 }

@@ -21,7 +21,7 @@ use crate::refusal::Refusal;
 use crate::session_info::SessionInfo;
 
 /// Names of the members of `_meta` that describe the sender of a request.
-const SENDER: [&str; 5] = [
+const SENDER_MEMBERS: [&str; 5] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_CAPABILITIES,
     meta::CLIENT_INFO,
@@ -35,31 +35,31 @@ pub(super) struct RequestMeta<'a> {
     pub(super) version: Option<JsonRef<'a>>,
     capabilities: Option<JsonRef<'a>>,
     info: Option<JsonRef<'a>>,
-    level: Option<JsonRef<'a>>,
-    token: Option<JsonRef<'a>>,
-    responses: Option<JsonRef<'a>>,
+    log_level: Option<JsonRef<'a>>,
+    progress_token: Option<JsonRef<'a>>,
+    input_responses: Option<JsonRef<'a>>,
     pub(super) state: Option<JsonRef<'a>>,
 }
 
 impl<'a> RequestMeta<'a> {
-    pub(super) fn of(call: &'a Call) -> Self {
+    pub(super) fn read(call: &'a Call) -> Self {
         let [meta, responses, state] = call.own_params();
         let meta = meta.and_then(JsonRef::object).unwrap_or_default();
-        let [version, capabilities, info, level, token] = meta.find_each(SENDER);
+        let [version, capabilities, info, level, token] = meta.find_each(SENDER_MEMBERS);
         Self {
             version,
             capabilities,
             info,
-            level,
-            token,
-            responses,
+            log_level: level,
+            progress_token: token,
+            input_responses: responses,
             state,
         }
     }
 
     /// Returns the progress token, if its value is valid.
-    pub(super) fn token(&self) -> Option<Json> {
-        self.token.filter(is_token).map(JsonRef::to_json)
+    pub(super) fn progress_token(&self) -> Option<Json> {
+        self.progress_token.filter(is_token).map(JsonRef::to_json)
     }
 
     pub(super) fn required_version(&self) -> Result<Cow<'a, str>, Refusal> {
@@ -72,7 +72,10 @@ impl<'a> RequestMeta<'a> {
     }
 
     /// Returns the sender of the request, as described by the request.
-    pub(super) fn client(&self, spec: &'static RevisionSpec) -> Result<ClientContext, Refusal> {
+    pub(super) fn client_context(
+        &self,
+        spec: &'static RevisionSpec,
+    ) -> Result<ClientContext, Refusal> {
         let object = |name: &str, value: Option<JsonRef<'_>>| match value {
             None => Ok(None),
             Some(value) => match value.object() {
@@ -83,7 +86,7 @@ impl<'a> RequestMeta<'a> {
             },
         };
         let capabilities = object(meta::CLIENT_CAPABILITIES, self.capabilities)?;
-        let level = self.level.map(|level| {
+        let level = self.log_level.map(|level| {
             let level: Result<Level, _> = level.as_str().unwrap_or_default().parse();
             level.map_err(|error| Refusal::InvalidParams(format!("{error}")))
         });
@@ -96,14 +99,14 @@ impl<'a> RequestMeta<'a> {
                 info: object(meta::CLIENT_INFO, self.info)?,
                 instructions: None,
             },
-            level: level.transpose()?,
+            log_level: level.transpose()?,
             meta: OnceLock::new(),
         })
     }
 
     /// Returns the responses to input requests, at most `limit` of them.
-    pub(super) fn responses(&self, limit: usize) -> Result<InputResponses, Refusal> {
-        let Some(responses) = self.responses else {
+    pub(super) fn input_responses(&self, limit: usize) -> Result<InputResponses, Refusal> {
+        let Some(responses) = self.input_responses else {
             return Ok(InputResponses::default());
         };
         let unfit =
@@ -128,7 +131,7 @@ impl<'a> RequestMeta<'a> {
 
 impl ClientContext {
     /// Returns the sender of a notification, with these capabilities.
-    pub(super) fn of_notification(spec: &'static RevisionSpec, capabilities: JsonObject) -> Self {
+    pub(super) fn for_notification(spec: &'static RevisionSpec, capabilities: JsonObject) -> Self {
         Self {
             spec,
             info: SessionInfo {
@@ -137,7 +140,7 @@ impl ClientContext {
                 info: None,
                 instructions: None,
             },
-            level: None,
+            log_level: None,
             meta: OnceLock::new(),
         }
     }

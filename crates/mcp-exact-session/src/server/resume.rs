@@ -19,7 +19,7 @@ use crate::snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
 use crate::stream::{Binding, StreamId, StreamKind};
 
 /// Number of wire ids and stream numbers that a snapshot reserves; the next snapshot is due when they are used up.
-const RESERVED: u64 = 256;
+const RESERVED_IDS: u64 = 256;
 /// Maximum number of frames of one stream that can be sent after a snapshot.
 const RESERVED_FRAMES: u64 = 1 << 32;
 
@@ -35,11 +35,16 @@ pub(super) struct UnsavedChanges {
 impl UnsavedChanges {
     /// Records that a subscription begins or ends. While no snapshot can be saved, ended subscriptions are forgotten before they
     /// use more memory than the limit of subscriptions.
-    pub(super) fn note(&mut self, uri: &str, is_subscription: bool, limits: &Limits) {
+    pub(super) fn record_subscription(
+        &mut self,
+        uri: &str,
+        is_subscription: bool,
+        limits: &Limits,
+    ) {
         if self.subscriptions.len() >= limits.subscriptions.saturating_mul(2) {
             self.subscriptions.retain(|(_, begins)| *begins);
         }
-        match self.place(uri) {
+        match self.index_of(uri) {
             Ok(place) => self.subscriptions[place].1 = is_subscription,
             Err(place) => {
                 let entry = (uri.to_owned(), is_subscription);
@@ -49,12 +54,12 @@ impl UnsavedChanges {
     }
 
     /// Returns whether the subscription to `uri` has begun or ended; `None` if neither.
-    fn subscription(&self, uri: &str) -> Option<bool> {
-        let place = self.place(uri).ok()?;
+    fn subscription_change(&self, uri: &str) -> Option<bool> {
+        let place = self.index_of(uri).ok()?;
         Some(self.subscriptions[place].1)
     }
 
-    fn place(&self, uri: &str) -> Result<usize, usize> {
+    fn index_of(&self, uri: &str) -> Result<usize, usize> {
         self.subscriptions
             .binary_search_by(|(known, _)| known.as_str().cmp(uri))
     }
@@ -82,25 +87,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let text = format!("`{id}` has no sessions; serve its requests by a new endpoint");
             return Err(ConfigError::Snapshot(text));
         }
-        let state = State::operating(spec, snapshot.info, snapshot.principal, snapshot.ready);
+        let state = State::resumed(spec, snapshot.info, snapshot.principal, snapshot.ready);
         let mut endpoint = Self::with_state(settings, binding, state, snapshot.last_id, now);
-        endpoint.level = snapshot.log_level;
+        endpoint.chosen_log_level = snapshot.log_level;
         for uri in snapshot.subscriptions {
             endpoint.subscriptions.insert(uri);
         }
         endpoint.core.elicitations.restore(snapshot.elicitations);
         endpoint.snapshot_version = snapshot.version;
-        endpoint.snapshot_due = true;
+        endpoint.is_snapshot_due = true;
         endpoint.core.streams.reserve_ids(snapshot.last_stream);
         if binding == Binding::StreamableHttp {
-            endpoint.report_lost(snapshot.requests);
+            endpoint.answer_lost_requests(snapshot.requests);
         }
         Ok(endpoint)
     }
 
     /// Answers lost requests. Several lost requests of one stream were a batch, and are answered by one array (2025-03-26,
     /// `basic`, "Batching").
-    fn report_lost(&mut self, requests: Vec<SnapshotRequest>) {
+    fn answer_lost_requests(&mut self, requests: Vec<SnapshotRequest>) {
         let mut streams: OrderedMap<u64, Vec<SnapshotRequest>> = OrderedMap::default();
         for request in requests {
             match streams.get_mut(request.stream) {
@@ -126,7 +131,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if self.state.client().is_none() {
             return SnapshotDue::No;
         }
-        let now = self.snapshot_due || self.core.elicitations.has_changed();
+        let now = self.is_snapshot_due || self.core.elicitations.has_changed();
         match (now, self.requests_changed) {
             (true, _) => SnapshotDue::Now,
             (false, true) => SnapshotDue::Soon,
@@ -141,11 +146,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let client = self.state.client()?;
         let info = client.info.clone();
         self.snapshot_version += 1;
-        self.snapshot_due = false;
+        self.is_snapshot_due = false;
         self.requests_changed = false;
         let (id, stream) = (self.core.pending.last_id(), self.core.streams.last_id());
-        self.reserved_id = self.reserved_id.max(id.saturating_add(RESERVED));
-        self.reserved_stream = self.reserved_stream.max(stream.saturating_add(RESERVED));
+        self.reserved_id = self.reserved_id.max(id.saturating_add(RESERVED_IDS));
+        self.reserved_stream = self
+            .reserved_stream
+            .max(stream.saturating_add(RESERVED_IDS));
         let elicitations = self.core.elicitations.save_ids();
         let in_flight = self.core.in_flight.iter();
         let in_flight = in_flight.filter(|(_, request)| request.scope.is_none());
@@ -162,11 +169,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             info,
             principal: self.state.principal().cloned(),
             ready: self.state.is_operating(),
-            log_level: self.level,
+            log_level: self.chosen_log_level,
             subscriptions: self.subscriptions.uris().map(str::to_owned).collect(),
             elicitations,
-            last_id: self.reserved_id.max(self.foreign_ids),
-            last_stream: self.reserved_stream.max(self.foreign_ids),
+            last_id: self.reserved_id.max(self.highest_foreign_id),
+            last_stream: self.reserved_stream.max(self.highest_foreign_id),
             requests: requests.collect(),
         })
     }
@@ -175,20 +182,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// endpoint that has just been resumed has no snapshot to write then.
     pub fn reserve_until(&mut self, last: u64) {
         (self.reserved_id, self.reserved_stream) = (last, last);
-        self.snapshot_due = false;
+        self.is_snapshot_due = false;
     }
 
     /// Records that the latest snapshot was saved.
     pub fn snapshot_saved(&mut self) {
         // Later changes are part of the next snapshot.
-        if !self.snapshot_due {
-            self.unsaved = UnsavedChanges::default();
+        if !self.is_snapshot_due {
+            self.unsaved_changes = UnsavedChanges::default();
         }
     }
 
     /// Records that the latest snapshot could not be saved, so that `snapshot_due` requires another one.
     pub fn snapshot_failed(&mut self) {
-        self.snapshot_due = true;
+        self.is_snapshot_due = true;
     }
 
     /// Returns the version of the latest snapshot, taken or merged.
@@ -203,27 +210,27 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub fn merge(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);
         let taken = snapshot.last_id.max(snapshot.last_stream);
-        self.foreign_ids = self.foreign_ids.max(taken);
-        if !self.unsaved.level {
-            self.level = snapshot.log_level;
+        self.highest_foreign_id = self.highest_foreign_id.max(taken);
+        if !self.unsaved_changes.level {
+            self.chosen_log_level = snapshot.log_level;
         }
         let known: Vec<String> = self.subscriptions.uris().map(str::to_owned).collect();
         let ended = known
             .iter()
             .filter(|uri| !snapshot.subscriptions.contains(uri));
         for uri in ended {
-            if self.unsaved.subscription(uri) != Some(true) {
+            if self.unsaved_changes.subscription_change(uri) != Some(true) {
                 self.subscriptions.remove(uri);
             }
         }
         for uri in snapshot.subscriptions {
-            if self.unsaved.subscription(&uri) != Some(false) {
+            if self.unsaved_changes.subscription_change(&uri) != Some(false) {
                 self.subscriptions.insert(uri);
             }
         }
         self.core.elicitations.merge(snapshot.elicitations);
         if snapshot.ready {
-            self.become_ready();
+            self.complete_handshake();
         }
     }
 
@@ -231,14 +238,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// endpoint, for example by a failover. Which of the two is later is unknown: the session has the subscriptions of both, and
     /// of two log levels the one that reports more. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
     pub fn merge_diverged(&mut self, snapshot: Snapshot) {
-        self.snapshot_due = true;
-        let keeps_level = match (self.level, snapshot.log_level) {
+        self.is_snapshot_due = true;
+        let keeps_level = match (self.chosen_log_level, snapshot.log_level) {
             (Some(own), Some(other)) => own <= other,
             (_, other) => other.is_none(),
         };
-        self.unsaved.level |= keeps_level;
+        self.unsaved_changes.level |= keeps_level;
         for uri in self.subscriptions.uris() {
-            self.unsaved.note(uri, true, &self.core.limits);
+            self.unsaved_changes
+                .record_subscription(uri, true, &self.core.limits);
         }
         self.merge(snapshot);
     }
@@ -266,7 +274,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub(super) fn reserve_ids(&mut self) {
         let ids = self.core.pending.last_id() > self.reserved_id;
         let streams = self.core.streams.last_id() > self.reserved_stream;
-        self.snapshot_due |= ids || streams;
+        self.is_snapshot_due |= ids || streams;
     }
 }
 

@@ -26,8 +26,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// batch, and with them their cancellations.
     pub fn divide(&self, frame: &[u8]) -> DividedFrame {
         let whole = || Some(frame.to_vec());
-        let Some(messages) = self.batch_of(frame) else {
-            let (own, foreign) = if self.concerns(frame, &[]) {
+        let Some(messages) = self.batch_messages(frame) else {
+            let (own, foreign) = if self.is_for_this_process(frame, &[]) {
                 (whole(), None)
             } else {
                 (None, whole())
@@ -37,7 +37,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let texts = messages.iter().map(|message| message.text().as_bytes());
         let requests: Vec<RequestId> = texts.clone().filter_map(request_id).collect();
         let (own, foreign): (Vec<&[u8]>, Vec<&[u8]>) =
-            texts.partition(|text| self.concerns(text, &requests));
+            texts.partition(|text| self.is_for_this_process(text, &requests));
         if foreign.is_empty() {
             return DividedFrame {
                 own: whole(),
@@ -55,8 +55,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the messages of a batch; `None` for anything else, and for what is refused as a whole.
-    fn batch_of(&self, frame: &[u8]) -> Option<Vec<Json>> {
-        let has_batches = self.session_spec().is_some_and(RevisionSpec::has_batches);
+    fn batch_messages(&self, frame: &[u8]) -> Option<Vec<Json>> {
+        let has_batches = self
+            .session_revision()
+            .is_some_and(RevisionSpec::has_batches);
         let text = std::str::from_utf8(frame).ok().filter(|_| has_batches)?;
         let head = MessageHead::parse(text).ok()?;
         if head.kind != HeadKind::Batch {
@@ -68,7 +70,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns true unless a message is about something that another process has in flight. The `requests` of its batch will be in
     /// flight here.
-    fn concerns(&self, message: &[u8], requests: &[RequestId]) -> bool {
+    fn is_for_this_process(&self, message: &[u8], requests: &[RequestId]) -> bool {
         let text = std::str::from_utf8(message).ok();
         let Some(head) = text.and_then(|text| MessageHead::parse(text).ok()) else {
             return true;

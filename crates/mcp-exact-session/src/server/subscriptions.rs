@@ -12,13 +12,13 @@ pub(super) struct Subscriptions {
     bytes: usize,
     /// Changes that were published while no stream could carry them, without duplicates. They are sent on the next standalone
     /// stream. Their number is limited by the number of subscriptions.
-    kept: Vec<Change>,
+    waiting_changes: Vec<Change>,
 }
 
 impl Subscriptions {
     /// Adds a URI.
     pub(super) fn insert(&mut self, uri: String) {
-        if let Err(place) = self.place(&uri) {
+        if let Err(place) = self.index_of(&uri) {
             self.bytes += uri.len();
             self.uris.insert(place, uri);
         }
@@ -26,20 +26,20 @@ impl Subscriptions {
 
     /// Removes a URI.
     pub(super) fn remove(&mut self, uri: &str) {
-        if let Ok(place) = self.place(uri) {
+        if let Ok(place) = self.index_of(uri) {
             self.uris.remove(place);
             self.bytes -= uri.len();
             let gone = |change: &Change| matches!(change, Change::Resource(known) if known == uri);
-            self.kept.retain(|change| !gone(change));
+            self.waiting_changes.retain(|change| !gone(change));
         }
     }
 
     pub(super) fn contains(&self, uri: &str) -> bool {
-        self.place(uri).is_ok()
+        self.index_of(uri).is_ok()
     }
 
     /// Returns the place of a URI, or the place at which it belongs.
-    fn place(&self, uri: &str) -> Result<usize, usize> {
+    fn index_of(&self, uri: &str) -> Result<usize, usize> {
         self.uris.binary_search_by(|known| known.as_str().cmp(uri))
     }
 
@@ -56,13 +56,13 @@ impl Subscriptions {
     }
 
     /// Keeps a change for the next stream.
-    pub(super) fn keep(&mut self, change: &Change) {
-        if !self.kept.contains(change) {
-            self.kept.push(change.clone());
+    pub(super) fn keep_change(&mut self, change: &Change) {
+        if !self.waiting_changes.contains(change) {
+            self.waiting_changes.push(change.clone());
         }
     }
 
-    pub(super) fn take_kept(&mut self) -> Vec<Change> {
-        std::mem::take(&mut self.kept)
+    pub(super) fn take_waiting_changes(&mut self) -> Vec<Change> {
+        std::mem::take(&mut self.waiting_changes)
     }
 }
