@@ -133,9 +133,9 @@ impl fmt::Debug for HeadersOfMany {
 }
 
 impl ToolHeaders for HeadersOfMany {
-    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let (server, own) = self.names.find(Kind::Tool, name)?;
-        self.backends.get(server).tools.of_tool(&own)
+        self.backends.get(server).tools.params_of(&own)
     }
 }
 

@@ -73,7 +73,7 @@ impl KnownTools {
 }
 
 impl ToolHeaders for KnownTools {
-    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned()
     }

@@ -41,11 +41,11 @@ fn run() -> Result<(), AnyError> {
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
     let mut peer = Peer::start(config, command)?;
     let agreed = peer.session_info()?;
-    say(&format!("connect: {agreed}"))?;
+    print_step(&format!("connect: {agreed}"))?;
     let offers = |name: &str| agreed.capabilities.get(name).is_some();
     if lifecycle(agreed.revision.as_str()) == Some(Lifecycle::Initialize) {
         peer.request("ping", Value::Null)?;
-        say("ping: answered")?;
+        print_step("ping: answered")?;
     }
     if offers("tools") {
         for tool in peer.list("tools/list", "tools")? {
@@ -59,9 +59,9 @@ fn run() -> Result<(), AnyError> {
         use_prompts(&mut peer)?;
     }
     peer.stop()?;
-    say(&format!("negotiated {}", agreed.revision))
+    print_step(&format!("negotiated {}", agreed.revision))
 }
 
-fn say(line: &str) -> Result<(), AnyError> {
+fn print_step(line: &str) -> Result<(), AnyError> {
     Ok(writeln!(io::stdout(), "{line}")?)
 }

@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     let start = Instant::now();
     let now = || Time::since_start(start.elapsed());
     let input = pipe::read(io::stdin());
-    let config = config()?;
+    let config = server_config()?;
     let mut lines = Lines::new(config.limits.message_bytes);
     let mut server = ServerEndpoint::new(config.build()?, Binding::Duplex, now());
     let mut slow: Vec<Slow> = Vec::new();
@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
             match event {
                 ServerEvent::Request(request) => serve(&mut server, &request, &mut slow, now()),
                 ServerEvent::Cancelled { key, .. } => slow.retain(|slow| slow.key != key),
-                ServerEvent::Violation(violation) => complain(&violation),
+                ServerEvent::Violation(violation) => print_error(&violation),
                 ServerEvent::Closed => closed = true,
                 _ => {}
             }
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     }
 }
 
-fn config() -> Result<ServerConfig, Box<dyn error::Error>> {
+fn server_config() -> Result<ServerConfig, Box<dyn error::Error>> {
     let mut config = ServerConfig::new(Identity::new("stdio_server", env!("CARGO_PKG_VERSION")));
     let revisions: Vec<String> = env::args().skip(1).collect();
     if !revisions.is_empty() {
@@ -105,6 +105,6 @@ fn serve(
 }
 
 /// Prints an error to standard error, because standard output contains only messages.
-fn complain(about: &dyn std::fmt::Display) {
+fn print_error(about: &dyn std::fmt::Display) {
     let _ = writeln!(io::stderr(), "{about}");
 }

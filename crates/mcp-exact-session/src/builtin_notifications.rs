@@ -15,12 +15,12 @@ pub(crate) const PROGRESS: &str = "notifications/progress";
 pub(crate) const MESSAGE: &str = "notifications/message";
 pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
-fn member<T: Decode>(call: &Call, name: &str) -> Option<T> {
+fn typed_param<T: Decode>(call: &Call, name: &str) -> Option<T> {
     call.param(name)?.decode_as().ok()
 }
 
 /// Decodes an optional parameter; `None` if the parameter is present but does not match the schema.
-fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
+fn optional_param<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
     match call.param(name) {
         None => Some(None),
         Some(value) => value.decode_as().ok().map(Some),
@@ -28,16 +28,16 @@ fn optional<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
 }
 
 /// Parameters of `notifications/cancelled`.
-pub(crate) struct Cancel {
+pub(crate) struct CancelledParams {
     pub(crate) id: RequestId,
     pub(crate) reason: Option<String>,
 }
 
-impl Cancel {
+impl CancelledParams {
     pub(crate) fn of(call: &Call) -> Option<Self> {
         Some(Self {
-            id: member(call, "requestId")?,
-            reason: optional(call, "reason")?,
+            id: typed_param(call, "requestId")?,
+            reason: optional_param(call, "reason")?,
         })
     }
 
@@ -65,25 +65,25 @@ pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
 }
 
 /// Parameters of `notifications/progress`.
-pub(crate) struct ProgressNotice {
+pub(crate) struct ProgressParams {
     /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
     pub(crate) token: Option<u64>,
     pub(crate) progress: Progress,
 }
 
-impl ProgressNotice {
+impl ProgressParams {
     pub(crate) fn of(call: &Call) -> Option<Self> {
         let number = |number: Number| number.as_f64();
-        let token = match member(call, "progressToken")? {
+        let token = match typed_param(call, "progressToken")? {
             ProgressToken::Integer(value) => value.as_u64(),
             ProgressToken::String(_) => None,
         };
         Some(Self {
             token,
             progress: Progress {
-                done: member(call, "progress").map(number)?,
-                total: optional(call, "total")?.map(number),
-                message: optional(call, "message")?,
+                done: typed_param(call, "progress").map(number)?,
+                total: optional_param(call, "total")?.map(number),
+                message: optional_param(call, "message")?,
             },
         })
     }
@@ -117,7 +117,7 @@ pub(crate) fn is_token(token: &JsonRef<'_>) -> bool {
 }
 
 /// Returns true if `_meta` holds a progress token.
-pub(crate) fn has_own_token(meta: Option<JsonRef<'_>>) -> bool {
+pub(crate) fn has_progress_token(meta: Option<JsonRef<'_>>) -> bool {
     let meta = meta.and_then(JsonRef::object);
     meta.is_some_and(|meta| meta.find("progressToken").is_some())
 }

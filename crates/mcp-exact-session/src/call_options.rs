@@ -42,7 +42,7 @@ pub struct RequestInput {
 
 impl RequestInput {
     /// Returns the params members for the retry.
-    pub(crate) fn members(&self) -> JsonObject {
+    pub(crate) fn to_params(&self) -> JsonObject {
         let mut members = JsonObject::new();
         if let Some(responses) = &self.responses {
             members.insert("inputResponses", responses.clone());

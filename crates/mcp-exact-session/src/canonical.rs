@@ -18,28 +18,32 @@ enum Node<'a> {
 }
 
 /// Reads text that was scanned before and is known to be one JSON value.
-struct Source<'a> {
+struct ScannedText<'a> {
     text: &'a str,
-    at: usize,
+    offset: usize,
 }
 
-impl<'a> Source<'a> {
+impl<'a> ScannedText<'a> {
     fn peek(&mut self) -> u8 {
-        let rest = &self.text.as_bytes()[self.at..];
+        let rest = &self.text.as_bytes()[self.offset..];
         let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-        self.at += blank.count();
-        self.text.as_bytes().get(self.at).copied().unwrap_or(b' ')
+        self.offset += blank.count();
+        self.text
+            .as_bytes()
+            .get(self.offset)
+            .copied()
+            .unwrap_or(b' ')
     }
 
     /// Returns true after a separator, false after the end of an object or array.
-    fn goes_on(&mut self) -> bool {
+    fn has_next(&mut self) -> bool {
         let byte = self.peek();
-        self.at += 1;
+        self.offset += 1;
         byte == b','
     }
 
-    fn scalar(&mut self) -> &'a str {
-        let start = self.at;
+    fn read_scalar(&mut self) -> &'a str {
+        let start = self.offset;
         let bytes = &self.text.as_bytes()[start..];
         let mut escaped = false;
         let end = match bytes.first() {
@@ -53,51 +57,51 @@ impl<'a> Source<'a> {
             }
             _ => bytes.iter().position(|byte| b",:]} \t\r\n".contains(byte)),
         };
-        self.at = end.map_or(self.text.len(), |end| start + end);
-        &self.text[start..self.at]
+        self.offset = end.map_or(self.text.len(), |end| start + end);
+        &self.text[start..self.offset]
     }
 
-    fn value(&mut self) -> Node<'a> {
+    fn read_value(&mut self) -> Node<'a> {
         match self.peek() {
             b'[' => {
-                self.at += 1;
+                self.offset += 1;
                 let mut items = Vec::new();
                 if self.peek() == b']' {
-                    self.at += 1;
+                    self.offset += 1;
                     return Node::Array(items);
                 }
                 loop {
-                    items.push(self.value());
-                    if !self.goes_on() {
+                    items.push(self.read_value());
+                    if !self.has_next() {
                         return Node::Array(items);
                     }
                 }
             }
             b'{' => {
-                self.at += 1;
+                self.offset += 1;
                 let mut members = Vec::new();
                 if self.peek() == b'}' {
-                    self.at += 1;
+                    self.offset += 1;
                     return Node::Object(members);
                 }
                 loop {
                     self.peek();
-                    let name = unescaped(self.scalar());
+                    let name = unescape(self.read_scalar());
                     self.peek();
-                    self.at += 1;
-                    members.push((name, self.value()));
-                    if !self.goes_on() {
+                    self.offset += 1;
+                    members.push((name, self.read_value()));
+                    if !self.has_next() {
                         return Node::Object(members);
                     }
                 }
             }
-            _ => Node::Scalar(self.scalar()),
+            _ => Node::Scalar(self.read_scalar()),
         }
     }
 }
 
 /// Returns the unescaped characters of a string; a string with a lone surrogate is returned as its JSON text.
-fn unescaped(string: &str) -> Cow<'_, str> {
+fn unescape(string: &str) -> Cow<'_, str> {
     let inside = string.get(1..string.len().saturating_sub(1));
     match inside {
         Some(inside) if !inside.contains('\\') => Cow::Borrowed(inside),
@@ -109,7 +113,7 @@ impl Node<'_> {
     fn write(&self, out: &mut String) {
         match self {
             Self::Scalar(text) if text.starts_with('"') => {
-                out.push_str(Json::string(&unescaped(text)).text());
+                out.push_str(Json::string(&unescape(text)).text());
             }
             Self::Scalar(text @ ("true" | "false" | "null")) => out.push_str(text),
             Self::Scalar(text) => write_number(text, out),
@@ -171,8 +175,8 @@ fn write_number(text: &str, out: &mut String) {
 }
 
 /// Returns the canonical text of a value.
-fn of_text(text: &str, left_out: &[&str]) -> String {
-    let mut node = Source { text, at: 0 }.value();
+fn canonical_text(text: &str, left_out: &[&str]) -> String {
+    let mut node = ScannedText { text, offset: 0 }.read_value();
     if let Node::Object(members) = &mut node {
         members.retain(|(name, _)| !left_out.contains(&&**name));
     }
@@ -182,13 +186,14 @@ fn of_text(text: &str, left_out: &[&str]) -> String {
 }
 
 /// Returns true if two JSON values are equal.
-pub(crate) fn equal(one: JsonRef<'_>, other: JsonRef<'_>) -> bool {
-    one.text() == other.text() || of_text(one.text(), &[]) == of_text(other.text(), &[])
+pub(crate) fn is_equal(one: JsonRef<'_>, other: JsonRef<'_>) -> bool {
+    one.text() == other.text()
+        || canonical_text(one.text(), &[]) == canonical_text(other.text(), &[])
 }
 
 /// Returns the canonical text of an object without the members named in `left_out`.
-pub(crate) fn of_object(object: &JsonObject, left_out: &[&str]) -> String {
-    of_text(object.text(), left_out)
+pub(crate) fn canonical_object(object: &JsonObject, left_out: &[&str]) -> String {
+    canonical_text(object.text(), left_out)
 }
 
 #[cfg(test)]
@@ -197,7 +202,7 @@ mod tests {
 
     #[test]
     fn equal_values_have_equal_texts() {
-        let of = |text: &str| of_object(&text.parse().expect(text), &[]);
+        let of = |text: &str| canonical_object(&text.parse().expect(text), &[]);
         let same = [
             r#"{"a":1,"b":["x",{"c":null,"d":true}]}"#,
             r#"{ "b" : [ "\u0078", {"d":true,"c":null} ], "a":1.0 }"#,

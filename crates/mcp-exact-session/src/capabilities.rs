@@ -22,14 +22,14 @@ const INDEXED_CAPABILITIES: [&str; 9] = [
 pub(crate) struct DeclaredNames(u16);
 
 impl DeclaredNames {
-    pub(crate) fn of(capabilities: &JsonObject) -> Self {
+    pub(crate) fn from_object(capabilities: &JsonObject) -> Self {
         let declared = INDEXED_CAPABILITIES.iter().enumerate();
         let declared = declared.filter(|(_, name)| is_declared(capabilities, &[*name]));
         Self(declared.fold(0, |bits, (index, _)| bits | 1 << index))
     }
 
     /// Returns true if the capability is declared; `None` for a capability that is not in [`INDEXED_CAPABILITIES`].
-    fn has(self, name: &str) -> Option<bool> {
+    fn is_declared(self, name: &str) -> Option<bool> {
         let index = INDEXED_CAPABILITIES
             .iter()
             .position(|indexed| *indexed == name)?;
@@ -42,18 +42,21 @@ impl DeclaredNames {
 pub(crate) struct DeclaredCapabilities<'a> {
     pub(crate) object: &'a JsonObject,
     /// Precomputed lookup, if the capability object belongs to a session.
-    names: Option<DeclaredNames>,
+    index: Option<DeclaredNames>,
 }
 
 impl<'a> DeclaredCapabilities<'a> {
     pub(crate) fn new(object: &'a JsonObject, names: Option<DeclaredNames>) -> Self {
-        Self { object, names }
+        Self {
+            object,
+            index: names,
+        }
     }
 
     /// Returns true if the capability at a path was declared.
-    pub(crate) fn has(self, path: &[&str]) -> bool {
+    pub(crate) fn is_declared(self, path: &[&str]) -> bool {
         let known = match path {
-            [name] => self.names.and_then(|names| names.has(name)),
+            [name] => self.index.and_then(|names| names.is_declared(name)),
             _ => None,
         };
         known.unwrap_or_else(|| is_declared(self.object, path))
@@ -93,11 +96,15 @@ mod tests {
         let object =
             r#"{"tools":{"listChanged":true},"roots":true,"logging":null,"tasks":false,"x":{}}"#;
         let object: JsonObject = object.parse().expect("an object");
-        let found = DeclaredCapabilities::new(&object, Some(DeclaredNames::of(&object)));
+        let found = DeclaredCapabilities::new(&object, Some(DeclaredNames::from_object(&object)));
         let paths = INDEXED_CAPABILITIES.iter().map(|name| vec![*name]);
         let others = [vec!["x"], vec!["y"], vec!["tools", "listChanged"], vec![]];
         for path in paths.chain(others) {
-            assert_eq!(found.has(&path), is_declared(&object, &path), "{path:?}");
+            assert_eq!(
+                found.is_declared(&path),
+                is_declared(&object, &path),
+                "{path:?}"
+            );
         }
     }
 

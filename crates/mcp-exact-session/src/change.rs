@@ -46,7 +46,7 @@ impl Change {
     }
 
     /// Returns the change that a notification announces; `None` if the URI cannot be read.
-    pub(crate) fn of(kind: ChangeKind, params: Option<&JsonObject>) -> Option<Self> {
+    pub(crate) fn from_call(kind: ChangeKind, params: Option<&JsonObject>) -> Option<Self> {
         Some(match kind {
             ChangeKind::Tools => Self::Tools,
             ChangeKind::Prompts => Self::Prompts,

@@ -15,7 +15,7 @@ use crate::error::{PeerError, SendError, code};
 use crate::input_request;
 use crate::rules;
 
-const ELICITATION: &str = "elicitation/create";
+const ELICITATION_CAPABILITY: &str = "elicitation/create";
 
 /// Ids of a session's elicitations that are not completed.
 #[derive(Debug)]
@@ -24,9 +24,9 @@ pub(crate) struct Elicitations {
     count_limit: usize,
     bytes_limit: usize,
     /// True if the session was resumed and not all of its elicitation ids are known.
-    incomplete: bool,
+    has_unknown_ids: bool,
     /// True if an id was added or removed since the ids were saved.
-    changed: bool,
+    has_unsaved_changes: bool,
 }
 
 impl Elicitations {
@@ -35,40 +35,40 @@ impl Elicitations {
             ids: VecDeque::new(),
             count_limit,
             bytes_limit,
-            incomplete: false,
-            changed: false,
+            has_unknown_ids: false,
+            has_unsaved_changes: false,
         }
     }
 
     /// Restores the ids of a resumed session; `None` if the ids are unknown.
     pub(crate) fn restore(&mut self, ids: Option<Vec<String>>) {
-        self.incomplete = ids.is_none();
+        self.has_unknown_ids = ids.is_none();
         self.ids.clear();
         for id in ids.into_iter().flatten() {
-            self.insert(id);
+            self.insert_id(id);
         }
-        self.changed = false;
+        self.has_unsaved_changes = false;
     }
 
     /// Adds ids that another process has saved.
     pub(crate) fn merge(&mut self, ids: Option<Vec<String>>) {
-        let changed = self.changed;
-        self.incomplete |= ids.is_none();
+        let changed = self.has_unsaved_changes;
+        self.has_unknown_ids |= ids.is_none();
         for id in ids.into_iter().flatten() {
-            self.insert(id);
+            self.insert_id(id);
         }
-        self.changed = changed;
+        self.has_unsaved_changes = changed;
     }
 
     /// Returns true if the ids differ from those that were saved.
     pub(crate) fn has_changed(&self) -> bool {
-        self.changed
+        self.has_unsaved_changes
     }
 
     /// Returns the ids and marks them as saved; `None` if not all ids of the session are known.
     pub(crate) fn save_ids(&mut self) -> Option<Vec<String>> {
-        self.changed = false;
-        (!self.incomplete).then(|| self.ids.iter().cloned().collect())
+        self.has_unsaved_changes = false;
+        (!self.has_unknown_ids).then(|| self.ids.iter().cloned().collect())
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -78,20 +78,24 @@ impl Elicitations {
     /// Records the id of a request for an elicitation.
     pub(crate) fn record(&mut self, method: &str, params: Option<&JsonObject>) {
         if rules::is_elicitation(method)
-            && let Some(id) = params.and_then(id_of)
+            && let Some(id) = params.and_then(elicitation_id)
         {
-            self.insert(id);
+            self.insert_id(id);
         }
     }
 
     /// Records the ids of all elicitations that an error demands.
     pub(crate) fn record_error(&mut self, error: &PeerError) {
-        for id in demanded(error).iter().flatten().filter_map(id_of) {
-            self.insert(id);
+        for id in required_elicitations(error)
+            .iter()
+            .flatten()
+            .filter_map(elicitation_id)
+        {
+            self.insert_id(id);
         }
     }
 
-    fn insert(&mut self, id: String) {
+    fn insert_id(&mut self, id: String) {
         if self.count_limit == 0 || id.len() > self.bytes_limit || self.ids.contains(&id) {
             return;
         }
@@ -99,20 +103,20 @@ impl Elicitations {
             self.ids.pop_front();
         }
         self.ids.push_back(id);
-        self.changed = true;
+        self.has_unsaved_changes = true;
     }
 
     /// Returns true once per elicitation if a completion belongs to an elicitation of this session.
     pub(crate) fn complete(&mut self, params: Option<&JsonObject>) -> bool {
-        let Some(id) = params.and_then(id_of) else {
+        let Some(id) = params.and_then(elicitation_id) else {
             return false;
         };
         match self.ids.iter().position(|known| *known == id) {
             Some(at) => {
-                self.changed = true;
+                self.has_unsaved_changes = true;
                 self.ids.remove(at).is_some()
             }
-            None => self.incomplete,
+            None => self.has_unknown_ids,
         }
     }
 }
@@ -130,15 +134,15 @@ pub(crate) fn check_error(
         return Ok(());
     }
     if spec.has_elicitation_complete() {
-        check_demanded(error, spec).map_err(|reason| SendError::Params {
-            method: ELICITATION.to_owned(),
+        check_required_elicitations(error, spec).map_err(|reason| SendError::Params {
+            method: ELICITATION_CAPABILITY.to_owned(),
             reason,
         })?;
     }
     let path = ["elicitation", "url"];
     if spec.has_elicitation_modes() && !capabilities::is_declared(declared, &path) {
         Err(SendError::Capability {
-            method: ELICITATION.to_owned(),
+            method: ELICITATION_CAPABILITY.to_owned(),
             capability: joined(&path, "."),
         })
     } else {
@@ -146,8 +150,8 @@ pub(crate) fn check_error(
     }
 }
 
-fn check_demanded(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> {
-    let demanded = demanded(error).unwrap_or_default();
+fn check_required_elicitations(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> {
+    let demanded = required_elicitations(error).unwrap_or_default();
     if demanded.is_empty() {
         return Err("`data.elicitations` has to list what is required".to_owned());
     }
@@ -161,7 +165,7 @@ fn check_demanded(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> 
     Ok(())
 }
 
-fn demanded(error: &PeerError) -> Option<Vec<JsonObject>> {
+fn required_elicitations(error: &PeerError) -> Option<Vec<JsonObject>> {
     if error.code() != Some(code::URL_ELICITATION_REQUIRED) {
         return None;
     }
@@ -171,7 +175,7 @@ fn demanded(error: &PeerError) -> Option<Vec<JsonObject>> {
     objects.collect::<Result<_, _>>().ok()
 }
 
-fn id_of(params: &JsonObject) -> Option<String> {
+fn elicitation_id(params: &JsonObject) -> Option<String> {
     let id = params.view().find("elicitationId")?;
     id.as_str().map(std::borrow::Cow::into_owned)
 }

@@ -37,7 +37,7 @@ pub mod code {
 #[error("{} ({})", .object.message, .object.code)]
 pub struct PeerError {
     object: ErrorObject,
-    local: bool,
+    is_local: bool,
 }
 
 impl PeerError {
@@ -45,7 +45,7 @@ impl PeerError {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self {
             object: ErrorObject::new(code, message),
-            local: false,
+            is_local: false,
         }
     }
 
@@ -142,11 +142,11 @@ impl PeerError {
 
     /// Returns true if the error was created locally, because the answer of the peer could not be used.
     pub fn is_local(&self) -> bool {
-        self.local
+        self.is_local
     }
 
-    pub(crate) fn local(mut self) -> Self {
-        self.local = true;
+    pub(crate) fn into_local(mut self) -> Self {
+        self.is_local = true;
         self
     }
 }
@@ -155,7 +155,7 @@ impl From<ErrorObject> for PeerError {
     fn from(object: ErrorObject) -> Self {
         Self {
             object,
-            local: false,
+            is_local: false,
         }
     }
 }
@@ -360,7 +360,7 @@ pub enum Violation {
     Subscription(String),
 }
 
-fn listed<T: ToString>(revisions: &[T]) -> String {
+fn join_list<T: ToString>(revisions: &[T]) -> String {
     match revisions {
         [] => "none".to_owned(),
         some => some.iter().map(T::to_string).collect::<Vec<_>>().join(", "),
@@ -374,7 +374,7 @@ pub enum NegotiationError {
     /// The server answers with a revision that this client does not offer, or that is below its floor.
     #[error(
         "the server speaks revision {answered}, this client {}; update the older one of the two",
-        listed(offered)
+        join_list(offered)
     )]
     Revision {
         /// Version that the server has answered.
@@ -385,8 +385,8 @@ pub enum NegotiationError {
     /// The revisions that the server lists and those that this client offers have none in common.
     #[error(
         "the server speaks {}, this client {}; update the older one of the two",
-        listed(supported),
-        listed(offered)
+        join_list(supported),
+        join_list(offered)
     )]
     NoCommonRevision {
         /// Versions that the server supports.
@@ -397,7 +397,7 @@ pub enum NegotiationError {
     /// The server knows nothing of requests that carry their revision, and this client offers no other revision.
     #[error(
         "the server answers `server/discover` with {answered}, so it needs `initialize`, and this client speaks {}; offer an older revision",
-        listed(offered)
+        join_list(offered)
     )]
     NoHandshake {
         /// Version that the server has answered.

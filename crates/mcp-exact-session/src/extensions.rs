@@ -37,12 +37,12 @@ pub struct Extensions {
 
 impl Extensions {
     /// Returns the extension that adds a client request.
-    pub(crate) fn of_request(&self, method: &str) -> Option<&Extension> {
+    pub(crate) fn adding_request(&self, method: &str) -> Option<&Extension> {
         self.find(|extension| &extension.requests, method)
     }
 
     /// Returns the extension that adds a notification of a client or server.
-    pub(crate) fn of_notification(&self, method: &str, sender: Side) -> Option<&Extension> {
+    pub(crate) fn adding_notification(&self, method: &str, sender: Side) -> Option<&Extension> {
         match sender {
             Side::Client => self.find(|extension| &extension.client_notifications, method),
             Side::Server => self.find(|extension| &extension.notifications, method),
@@ -50,12 +50,12 @@ impl Extensions {
     }
 
     /// Returns the extension that adds a result type.
-    pub(crate) fn of_result_type(&self, kind: &str) -> Option<&Extension> {
+    pub(crate) fn adding_result_type(&self, kind: &str) -> Option<&Extension> {
         self.find(|extension| &extension.result_types, kind)
     }
 
     /// Returns the extension that adds a member to the filter of `subscriptions/listen`.
-    pub(crate) fn of_filter(&self, member: &str) -> Option<&Extension> {
+    pub(crate) fn adding_filter_member(&self, member: &str) -> Option<&Extension> {
         self.find(|extension| &extension.filters, member)
     }
 
@@ -120,7 +120,7 @@ impl Extension {
     }
 
     /// Returns the error for sending a message of the extension to a peer that has not declared the extension.
-    pub(crate) fn missing(&self, method: &str) -> SendError {
+    pub(crate) fn missing_error(&self, method: &str) -> SendError {
         SendError::Capability {
             method: method.to_owned(),
             capability: format!("extensions.{}", self.id),

@@ -11,7 +11,7 @@ use crate::extensions::Extensions;
 use crate::heap_size::HeapSize;
 
 /// Members of a filter that the specification defines.
-const MEMBERS: [&str; 4] = [
+const FILTER_MEMBERS: [&str; 4] = [
     "toolsListChanged",
     "promptsListChanged",
     "resourcesListChanged",
@@ -35,7 +35,7 @@ pub struct Filter {
 
 impl Filter {
     /// Decodes a filter; `None` if a member does not match the schema.
-    pub(crate) fn of(notifications: ObjectRef<'_>) -> Option<Self> {
+    pub(crate) fn from_object(notifications: ObjectRef<'_>) -> Option<Self> {
         let flag = |name: &str| match notifications.find(name) {
             None => Some(false),
             Some(value) => value.decode_as().ok(),
@@ -49,16 +49,20 @@ impl Filter {
             uris: uris.unwrap_or_default(),
             more: notifications
                 .iter()
-                .filter(|(name, _)| !MEMBERS.contains(&&**name))
+                .filter(|(name, _)| !FILTER_MEMBERS.contains(&&**name))
                 .map(|(name, value)| (name, value.to_json()))
                 .collect(),
         })
     }
 
-    pub(crate) fn object(&self) -> JsonObject {
+    pub(crate) fn to_object(&self) -> JsonObject {
         let mut object = JsonObject::new();
         let flags = [self.tools, self.prompts, self.resources];
-        for (name, _) in MEMBERS.iter().zip(flags).filter(|(_, wanted)| *wanted) {
+        for (name, _) in FILTER_MEMBERS
+            .iter()
+            .zip(flags)
+            .filter(|(_, wanted)| *wanted)
+        {
             object.insert(name, true);
         }
         if !self.uris.is_empty() {
@@ -71,7 +75,11 @@ impl Filter {
     }
 
     /// Returns the part of the filter that a server with these capabilities and extensions can honour.
-    pub(crate) fn honoured(mut self, capabilities: &JsonObject, extensions: &Extensions) -> Self {
+    pub(crate) fn restrict_to(
+        mut self,
+        capabilities: &JsonObject,
+        extensions: &Extensions,
+    ) -> Self {
         let declared = |path: &[&str]| is_declared(capabilities, path);
         self.tools &= declared(&["tools", "listChanged"]);
         self.prompts &= declared(&["prompts", "listChanged"]);
@@ -79,7 +87,7 @@ impl Filter {
         if !declared(&["resources", "subscribe"]) {
             self.uris.clear();
         }
-        let known = |name: &str| extensions.of_filter(name).is_some();
+        let known = |name: &str| extensions.adding_filter_member(name).is_some();
         let kept = self.more.iter().filter(|(name, _)| known(name));
         self.more = kept
             .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))

@@ -10,7 +10,7 @@ pub const KEPT: usize = 4096;
 /// end.
 pub fn split_line(buffer: &[u8]) -> Option<(&[u8], usize)> {
     let end = buffer.iter().position(|byte| *byte == b'\n')?;
-    Some((trim_return(&buffer[..end]), end + 1))
+    Some((trim_carriage_return(&buffer[..end]), end + 1))
 }
 
 /// Appends the line end to a frame that `poll_transmit` has written to a buffer.
@@ -20,7 +20,7 @@ pub fn end_line(buffer: &mut Vec<u8>) {
     buffer.push(b'\n');
 }
 
-fn trim_return(line: &[u8]) -> &[u8] {
+fn trim_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
@@ -47,12 +47,12 @@ pub enum Line<'a> {
 pub struct Lines {
     buffer: Vec<u8>,
     start: usize,
-    scanned: usize,
+    scanned_bytes: usize,
     limit: usize,
     /// Beginning and end so far of a line above the limit, until the end of the line is received.
     oversized: Option<(Vec<u8>, Vec<u8>)>,
     /// Beginning and end of the latest complete line above the limit.
-    finished: (Vec<u8>, Vec<u8>),
+    finished_oversized: (Vec<u8>, Vec<u8>),
 }
 
 impl Lines {
@@ -61,17 +61,17 @@ impl Lines {
         Self {
             buffer: Vec::new(),
             start: 0,
-            scanned: 0,
+            scanned_bytes: 0,
             limit,
             oversized: None,
-            finished: (Vec::new(), Vec::new()),
+            finished_oversized: (Vec::new(), Vec::new()),
         }
     }
 
     /// Adds received bytes.
     pub fn push(&mut self, bytes: &[u8]) {
         self.buffer.drain(..self.start);
-        self.scanned -= self.start;
+        self.scanned_bytes -= self.start;
         self.start = 0;
         self.buffer.extend_from_slice(bytes);
     }
@@ -79,21 +79,21 @@ impl Lines {
     /// Returns the next line; `None` until more bytes are pushed.
     pub fn next_line(&mut self) -> Option<Line<'_>> {
         loop {
-            let fresh = &self.buffer[self.scanned..];
+            let fresh = &self.buffer[self.scanned_bytes..];
             let Some(end) = memchr::memchr(b'\n', fresh) else {
                 self.keep_unfinished();
                 return None;
             };
-            let line = self.start..self.scanned + end;
+            let line = self.start..self.scanned_bytes + end;
             self.start = line.end + 1;
-            self.scanned = self.start;
+            self.scanned_bytes = self.start;
             if self.oversized.is_some() || line.len() > self.limit {
                 self.keep(line);
-                self.finished = self.oversized.take().unwrap_or_default();
-                return Some(Line::Oversized(self.kept()));
+                self.finished_oversized = self.oversized.take().unwrap_or_default();
+                return Some(Line::Oversized(self.kept_ends()));
             }
             if !self.buffer[line.clone()].trim_ascii().is_empty() {
-                return Some(Line::Frame(trim_return(&self.buffer[line])));
+                return Some(Line::Frame(trim_carriage_return(&self.buffer[line])));
             }
         }
     }
@@ -102,23 +102,23 @@ impl Lines {
     pub fn rest(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
-        self.scanned = rest.end;
+        self.scanned_bytes = rest.end;
         if self.oversized.is_some() || rest.len() > self.limit {
             self.keep(rest);
-            self.finished = self.oversized.take().unwrap_or_default();
-            return Some(Line::Oversized(self.kept()));
+            self.finished_oversized = self.oversized.take().unwrap_or_default();
+            return Some(Line::Oversized(self.kept_ends()));
         }
-        let line = trim_return(&self.buffer[rest]);
+        let line = trim_carriage_return(&self.buffer[rest]);
         (!line.trim_ascii().is_empty()).then_some(Line::Frame(line))
     }
 
     /// Reduces an incomplete line above the limit to its beginning and end.
     fn keep_unfinished(&mut self) {
-        self.scanned = self.buffer.len();
-        let line = self.start..self.scanned;
+        self.scanned_bytes = self.buffer.len();
+        let line = self.start..self.scanned_bytes;
         if self.oversized.is_some() || line.len() > self.limit {
             self.keep(line);
-            self.start = self.scanned;
+            self.start = self.scanned_bytes;
         }
     }
 
@@ -133,11 +133,11 @@ impl Lines {
         tail.drain(..more);
     }
 
-    fn kept(&self) -> Oversized<'_> {
-        let (head, tail) = &self.finished;
+    fn kept_ends(&self) -> Oversized<'_> {
+        let (head, tail) = &self.finished_oversized;
         Oversized {
             head,
-            tail: trim_return(tail),
+            tail: trim_carriage_return(tail),
         }
     }
 }
@@ -146,7 +146,7 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn text(line: Line<'_>) -> String {
+    fn line_text(line: Line<'_>) -> String {
         match line {
             Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
             Line::Oversized(Oversized { head, tail }) => {
@@ -163,15 +163,15 @@ mod tests {
         for piece in pieces {
             lines.push(piece.as_bytes());
             while let Some(line) = lines.next_line() {
-                found.push(text(line));
+                found.push(line_text(line));
             }
         }
-        found.extend(lines.rest().map(text));
+        found.extend(lines.rest().map(line_text));
         found
     }
 
     #[test]
-    fn lines_come_whole_however_they_arrive() {
+    fn lines_are_joined_from_any_parts() {
         let text = "{\"a\":1}\r\n\n  \n{}\n{\"b\":\"\u{e9}\"}\nrest";
         let whole = lines(100, &[text]);
         assert_eq!(whole, ["{\"a\":1}", "{}", "{\"b\":\"\u{e9}\"}", "rest"]);
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn std_no_newline_pure_functions_agree() {
+    fn end_line_and_split_line_agree() {
         let mut buffer = b"{}".to_vec();
         end_line(&mut buffer);
         assert_eq!(split_line(&buffer), Some((&b"{}"[..], 3)));

@@ -12,22 +12,22 @@ use mcp_exact_wire::{
 };
 
 use crate::error::BadTool;
-use crate::header_values::{decode_value, differs, encode_value, single};
+use crate::header_values::{decode_value, encode_value, header_differs, single_value};
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
-const ANNOTATION: &str = "x-mcp-header";
+const HEADER_ANNOTATION: &str = "x-mcp-header";
 /// Start of a Unicode escape: a name with such an escape may be the annotation.
-const ESCAPE: &str = "\\u";
+const UNICODE_ESCAPE: &str = "\\u";
 /// Minimum size of a heap allocation in bytes.
-const ALLOCATION: usize = 16;
+const MIN_ALLOCATION_SIZE: usize = 16;
 /// Largest integer that every JSON reader represents exactly.
-const SAFE: i64 = (1 << 53) - 1;
+const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// Provides the header-mirrored parameters of a server's tools.
 pub trait ToolHeaders: fmt::Debug + Send + Sync {
     /// Returns the result of [`mirrored`] for the input schema of a tool; `None` for a tool that does not exist.
-    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>>;
+    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>>;
 }
 
 /// Tool parameter that is mirrored into a header.
@@ -43,8 +43,8 @@ impl Mirrored {
     /// Returns the approximate memory size in bytes; a short string counts as the smallest allocation.
     pub(crate) fn size(&self) -> usize {
         let names = self.path.iter();
-        let path = names.map(|name| size_of::<String>() + name.len().max(ALLOCATION));
-        size_of::<Self>() + self.header.len().max(ALLOCATION) + path.sum::<usize>()
+        let path = names.map(|name| size_of::<String>() + name.len().max(MIN_ALLOCATION_SIZE));
+        size_of::<Self>() + self.header.len().max(MIN_ALLOCATION_SIZE) + path.sum::<usize>()
     }
 }
 
@@ -53,7 +53,7 @@ impl Mirrored {
 /// # Errors
 /// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
 pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
-    let found = mirrored_within(input_schema, usize::MAX)?;
+    let found = mirrored_params_within(input_schema, usize::MAX)?;
     Ok(found.unwrap_or_default())
 }
 
@@ -61,60 +61,60 @@ pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
 ///
 /// # Errors
 /// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
-pub(crate) fn mirrored_within(
+pub(crate) fn mirrored_params_within(
     input_schema: &JsonObject,
     room: usize,
 ) -> Result<Option<Vec<Mirrored>>, BadTool> {
     // A schema without annotations never causes a refusal, however deep its nesting is.
-    if !may_annotate(input_schema.text()) {
+    if !may_have_annotation(input_schema.text()) {
         return Ok(Some(Vec::new()));
     }
-    let mut visitor = Visitor::new(input_schema.text(), room);
+    let mut visitor = SchemaVisitor::new(input_schema.text(), room);
     visitor.visit(Some(&mut Vec::new()))?;
-    if visitor.exceeds {
+    if visitor.exceeds_room {
         return Ok(None);
     }
-    let names = visitor.found.iter();
+    let names = visitor.params.iter();
     let names: Vec<String> = names.map(|one| one.header.to_ascii_lowercase()).collect();
     match duplicate(names.len(), &|at| &names[at]) {
         Some(name) => {
             let again = names.iter().rposition(|other| other == name);
-            let again = again.map(|at| visitor.found[at].header.clone());
+            let again = again.map(|at| visitor.params[at].header.clone());
             Err(BadTool::Twice(again.unwrap_or_default()))
         }
-        None => Ok(Some(visitor.found)),
+        None => Ok(Some(visitor.params)),
     }
 }
 
 /// Returns false if the JSON text contains no annotation.
-fn may_annotate(text: &str) -> bool {
-    contains(text, ANNOTATION) || contains(text, ESCAPE)
+fn may_have_annotation(text: &str) -> bool {
+    contains(text, HEADER_ANNOTATION) || contains(text, UNICODE_ESCAPE)
 }
 
 /// Visitor of a schema and its subschemas, in one pass over the JSON text. The depth limit of messages limits the nesting.
-struct Visitor<'a> {
+struct SchemaVisitor<'a> {
     text: &'a str,
     reader: Reader<'a>,
-    found: Vec<Mirrored>,
+    params: Vec<Mirrored>,
     /// Number of bytes that are left for further parameters.
     room: usize,
     /// True if parameters were omitted because there was no room.
-    exceeds: bool,
+    exceeds_room: bool,
     /// End offset of the searched part of the text, and the last offset in it at which an annotation may be.
-    searched: usize,
-    last_place: Option<usize>,
+    searched_until: usize,
+    last_annotation: Option<usize>,
 }
 
-impl<'a> Visitor<'a> {
+impl<'a> SchemaVisitor<'a> {
     fn new(text: &'a str, room: usize) -> Self {
         Self {
             text,
             reader: Reader::of_checked(text),
-            found: Vec::new(),
+            params: Vec::new(),
             room,
-            exceeds: false,
-            searched: 0,
-            last_place: None,
+            exceeds_room: false,
+            searched_until: 0,
+            last_annotation: None,
         }
     }
 
@@ -123,10 +123,10 @@ impl<'a> Visitor<'a> {
         let start = self.reader.value_start();
         let (mut kind, mut names, mut is_bad) = (None, Vec::new(), false);
         let mut first = true;
-        while let Some(name) = self.reader.open_name(&mut first).map_err(unread)? {
+        while let Some(name) = self.reader.open_name(&mut first).map_err(syntax_error)? {
             match &*name {
-                ANNOTATION => {
-                    let value = self.reader.json().map_err(unread)?;
+                HEADER_ANNOTATION => {
+                    let value = self.reader.json().map_err(syntax_error)?;
                     match path.as_deref() {
                         Some(path) if !path.is_empty() => names.push(header_name(value.view())?),
                         _ => return Err(BadTool::Place),
@@ -134,37 +134,37 @@ impl<'a> Visitor<'a> {
                 }
                 "type" => {
                     let start = self.reader.value_start();
-                    self.visit_elsewhere()?;
+                    self.visit_unmirrored()?;
                     kind = Some(self.reader.text_since(start));
                 }
                 "properties" if self.is_object()? => self.visit_properties(path.as_deref_mut())?,
                 "properties" => {
                     is_bad = true;
-                    self.skip()?;
+                    self.skip_value()?;
                 }
                 // These keywords contain data and not schemas.
-                "const" | "default" | "enum" | "examples" => self.skip()?,
+                "const" | "default" | "enum" | "examples" => self.skip_value()?,
                 // These keywords contain named schemas.
                 "$defs" | "definitions" | "patternProperties" | "dependentSchemas" => {
                     self.visit_named()?;
                 }
-                _ => self.visit_elsewhere()?,
+                _ => self.visit_unmirrored()?,
             }
         }
-        if is_bad && self.may_annotate_since(start) {
+        if is_bad && self.may_have_annotation_since(start) {
             return Err(BadTool::Schema);
         }
         for name in names {
-            self.find(name, kind, path.as_deref().map_or(&[], Vec::as_slice))?;
+            self.record_param(name, kind, path.as_deref().map_or(&[], Vec::as_slice))?;
         }
         Ok(())
     }
 
     fn visit_properties(&mut self, mut path: Option<&mut Vec<String>>) -> Result<(), BadTool> {
         let mut first = true;
-        while let Some(property) = self.reader.open_name(&mut first).map_err(unread)? {
+        while let Some(property) = self.reader.open_name(&mut first).map_err(syntax_error)? {
             match path.as_deref_mut() {
-                _ if !self.is_object()? => self.skip()?,
+                _ if !self.is_object()? => self.skip_value()?,
                 Some(path) => {
                     path.push(property.into_owned());
                     self.visit(Some(path))?;
@@ -179,39 +179,49 @@ impl<'a> Visitor<'a> {
     /// Visits the values of an object that cannot contain mirrored parameters.
     fn visit_named(&mut self) -> Result<(), BadTool> {
         if !self.is_object()? {
-            return self.skip();
+            return self.skip_value();
         }
         let mut first = true;
-        while self.reader.open_name(&mut first).map_err(unread)?.is_some() {
-            self.visit_elsewhere()?;
+        while self
+            .reader
+            .open_name(&mut first)
+            .map_err(syntax_error)?
+            .is_some()
+        {
+            self.visit_unmirrored()?;
         }
         Ok(())
     }
 
     /// Visits a value whose schemas cannot describe mirrored parameters.
-    fn visit_elsewhere(&mut self) -> Result<(), BadTool> {
-        match self.reader.kind().map_err(unread)? {
+    fn visit_unmirrored(&mut self) -> Result<(), BadTool> {
+        match self.reader.kind().map_err(syntax_error)? {
             Kind::Object => self.visit(None),
             Kind::Array => {
-                let mut more = self.reader.open_items().map_err(unread)?;
+                let mut more = self.reader.open_items().map_err(syntax_error)?;
                 while more {
-                    self.visit_elsewhere()?;
-                    more = self.reader.next_item().map_err(unread)?;
+                    self.visit_unmirrored()?;
+                    more = self.reader.next_item().map_err(syntax_error)?;
                 }
                 Ok(())
             }
-            _ => self.skip(),
+            _ => self.skip_value(),
         }
     }
 
     /// Records an annotated parameter, if the type of the parameter can be mirrored.
-    fn find(&mut self, name: String, kind: Option<&str>, path: &[String]) -> Result<(), BadTool> {
+    fn record_param(
+        &mut self,
+        name: String,
+        kind: Option<&str>,
+        path: &[String],
+    ) -> Result<(), BadTool> {
         if !kind.is_some_and(can_be_mirrored) {
             return Err(BadTool::Type(name));
         }
         let path_bytes = path.iter().map(String::len).sum::<usize>();
-        if self.exceeds || path_bytes > self.room {
-            self.exceeds = true;
+        if self.exceeds_room || path_bytes > self.room {
+            self.exceeds_room = true;
             return Ok(());
         }
         let mirrored = Mirrored {
@@ -221,38 +231,40 @@ impl<'a> Visitor<'a> {
         match self.room.checked_sub(mirrored.size()) {
             Some(room) => {
                 self.room = room;
-                self.found.push(mirrored);
+                self.params.push(mirrored);
             }
-            None => self.exceeds = true,
+            None => self.exceeds_room = true,
         }
         Ok(())
     }
 
     /// Returns true if an annotation may be between `start` and the offset of the reader, where a value has ended. The text is
     /// searched only once, because these offsets only increase.
-    fn may_annotate_since(&mut self, start: usize) -> bool {
+    fn may_have_annotation_since(&mut self, start: usize) -> bool {
         let end = start + self.reader.text_since(start).len();
-        let piece = &self.text[self.searched..end];
-        let last = piece.rfind(ANNOTATION).max(piece.rfind(ESCAPE));
+        let piece = &self.text[self.searched_until..end];
+        let last = piece
+            .rfind(HEADER_ANNOTATION)
+            .max(piece.rfind(UNICODE_ESCAPE));
         if let Some(at) = last {
-            self.last_place = Some(self.searched + at);
+            self.last_annotation = Some(self.searched_until + at);
         }
-        self.searched = end;
-        self.last_place >= Some(start)
+        self.searched_until = end;
+        self.last_annotation >= Some(start)
     }
 
     fn is_object(&mut self) -> Result<bool, BadTool> {
-        let kind = self.reader.kind().map_err(unread)?;
+        let kind = self.reader.kind().map_err(syntax_error)?;
         Ok(kind == Kind::Object)
     }
 
-    fn skip(&mut self) -> Result<(), BadTool> {
-        self.reader.skip().map_err(unread)
+    fn skip_value(&mut self) -> Result<(), BadTool> {
+        self.reader.skip().map_err(syntax_error)
     }
 }
 
 /// Converts a read error, which cannot occur, because the text was scanned before.
-fn unread(_: DecodeFailed) -> BadTool {
+fn syntax_error(_: DecodeFailed) -> BadTool {
     BadTool::Schema
 }
 
@@ -291,13 +303,16 @@ fn is_token(byte: u8) -> bool {
 }
 
 /// Unencoded value of a mirrored parameter.
-struct Value {
+struct HeaderValue {
     text: String,
     is_number: bool,
 }
 
 /// Returns the value of a mirrored parameter; `None` if it is absent or null.
-fn value_of(mirrored: &Mirrored, arguments: Option<&JsonObject>) -> Result<Option<Value>, Refusal> {
+fn param_value(
+    mirrored: &Mirrored,
+    arguments: Option<&JsonObject>,
+) -> Result<Option<HeaderValue>, Refusal> {
     let mut value = arguments.map(|arguments| arguments.as_json().view());
     for name in &mirrored.path {
         let object = value.and_then(JsonRef::object);
@@ -318,13 +333,13 @@ fn value_of(mirrored: &Mirrored, arguments: Option<&JsonObject>) -> Result<Optio
             let number: Integer = value.decode_as().map_err(|_| unfit())?;
             let safe = number
                 .as_i64()
-                .filter(|number| (-SAFE..=SAFE).contains(number));
+                .filter(|number| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(number));
             safe.ok_or_else(unfit)?.to_string()
         }
         Kind::Array | Kind::Object => return Err(unfit()),
     };
     let is_number = value.kind() == Kind::Number;
-    Ok(Some(Value { text, is_number }))
+    Ok(Some(HeaderValue { text, is_number }))
 }
 
 /// Returns the encoded headers of a tool call.
@@ -337,7 +352,7 @@ pub fn param_headers(
 ) -> Result<Vec<(String, String)>, Refusal> {
     let mut headers = Vec::new();
     for mirrored in tool {
-        if let Some(value) = value_of(mirrored, arguments)? {
+        if let Some(value) = param_value(mirrored, arguments)? {
             headers.push((mirrored.header.clone(), encode_value(&value.text)));
         }
     }
@@ -354,12 +369,12 @@ pub fn check_params(
     arguments: Option<&JsonObject>,
 ) -> Result<(), Refusal> {
     for mirrored in tool {
-        let body = value_of(mirrored, arguments)?;
-        let header = single(http, &mirrored.header)?.map(str::trim);
+        let body = param_value(mirrored, arguments)?;
+        let header = single_value(http, &mirrored.header)?.map(str::trim);
         let header = match header.map(decode_value) {
             None => None,
             Some(Some(value)) => Some(value),
-            Some(None) => return Err(mismatch(mirrored)),
+            Some(None) => return Err(header_mismatch(mirrored)),
         };
         let same = match (&header, &body) {
             // Integers are compared as numbers, so that `42.0` equals `42`.
@@ -373,14 +388,14 @@ pub fn check_params(
             _ => false,
         };
         if !same {
-            return Err(mismatch(mirrored));
+            return Err(header_mismatch(mirrored));
         }
     }
     Ok(())
 }
 
-fn mismatch(mirrored: &Mirrored) -> Refusal {
-    differs(&mirrored.header)
+fn header_mismatch(mirrored: &Mirrored) -> Refusal {
+    header_differs(&mirrored.header)
 }
 
 #[cfg(test)]
@@ -399,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn hdr_params_are_found_through_properties_only() {
+    fn params_are_found_through_properties_only() {
         let found = tool(
             r#"{"region":{"type":"string","x-mcp-header":"Region"},
                 "inner":{"type":"object","properties":{"n":{"type":["integer","null"],"x-mcp-header":"N"}}},
@@ -412,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn hdr_params_that_break_a_rule_make_a_bad_tool() {
+    fn invalid_annotations_make_bad_tools() {
         let annotation = |value: &str| {
             tool(&format!(
                 r#"{{"a":{{"type":"string","x-mcp-header":{value}}}}}"#
@@ -453,7 +468,7 @@ mod tests {
 
     /// A schema without annotations may be anything; one with an annotation anywhere in its text may not.
     #[test]
-    fn hdr_params_need_properties_only_where_annotations_are() {
+    fn annotated_schemas_need_object_properties() {
         let good = r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":5}}"#;
         assert_eq!(tool(good).map(|found| found.len()), Ok(1));
         for bad in [
@@ -475,12 +490,12 @@ mod tests {
 
     /// The tools of a peer take no more than they may, however long the way to many parameters is.
     #[test]
-    fn hdr_params_of_a_peer_have_a_limit() {
+    fn remote_params_have_a_memory_limit() {
         let leaf = |n: usize| format!(r#""p{n}":{{"type":"string","x-mcp-header":"P{n}"}}"#);
         let leaves: Vec<String> = (0..1000).map(leaf).collect();
         let (leaves, long) = (leaves.join(","), "x".repeat(1000));
         let schema = format!(r#"{{"properties":{{"{long}":{{"properties":{{{leaves}}}}}}}}}"#);
-        let within = |room| mirrored_within(&object(&schema), room).expect("a good tool");
+        let within = |room| mirrored_params_within(&object(&schema), room).expect("a good tool");
         assert_eq!(within(100_000), None);
         assert_eq!(within(2_000_000).map(|found| found.len()), Some(1000));
         let one = Mirrored {
@@ -491,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn hdr_params_of_strings_are_not_compared_as_numbers() {
+    fn string_params_are_not_numbers() {
         let tool = tool(
             r#"{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"}}"#,
         );
@@ -506,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn hdr_params_go_there_and_back() {
+    fn param_headers_match_their_arguments() {
         let tool = tool(
             r#"{"s":{"type":"string","x-mcp-header":"S"},"i":{"type":"integer","x-mcp-header":"I"},
                 "b":{"type":"boolean","x-mcp-header":"B"},"n":{"type":"string","x-mcp-header":"N"}}"#,

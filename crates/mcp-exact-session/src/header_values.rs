@@ -6,17 +6,20 @@
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
-const OPEN: &str = "=?base64?";
-const CLOSE: &str = "?=";
+const BASE64_PREFIX: &str = "=?base64?";
+const BASE64_SUFFIX: &str = "?=";
 
 /// Returns the header value for a string. Strings that are unsafe or look encoded are encoded ("Value Encoding").
 pub fn encode_value(text: &str) -> String {
     let safe = is_safe(text);
     let trimmed = text.trim_matches([' ', '\t']) == text;
-    if safe && trimmed && !(text.starts_with(OPEN) && text.ends_with(CLOSE)) {
+    if safe && trimmed && !(text.starts_with(BASE64_PREFIX) && text.ends_with(BASE64_SUFFIX)) {
         return text.to_owned();
     }
-    format!("{OPEN}{}{CLOSE}", base64(text.as_bytes()))
+    format!(
+        "{BASE64_PREFIX}{}{BASE64_SUFFIX}",
+        encode_base64(text.as_bytes())
+    )
 }
 
 /// Returns true if all characters of a string are allowed in header values.
@@ -27,26 +30,29 @@ pub(crate) fn is_safe(text: &str) -> bool {
 /// Returns the decoded header value; `None` if the value is encoded and cannot be decoded.
 pub fn decode_value(value: &str) -> Option<String> {
     match value
-        .strip_prefix(OPEN)
-        .and_then(|rest| rest.strip_suffix(CLOSE))
+        .strip_prefix(BASE64_PREFIX)
+        .and_then(|rest| rest.strip_suffix(BASE64_SUFFIX))
     {
-        Some(encoded) => String::from_utf8(unbase64(encoded)?).ok(),
+        Some(encoded) => String::from_utf8(decode_base64(encoded)?).ok(),
         None => Some(value.to_owned()),
     }
 }
 
 /// Returns the refusal for a header that differs from the body.
-pub(crate) fn differs(name: &str) -> Refusal {
+pub(crate) fn header_differs(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
 }
 
-pub(crate) fn missing(name: &str) -> Refusal {
+pub(crate) fn header_missing(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` is missing"))
 }
 
 /// Returns the single value of a header that mirrors the body. Repeated headers, and characters that HTTP does not allow ("Value
 /// Encoding": visible ASCII, space and tab), are refused.
-pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h str>, Refusal> {
+pub(crate) fn single_value<'h>(
+    http: &'h HttpRequest,
+    name: &str,
+) -> Result<Option<&'h str>, Refusal> {
     let mut values = http.values(name);
     match (values.next(), values.next()) {
         (Some(_), Some(_)) => Err(Refusal::HeaderMismatch(format!("`{name}` is repeated"))),
@@ -58,16 +64,17 @@ pub(crate) fn single<'h>(http: &'h HttpRequest, name: &str) -> Result<Option<&'h
     }
 }
 
-const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const BASE64_ALPHABET: &[u8; 64] =
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Encodes bytes in base64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
+fn encode_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
         let bits = at(0) << 16 | at(1) << 8 | at(2);
         for place in 0..4 {
-            let digit = ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
+            let digit = BASE64_ALPHABET[(bits >> (18 - 6 * place) & 63) as usize];
             text.push(if place <= chunk.len() {
                 digit as char
             } else {
@@ -78,7 +85,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-fn unbase64(text: &str) -> Option<Vec<u8>> {
+fn decode_base64(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;
     }
@@ -90,7 +97,7 @@ fn unbase64(text: &str) -> Option<Vec<u8>> {
     for chunk in digits.as_bytes().chunks(4) {
         let mut bits = 0_u32;
         for byte in chunk {
-            let digit = ALPHABET.iter().position(|known| known == byte)?;
+            let digit = BASE64_ALPHABET.iter().position(|known| known == byte)?;
             bits = bits << 6 | u32::try_from(digit).ok()?;
         }
         bits <<= 6 * (4 - chunk.len());
@@ -98,7 +105,7 @@ fn unbase64(text: &str) -> Option<Vec<u8>> {
         bytes.extend(&three[1..chunk.len()]);
     }
     // Only the canonical encoding is accepted: unused bits must be zero.
-    (base64(&bytes) == text).then_some(bytes)
+    (encode_base64(&bytes) == text).then_some(bytes)
 }
 
 #[cfg(test)]
@@ -106,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hdr_base64_values_come_back() {
+    fn encoded_values_are_decoded() {
         for text in [
             "",
             "plain",

@@ -11,7 +11,7 @@ use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 
 /// Fixed number of bytes that each event counts in addition to its content, about the size of a short message.
-pub(crate) const EVENT: usize = 32;
+pub(crate) const EVENT_SIZE: usize = 32;
 
 /// Approximate memory of received data that is kept.
 pub(crate) trait HeapSize {

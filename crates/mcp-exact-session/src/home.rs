@@ -49,7 +49,10 @@ pub struct Converted<T> {
 }
 
 impl<T> Converted<T> {
-    fn map<U>(self, f: impl FnOnce(T) -> Result<U, PeerError>) -> Result<Converted<U>, PeerError> {
+    fn map_value<U>(
+        self,
+        f: impl FnOnce(T) -> Result<U, PeerError>,
+    ) -> Result<Converted<U>, PeerError> {
         Ok(Converted {
             value: f(self.value)?,
             losses: self.losses,
@@ -84,8 +87,8 @@ impl<C> IncomingRequest<C> {
         if H::KNOWN.lifecycle() == Lifecycle::Discover {
             cx = cx.request_meta(self.client.request_meta());
         }
-        let call = converted_call(root, call, way, cx, policy)?;
-        call.map(|call| {
+        let call = convert_call(root, call, way, cx, policy)?;
+        call.map_value(|call| {
             ClientRequests::decode::<H>(ReceivedCall {
                 id,
                 call: &call,
@@ -110,9 +113,9 @@ impl<C> IncomingRequest<C> {
         };
         let way = (H::KNOWN.revision(), self.revision());
         let text = to_string(result);
-        let result = converted(root, Some(&text), way, Context::new(), policy);
+        let result = convert_text(root, Some(&text), way, Context::new(), policy);
         let result = result.map_err(|error| PeerError::internal(error.message()))?;
-        result.map(|text| Ok(Reply::Result(RawResult::from(object(text)?))))
+        result.map_value(|text| Ok(Reply::Result(RawResult::from(parse_object(text)?))))
     }
 
     /// Creates the reply in the revision of the request from an error of the revision `H`: codes differ.
@@ -130,7 +133,7 @@ impl<C> IncomingRequest<C> {
         };
         let way = (H::KNOWN.revision(), self.revision());
         let text = to_string(error.object());
-        let error = converted(root, Some(&text), way, cx, LossPolicy::Accept)?;
+        let error = convert_text(root, Some(&text), way, cx, LossPolicy::Accept)?;
         let error: ErrorObject = from_str(error.value.as_deref().unwrap_or_default())
             .map_err(|error| PeerError::internal(format!("{error}")))?;
         Ok(Reply::Error(PeerError::from(error)))
@@ -155,9 +158,9 @@ impl<C> IncomingRequest<C> {
         };
         let way = (H::KNOWN.revision(), self.revision());
         let text = params.encode_params();
-        let asked = converted(root, text.as_deref(), way, Context::new(), policy)?;
-        asked.map(|text| {
-            let params = text.map(|text| object(Some(text))).transpose()?;
+        let asked = convert_text(root, text.as_deref(), way, Context::new(), policy)?;
+        asked.map_value(|text| {
+            let params = text.map(|text| parse_object(Some(text))).transpose()?;
             Ok(InputRequest::new(Q::METHOD, params))
         })
     }
@@ -176,7 +179,7 @@ impl<C> IncomingRequest<C> {
     {
         let result = self.responses.result(name)?;
         let way = (self.revision(), H::KNOWN.revision());
-        Some(result_between::<Q>(result, Role::Client, way, policy))
+        Some(convert_result::<Q>(result, Role::Client, way, policy))
     }
 
     /// Returns the members that the conversion to `H` adds to the params, and its losses, if it changes nothing else.
@@ -185,7 +188,7 @@ impl<C> IncomingRequest<C> {
         root: Root<'_>,
         policy: LossPolicy,
     ) -> Option<(&str, Vec<Loss>)> {
-        let change = change_of(
+        let change = predicted_change(
             root,
             &self.received.call,
             (self.revision(), H::KNOWN.revision()),
@@ -283,8 +286,8 @@ impl<C> ClientNotification<C> {
             sender: Role::Client,
         };
         let way = (self.revision(), H::KNOWN.revision());
-        let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| {
+        let call = convert_call(root, &self.call, way, Context::new(), policy)?;
+        call.map_value(|call| {
             ClientNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
@@ -310,8 +313,8 @@ impl ServerNotification {
             sender: Role::Server,
         };
         let way = (self.revision(), H::KNOWN.revision());
-        let call = converted_call(root, &self.call, way, Context::new(), policy)?;
-        call.map(|call| {
+        let call = convert_call(root, &self.call, way, Context::new(), policy)?;
+        call.map_value(|call| {
             ServerNotifications::decode::<H>(ReceivedCall {
                 id: None,
                 call: &call,
@@ -347,15 +350,15 @@ impl ServerRequest {
         let text = self.params().map(JsonObject::text);
         let decoded = |text: Option<Cow<'_, str>>| {
             let params = Q::Params::decode_params(text.as_deref());
-            params.map_err(|error| unfit(&error))
+            params.map_err(|error| mismatch_error(&error))
         };
-        if change_of(root, &self.call, way) == ParamsChange::None {
+        if predicted_change(root, &self.call, way) == ParamsChange::None {
             return Ok(Converted {
                 value: decoded(text.map(Cow::Borrowed))?,
                 losses: Vec::new(),
             });
         }
-        converted(root, text, way, Context::new(), policy)?.map(decoded)
+        convert_text(root, text, way, Context::new(), policy)?.map_value(decoded)
     }
 
     /// Creates the answer in the revision of the request from a result of the revision `H`.
@@ -374,8 +377,8 @@ impl ServerRequest {
         };
         let way = (H::KNOWN.revision(), self.revision());
         let text = to_string(result);
-        let result = converted(root, Some(&text), way, Context::new(), policy)?;
-        result.map(|text| Ok(RawResult::from(object(text)?)))
+        let result = convert_text(root, Some(&text), way, Context::new(), policy)?;
+        result.map_value(|text| Ok(RawResult::from(parse_object(text)?)))
     }
 }
 
@@ -393,7 +396,7 @@ impl RawResult {
         Q::Result: Decode,
     {
         let way = (revision, H::KNOWN.revision());
-        result_between::<Q>(self, Role::Server, way, policy)
+        convert_result::<Q>(self, Role::Server, way, policy)
     }
 }
 
@@ -426,15 +429,15 @@ impl ClientEndpoint {
             method: Q::METHOD.to_owned(),
             reason: error.message().to_owned(),
         };
-        let params = converted(root, text.as_deref(), way, Context::new(), policy);
+        let params = convert_text(root, text.as_deref(), way, Context::new(), policy);
         let Converted { value, losses } = params.map_err(refused)?;
-        let params = value.map(|text| object(Some(text))).transpose();
+        let params = value.map(|text| parse_object(Some(text))).transpose();
         let value = self.request(Q::METHOD, params.map_err(refused)?, options, now)?;
         Ok(Converted { value, losses })
     }
 }
 
-fn result_between<Q: Request>(
+fn convert_result<Q: Request>(
     result: &RawResult,
     sender: Role,
     way: (Revision, Revision),
@@ -449,51 +452,53 @@ where
         sender,
     };
     let text = Some(result.object().text());
-    let result = converted(root, text, way, Context::new(), policy)?;
-    result.map(|text| decoded(text.as_deref().unwrap_or_default()))
+    let result = convert_text(root, text, way, Context::new(), policy)?;
+    result.map_value(|text| decode_converted(text.as_deref().unwrap_or_default()))
 }
 
 /// Returns a message with its parameters in the other revision; borrowed if the conversion does not change the parameters.
-fn converted_call<'c>(
+fn convert_call<'c>(
     root: Root<'_>,
     call: &'c Call,
     way: (Revision, Revision),
     cx: Context,
     policy: LossPolicy,
 ) -> Result<Converted<Cow<'c, Call>>, PeerError> {
-    if change_of(root, call, way) == ParamsChange::None {
+    if predicted_change(root, call, way) == ParamsChange::None {
         return Ok(Converted {
             value: Cow::Borrowed(call),
             losses: Vec::new(),
         });
     }
     let text = call.params.as_ref().map(JsonObject::text);
-    let params = converted(root, text, way, cx, policy)?;
-    params.map(|converted| {
+    let params = convert_text(root, text, way, cx, policy)?;
+    params.map_value(|converted| {
         let params = match converted {
             // The identical string, and not only an equal one, means that nothing was converted.
             Some(Cow::Borrowed(same)) if text.is_some_and(|own| std::ptr::eq(own, same)) => {
                 return Ok(Cow::Borrowed(call));
             }
             None => None,
-            converted => Some(object(converted)?),
+            converted => Some(parse_object(converted)?),
         };
         Ok(Cow::Owned(call.with_params(params)))
     })
 }
 
 /// Returns how a conversion changes a message whose output is decoded, as far as the names of its members determine it.
-fn change_of(root: Root<'_>, call: &Call, (from, to): (Revision, Revision)) -> ParamsChange {
+fn predicted_change(root: Root<'_>, call: &Call, (from, to): (Revision, Revision)) -> ParamsChange {
     let known = |revision: Revision| KnownRevision::parse(revision.as_str());
     match (&call.params, known(from), known(to)) {
         (Some(params), Some(from), Some(to)) if !call.has_extra() => {
-            params_change(root, params.text(), from, to, &|name| call.lacks(name))
+            params_change(root, params.text(), from, to, &|name| {
+                call.lacks_param(name)
+            })
         }
         _ => ParamsChange::Unknown,
     }
 }
 
-fn converted<'t>(
+fn convert_text<'t>(
     root: Root<'_>,
     text: Option<&'t str>,
     (from, to): (Revision, Revision),
@@ -508,11 +513,11 @@ fn converted<'t>(
         KnownRevision::parse(revision.as_str()).ok_or_else(unknown)
     };
     let value = convert(root, text, known(from)?, known(to)?, &mut cx);
-    let value = value.map_err(|refused| refusal(&refused))?;
+    let value = value.map_err(|refused| conversion_error(&refused))?;
     if policy == LossPolicy::Refuse
         && let Some(loss) = cx.losses().iter().find(|loss| loss.kind.is_lossy())
     {
-        return Err(at(&loss.pointer, format!("{loss}")));
+        return Err(error_with_pointer(&loss.pointer, format!("{loss}")));
     }
     let losses = match policy {
         LossPolicy::Accept => Vec::new(),
@@ -521,30 +526,30 @@ fn converted<'t>(
     Ok(Converted { value, losses })
 }
 
-fn refusal(refused: &Refused) -> PeerError {
-    at(refused.pointer(), format!("{refused}"))
+fn conversion_error(refused: &Refused) -> PeerError {
+    error_with_pointer(refused.pointer(), format!("{refused}"))
 }
 
-fn at(pointer: &str, words: String) -> PeerError {
+fn error_with_pointer(pointer: &str, words: String) -> PeerError {
     let data = JsonObject::from_iter([("pointer", Json::string(pointer))]);
     PeerError::invalid_params(words).with_data(data)
 }
 
-fn object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
+fn parse_object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
     match text {
         None => Ok(JsonObject::new()),
         Some(text) if text.starts_with('{') => Ok(JsonObject::from_checked_text(text.into_owned())),
-        Some(text) => decoded(&text),
+        Some(text) => decode_converted(&text),
     }
 }
 
 /// Decodes the JSON text that a conversion has produced.
-fn decoded<T: Decode>(text: &str) -> Result<T, PeerError> {
+fn decode_converted<T: Decode>(text: &str) -> Result<T, PeerError> {
     let mut r = Reader::of_checked(text);
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
-    decoded.map_err(|DecodeFailed| unfit(&r.into_error()))
+    decoded.map_err(|DecodeFailed| mismatch_error(&r.into_error()))
 }
 
-fn unfit(error: &DecodeError) -> PeerError {
-    at(error.pointer(), format!("{error}"))
+fn mismatch_error(error: &DecodeError) -> PeerError {
+    error_with_pointer(error.pointer(), format!("{error}"))
 }

@@ -21,15 +21,15 @@ pub use post::{PostBody, Posted, classify, classify_delete, classify_get, is_ses
 
 use crate::error::PeerError;
 use crate::extensions::Extensions;
-use crate::header_values::{differs, missing, single};
+use crate::header_values::{header_differs, header_missing, single_value};
 use crate::http_request::HttpRequest;
-use crate::message::Raw;
+use crate::message::Untyped;
 use crate::refusal::Refusal;
 use crate::rules::client_request;
 
 /// Returns the error in the body of a response.
-pub(crate) fn error_of(body: &[u8]) -> Option<PeerError> {
-    match decode_message::<Raw>(body, &|_| Some("")) {
+pub(crate) fn error_in_body(body: &[u8]) -> Option<PeerError> {
+    match decode_message::<Untyped>(body, &|_| Some("")) {
         Ok(Message::Error(error)) => Some(error.error.into()),
         _ => None,
     }
@@ -43,8 +43,8 @@ pub(crate) const VERSION_HEADER: &str = "MCP-Protocol-Version";
 /// # Errors
 /// The header is missing or repeated, or holds invalid characters.
 pub(crate) fn version_header(http: &HttpRequest) -> Result<&str, Refusal> {
-    let header = single(http, VERSION_HEADER)?.map(str::trim);
-    header.ok_or_else(|| missing(VERSION_HEADER))
+    let header = single_value(http, VERSION_HEADER)?.map(str::trim);
+    header.ok_or_else(|| header_missing(VERSION_HEADER))
 }
 
 /// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body. Only names may be encoded: a method is
@@ -56,31 +56,31 @@ pub(crate) fn check_names(
     spec: &RevisionSpec,
     extensions: &Extensions,
 ) -> Result<(), Refusal> {
-    match single(http, "Mcp-Method")? {
+    match single_value(http, "Mcp-Method")? {
         Some(header) if header.trim() == method => {}
-        Some(_) => return Err(differs("Mcp-Method")),
-        None => return Err(missing("Mcp-Method")),
+        Some(_) => return Err(header_differs("Mcp-Method")),
+        None => return Err(header_missing("Mcp-Method")),
     }
-    let Some(name) = name_of(method, params, spec, extensions) else {
+    let Some(name) = name_header(method, params, spec, extensions) else {
         return Ok(());
     };
-    match single(http, "Mcp-Name")? {
+    match single_value(http, "Mcp-Name")? {
         Some(header) if decode_value(header.trim()).as_deref() == Some(&name) => Ok(()),
-        Some(_) => Err(differs("Mcp-Name")),
-        None => Err(missing("Mcp-Name")),
+        Some(_) => Err(header_differs("Mcp-Name")),
+        None => Err(header_missing("Mcp-Name")),
     }
 }
 
 /// Returns the value of the header `Mcp-Name` for a request; `None` for methods without it.
-pub(crate) fn name_of(
+pub(crate) fn name_header(
     method: &str,
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
     extensions: &Extensions,
 ) -> Option<String> {
     let member = match client_request(method, spec) {
-        Some(rule) => rule.named_by?,
-        None => extensions.of_request(method)?.named_by.as_deref()?,
+        Some(rule) => rule.name_param?,
+        None => extensions.adding_request(method)?.named_by.as_deref()?,
     };
     let name = params?.view().find(member).and_then(JsonRef::as_str)?;
     Some(Cow::into_owned(name))

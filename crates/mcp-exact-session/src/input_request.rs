@@ -80,24 +80,24 @@ pub(crate) fn check_elicitation(
 ) -> Result<(), String> {
     let nothing = JsonObject::new();
     let params = params.unwrap_or(&nothing);
-    require(params, "message", Kind::String)?;
+    require_member(params, "message", Kind::String)?;
     let mode = params.view().find("mode");
     let mode = match mode.filter(|_| spec.has_elicitation_modes()) {
         None => None,
-        Some(mode) => Some(mode.as_str().ok_or_else(|| wrong("mode"))?),
+        Some(mode) => Some(mode.as_str().ok_or_else(|| wrong_type("mode"))?),
     };
     match mode.as_deref() {
-        None | Some("form") => require(params, "requestedSchema", Kind::Object),
+        None | Some("form") => require_member(params, "requestedSchema", Kind::Object),
         Some("url") => {
-            require(params, "url", Kind::String)?;
+            require_member(params, "url", Kind::String)?;
             // 2025-11-25 recognises a finished elicitation by its id; later no notification names it.
             if spec.has_elicitation_complete() {
-                require(params, "elicitationId", Kind::String)
+                require_member(params, "elicitationId", Kind::String)
             } else {
                 Ok(())
             }
         }
-        Some(_) if sent => Err(wrong("mode")),
+        Some(_) if sent => Err(wrong_type("mode")),
         Some(_) => Ok(()),
     }
 }
@@ -111,39 +111,42 @@ pub(crate) fn check_sampling(
 ) -> Result<(), String> {
     let nothing = JsonObject::new();
     let params = params.unwrap_or(&nothing);
-    require(params, "maxTokens", Kind::Number)?;
+    require_member(params, "maxTokens", Kind::Number)?;
     let messages = params.view().find("messages");
-    let messages = messages.ok_or_else(|| missing("messages"))?;
-    let messages: Vec<Json> = messages.decode_as().map_err(|_| wrong("messages"))?;
+    let messages = messages.ok_or_else(|| missing_member("messages"))?;
+    let messages: Vec<Json> = messages.decode_as().map_err(|_| wrong_type("messages"))?;
     for message in &messages {
-        let message = message.view().object().ok_or_else(|| wrong("messages"))?;
+        let message = message
+            .view()
+            .object()
+            .ok_or_else(|| wrong_type("messages"))?;
         let [role, content] = message.find_each(["role", "content"]);
-        let role = role.ok_or_else(|| missing("role"))?;
-        let role = role.as_str().ok_or_else(|| wrong("role"))?;
+        let role = role.ok_or_else(|| missing_member("role"))?;
+        let role = role.as_str().ok_or_else(|| wrong_type("role"))?;
         if sent && !matches!(&*role, "user" | "assistant") {
-            return Err(wrong("role"));
+            return Err(wrong_type("role"));
         }
-        let content = content.ok_or_else(|| missing("content"))?.kind();
+        let content = content.ok_or_else(|| missing_member("content"))?.kind();
         let list = content == Kind::Array && spec.has_sampling_content_lists();
         if content != Kind::Object && !list {
-            return Err(wrong("content"));
+            return Err(wrong_type("content"));
         }
     }
     Ok(())
 }
 
-fn require(params: &JsonObject, name: &str, kind: Kind) -> Result<(), String> {
+fn require_member(params: &JsonObject, name: &str, kind: Kind) -> Result<(), String> {
     match params.view().find(name).map(JsonRef::kind) {
         Some(found) if found == kind => Ok(()),
-        Some(_) => Err(wrong(name)),
-        None => Err(missing(name)),
+        Some(_) => Err(wrong_type(name)),
+        None => Err(missing_member(name)),
     }
 }
 
-fn missing(name: &str) -> String {
+fn missing_member(name: &str) -> String {
     format!("`{name}` is missing")
 }
 
-fn wrong(name: &str) -> String {
+fn wrong_type(name: &str) -> String {
     format!("`{name}` is not what the specification has there")
 }

@@ -101,7 +101,7 @@ impl Default for Limits {
 
 impl Limits {
     /// Returns the limit that a queue has reached. An empty queue has not reached a limit.
-    pub(crate) fn of_queue(&self, len: usize, bytes: usize) -> Option<Limit> {
+    pub(crate) fn reached_by_queue(&self, len: usize, bytes: usize) -> Option<Limit> {
         match len {
             0 => None,
             len if len >= self.queued => Some(Limit::Queued),

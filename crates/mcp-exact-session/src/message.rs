@@ -19,7 +19,7 @@ use crate::oversized::{self, OversizedHead, id_length};
 
 /// Direction marker for untyped messages of all revisions; only the envelope is typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Raw;
+pub(crate) struct Untyped;
 
 /// A method and its parameters.
 #[derive(Debug, Clone)]
@@ -27,31 +27,33 @@ pub(crate) struct Call {
     pub(crate) method: String,
     pub(crate) params: Option<JsonObject>,
     /// Positions of the [`LOCATED_PARAMS`] within the params; `None` unless the params were received from the remote peer.
-    places: Option<Places<{ LOCATED_PARAMS.len() }>>,
-    extra: Extra<Self>,
+    positions: Option<Places<{ LOCATED_PARAMS.len() }>>,
+    extra_members: Extra<Self>,
 }
 
 impl PartialEq for Call {
     fn eq(&self, other: &Self) -> bool {
-        self.method == other.method && self.params == other.params && self.extra == other.extra
+        self.method == other.method
+            && self.params == other.params
+            && self.extra_members == other.extra_members
     }
 }
 
 /// Names of the params members that endpoints read themselves.
-pub(crate) const PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+pub(crate) const READ_PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// Names of the members that are located while params are scanned: [`PARAMS`], and one that only 2025-11-25 defines
+/// Names of the members that are located while params are scanned: [`READ_PARAMS`], and one that only 2025-11-25 defines
 /// (`basic/utilities/tasks`).
-const LOCATED_PARAMS: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], "task"];
+const LOCATED_PARAMS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], "task"];
 
 /// Names of the members that are located while a result is scanned; the last one has the kind of the result.
-const LOCATED_MEMBERS: [&str; 4] = [PARAMS[0], PARAMS[1], PARAMS[2], RESULT_TYPE];
+const LOCATED_MEMBERS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], RESULT_TYPE];
 
 /// A result of any request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Body {
     pub(crate) object: JsonObject,
-    places: Places<{ LOCATED_MEMBERS.len() }>,
+    positions: Places<{ LOCATED_MEMBERS.len() }>,
 }
 
 /// Position of the `resultType` member in a received result.
@@ -61,7 +63,7 @@ pub(crate) struct KindPosition(Places<{ LOCATED_MEMBERS.len() }>);
 impl Body {
     /// Returns the result, and the position of its `resultType` member.
     pub(crate) fn into_parts(self) -> (JsonObject, KindPosition) {
-        (self.object, KindPosition(self.places))
+        (self.object, KindPosition(self.positions))
     }
 }
 
@@ -72,9 +74,9 @@ impl KindPosition {
     }
 }
 
-impl mcp_exact_wire::private::Generated for Raw {}
+impl mcp_exact_wire::private::Generated for Untyped {}
 
-impl Direction for Raw {
+impl Direction for Untyped {
     type Request = WithId<Call>;
     type Notification = Call;
     type Result = Body;
@@ -107,7 +109,7 @@ impl Members for Call {
     const IS_MESSAGE: bool = true;
 }
 
-static CALL: ObjectLayout = ObjectLayout {
+static CALL_LAYOUT: ObjectLayout = ObjectLayout {
     members: Call::MEMBERS,
     keys: &keys::<2>(Call::MEMBERS),
     required: 0b01,
@@ -118,8 +120,8 @@ impl Call {
         Self {
             method: method.into(),
             params,
-            places: None,
-            extra: Extra::new(),
+            positions: None,
+            extra_members: Extra::new(),
         }
     }
 
@@ -128,8 +130,8 @@ impl Call {
         Self {
             method: self.method.clone(),
             params,
-            places: None,
-            extra: self.extra.clone(),
+            positions: None,
+            extra_members: self.extra_members.clone(),
         }
     }
 
@@ -139,8 +141,8 @@ impl Call {
     }
 
     /// Returns true if the parameters are known to have no member of this name.
-    pub(crate) fn lacks(&self, name: &str) -> bool {
-        let (Some(params), Some(places)) = (&self.params, &self.places) else {
+    pub(crate) fn lacks_param(&self, name: &str) -> bool {
+        let (Some(params), Some(places)) = (&self.params, &self.positions) else {
             return false;
         };
         let index = LOCATED_PARAMS.iter().position(|located| *located == name);
@@ -149,23 +151,23 @@ impl Call {
 
     /// Returns true if the message has members beside the method and the parameters.
     pub(crate) fn has_extra(&self) -> bool {
-        !self.extra.is_empty()
+        !self.extra_members.is_empty()
     }
 
-    /// Returns the params members that endpoints read themselves, in the order of [`PARAMS`].
-    pub(crate) fn own_params(&self) -> [Option<JsonRef<'_>>; PARAMS.len()] {
-        match (&self.params, &self.places) {
+    /// Returns the params members that endpoints read themselves, in the order of [`READ_PARAMS`].
+    pub(crate) fn read_params(&self) -> [Option<JsonRef<'_>>; READ_PARAMS.len()] {
+        match (&self.params, &self.positions) {
             (None, _) => Default::default(),
             (Some(params), Some(places)) => {
                 std::array::from_fn(|index| places.value(params, index))
             }
-            (Some(params), None) => params.view().find_each(PARAMS),
+            (Some(params), None) => params.view().find_each(READ_PARAMS),
         }
     }
 
     /// Returns a member of the `_meta` object of the parameters.
     pub(crate) fn meta(&self, name: &str) -> Option<JsonRef<'_>> {
-        let [meta, ..] = self.own_params();
+        let [meta, ..] = self.read_params();
         meta?.object()?.find(name)
     }
 
@@ -173,7 +175,7 @@ impl Call {
     pub(crate) fn size(&self) -> usize {
         let params = self.params.as_ref().map_or(0, |params| params.text().len());
         let extra: usize = self
-            .extra
+            .extra_members
             .iter()
             .map(|(n, v)| n.len() + v.text().len())
             .sum();
@@ -183,7 +185,7 @@ impl Call {
 
 impl Decode for Call {
     fn decode(r: &mut Reader<'_>) -> ReadResult<Self> {
-        let mut object = r.object(&CALL)?;
+        let mut object = r.object(&CALL_LAYOUT)?;
         let (mut method, mut params, mut places) = (None, None, None);
         while let Some(member) = object.next(r)? {
             match member {
@@ -200,8 +202,8 @@ impl Decode for Call {
         Ok(Self {
             method,
             params,
-            places,
-            extra: object.extra(),
+            positions: places,
+            extra_members: object.extra(),
         })
     }
 }
@@ -214,7 +216,7 @@ impl Encode for Call {
             w.key("\"params\":");
             params.encode(w);
         }
-        self.extra.encode(w);
+        self.extra_members.encode(w);
         w.put("}");
     }
 }
@@ -226,7 +228,10 @@ impl Validate for Call {
 impl DecodeResult for Body {
     fn decode_result(_: &str, r: &mut Reader<'_>) -> ReadResult<Self> {
         let (object, places) = JsonObject::decode_finding(r, LOCATED_MEMBERS)?;
-        Ok(Self { object, places })
+        Ok(Self {
+            object,
+            positions: places,
+        })
     }
 }
 
@@ -241,7 +246,7 @@ impl Validate for Body {
 }
 
 /// A message, or the error with which it is answered.
-pub(crate) type ParsedMessage = Result<Message<Raw>, MessageError>;
+pub(crate) type ParsedMessage = Result<Message<Untyped>, MessageError>;
 
 /// A message of a batch, or the exceeded limit and the head of the message.
 pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
@@ -252,28 +257,36 @@ pub(crate) enum ParsedFrame {
     One(ParsedMessage),
     Batch(Vec<ParsedItem>),
     /// The exceeded limit, and the head of the message.
-    Exceeds(Limit, OversizedHead),
+    OverLimit(Limit, OversizedHead),
 }
 
 /// Parses a frame within the limits.
 pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     if frame.len() > limits.message_bytes {
-        return ParsedFrame::Exceeds(Limit::MessageBytes, oversized::read(&ends(frame), limits));
+        return ParsedFrame::OverLimit(
+            Limit::MessageBytes,
+            oversized::read_oversized(&kept_ends(frame), limits),
+        );
     }
-    if let Some(message) = usual(frame, limits) {
+    if let Some(message) = parse_usual(frame, limits) {
         return ParsedFrame::One(Ok(message));
     }
-    if deeper_than(frame, limits.depth) {
-        return ParsedFrame::Exceeds(Limit::Depth, oversized::read(&ends(frame), limits));
+    if is_deeper_than(frame, limits.depth) {
+        return ParsedFrame::OverLimit(
+            Limit::Depth,
+            oversized::read_oversized(&kept_ends(frame), limits),
+        );
     }
-    match split(frame, limits.batch_items) {
-        None => match one(frame, limits) {
+    match split_batch(frame, limits.batch_items) {
+        None => match parse_single(frame, limits) {
             Ok(message) => ParsedFrame::One(message),
-            Err((limit, head)) => ParsedFrame::Exceeds(limit, head),
+            Err((limit, head)) => ParsedFrame::OverLimit(limit, head),
         },
-        Some(None) => ParsedFrame::Exceeds(Limit::BatchItems, batch_heads(frame, limits)),
+        Some(None) => ParsedFrame::OverLimit(Limit::BatchItems, batch_heads(frame, limits)),
         Some(Some(items)) => {
-            let items = items.iter().map(|item| one(item.as_bytes(), limits));
+            let items = items
+                .iter()
+                .map(|item| parse_single(item.as_bytes(), limits));
             ParsedFrame::Batch(items.collect())
         }
     }
@@ -288,7 +301,7 @@ fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     let mut more = r.begin_array().unwrap_or(false);
     while more && heads.len() < most {
         let Ok(item) = r.raw() else { break };
-        let head = match one(item.as_bytes(), limits) {
+        let head = match parse_single(item.as_bytes(), limits) {
             Ok(message) => head_of(&message),
             Err((_, head)) => head,
         };
@@ -319,7 +332,7 @@ fn head_of(message: &ParsedMessage) -> OversizedHead {
 }
 
 /// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
-fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
+fn parse_usual(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> {
     let outline = Outline::of(frame, LOCATED_PARAMS, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
     let long = |id: &RequestId| match id {
@@ -336,9 +349,9 @@ fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
     let call = |params: Option<JsonObject>| {
         Some(Call {
             method: outline.method?.to_owned(),
-            places: params.is_some().then_some(outline.places),
+            positions: params.is_some().then_some(outline.places),
             params,
-            extra: Extra::new(),
+            extra_members: Extra::new(),
         })
     };
     Some(match outline.kind {
@@ -351,7 +364,7 @@ fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
             id: outline.id?,
             result: Body {
                 object: body?,
-                places: outline.places,
+                positions: outline.places,
             },
             extra: Extra::new(),
         }),
@@ -360,7 +373,7 @@ fn usual(frame: &[u8], limits: &Limits) -> Option<Message<Raw>> {
 }
 
 /// Returns the part of a frame that the framing would keep above the limit.
-fn ends(frame: &[u8]) -> Oversized<'_> {
+fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
         head: &frame[..frame.len().min(frame::KEPT)],
         tail: &frame[frame.len() - frame.len().min(frame::KEPT)..],
@@ -369,7 +382,7 @@ fn ends(frame: &[u8]) -> Oversized<'_> {
 
 /// The items of a frame that is an array; `Some(None)` if the array has too many items. `None` means that the frame is not an
 /// array, and is handled as one message, valid or not.
-fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
+fn split_batch(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }
@@ -387,8 +400,8 @@ fn split(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     Some((items.len() <= most).then_some(items))
 }
 
-fn one(text: &[u8], limits: &Limits) -> ParsedItem {
-    let read = decode_message::<Raw>(text, &|_| Some(""));
+fn parse_single(text: &[u8], limits: &Limits) -> ParsedItem {
+    let read = decode_message::<Untyped>(text, &|_| Some(""));
     let (id, method) = match &read {
         Ok(Message::Request(request)) => (Some(&request.id), Some(&*request.request.method)),
         Ok(Message::Notification(call)) => (None, Some(&*call.method)),
@@ -415,7 +428,7 @@ pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
 
 /// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first, because most messages
 /// have fewer brackets than allowed levels.
-fn deeper_than(text: &[u8], most: usize) -> bool {
+fn is_deeper_than(text: &[u8], most: usize) -> bool {
     // The two brackets differ in the bit of 0x20 only; pieces this short are counted in a byte.
     let opening = |piece: &[u8]| -> u8 { piece.iter().map(|b| u8::from(b | 0x20 == b'{')).sum() };
     if text
@@ -447,7 +460,7 @@ fn deeper_than(text: &[u8], most: usize) -> bool {
 }
 
 /// Returns the wire id of a local request from the received id. Wire ids are numbers, which a peer may spell differently.
-pub(crate) fn own_id(id: &RequestId) -> Option<u64> {
+pub(crate) fn parse_wire_id(id: &RequestId) -> Option<u64> {
     match id {
         RequestId::Integer(value) => value.as_u64(),
         RequestId::String(_) => None,
@@ -462,7 +475,7 @@ struct OutgoingRequest<'a, P> {
 
 impl<P> mcp_exact_wire::private::Bare for OutgoingRequest<'_, P> {}
 
-impl<P: Open> Encode for OutgoingRequest<'_, P> {
+impl<P: Encodable> Encode for OutgoingRequest<'_, P> {
     fn encode(&self, w: &mut Writer<'_>) {
         w.put("{\"method\":");
         w.string(self.method);
@@ -475,52 +488,52 @@ impl<P: Open> Encode for OutgoingRequest<'_, P> {
 }
 
 /// Object that is sent in a message.
-pub(crate) trait Open: Encode {
+pub(crate) trait Encodable: Encode {
     /// Returns an approximate upper limit of the JSON text length in bytes.
     fn size(&self) -> usize;
 }
 
-impl Open for &JsonObject {
+impl Encodable for &JsonObject {
     fn size(&self) -> usize {
         self.text().len()
     }
 }
 
-impl<const N: usize> Open for ObjectWith<'_, N> {
+impl<const N: usize> Encodable for ObjectWith<'_, N> {
     fn size(&self) -> usize {
         Self::size(self)
     }
 }
 
 /// Upper limit for the length of a message envelope in bytes.
-const ENVELOPE: usize = 64;
+const MAX_ENVELOPE_BYTES: usize = 64;
 
-fn line(size: usize, message: &impl Encode) -> Vec<u8> {
-    let mut out = Vec::with_capacity(size + ENVELOPE);
+fn write_line(size: usize, message: &impl Encode) -> Vec<u8> {
+    let mut out = Vec::with_capacity(size + MAX_ENVELOPE_BYTES);
     line_into(message, &mut out);
     out
 }
 
-pub(crate) fn request(id: u64, method: &str, params: Option<impl Open>) -> Vec<u8> {
-    let size = method.len() + params.as_ref().map_or(0, Open::size);
+pub(crate) fn write_request(id: u64, method: &str, params: Option<impl Encodable>) -> Vec<u8> {
+    let size = method.len() + params.as_ref().map_or(0, Encodable::size);
     let id = RequestId::from(id);
     let request = OutgoingRequest { method, params };
-    line(size, &WithId { id, request })
+    write_line(size, &WithId { id, request })
 }
 
-pub(crate) fn notification(call: Call) -> Vec<u8> {
-    to_line(&Message::<Raw>::Notification(call))
+pub(crate) fn write_notification(call: Call) -> Vec<u8> {
+    to_line(&Message::<Untyped>::Notification(call))
 }
 
-pub(crate) fn result(id: &RequestId, result: impl Open) -> Vec<u8> {
+pub(crate) fn write_result(id: &RequestId, result: impl Encodable) -> Vec<u8> {
     let id = id.clone();
     let extra = Extra::new();
-    line(result.size(), &ResultMessage { id, result, extra })
+    write_line(result.size(), &ResultMessage { id, result, extra })
 }
 
 /// Returns the frame of an error; without id if the id of the message that it answers could not be read.
-pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
-    to_line(&Message::<Raw>::Error(ErrorMessage {
+pub(crate) fn write_error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
+    to_line(&Message::<Untyped>::Error(ErrorMessage {
         id: id.cloned().map(Nullable::Value),
         error: error.object().clone(),
         extra: Extra::new(),
@@ -528,7 +541,7 @@ pub(crate) fn error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
 }
 
 /// Returns the frame of a batch of messages.
-pub(crate) fn batch(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
+pub(crate) fn write_batch(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut bytes = vec![b'['];
     for message in messages {
         if bytes.len() > 1 {
@@ -541,7 +554,7 @@ pub(crate) fn batch(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
 }
 
 /// Returns the id of an answer that the endpoint has written.
-pub(crate) fn id_of(answer: &[u8]) -> Option<RequestId> {
+pub(crate) fn answer_id(answer: &[u8]) -> Option<RequestId> {
     let answer: JsonObject = from_slice(answer).ok()?;
     answer.view().find("id")?.decode_as().ok()
 }
@@ -557,7 +570,7 @@ pub(crate) fn text_of(id: Option<&RequestId>, call: &Call, added: &str) -> Strin
             id: id.clone(),
             request: call,
         }),
-        None => to_string(&Message::<Raw>::Notification(call.clone())),
+        None => to_string(&Message::<Untyped>::Notification(call.clone())),
     }
 }
 
@@ -567,14 +580,14 @@ mod tests {
 
     #[test]
     fn depth_counts_brackets_outside_of_strings() {
-        assert!(!deeper_than(b"[[[]]]", 3));
-        assert!(deeper_than(b"[[[[]]]]", 3));
-        assert!(!deeper_than(br#"["[[[[[[", "\"[[[["]"#, 3));
-        assert!(!deeper_than(b"[[],[],[],[],[]]", 2));
+        assert!(!is_deeper_than(b"[[[]]]", 3));
+        assert!(is_deeper_than(b"[[[[]]]]", 3));
+        assert!(!is_deeper_than(br#"["[[[[[[", "\"[[[["]"#, 3));
+        assert!(!is_deeper_than(b"[[],[],[],[],[]]", 2));
     }
 
     #[test]
-    fn a_frame_that_is_no_array_is_one_message() {
+    fn non_array_frame_is_one_message() {
         let limits = Limits::default();
         assert!(matches!(parse(b"[1,2", &limits), ParsedFrame::One(Err(_))));
         assert!(matches!(parse(b"[1,2]", &limits), ParsedFrame::Batch(items) if items.len() == 2));
@@ -584,11 +597,11 @@ mod tests {
     /// The usual spelling is read in a shorter way: it gives the decoder's result, for every text that is one change away
     /// from a message.
     #[test]
-    fn usual_messages_are_what_the_decoder_reads() {
+    fn usual_parser_agrees_with_decoder() {
         let limits = Limits::default();
         let check = |text: &[u8]| {
-            if let Some(message) = usual(text, &limits) {
-                let decoded = decode_message::<Raw>(text, &|_| Some(""));
+            if let Some(message) = parse_usual(text, &limits) {
+                let decoded = decode_message::<Untyped>(text, &|_| Some(""));
                 assert_eq!(Ok(message), decoded, "{}", String::from_utf8_lossy(text));
             }
         };
@@ -600,7 +613,10 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":1,"message":"m"}}"#,
         ] {
             let bytes = text.as_bytes();
-            assert_eq!(usual(bytes, &limits).is_none(), text.contains("error"));
+            assert_eq!(
+                parse_usual(bytes, &limits).is_none(),
+                text.contains("error")
+            );
             for at in 0..bytes.len() {
                 check(&[&bytes[..at], &bytes[at + 1..]].concat());
                 for other in b"\"\\{}[]:,1-. \n\x01aA\xc3" {
@@ -612,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_named() {
+    fn exceeded_limits_are_named() {
         let limits = Limits {
             message_bytes: 60,
             depth: 3,
@@ -621,7 +637,7 @@ mod tests {
             ..Limits::default()
         };
         let exceeded = |text: &str| match parse(text.as_bytes(), &limits) {
-            ParsedFrame::Exceeds(limit, _) => Some(limit.name()),
+            ParsedFrame::OverLimit(limit, _) => Some(limit.name()),
             _ => None,
         };
         assert_eq!(exceeded("[1,2,3]"), Some("batch_items"));

@@ -25,14 +25,14 @@ pub(crate) enum OversizedHead {
 
 /// Members of the outermost object that were found.
 #[derive(Debug, Default)]
-struct KnownMembers<'a> {
+struct FoundMembers<'a> {
     id: Option<&'a [u8]>,
     is_request: bool,
     is_response: bool,
 }
 
-impl<'a> KnownMembers<'a> {
-    fn member(&mut self, name: &[u8], value: Option<&'a [u8]>) {
+impl<'a> FoundMembers<'a> {
+    fn record_member(&mut self, name: &[u8], value: Option<&'a [u8]>) {
         match name {
             b"id" => self.id = self.id.or(value),
             b"method" | b"params" => self.is_request = true,
@@ -43,8 +43,8 @@ impl<'a> KnownMembers<'a> {
 }
 
 /// Reads the parts of a message that the framing has kept.
-pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
-    let mut seen = KnownMembers::default();
+pub(crate) fn read_oversized(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
+    let mut seen = FoundMembers::default();
     read_head(message.head, &mut seen);
     read_tail(message.tail, &mut seen);
     let id = seen.id.and_then(|id| from_slice::<RequestId>(id).ok());
@@ -57,7 +57,7 @@ pub(crate) fn read(message: &Oversized<'_>, limits: &Limits) -> OversizedHead {
 }
 
 /// Reads members from the beginning, up to the first member whose value is truncated.
-fn read_head<'a>(head: &'a [u8], seen: &mut KnownMembers<'a>) {
+fn read_head<'a>(head: &'a [u8], seen: &mut FoundMembers<'a>) {
     let Some(mut rest) = head.trim_ascii_start().strip_prefix(b"{") else {
         return;
     };
@@ -65,14 +65,14 @@ fn read_head<'a>(head: &'a [u8], seen: &mut KnownMembers<'a>) {
         let Some((name, after)) = string_at(rest.trim_ascii_start()) else {
             return;
         };
-        let name = inside(name);
+        let name = inner_text(name);
         let Some(value) = after.trim_ascii_start().strip_prefix(b":") else {
             return;
         };
         let Some((value, after)) = value_at(value.trim_ascii_start()) else {
-            return seen.member(name, None);
+            return seen.record_member(name, None);
         };
-        seen.member(name, Some(value));
+        seen.record_member(name, Some(value));
         match after.trim_ascii_start().strip_prefix(b",") {
             Some(next) => rest = next,
             None => return,
@@ -129,7 +129,7 @@ fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Reads members from the end, up to the first member whose value is not a scalar.
-fn read_tail<'a>(tail: &'a [u8], seen: &mut KnownMembers<'a>) {
+fn read_tail<'a>(tail: &'a [u8], seen: &mut FoundMembers<'a>) {
     let Some(mut rest) = tail.trim_ascii_end().strip_suffix(b"}") else {
         return;
     };
@@ -147,7 +147,7 @@ fn read_tail<'a>(tail: &'a [u8], seen: &mut KnownMembers<'a>) {
         let Some(next) = before.trim_ascii_end().strip_suffix(b",") else {
             return;
         };
-        seen.member(inside(name), Some(value));
+        seen.record_member(inner_text(name), Some(value));
         rest = next;
     }
 }
@@ -179,21 +179,21 @@ fn is_scalar(byte: u8) -> bool {
 
 /// Returns the length of an id in bytes, without quotes.
 pub(crate) fn id_length(id: &RequestId) -> usize {
-    struct Count(usize);
-    impl fmt::Write for Count {
+    struct LengthCounter(usize);
+    impl fmt::Write for LengthCounter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
             self.0 += text.len();
             Ok(())
         }
     }
-    let mut count = Count(0);
+    let mut count = LengthCounter(0);
     match write!(count, "{id}") {
         Ok(()) => count.0,
         Err(fmt::Error) => usize::MAX,
     }
 }
 
-fn inside(string: &[u8]) -> &[u8] {
+fn inner_text(string: &[u8]) -> &[u8] {
     string
         .get(1..string.len().saturating_sub(1))
         .unwrap_or_default()
@@ -203,14 +203,14 @@ fn inside(string: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn check(text: &str, kept: usize, expected: &OversizedHead) {
+    fn check_head(text: &str, kept: usize, expected: &OversizedHead) {
         let text = text.as_bytes();
         let kept = kept.min(text.len());
         let message = Oversized {
             head: &text[..kept],
             tail: &text[text.len() - kept..],
         };
-        assert_eq!(read(&message, &Limits::default()), *expected);
+        assert_eq!(read_oversized(&message, &Limits::default()), *expected);
     }
 
     #[test]
@@ -223,19 +223,19 @@ mod tests {
             format!(r#"{{"method":"a","params":{{"x":"{long}"}},"id": 7 ,"jsonrpc":"2.0"}}"#),
             format!(r#"{{ "params" : {{"x":"{long}"}}, "method":"a", "jsonrpc":"2.0","id":7 }}"#),
         ] {
-            check(&text, 100, &request);
+            check_head(&text, 100, &request);
         }
         let response = OversizedHead::Response(id);
         for text in [
             format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":"{long}"}}}}"#),
             format!(r#"{{"result":{{"id":9,"x":"{long}"}},"jsonrpc":"2.0","id":7}}"#),
         ] {
-            check(&text, 100, &response);
+            check_head(&text, 100, &response);
         }
     }
 
     #[test]
-    fn ids_out_of_reach_are_not_guessed() {
+    fn ids_in_dropped_part_are_unknown() {
         let long = "x".repeat(500);
         for text in [
             format!(r#"{{"result":{{"x":"{long}","id":7}}}}"#),
@@ -244,7 +244,7 @@ mod tests {
             format!(r#"[{{"id":7,"method":"{long}"}}]"#),
             format!(r#"{{"method":"notifications/x","params":{{"x":"{long}"}}}}"#),
         ] {
-            check(&text, 100, &OversizedHead::Unknown);
+            check_head(&text, 100, &OversizedHead::Unknown);
         }
     }
 }

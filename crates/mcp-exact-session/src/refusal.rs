@@ -51,7 +51,7 @@ pub enum Refusal {
     #[error("`{0}` may not be sent here")]
     NotAllowed(String),
     /// The receiver has not declared the capability that the request needs.
-    #[error("the {} has not declared `{capability}`", side_name(*receiver))]
+    #[error("the {} has not declared `{capability}`", role_name(*receiver))]
     MissingCapability {
         /// The receiver.
         receiver: Side,
@@ -148,7 +148,7 @@ pub enum Refusal {
     ShuttingDown,
 }
 
-fn side_name(side: Side) -> &'static str {
+fn role_name(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
         Side::Server => "server",
@@ -289,20 +289,20 @@ impl From<MessageError> for Refusal {
 mod tests {
     use super::*;
 
-    fn malformed() -> Refusal {
+    fn malformed_error() -> Refusal {
         let text = br#"{"jsonrpc":"2.0","id":1}"#;
-        let read = mcp_exact_wire::decode_message::<crate::message::Raw>(text, &|_| None);
+        let read = mcp_exact_wire::decode_message::<crate::message::Untyped>(text, &|_| None);
         Refusal::from(read.expect_err("no message"))
     }
 
     /// One of each cause. A new variant does not compile until it is listed here.
     #[expect(clippy::too_many_lines, reason = "a list with each cause")]
-    fn causes() -> Vec<Refusal> {
+    fn all_refusals() -> Vec<Refusal> {
         let text = || "x".to_owned();
         let causes = vec![
             Refusal::NotUtf8,
             Refusal::NotJson(text()),
-            malformed(),
+            malformed_error(),
             Refusal::BatchUnsupported(None),
             Refusal::BatchEmpty(None),
             Refusal::Limit(Limit::MessageBytes),
@@ -407,7 +407,7 @@ mod tests {
 
     /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; whether
     /// honest peers cause it under load; the violation that the application gets.
-    const TABLE: &str = "\
+    const EXPECTED_ANSWERS: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x
 -32600 400 400 202 - NoMessage: the document is no message: missing member `method` at \"\" (byte 0)
@@ -456,7 +456,7 @@ mod tests {
 ";
 
     #[test]
-    fn each_cause_has_its_answer() {
+    fn every_refusal_has_its_answer() {
         let line = |cause: &Refusal| {
             let error = cause.error();
             let violation = cause.violation().map(|violation| format!("{violation:?}"));
@@ -473,23 +473,25 @@ mod tests {
                 error.message(),
             )
         };
-        let table: String = causes().iter().map(line).collect();
-        assert_eq!(table, TABLE);
+        let table: String = all_refusals().iter().map(line).collect();
+        assert_eq!(table, EXPECTED_ANSWERS);
     }
 
     /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): the defect decides, not the cause alone.
     #[test]
-    fn malformed_documents_keep_their_codes() {
+    fn malformed_documents_have_defined_codes() {
         for (text, code) in [("{", code::PARSE_ERROR), ("{}", -32600)] {
             let read =
-                mcp_exact_wire::decode_message::<crate::message::Raw>(text.as_bytes(), &|_| None);
+                mcp_exact_wire::decode_message::<crate::message::Untyped>(text.as_bytes(), &|_| {
+                    None
+                });
             let refusal = Refusal::from(read.expect_err("no message"));
             assert_eq!(refusal.error().code(), Some(code), "{text}");
         }
     }
 
     #[test]
-    fn an_unsupported_version_is_answered_with_the_supported_ones() {
+    fn unsupported_version_lists_supported_ones() {
         let cause = Refusal::UnsupportedVersion {
             requested: "x".to_owned(),
             supported: vec!["y".to_owned()],

@@ -30,7 +30,7 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    pub(crate) fn text(&self) -> String {
+    pub(crate) fn to_text(&self) -> String {
         let expires = u64::try_from(self.expires.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut payload = JsonObject::from_iter([
             ("retry", Json::from(self.retry)),
@@ -42,7 +42,7 @@ impl Payload {
         payload.to_string()
     }
 
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
         let payload: JsonObject = from_str(text).ok()?;
         let number = |name: &str| {
             let value = payload.get(name)?;
@@ -59,7 +59,7 @@ impl Payload {
 
 /// Returns the context of a sealed state: principal, method and parameters, without the members that differ between the attempts
 /// of one request. Parameters are bound as JSON values, because a client may spell them differently when it repeats the request.
-pub(crate) fn context(
+pub(crate) fn seal_context(
     principal: Option<&str>,
     method: &str,
     params: Option<&JsonObject>,
@@ -69,7 +69,7 @@ pub(crate) fn context(
     context.push_str(Json::string(method).text());
     if let Some(params) = params {
         let left_out = ["_meta", "inputResponses", "requestState"];
-        context.push_str(&canonical::of_object(params, &left_out));
+        context.push_str(&canonical::canonical_object(params, &left_out));
     }
     context.into_bytes()
 }
@@ -79,18 +79,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn payload_survives_its_text() {
+    fn payload_is_read_as_written() {
         let payload = Payload {
             retry: 2,
             expires: Time::from_millis(1500),
             state: Some("so \"far\"".into()),
         };
-        assert_eq!(Payload::read(&payload.text()), Some(payload));
-        assert_eq!(Payload::read("{}"), None);
+        assert_eq!(Payload::from_text(&payload.to_text()), Some(payload));
+        assert_eq!(Payload::from_text("{}"), None);
     }
 
     #[test]
-    fn context_leaves_out_what_differs_between_tries() {
+    fn context_is_equal_for_retries() {
         let params = |text: &str| text.parse::<JsonObject>().expect(text);
         let (a, b) = (
             params(r#"{"name":"x","_meta":{},"arguments":{"a":1,"b":2}}"#),
@@ -98,7 +98,7 @@ mod tests {
                 r#"{"arguments":{"b":2.0, "a":1},"name":"\u0078","inputResponses":{"a":{}},"requestState":"s"}"#,
             ),
         );
-        let of = |principal, params| context(principal, "tools/call", Some(params));
+        let of = |principal, params| seal_context(principal, "tools/call", Some(params));
         assert_eq!(of(None, &a), of(None, &b));
         assert_ne!(of(None, &a), of(Some(""), &a));
         assert_ne!(of(None, &a), of(None, &params(r#"{"name":"y"}"#)));

@@ -23,7 +23,7 @@ pub struct SessionInfo {
 
 impl SessionInfo {
     /// Returns the JSON form, which [`from_str`](std::str::FromStr) parses.
-    pub(crate) fn json(&self) -> JsonObject {
+    pub(crate) fn to_json(&self) -> JsonObject {
         let mut json = JsonObject::from_iter([
             ("revision", Json::string(self.revision.as_str())),
             ("capabilities", self.capabilities.as_json().clone()),
@@ -40,7 +40,7 @@ impl SessionInfo {
 
 impl fmt::Display for SessionInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.json().fmt(f)
+        self.to_json().fmt(f)
     }
 }
 

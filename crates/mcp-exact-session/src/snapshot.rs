@@ -83,10 +83,10 @@ impl Snapshot {
         }
     }
 
-    fn json(&self) -> JsonObject {
+    fn to_json(&self) -> JsonObject {
         let mut json = JsonObject::from_iter([
             ("version", Json::from(self.version)),
-            ("info", self.info.json().into()),
+            ("info", self.info.to_json().into()),
             ("ready", Json::from(self.ready)),
             ("lastId", Json::from(self.last_id)),
             ("lastStream", Json::from(self.last_stream)),
@@ -104,44 +104,52 @@ impl Snapshot {
             json.insert("elicitations", Json::from_encode(ids));
         }
         if !self.requests.is_empty() {
-            let requests = self.requests.iter().map(SnapshotRequest::json);
+            let requests = self.requests.iter().map(SnapshotRequest::to_json);
             json.insert("requests", Json::from_encode(&requests.collect::<Vec<_>>()));
         }
         json
     }
 
-    fn of(json: ObjectRef<'_>) -> Result<Self, ConfigError> {
-        let principal = json.find("principal").map(|name| text(name, "principal"));
-        let level = json.find("logLevel").map(|level| text(level, "logLevel"));
+    fn from_json(json: ObjectRef<'_>) -> Result<Self, ConfigError> {
+        let principal = json
+            .find("principal")
+            .map(|name| string_member(name, "principal"));
+        let level = json
+            .find("logLevel")
+            .map(|level| string_member(level, "logLevel"));
         let level = level.transpose()?.map(|level| level.parse::<Level>());
         let requests: Vec<Json> = match json.find("requests") {
             None => Vec::new(),
-            Some(requests) => requests.decode_as().map_err(|_| unfit("requests"))?,
+            Some(requests) => requests
+                .decode_as()
+                .map_err(|_| invalid_snapshot("requests"))?,
         };
-        let info = json.find("info").ok_or_else(|| unfit("info"))?;
+        let info = json.find("info").ok_or_else(|| invalid_snapshot("info"))?;
         Ok(Self {
-            version: number(json, "version")?,
+            version: number_member(json, "version")?,
             info: info.text().parse()?,
             principal: principal.transpose()?.map(Principal),
             ready: match json.find("ready") {
-                Some(ready) => ready.decode_as().map_err(|_| unfit("ready"))?,
-                None => return Err(unfit("ready")),
+                Some(ready) => ready.decode_as().map_err(|_| invalid_snapshot("ready"))?,
+                None => return Err(invalid_snapshot("ready")),
             },
-            log_level: level.transpose().map_err(|_| unfit("logLevel"))?,
-            subscriptions: texts(json, "subscriptions")?.unwrap_or_default(),
-            elicitations: texts(json, "elicitations")?,
-            last_id: number(json, "lastId")?,
-            last_stream: number(json, "lastStream")?,
+            log_level: level
+                .transpose()
+                .map_err(|_| invalid_snapshot("logLevel"))?,
+            subscriptions: strings_member(json, "subscriptions")?.unwrap_or_default(),
+            elicitations: strings_member(json, "elicitations")?,
+            last_id: number_member(json, "lastId")?,
+            last_stream: number_member(json, "lastStream")?,
             requests: requests
                 .iter()
-                .map(|request| SnapshotRequest::of(request.view()))
+                .map(|request| SnapshotRequest::from_json(request.view()))
                 .collect::<Result<_, _>>()?,
         })
     }
 }
 
 impl SnapshotRequest {
-    fn json(&self) -> JsonObject {
+    fn to_json(&self) -> JsonObject {
         JsonObject::from_iter([
             ("stream", Json::from(self.stream)),
             ("id", Json::from_encode(&self.id)),
@@ -149,42 +157,42 @@ impl SnapshotRequest {
         ])
     }
 
-    fn of(json: JsonRef<'_>) -> Result<Self, ConfigError> {
-        let json = json.object().ok_or_else(|| unfit("requests"))?;
+    fn from_json(json: JsonRef<'_>) -> Result<Self, ConfigError> {
+        let json = json.object().ok_or_else(|| invalid_snapshot("requests"))?;
         let id = json.find("id").and_then(|id| id.decode_as().ok());
         Ok(Self {
-            stream: number(json, "stream")?,
-            id: id.ok_or_else(|| unfit("id"))?,
-            sequence: number(json, "sequence")?,
+            stream: number_member(json, "stream")?,
+            id: id.ok_or_else(|| invalid_snapshot("id"))?,
+            sequence: number_member(json, "sequence")?,
         })
     }
 }
 
-fn unfit(member: &str) -> ConfigError {
+fn invalid_snapshot(member: &str) -> ConfigError {
     ConfigError::Snapshot(format!("`{member}` is missing or does not fit"))
 }
 
-fn number(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> {
+fn number_member(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> {
     let number = json.find(member).and_then(|value| {
         let number: Integer = value.decode_as().ok()?;
         number.as_u64()
     });
-    number.ok_or_else(|| unfit(member))
+    number.ok_or_else(|| invalid_snapshot(member))
 }
 
-fn text(value: JsonRef<'_>, member: &str) -> Result<String, ConfigError> {
-    let text = value.as_str().ok_or_else(|| unfit(member))?;
+fn string_member(value: JsonRef<'_>, member: &str) -> Result<String, ConfigError> {
+    let text = value.as_str().ok_or_else(|| invalid_snapshot(member))?;
     Ok(text.into_owned())
 }
 
-fn texts(json: ObjectRef<'_>, member: &str) -> Result<Option<Vec<String>>, ConfigError> {
+fn strings_member(json: ObjectRef<'_>, member: &str) -> Result<Option<Vec<String>>, ConfigError> {
     let texts = json.find(member).map(JsonRef::decode_as);
-    texts.transpose().map_err(|_| unfit(member))
+    texts.transpose().map_err(|_| invalid_snapshot(member))
 }
 
 impl fmt::Display for Snapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.json().fmt(f)
+        self.to_json().fmt(f)
     }
 }
 
@@ -194,20 +202,20 @@ impl FromStr for Snapshot {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let json: JsonObject =
             from_str(text).map_err(|error| ConfigError::Snapshot(error.to_string()))?;
-        Self::of(json.view())
+        Self::from_json(json.view())
     }
 }
 
 impl Serialize for Snapshot {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.json().serialize(serializer)
+        self.to_json().serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Snapshot {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let json = JsonObject::deserialize(deserializer)?;
-        Self::of(json.view()).map_err(serde::de::Error::custom)
+        Self::from_json(json.view()).map_err(serde::de::Error::custom)
     }
 }
 
@@ -216,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn snapshot_survives_its_text_and_serde() {
+    fn snapshot_is_read_as_written() {
         let info = r#"{"revision":"2025-06-18","capabilities":{"roots":{}},"info":{"name":"x"}}"#;
         let snapshot = Snapshot {
             version: 7,

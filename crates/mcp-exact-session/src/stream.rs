@@ -132,7 +132,7 @@ pub struct HttpHints {
 impl HttpHints {
     /// Returns the revision for the header of POSTs after the negotiation (from 2025-06-18 on: `basic/transports`, "Protocol
     /// Version Header").
-    pub(crate) fn of_revision(spec: Option<&RevisionSpec>) -> Option<Revision> {
+    pub(crate) fn for_revision(spec: Option<&RevisionSpec>) -> Option<Revision> {
         spec.filter(|spec| spec.has_protocol_version_header())
             .map(RevisionSpec::revision)
     }

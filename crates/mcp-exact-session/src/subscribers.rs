@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_concern_interested_clients() {
+    fn changes_reach_interested_clients_only() {
         let mut all = Subscribers::new();
         let filter = |tools, uris: &[&str]| Filter {
             tools,

@@ -5,11 +5,11 @@
 use mcp_exact_wire::{Json, JsonRef, ObjectRef};
 
 /// Members of `_meta` that carry the context.
-const MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+const CONTEXT_MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
 /// Maximum length in bytes of `tracestate` and of `baggage`: the length of `baggage` that all systems have to propagate (W3C
 /// Baggage, section 3.3.2), which is more than required for `tracestate`. Longer values are omitted.
-const MAX_LENGTH: usize = 8192;
+const MAX_VALUE_BYTES: usize = 8192;
 
 /// Context of a distributed trace that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,11 +39,11 @@ impl TraceContext {
     }
 
     /// Reads the context of a request; `None` without a valid `traceparent`.
-    pub(crate) fn of_meta(meta: ObjectRef<'_>) -> Option<Self> {
-        let [parent, state, baggage] = meta.find_each(MEMBERS);
+    pub(crate) fn from_meta(meta: ObjectRef<'_>) -> Option<Self> {
+        let [parent, state, baggage] = meta.find_each(CONTEXT_MEMBERS);
         let text = |member: Option<JsonRef<'_>>| {
             let text = member?.as_str()?;
-            (text.len() <= MAX_LENGTH).then(|| text.into_owned())
+            (text.len() <= MAX_VALUE_BYTES).then(|| text.into_owned())
         };
         Some(Self {
             tracestate: text(state),
@@ -53,8 +53,8 @@ impl TraceContext {
     }
 
     /// Returns the members of `_meta` that carry the context.
-    pub(crate) fn members(&self) -> [(&'static str, Option<Json>); MEMBERS.len()] {
-        let [parent, state, baggage] = MEMBERS;
+    pub(crate) fn to_members(&self) -> [(&'static str, Option<Json>); CONTEXT_MEMBERS.len()] {
+        let [parent, state, baggage] = CONTEXT_MEMBERS;
         [
             (parent, Some(Json::string(&self.traceparent))),
             (state, self.tracestate.as_deref().map(Json::string)),
@@ -82,7 +82,7 @@ fn is_traceparent(text: &str) -> bool {
         && is_id(parent, 16)
         && hex(flags, 2)
         && (version != "00" || !is_longer)
-        && text.len() <= MAX_LENGTH
+        && text.len() <= MAX_VALUE_BYTES
 }
 
 #[cfg(test)]
@@ -91,21 +91,21 @@ mod tests {
 
     use super::*;
 
-    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
+    const TRACEPARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
     #[test]
     fn traceparents_are_checked() {
-        let later = PARENT.replacen("00", "01", 1);
-        for text in [PARENT, &later, &format!("{later}-more")] {
+        let later = TRACEPARENT.replacen("00", "01", 1);
+        for text in [TRACEPARENT, &later, &format!("{later}-more")] {
             assert!(TraceContext::new(text).is_some(), "{text}");
         }
         for text in [
             "",
             "00",
-            &PARENT[1..],
-            &PARENT.to_uppercase(),
-            &format!("{PARENT}-more"),
-            &PARENT.replacen("00", "ff", 1),
+            &TRACEPARENT[1..],
+            &TRACEPARENT.to_uppercase(),
+            &format!("{TRACEPARENT}-more"),
+            &TRACEPARENT.replacen("00", "ff", 1),
             "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
             "00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01",
         ] {
@@ -115,13 +115,13 @@ mod tests {
 
     #[test]
     fn members_are_read_as_written() {
-        let mut context = TraceContext::new(PARENT).expect("valid");
+        let mut context = TraceContext::new(TRACEPARENT).expect("valid");
         context.baggage = Some("k=v".to_owned());
-        let members = context.members().into_iter();
+        let members = context.to_members().into_iter();
         let members = members.filter_map(|(name, value)| Some((name, value?)));
         let meta: JsonObject = members.collect();
-        assert_eq!(TraceContext::of_meta(meta.view()), Some(context));
+        assert_eq!(TraceContext::from_meta(meta.view()), Some(context));
         let bad: JsonObject = r#"{"traceparent":1,"baggage":"k=v"}"#.parse().expect("an object");
-        assert_eq!(TraceContext::of_meta(bad.view()), None);
+        assert_eq!(TraceContext::from_meta(bad.view()), None);
     }
 }

@@ -24,13 +24,14 @@ mod sealed {
 /// Kind of value that a [`Negotiated`] contains, such as requests of a client.
 pub trait View: sealed::Sealed + Debug + Clone + PartialEq {
     /// The type in one revision.
-    type Of<R: RevisionTypes>: Debug + Clone + PartialEq;
+    type InRevision<R: RevisionTypes>: Debug + Clone + PartialEq;
 
     #[doc(hidden)]
-    type Source<'a>;
+    type Received<'a>;
 
     #[doc(hidden)]
-    fn decode<R: RevisionTypes>(from: Self::Source<'_>) -> Result<Self::Of<R>, PeerError>;
+    fn decode<R: RevisionTypes>(from: Self::Received<'_>)
+    -> Result<Self::InRevision<R>, PeerError>;
 }
 
 /// Request or notification of the peer.
@@ -54,11 +55,11 @@ macro_rules! views {
             impl sealed::Sealed for $name {}
 
             impl View for $name {
-                type Of<R: RevisionTypes> = <R::$side as Direction>::$class;
-                type Source<'a> = ReceivedCall<'a>;
+                type InRevision<R: RevisionTypes> = <R::$side as Direction>::$class;
+                type Received<'a> = ReceivedCall<'a>;
 
                 #[inline]
-                fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::Of<R>, PeerError> {
+                fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::InRevision<R>, PeerError> {
                     let text = message::text_of(call.id, call.call, call.added);
                     // Without `map_err`, which would move a large value once more.
                     match $decode::<R::$side>(&text) {
@@ -92,15 +93,15 @@ macro_rules! results {
             impl sealed::Sealed for $name {}
 
             impl View for $name {
-                type Of<R: RevisionTypes> = <R::$side as Direction>::Result;
-                type Source<'a> = (&'a str, &'a JsonObject);
+                type InRevision<R: RevisionTypes> = <R::$side as Direction>::Result;
+                type Received<'a> = (&'a str, &'a JsonObject);
 
                 fn decode<R: RevisionTypes>(
                     (method, result): (&str, &JsonObject),
-                ) -> Result<Self::Of<R>, PeerError> {
+                ) -> Result<Self::InRevision<R>, PeerError> {
                     let mut r = result.reader();
                     let decoded = <R::$side as Direction>::Result::decode_result(method, &mut r);
-                    decoded.map_err(|_| unreadable(method, r))
+                    decoded.map_err(|_| decode_error(method, r))
                 }
             }
         )*
@@ -114,15 +115,15 @@ results! {
     ClientResults FromClient;
 }
 
-fn unreadable(method: &str, r: Reader<'_>) -> PeerError {
+fn decode_error(method: &str, r: Reader<'_>) -> PeerError {
     let error = r.into_error();
-    PeerError::invalid_params(format!("the result does not fit `{method}`: {error}")).local()
+    PeerError::invalid_params(format!("the result does not fit `{method}`: {error}")).into_local()
 }
 
 /// Returns the error for a revision whose type crate is not enabled.
-fn disabled(revision: Revision) -> PeerError {
+fn disabled_error(revision: Revision) -> PeerError {
     let text = format!("the types of {revision} are not compiled in; enable their feature");
-    PeerError::internal(text).local()
+    PeerError::internal(text).into_local()
 }
 
 /// Placeholder for the types of a revision whose feature is disabled; the type has no values.
@@ -174,13 +175,13 @@ macro_rules! revisions {
         pub enum Negotiated<V: View> {
             $(
                 #[doc = concat!("Revision ", $id, ".")]
-                $marker(V::Of<markers::$marker>),
+                $marker(V::InRevision<markers::$marker>),
             )*
         }
 
         impl<V: View> Negotiated<V> {
             #[allow(unused_variables, reason = "without a feature, no revision has types")]
-            fn decode(revision: Revision, from: V::Source<'_>) -> Result<Self, PeerError> {
+            fn decode(revision: Revision, from: V::Received<'_>) -> Result<Self, PeerError> {
                 match revision.as_str() {
                     $(
                         // Without `map`, which would move a large value once more.
@@ -190,7 +191,7 @@ macro_rules! revisions {
                             Err(error) => Err(error),
                         },
                     )*
-                    _ => Err(disabled(revision)),
+                    _ => Err(disabled_error(revision)),
                 }
             }
         }
@@ -205,7 +206,7 @@ impl<C> IncomingRequest<C> {
     /// # Errors
     /// The error to reply with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
-        Negotiated::decode(self.revision(), self.received())
+        Negotiated::decode(self.revision(), self.received_call())
     }
 
     /// Decodes the request by the types of the revision `R`, which must be the revision of the request.
@@ -223,10 +224,10 @@ impl<C> IncomingRequest<C> {
             );
             return Err(PeerError::internal(text));
         }
-        ClientRequests::decode::<R>(self.received())
+        ClientRequests::decode::<R>(self.received_call())
     }
 
-    fn received(&self) -> ReceivedCall<'_> {
+    fn received_call(&self) -> ReceivedCall<'_> {
         ReceivedCall {
             id: Some(self.id()),
             call: &self.received.call,
@@ -289,7 +290,7 @@ impl RawResult {
     /// [`PeerError`] if the result does not match the schema, or the types of the revision are not compiled in.
     pub fn typed<V>(&self, method: &str, revision: Revision) -> Result<Negotiated<V>, PeerError>
     where
-        V: for<'a> View<Source<'a> = (&'a str, &'a JsonObject)>,
+        V: for<'a> View<Received<'a> = (&'a str, &'a JsonObject)>,
     {
         Negotiated::decode(revision, (method, self.object()))
     }

@@ -14,14 +14,14 @@ use mcp_exact_session::{
 };
 use serde_json::{Value, json};
 
-use crate::{pipe, say, uses};
+use crate::{pipe, print_step, uses};
 
 pub type AnyError = Box<dyn error::Error>;
 
 /// Running server process with its client endpoint.
 pub struct Peer {
     client: ClientEndpoint,
-    command: Vec<String>,
+    command_line: Vec<String>,
     child: Child,
     input: Option<ChildStdin>,
     output: mpsc::Receiver<Vec<u8>>,
@@ -44,7 +44,7 @@ impl Peer {
         let (mut child, output) = spawn(&command)?;
         Ok(Self {
             client,
-            command,
+            command_line: command,
             input: child.stdin.take(),
             child,
             output,
@@ -56,7 +56,7 @@ impl Peer {
     /// Waits for the negotiation and returns its result.
     pub fn session_info(&mut self) -> Result<SessionInfo, AnyError> {
         loop {
-            match self.event()? {
+            match self.next_event()? {
                 ClientEvent::Negotiated(agreed, _) => return Ok(agreed),
                 ClientEvent::RestartServer => self.restart()?,
                 event => self.handle_other_event(event)?,
@@ -66,10 +66,10 @@ impl Peer {
 
     /// Some servers before 2026-07-28 do not survive a probe (`basic/transports/stdio`, "Backward Compatibility").
     fn restart(&mut self) -> Result<(), AnyError> {
-        say("the server has left after a probe; it is started again")?;
+        print_step("the server has left after a probe; it is started again")?;
         self.child.kill()?;
         self.child.wait()?;
-        (self.child, self.output) = spawn(&self.command)?;
+        (self.child, self.output) = spawn(&self.command_line)?;
         self.input = self.child.stdin.take();
         // What the old one has said to its end is no part of what the new one says.
         while self.lines.next_line().is_some() {}
@@ -85,7 +85,7 @@ impl Peer {
             Outcome::Error(error) => error.into(),
             other => AnyError::from(format!("{other:?}")),
         };
-        say(&format!("{method}: {error}"))?;
+        print_step(&format!("{method}: {error}"))?;
         Err(error)
     }
 
@@ -102,7 +102,7 @@ impl Peer {
                 cursor => params = json!({ "cursor": cursor }),
             }
         }
-        say(&format!("{method}: {} of them", items.len()))?;
+        print_step(&format!("{method}: {} of them", items.len()))?;
         Ok(items)
     }
 
@@ -123,7 +123,7 @@ impl Peer {
         let request = self.client.request(method, params, options, self.now())?;
         let (mut progress, mut asked) = (Vec::new(), Vec::new());
         loop {
-            match self.event()? {
+            match self.next_event()? {
                 ClientEvent::Completed(key, outcome) if key == request => {
                     return Ok(RequestOutcome {
                         outcome,
@@ -165,9 +165,9 @@ impl Peer {
                 message: logged,
                 ..
             } => {
-                say(&format!("  log, {}: {}", logged.level, logged.data))?;
+                print_step(&format!("  log, {}: {}", logged.level, logged.data))?;
             }
-            ClientEvent::Violation(violation) => say(&format!("  violation: {violation}"))?,
+            ClientEvent::Violation(violation) => print_step(&format!("  violation: {violation}"))?,
             ClientEvent::Failed(error) => return Err(error.into()),
             ClientEvent::Closed => return Err("the server has left".into()),
             _ => {}
@@ -176,7 +176,7 @@ impl Peer {
     }
 
     /// Sends queued messages and waits for the next event.
-    fn event(&mut self) -> Result<ClientEvent, AnyError> {
+    fn next_event(&mut self) -> Result<ClientEvent, AnyError> {
         loop {
             if let Some(event) = self.client.poll_event() {
                 return Ok(event);
@@ -222,7 +222,7 @@ impl Peer {
         self.input = None;
         for _ in 0..250 {
             if self.child.try_wait()?.is_some() {
-                return say("shutdown: the server has left");
+                return print_step("shutdown: the server has left");
             }
             thread::sleep(Duration::from_millis(20));
         }

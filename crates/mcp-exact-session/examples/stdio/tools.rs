@@ -10,7 +10,7 @@ use mcp_exact_session::{
 };
 use serde_json::{Value, json};
 
-use crate::complain;
+use crate::print_error;
 
 const PROGRESS_STEPS: u32 = 20;
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
@@ -46,13 +46,13 @@ pub fn answer(
               "inputSchema": schema(json!({})) },
         ] }),
         "tools/call" => match params["name"].as_str() {
-            Some("echo") => text(params["arguments"]["text"].as_str().unwrap_or("")),
+            Some("echo") => text_result(params["arguments"]["text"].as_str().unwrap_or("")),
             Some("slow") => {
                 let (key, next) = (request.key, Instant::now() + STEP_INTERVAL);
                 slow.push(Slow { key, step: 0, next });
                 return Ok(None);
             }
-            Some("ask") => return Ok(Some(ask(request))),
+            Some("ask") => return Ok(Some(require_input(request))),
             _ => return Err(PeerError::invalid_params("unknown tool")),
         },
         "resources/list" => json!({ "resources": [
@@ -74,14 +74,14 @@ pub fn answer(
         "prompts/get" => return Err(PeerError::invalid_params("unknown prompt")),
         other => return Err(PeerError::method_not_found(other)),
     };
-    Ok(Some(result_of(result)))
+    Ok(Some(to_result(result)))
 }
 
-fn text(text: &str) -> Value {
+fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-fn result_of(result: Value) -> Reply {
+fn to_result(result: Value) -> Reply {
     RawResult::of(&Json::from(result)).map_or_else(
         |error| Reply::Error(PeerError::internal(error.to_string())),
         Reply::Result,
@@ -89,10 +89,10 @@ fn result_of(result: Value) -> Reply {
 }
 
 /// Sends all input requests that the client supports, at once. The same request is delivered again with the answers.
-fn ask(request: &IncomingRequest<()>) -> Reply {
+fn require_input(request: &IncomingRequest<()>) -> Reply {
     if !request.responses.is_empty() {
         let told: Vec<String> = request.responses.iter().map(describe_answer).collect();
-        return result_of(text(&told.join("\n")));
+        return to_result(text_result(&told.join("\n")));
     }
     let message = json!({ "role": "user", "content": { "type": "text", "text": "Say something" } });
     let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
@@ -118,7 +118,7 @@ fn ask(request: &IncomingRequest<()>) -> Reply {
         })
         .collect();
     if requests.is_empty() {
-        result_of(text("This client cannot be asked anything"))
+        to_result(text_result("This client cannot be asked anything"))
     } else {
         Reply::InputRequired {
             requests,
@@ -157,17 +157,17 @@ pub fn run_slow_step(server: &mut ServerEndpoint<()>, slow: &mut Slow, now: Time
     slow.next += STEP_INTERVAL;
     let progress = Progress::new(f64::from(slow.step)).of(f64::from(PROGRESS_STEPS));
     if let Err(error) = server.progress(slow.key, &progress.with_message("Working")) {
-        complain(&error);
+        print_error(&error);
     }
     if slow.step < PROGRESS_STEPS {
         return true;
     }
     let steps = Json::string(&format!("{PROGRESS_STEPS} steps"));
     if let Err(error) = server.log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
-        complain(&error);
+        print_error(&error);
     }
-    if let Err(error) = server.reply(slow.key, result_of(text("Done")), now) {
-        complain(&error);
+    if let Err(error) = server.reply(slow.key, to_result(text_result("Done")), now) {
+        print_error(&error);
     }
     false
 }

@@ -6,7 +6,7 @@ use mcp_exact_session::{Json, Outcome, PeerError, RawResult, ServerRequest, code
 use serde_json::{Map, Value, json};
 
 use crate::peer::{AnyError, Peer};
-use crate::say;
+use crate::print_step;
 
 const ECHO_TEXT: &str = "hello";
 const ROOT_URI: &str = "file:///tmp/example";
@@ -15,27 +15,28 @@ const SAMPLED_TEXT: &str = "a sampled message";
 /// Calls a tool. A tool that reports progress is called again and cancelled; the result of a tool that sends input
 /// requests must contain the answers.
 pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
-    let params = json!({ "name": tool["name"], "arguments": sample(&tool["inputSchema"]) });
+    let params =
+        json!({ "name": tool["name"], "arguments": sample_arguments(&tool["inputSchema"]) });
     let ended = peer.call("tools/call", params.clone(), false)?;
     let Outcome::Result(result) = ended.outcome else {
         return Err(format!("tools/call {params}: {:?}", ended.outcome).into());
     };
     let result: Value = result.object().parse()?;
     let told = result["content"].to_string();
-    say(&format!("tools/call {params}: {told}"))?;
+    print_step(&format!("tools/call {params}: {told}"))?;
     if tool["name"] == "echo" && !told.contains(ECHO_TEXT) {
         return Err(format!("tools/call echo: no {ECHO_TEXT} came back").into());
     }
     if !ended.progress.is_empty() {
         // The machine only lets values through that grow.
-        say(&format!("progress: {:?}", ended.progress))?;
+        print_step(&format!("progress: {:?}", ended.progress))?;
         match peer.call("tools/call", params, true)?.outcome {
-            Outcome::Cancelled => say("cancel: cancelled at the first progress")?,
+            Outcome::Cancelled => print_step("cancel: cancelled at the first progress")?,
             other => return Err(format!("cancel: {other:?}").into()),
         }
     }
     if !ended.asked.is_empty() {
-        say(&format!("ask: {}", ended.asked.join(", ")))?;
+        print_step(&format!("ask: {}", ended.asked.join(", ")))?;
     }
     let answers = [
         ("roots/list", ROOT_URI),
@@ -46,7 +47,7 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
             if !told.contains(answer) {
                 return Err(format!("{method}: the tool does not know the answer: {told}").into());
             }
-            say(&format!("{method}: the tool knows the answer"))?;
+            print_step(&format!("{method}: the tool knows the answer"))?;
         }
     }
     Ok(())
@@ -56,7 +57,7 @@ pub fn use_resources(peer: &mut Peer) -> Result<(), AnyError> {
     for resource in peer.list("resources/list", "resources")? {
         let params = json!({ "uri": resource["uri"] });
         let read = peer.request("resources/read", params)?;
-        say(&format!("resources/read: {}", read["contents"]))?;
+        print_step(&format!("resources/read: {}", read["contents"]))?;
     }
     match peer.list("resources/templates/list", "resourceTemplates") {
         // The capability does not say whether there are templates.
@@ -77,13 +78,13 @@ pub fn use_prompts(peer: &mut Peer) -> Result<(), AnyError> {
         let arguments: Map<_, _> = names.map(|name| (name.into(), ECHO_TEXT.into())).collect();
         let params = json!({ "name": prompt["name"], "arguments": arguments });
         let got = peer.request("prompts/get", params)?;
-        say(&format!("prompts/get: {}", got["messages"]))?;
+        print_step(&format!("prompts/get: {}", got["messages"]))?;
     }
     Ok(())
 }
 
 /// Returns an object with a value for every property of a schema.
-fn sample(schema: &Value) -> Value {
+fn sample_arguments(schema: &Value) -> Value {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let value = |schema: &Value| match schema["type"].as_str() {
         Some("integer" | "number") => json!(1),
@@ -110,7 +111,7 @@ pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
                 .and_then(|params| params.get("requestedSchema"));
             let form = form.map(|form| form.text().parse::<Value>());
             let form = form.transpose().ok().flatten().unwrap_or_default();
-            json!({ "action": "accept", "content": sample(&form) })
+            json!({ "action": "accept", "content": sample_arguments(&form) })
         }
         other => return Err(PeerError::method_not_found(other)),
     };

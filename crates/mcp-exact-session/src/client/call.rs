@@ -13,16 +13,16 @@ use super::outbound::{OutboundRequest, Phase};
 use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, Purpose};
 use crate::Time;
-use crate::builtin_notifications::{Cancel, PROGRESS, progress_params};
+use crate::builtin_notifications::{CancelledParams, PROGRESS, progress_params};
 use crate::call_options::{CallOptions, RequestInput};
 use crate::change::Progress;
 use crate::core::{Endpoint, Frame, NewRequest, PendingRequest};
 use crate::error::{PeerError, SendError};
 use crate::limits::Limit;
-use crate::message::{self, Call, PARAMS};
+use crate::message::{self, Call, READ_PARAMS};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult, Sent, encode_params};
-use crate::rules::{SentMembers, Target};
+use crate::rules::{NotificationTarget, SentMembers};
 use crate::stream::{Binding, HttpHints, RequestKey};
 use crate::trace_context::TraceContext;
 
@@ -44,8 +44,8 @@ impl ClientEndpoint {
         self.core.advance_clock(now);
         let session = self.session()?;
         let rules = session.rules_for_server(&self.settings);
-        let members = params.as_ref().map(SentMembers::of).unwrap_or_default();
-        rules.sending_request_with(method, params.as_ref(), &members)?;
+        let members = params.as_ref().map(SentMembers::locate).unwrap_or_default();
+        rules.check_sent_request_with(method, params.as_ref(), &members)?;
         let task = members.task.is_some() && session.spec.has_tasks();
         let plain = members.is_plain;
         self.mirrored_headers(session.spec, method, params.as_ref())?;
@@ -69,7 +69,7 @@ impl ClientEndpoint {
             is_plain: plain,
             final_deadline: None,
             retries: 0,
-            input: input.map(RequestInput::members),
+            input: input.map(RequestInput::to_params),
             options,
             is_acknowledged: false,
             was_relisted: false,
@@ -179,7 +179,7 @@ impl ClientEndpoint {
         if needs_no_notification || withdrawn || session.is_none() || (http && discover) {
             return;
         }
-        let call = Cancel::call(Json::from(id), reason);
+        let call = CancelledParams::call(Json::from(id), reason);
         self.send_notification(call, Some(request.key));
     }
 
@@ -206,8 +206,8 @@ impl ClientEndpoint {
         let request = self.core.in_flight.get(key);
         let id = &request.ok_or(SendError::UnknownRequest)?.id;
         let bytes = match answer {
-            Ok(result) => message::result(id, result.object()),
-            Err(error) => message::error(Some(id), &error),
+            Ok(result) => message::write_result(id, result.object()),
+            Err(error) => message::write_error(Some(id), &error),
         };
         Ok(self.finish_request(key, bytes, None))
     }
@@ -258,7 +258,7 @@ impl ClientEndpoint {
     pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
         let session = self.session()?;
         let rules = session.rules_for_server(&self.settings);
-        rules.sending_notification(method, params.as_ref(), Target::Peer)?;
+        rules.check_sent_notification(method, params.as_ref(), NotificationTarget::Client)?;
         if self
             .core
             .streams
@@ -272,9 +272,9 @@ impl ClientEndpoint {
 
     pub(super) fn send_notification(&mut self, call: Call, about: Option<RequestKey>) -> Sent {
         let stream = self.outgoing_stream();
-        let mut frame = Frame::new(stream, message::notification(call));
+        let mut frame = Frame::new(stream, message::write_notification(call));
         frame.incoming_request = about;
-        frame.http.revision = HttpHints::of_revision(self.spec());
+        frame.http.revision = HttpHints::for_revision(self.spec());
         self.core.queue_frame(frame)
     }
 
@@ -286,12 +286,12 @@ impl ClientEndpoint {
         params: Option<&JsonObject>,
     ) -> HttpHints {
         let mut hints = HttpHints {
-            revision: HttpHints::of_revision(self.spec()),
+            revision: HttpHints::for_revision(self.spec()),
             ..HttpHints::default()
         };
         if spec.lifecycle() == Lifecycle::Discover && self.core.binding != Binding::Duplex {
             hints.revision = Some(spec.revision());
-            hints.name = crate::http::name_of(method, params, spec, &self.settings.extensions);
+            hints.name = crate::http::name_header(method, params, spec, &self.settings.extensions);
             hints.method = Some(method.to_owned());
             let headers = self.mirrored_headers(spec, method, params);
             hints.params = headers.unwrap_or_default();
@@ -307,15 +307,15 @@ fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSessio
     let params = outbound.params.as_ref().map(JsonObject::view);
     let sender = session.sender.as_ref();
     if sender.is_none() && outbound.input.is_none() && !options.progress {
-        return message::request(id, method, outbound.params.as_ref());
+        return message::write_request(id, method, outbound.params.as_ref());
     }
     let token = options.progress.then(|| Json::from(id));
     let level = options.log_level.filter(|_| sender.is_some());
     let level = level.map(|level| Json::string(level.name()));
-    let names = PARAMS;
+    let names = READ_PARAMS;
     let params = params.unwrap_or_default();
     let present = if outbound.is_plain {
-        [None; PARAMS.len()]
+        [None; READ_PARAMS.len()]
     } else {
         params.find_each(names)
     };
@@ -331,7 +331,7 @@ fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSessio
         ),
     };
     let trace = options.trace.as_ref().filter(|_| sender.is_some());
-    let [parent, state, baggage] = trace.map(TraceContext::members).unwrap_or_default();
+    let [parent, state, baggage] = trace.map(TraceContext::to_members).unwrap_or_default();
     let more = [
         ("progressToken", token.as_ref().map(Json::view)),
         (meta::LOG_LEVEL, level.as_ref().map(Json::view)),
@@ -355,5 +355,5 @@ fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSessio
         [None, None, None] => params.with_new(more),
         _ => params.with(more),
     };
-    message::request(id, method, Some(params))
+    message::write_request(id, method, Some(params))
 }

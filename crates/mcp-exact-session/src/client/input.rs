@@ -35,7 +35,7 @@ impl ClientEndpoint {
         let (requests, state) = match self.decode_required_input(&outbound, session, result) {
             Ok(required) => required,
             Err(refusal) => {
-                return self.complete_request(key, Outcome::Error(refusal.error().local()));
+                return self.complete_request(key, Outcome::Error(refusal.error().into_local()));
             }
         };
         let awaited = requests.iter().map(|(name, _)| AwaitedRequest {
@@ -76,7 +76,7 @@ impl ClientEndpoint {
         let limits = &self.core.limits;
         let mut rules = session.rules_for_server(&self.settings);
         if let Some(capabilities) = &outbound.options.capabilities {
-            rules.own = capabilities.into();
+            rules.capabilities = capabilities.into();
         }
         if !rules.may_require_input(&outbound.method) {
             return Err(invalid(
@@ -126,7 +126,7 @@ impl ClientEndpoint {
                     )
                 }
             };
-            rules.received_input_request(&method, params.as_ref())?;
+            rules.check_received_input_request(&method, params.as_ref())?;
             calls.push((name.into_owned(), Call::new(method, params)));
         }
         if duplicate(calls.len(), &|at| &*calls[at].0).is_some() {
@@ -170,7 +170,7 @@ impl ClientEndpoint {
                 {
                     self.drop_input_requests(&outbound);
                 }
-                self.complete_request(of, Outcome::Error(error.local()));
+                self.complete_request(of, Outcome::Error(error.into_local()));
             }
         }
         Ok(Sent::Queued)
@@ -215,7 +215,7 @@ impl ClientEndpoint {
             Some(session) => self.send_attempt(key, *outbound, &session),
             None => {
                 let text = "the server has changed its revision between two tries";
-                let error = PeerError::invalid_request(text).local();
+                let error = PeerError::invalid_request(text).into_local();
                 self.complete_request(key, Outcome::Error(error));
             }
         }

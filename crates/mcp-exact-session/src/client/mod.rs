@@ -193,7 +193,7 @@ impl ClientEndpoint {
         now: Time,
     ) -> Result<(), ReceiveError> {
         self.check_frame(stream, now)?;
-        let head = oversized::read(message, &self.settings.limits);
+        let head = oversized::read_oversized(message, &self.settings.limits);
         self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
         self.abort_if_exhausted();
         Ok(())
@@ -315,7 +315,7 @@ impl ClientEndpoint {
             .spec()
             .or_else(|| self.settings.offer.offered_specs().next());
         let rule = spec.and_then(|spec| crate::rules::client_request(method, spec));
-        rule.is_some_and(|rule| rule.repeatable)
+        rule.is_some_and(|rule| rule.is_repeatable)
     }
 
     /// Returns true if a `tools/call` may be repeated in a new session: the caller allows it by

@@ -22,7 +22,7 @@ use crate::limits::RequestTimeout;
 use crate::message::{self, Call};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult};
-use crate::rules::capability::understood;
+use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
 use crate::stream::{Binding, Closed, HttpHints, StreamId, StreamKind};
 
@@ -168,7 +168,7 @@ impl ClientEndpoint {
                 self.request_hints(spec, method, Some(params))
             }
             Purpose::Initialize | Purpose::Application(_) => HttpHints {
-                revision: HttpHints::of_revision(self.spec()),
+                revision: HttpHints::for_revision(self.spec()),
                 ..HttpHints::default()
             },
         };
@@ -187,7 +187,7 @@ impl ClientEndpoint {
             purpose,
         };
         let id = self.core.pending.insert(new, self.core.now);
-        let mut frame = Frame::new(stream, message::request(id, method, Some(params)));
+        let mut frame = Frame::new(stream, message::write_request(id, method, Some(params)));
         frame.local_request = Some(key);
         frame.http = hints;
         self.core.queue_frame(frame);
@@ -323,8 +323,8 @@ impl ClientEndpoint {
     fn send_initialized(&mut self) {
         let stream = self.outgoing_stream();
         let call = Call::new(INITIALIZED, None);
-        let mut frame = Frame::new(stream, message::notification(call));
-        frame.http.revision = HttpHints::of_revision(self.spec());
+        let mut frame = Frame::new(stream, message::write_notification(call));
+        frame.http.revision = HttpHints::for_revision(self.spec());
         frame.http.barrier = true;
         self.core.queue_frame(frame);
     }
@@ -399,7 +399,7 @@ impl ClientEndpoint {
         };
         let info = SessionInfo {
             revision: spec.revision(),
-            capabilities: understood(spec, capabilities.to_object()),
+            capabilities: defined_capabilities(spec, capabilities.to_object()),
             info: Some(server.to_object()),
             instructions: instructions.map(std::borrow::Cow::into_owned),
         };

@@ -12,7 +12,7 @@ use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerReques
 use super::outbound::{OutboundRequest, Phase};
 use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, ClientRole, Purpose};
-use crate::builtin_notifications::{Cancel, ProgressNotice, is_token, log_message};
+use crate::builtin_notifications::{CancelledParams, ProgressParams, is_token, log_message};
 use crate::change::{Change, ChangeKind};
 use crate::core::{
     Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
@@ -21,12 +21,12 @@ use crate::error::{PeerError, Violation, code};
 use crate::filter::Filter;
 use crate::heap_size::HeapSize;
 use crate::limits::Limit;
-use crate::message::{self, Call, own_id, token_length};
+use crate::message::{self, Call, parse_wire_id, token_length};
 use crate::meta;
 use crate::outcome::{Outcome, RawResult};
 use crate::refusal::Refusal;
 use crate::rules::results::{COMPLETE, RESULT_TYPE, ResultKind};
-use crate::rules::{self, Handler, Kind, TaskEffect, client_request};
+use crate::rules::{self, Handler, MessageKind, TaskEffect, client_request};
 use crate::stream::{Binding, HttpHints, RequestKey, StreamId};
 
 impl Endpoint for ClientEndpoint {
@@ -65,7 +65,7 @@ impl Endpoint for ClientEndpoint {
             Binding::StreamableHttp | Binding::HttpSse => self.outgoing_stream(),
         };
         let mut frame = Frame::new(stream, bytes);
-        frame.http.revision = HttpHints::of_revision(self.spec());
+        frame.http.revision = HttpHints::for_revision(self.spec());
         frame
     }
 
@@ -77,9 +77,9 @@ impl Endpoint for ClientEndpoint {
         if self.core.in_flight.find(None, &id).is_some() {
             return self.refuse_request(at, &id, &Refusal::IdInUse(id.clone()), true);
         }
-        let early = rules::before_negotiation(Kind::Request, Side::Server, &call.method);
+        let early = rules::row_before_negotiation(MessageKind::Request, Side::Server, &call.method);
         if early.is_some_and(|rule| rule.handler == Handler::Ping) {
-            return self.send_answer(at, message::result(&id, &JsonObject::new()), 200);
+            return self.send_answer(at, message::write_result(&id, &JsonObject::new()), 200);
         }
         let Some(session) = session else {
             let refusal = Refusal::NotInitialized(call.method);
@@ -97,7 +97,8 @@ impl Endpoint for ClientEndpoint {
         call: Call,
         came_on: &StreamId,
     ) -> Result<(), Refusal> {
-        let early = rules::before_negotiation(Kind::Notification, Side::Server, &call.method);
+        let early =
+            rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
         match early.map(|rule| rule.handler) {
             Some(Handler::Cancelled) => return self.handle_cancelled(&call),
             // Servers may log before a revision is negotiated (`basic/lifecycle`, "Initialization").
@@ -113,7 +114,7 @@ impl Endpoint for ClientEndpoint {
         let session = session.ok_or_else(|| Refusal::NotInitialized(call.method.clone()))?;
         let subscription = named.map(|(_, key)| key);
         let rules = session.rules_for_server(&self.settings);
-        let handler = rules.received_notification(&call.method)?;
+        let handler = rules.check_received_notification(&call.method)?;
         let of_request = matches!(handler, Handler::Progress | Handler::Log);
         if session.is_discover()
             && !of_request
@@ -151,7 +152,7 @@ impl ClientEndpoint {
             return Err(Refusal::Limit(Limit::NameBytes));
         }
         let rules = session.rules_for_server(&self.settings);
-        rules.received_request(&call.method, call.params.as_ref())?;
+        rules.check_received_request(&call.method, call.params.as_ref())?;
         let stream = match self.core.binding {
             Binding::Duplex => at.stream,
             // The answer is a POST of its own.
@@ -220,7 +221,7 @@ impl ClientEndpoint {
             return;
         }
         let rule = client_request(&outbound.method, outbound.spec);
-        let effect = rule.map_or(TaskEffect::None, |rule| rule.task);
+        let effect = rule.map_or(TaskEffect::None, |rule| rule.task_effect);
         match (effect, outcome, request.wire_id()) {
             (TaskEffect::Status, Outcome::Result(result), _) => {
                 self.tasks.handle_status(result.object())
@@ -279,11 +280,11 @@ impl ClientEndpoint {
         let kind = match &session {
             Some(session) => session
                 .rules_for_server(&self.settings)
-                .received_result(result.kind()),
+                .check_received_result(result.kind()),
             None => Ok(ResultKind::Complete),
         };
         match (kind, session) {
-            (Err(refusal), _) => Some(Outcome::Error(refusal.error().local())),
+            (Err(refusal), _) => Some(Outcome::Error(refusal.error().into_local())),
             (Ok(ResultKind::InputRequired), Some(session))
                 if !self.settings.pass_input_required =>
             {
@@ -326,7 +327,7 @@ impl ClientEndpoint {
 
     /// Handles a cancellation: of a server request, or of a subscription.
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
-        let cancel = Cancel::of(call);
+        let cancel = CancelledParams::of(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         if self.end_subscription(&cancel.id) {
             return Ok(());
@@ -345,7 +346,7 @@ impl ClientEndpoint {
 
     /// Ends a subscription. A server sends `notifications/cancelled`, a result, or both; the first of them ends the subscription.
     fn end_subscription(&mut self, id: &RequestId) -> bool {
-        let request = own_id(id).and_then(|id| self.core.pending.by_wire_id(id));
+        let request = parse_wire_id(id).and_then(|id| self.core.pending.by_wire_id(id));
         let listens = |request: &PendingRequest<Purpose>| {
             let outbound = request.purpose.outbound();
             outbound.is_some_and(|outbound| rules::is_listen(&outbound.method, outbound.spec))
@@ -400,7 +401,7 @@ impl ClientEndpoint {
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressNotice::of(&call);
+        let notice = ProgressParams::of(&call);
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let (done, now) = (notice.progress.done, self.core.now);
         let target = match self.core.pending.record_progress(notice.token, done, now) {
@@ -443,7 +444,7 @@ impl ClientEndpoint {
         spec: &'static RevisionSpec,
         call: Call,
     ) -> Result<(), Refusal> {
-        let event = match Change::of(kind, call.params.as_ref()) {
+        let event = match Change::from_call(kind, call.params.as_ref()) {
             Some(change) => ClientEvent::Changed {
                 subscription,
                 change,
@@ -465,7 +466,7 @@ impl ClientEndpoint {
     /// Returns the subscription that a notification names, in every state of the session.
     fn named_subscription(&self, call: &Call) -> Option<(&'static RevisionSpec, RequestKey)> {
         let id: RequestId = call.meta(meta::SUBSCRIPTION_ID)?.decode_as().ok()?;
-        let request = self.core.pending.by_wire_id(own_id(&id)?)?;
+        let request = self.core.pending.by_wire_id(parse_wire_id(&id)?)?;
         let Purpose::Application(outbound) = &request.purpose else {
             return None;
         };
@@ -491,7 +492,7 @@ impl ClientEndpoint {
 
     fn handle_acknowledged(&mut self, key: Option<RequestKey>, call: &Call) -> Result<(), Refusal> {
         let filter = call.param("notifications").and_then(JsonRef::object);
-        let (Some(filter), Some(key)) = (filter.and_then(Filter::of), key) else {
+        let (Some(filter), Some(key)) = (filter.and_then(Filter::from_object), key) else {
             return Err(Refusal::InvalidNotification(call.method.clone()));
         };
         if let Some(request) = self.core.pending.lift_deadline(key)

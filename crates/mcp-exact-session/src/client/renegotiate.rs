@@ -294,7 +294,7 @@ impl ClientEndpoint {
         let may_repeat = refused.is_certain || self.is_repeatable(&outbound.method);
         let has_input = session.is_discover() || !outbound.is_retry();
         let has_tasks = session.spec.has_tasks() || !outbound.asks_for_task;
-        let is_allowed = rules.sending_request(&outbound.method, params).is_ok();
+        let is_allowed = rules.check_sent_request(&outbound.method, params).is_ok();
         if may_repeat && has_input && has_tasks && is_allowed {
             self.send_attempt(key, outbound, session);
         } else {

@@ -82,7 +82,7 @@ impl NegotiatedSession {
         let sender = discover.then(|| SenderMeta::of(settings, spec));
         Self {
             spec,
-            declared: DeclaredNames::of(&info.capabilities),
+            declared: DeclaredNames::from_object(&info.capabilities),
             info,
             sender,
         }
@@ -97,11 +97,14 @@ impl NegotiatedSession {
         Rules {
             spec: self.spec,
             local: Side::Client,
-            own: DeclaredCapabilities::new(
+            capabilities: DeclaredCapabilities::new(
                 &settings.capabilities,
                 Some(settings.declared_capabilities),
             ),
-            peer: DeclaredCapabilities::new(&self.info.capabilities, Some(self.declared)),
+            peer_capabilities: DeclaredCapabilities::new(
+                &self.info.capabilities,
+                Some(self.declared),
+            ),
             extensions: &settings.extensions,
         }
     }

@@ -22,7 +22,7 @@ impl ClientEndpoint {
             self.core
                 .push_violation(Violation::Limit(Limit::MessageBytes));
         }
-        let error = crate::http::error_of(if fits { body } else { b"" });
+        let error = crate::http::error_in_body(if fits { body } else { b"" });
         self.core.streams.remove(stream);
         let on_it = |request: &&PendingRequest<Purpose>| {
             request.stream == stream && request.wire_id().is_some()
@@ -111,5 +111,5 @@ impl ClientEndpoint {
 }
 
 fn error_of_status(status: u16) -> PeerError {
-    PeerError::internal(format!("the server answers with HTTP status {status}")).local()
+    PeerError::internal(format!("the server answers with HTTP status {status}")).into_local()
 }

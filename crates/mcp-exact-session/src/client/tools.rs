@@ -15,7 +15,7 @@ use super::session::{NegotiatedSession, string_member};
 use super::{ClientEndpoint, Purpose};
 use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
-use crate::header_mirroring::mirrored_within;
+use crate::header_mirroring::mirrored_params_within;
 use crate::http::{Mirrored, param_headers};
 use crate::limits::Limit;
 use crate::message;
@@ -175,7 +175,7 @@ impl ClientEndpoint {
             return Ok(());
         };
         let limit = self.core.limits.tool_bytes;
-        match mirrored_within(&schema.to_object(), limit) {
+        match mirrored_params_within(&schema.to_object(), limit) {
             Ok(parameters) => {
                 self.tools.remove(&name);
                 let fits = |parameters| self.tools.insert(&name, parameters, limit);
@@ -247,7 +247,7 @@ impl ClientEndpoint {
             purpose: Purpose::Application(Box::new(outbound)),
         };
         let id = self.core.pending.insert(new, self.core.now);
-        let bytes = message::request(id, LIST_METHOD, Some(&params));
+        let bytes = message::write_request(id, LIST_METHOD, Some(&params));
         let mut frame = Frame::new(stream, bytes).with_incoming_request(key);
         frame.local_request = Some(key);
         frame.http = hints;

@@ -65,7 +65,7 @@ impl ClientConfig {
         check_elicitation(&self.capabilities)?;
         self.offer.check()?;
         Ok(Arc::new(ClientSettings {
-            declared_capabilities: DeclaredNames::of(&self.capabilities),
+            declared_capabilities: DeclaredNames::from_object(&self.capabilities),
             config: self,
         }))
     }
@@ -89,7 +89,7 @@ impl Deref for ClientSettings {
 impl ClientSettings {
     /// Returns the capabilities that are declared in a revision.
     pub(crate) fn capabilities_for(&self, spec: &RevisionSpec) -> JsonObject {
-        let mut declared = capability::towards(spec, &self.capabilities);
+        let mut declared = capability::capabilities_for(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
         declared
     }

@@ -19,7 +19,7 @@ use crate::log::Level;
 use crate::message;
 use crate::meta;
 use crate::rules::results::{COMPLETE, RESULT_TYPE};
-use crate::rules::{Cached, Rule, capability};
+use crate::rules::{CachePolicy, Rule, capability};
 use crate::seal::Seal;
 
 /// Cache lifetime and cache scope of results (from 2026-07-28 on: `server/utilities/caching`).
@@ -127,7 +127,7 @@ impl ServerConfig {
             .collect();
         Ok(Arc::new(ServerSettings {
             results,
-            declared_capabilities: DeclaredNames::of(&self.capabilities),
+            declared_capabilities: DeclaredNames::from_object(&self.capabilities),
             offers_initialize: self.offer.offers(Lifecycle::Initialize),
             offers_discover: self.offer.offers(Lifecycle::Discover),
             shared_limits: Arc::new(self.limits.clone()),
@@ -159,7 +159,7 @@ impl Deref for ServerSettings {
 impl ServerSettings {
     /// Returns the capabilities that are declared in a revision.
     pub(crate) fn capabilities_for(&self, spec: &RevisionSpec) -> JsonObject {
-        let mut declared = capability::towards(spec, &self.capabilities);
+        let mut declared = capability::capabilities_for(spec, &self.capabilities);
         self.extensions.declare(spec, &mut declared);
         declared
     }
@@ -199,20 +199,20 @@ pub(crate) struct ResultMembers<'a> {
     /// Present only for results with cache hints.
     scope: Option<JsonRef<'a>>,
     meta: Option<JsonRef<'a>>,
-    cache_policy: Cached,
+    cache_policy: CachePolicy,
 }
 
 impl<'a> ResultMembers<'a> {
     /// Finds the members in a result for a request of this rule row; without a row the result has no cache hints.
     pub(crate) fn find(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
-        let cached = rule.map_or(Cached::Never, |rule| rule.cached);
+        let cached = rule.map_or(CachePolicy::Never, |rule| rule.cache_policy);
         let [name, .., meta] = DEFAULT_MEMBERS;
         let [kind, ttl, scope, meta] = match cached {
-            Cached::Never => {
+            CachePolicy::Never => {
                 let [kind, meta] = result.view().find_rare([name, meta]);
                 [kind, None, None, meta]
             }
-            Cached::Single | Cached::List => result.view().find_rare(DEFAULT_MEMBERS),
+            CachePolicy::Single | CachePolicy::List => result.view().find_rare(DEFAULT_MEMBERS),
         };
         Self {
             kind,
@@ -228,7 +228,7 @@ impl<'a> ResultMembers<'a> {
         Self {
             ttl: None,
             scope: None,
-            cache_policy: Cached::Never,
+            cache_policy: CachePolicy::Never,
             ..self
         }
     }
@@ -242,7 +242,7 @@ impl ResultDefaults {
             "private"
         };
         let info = Json::from(config.identity.to_object(spec));
-        let mut declared = capability::towards(spec, &config.capabilities);
+        let mut declared = capability::capabilities_for(spec, &config.capabilities);
         config.extensions.declare(spec, &mut declared);
         let mut discover = JsonObject::from_iter([
             ("supportedVersions", Json::from_encode(&config.offer.ids())),
@@ -287,13 +287,13 @@ impl ResultDefaults {
         };
         let cached = members.cache_policy;
         let missing = |at: usize, value| present[at].map_or(Some(value), |_: JsonRef<'_>| None);
-        let ttl = (cached != Cached::Never).then_some(self.ttl.view());
+        let ttl = (cached != CachePolicy::Never).then_some(self.ttl.view());
         // All pages of a list carry the same scope, and the endpoint remembers none of them.
         let scope = match cached {
-            Cached::Never => None,
-            Cached::Single => missing(2, self.scope.view()),
-            Cached::List if self.keeps_scope => missing(2, self.scope.view()),
-            Cached::List => Some(self.scope.view()),
+            CachePolicy::Never => None,
+            CachePolicy::Single => missing(2, self.scope.view()),
+            CachePolicy::List if self.keeps_scope => missing(2, self.scope.view()),
+            CachePolicy::List => Some(self.scope.view()),
         };
         let more = [
             (names[0], missing(0, self.complete_type.view())),
@@ -304,9 +304,9 @@ impl ResultDefaults {
         let mut set = present.iter().zip(&more);
         let is_new = !set.any(|(present, (_, value))| present.is_some() && value.is_some());
         if is_new {
-            message::result(id, result.view().with_new(more))
+            message::write_result(id, result.view().with_new(more))
         } else {
-            message::result(id, result.view().with(more))
+            message::write_result(id, result.view().with(more))
         }
     }
 }

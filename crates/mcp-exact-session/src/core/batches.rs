@@ -120,7 +120,7 @@ impl Batches {
             let answers = batch.answers.iter();
             answers.map(|answer| (batch.stream, answer))
         });
-        answers.filter_map(|(stream, answer)| Some((stream, message::id_of(answer)?)))
+        answers.filter_map(|(stream, answer)| Some((stream, message::answer_id(answer)?)))
     }
 
     /// Returns true if an unfinished batch was received on the stream.
@@ -142,7 +142,7 @@ impl Batches {
         }
         let batch = self.unfinished.remove(id)?;
         self.bytes -= batch.size();
-        let bytes = (!batch.answers.is_empty()).then(|| message::batch(batch.answers));
+        let bytes = (!batch.answers.is_empty()).then(|| message::write_batch(batch.answers));
         Some(FinishedBatch {
             stream: batch.stream,
             bytes,

@@ -14,7 +14,7 @@ use super::rate::RateDecision;
 use super::{Core, Frame, PendingRequest, Role};
 use crate::error::Violation;
 use crate::limits::Limit;
-use crate::message::{self, Call, ParsedFrame, ParsedItem, Raw, own_id};
+use crate::message::{self, Call, ParsedFrame, ParsedItem, Untyped, parse_wire_id};
 use crate::outcome::{Outcome, RawResult, Sent};
 use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
@@ -94,7 +94,7 @@ pub(crate) trait Endpoint: Sized {
             ParsedFrame::One(Ok(message)) => self.dispatch_message(at, message, cx),
             ParsedFrame::One(Err(error)) => self.dispatch_malformed(at, error),
             ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, cx),
-            ParsedFrame::Exceeds(limit, head) => self.dispatch_oversized(at, limit, head),
+            ParsedFrame::OverLimit(limit, head) => self.dispatch_oversized(at, limit, head),
         }
         self.abort_if_exhausted();
     }
@@ -131,7 +131,7 @@ pub(crate) trait Endpoint: Sized {
 
     /// Ends the local peer's request whose response exceeds a limit.
     fn discard_response(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal) {
-        self.dispatch_response(id, Outcome::Error(refusal.error().local()));
+        self.dispatch_response(id, Outcome::Error(refusal.error().into_local()));
         self.end_post(at, refusal.status(false));
     }
 
@@ -154,7 +154,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    fn dispatch_message(&mut self, at: Arrival, message: Message<Raw>, cx: &Self::Context) {
+    fn dispatch_message(&mut self, at: Arrival, message: Message<Untyped>, cx: &Self::Context) {
         match message {
             Message::Request(WithId { id, request: call }) => {
                 match self
@@ -340,7 +340,7 @@ pub(crate) trait Endpoint: Sized {
         in_session: bool,
     ) {
         if self.may_answer() {
-            let error = message::error(Some(id), &refusal.error());
+            let error = message::write_error(Some(id), &refusal.error());
             self.send_answer(at, error, refusal.status(in_session));
         }
     }
@@ -352,7 +352,7 @@ pub(crate) trait Endpoint: Sized {
         }
         let status = refusal.status(false);
         if self.allows_error_without_id() && self.may_answer() {
-            self.send_answer(at, message::error(None, &refusal.error()), status)
+            self.send_answer(at, message::write_error(None, &refusal.error()), status)
         } else {
             self.end_post(at, status)
         }
@@ -415,7 +415,7 @@ pub(crate) trait Endpoint: Sized {
 
     /// Ends a request of the local peer by its answer. Late answers are ignored (`basic/utilities/cancellation`).
     fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
-        let own = own_id(id);
+        let own = parse_wire_id(id);
         let core = self.core();
         match own.and_then(|id| core.pending.remove_answered(id)) {
             Some(request) => self.handle_answer(request, outcome),

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use crate::heap_size::{EVENT, HeapSize};
+use crate::heap_size::{EVENT_SIZE, HeapSize};
 use crate::limits::{Limit, Limits};
 
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl<E: HeapSize> EventQueue<E> {
     }
 
     pub(crate) fn push(&mut self, event: E) {
-        let size = EVENT + event.heap_size();
+        let size = EVENT_SIZE + event.heap_size();
         self.bytes += size;
         self.queue.push_back((size, event));
     }
@@ -49,6 +49,6 @@ impl<E: HeapSize> EventQueue<E> {
 
     /// Returns the limit that the queue has reached.
     pub(crate) fn reached_limit(&self, limits: &Limits) -> Option<Limit> {
-        limits.of_queue(self.len(), self.bytes)
+        limits.reached_by_queue(self.len(), self.bytes)
     }
 }

@@ -540,14 +540,14 @@ impl Streams {
 
     /// Returns the limit that all queues together have reached.
     pub(crate) fn reached_total_limit(&self, limits: &Limits) -> Option<Limit> {
-        limits.of_queue(self.queued_outputs, self.bytes)
+        limits.reached_by_queue(self.queued_outputs, self.bytes)
     }
 
     /// Returns the limit that all queues together with the deferred requests have reached; it applies to requests of the
     /// application.
     pub(crate) fn reached_application_limit(&self, limits: &Limits) -> Option<Limit> {
         let entries = self.queued_outputs + self.deferred_requests.len();
-        limits.of_queue(entries, self.bytes + self.deferred_bytes)
+        limits.reached_by_queue(entries, self.bytes + self.deferred_bytes)
     }
 
     /// Returns the number of queued frames, statuses and stream ends, including deferred requests.

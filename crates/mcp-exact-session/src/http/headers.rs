@@ -8,14 +8,17 @@ use mcp_exact_wire::Revision;
 use crate::header_values::encode_value;
 use crate::stream::{HttpHints, Transmit};
 
-const JSON: &str = "application/json";
-const EVENTS: &str = "text/event-stream";
+const JSON_TYPE: &str = "application/json";
+const EVENT_STREAM_TYPE: &str = "text/event-stream";
 
 /// Returns the headers of the POST that carries a frame of a client.
 pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
     let mut headers = vec![
-        ("Content-Type".to_owned(), JSON.to_owned()),
-        ("Accept".to_owned(), format!("{JSON}, {EVENTS}")),
+        ("Content-Type".to_owned(), JSON_TYPE.to_owned()),
+        (
+            "Accept".to_owned(),
+            format!("{JSON_TYPE}, {EVENT_STREAM_TYPE}"),
+        ),
     ];
     let revision = hints.revision.map(|revision| revision.to_string());
     let name = hints.name.as_deref().map(encode_value);
@@ -33,9 +36,9 @@ pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
 /// Returns the headers of the GET that opens a standalone stream, and of the DELETE that ends a session, once a revision is
 /// negotiated (2025-03-26 to 2025-11-25).
 pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
-    let mut headers = vec![("Accept".to_owned(), EVENTS.to_owned())];
+    let mut headers = vec![("Accept".to_owned(), EVENT_STREAM_TYPE.to_owned())];
     let spec = mcp_exact_revisions::find(revision.as_str());
-    if let Some(revision) = HttpHints::of_revision(spec) {
+    if let Some(revision) = HttpHints::for_revision(spec) {
         headers.push(("MCP-Protocol-Version".to_owned(), revision.to_string()));
     }
     headers
@@ -45,8 +48,8 @@ pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
 /// messages. `None` for responses without a body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {
-        Transmit::Frame { last: true, .. } => Some(JSON),
-        Transmit::Frame { last: false, .. } => Some(EVENTS),
+        Transmit::Frame { last: true, .. } => Some(JSON_TYPE),
+        Transmit::Frame { last: false, .. } => Some(EVENT_STREAM_TYPE),
         Transmit::Status { .. } | Transmit::Close { .. } | Transmit::EndSession => None,
     }
 }

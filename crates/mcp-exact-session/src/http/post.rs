@@ -50,11 +50,11 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
         Err(error) => return Posted::Refused(Refusal::NotJson(error.to_string())),
     };
     let method = head.method.as_deref();
-    let head = Head {
+    let head = MessageMembers {
         names_revision: head.meta_member(meta::PROTOCOL_VERSION).is_some(),
         is_initialize: head.kind == HeadKind::Request && method.is_some_and(rules::is_initialize),
     };
-    belongs(http, head, offer)
+    classify_message(http, head, offer)
 }
 
 /// Parsed body of a POST. The body determines the endpoint of the POST, and is passed to the endpoint by
@@ -87,11 +87,11 @@ impl<'a> PostBody<'a> {
             // Malformed bodies are rare; their classification needs the full check.
             _ => return classify(http, self.bytes, offer),
         };
-        let head = Head {
+        let head = MessageMembers {
             names_revision: call.meta(meta::PROTOCOL_VERSION).is_some(),
             is_initialize: is_request && rules::is_initialize(&call.method),
         };
-        belongs(http, head, offer)
+        classify_message(http, head, offer)
     }
 
     pub(crate) fn into_parsed(self) -> ParsedFrame {
@@ -100,13 +100,13 @@ impl<'a> PostBody<'a> {
 }
 
 /// Members of a message that decide which endpoint it belongs to.
-struct Head {
+struct MessageMembers {
     /// True if `_meta` names a revision.
     names_revision: bool,
     is_initialize: bool,
 }
 
-fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
+fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> Posted {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
     if discover && offer.offers(Lifecycle::Discover) {
         return Posted::Stateless;
@@ -122,7 +122,7 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
     if head.is_initialize {
         Posted::Initialize
     } else {
-        in_session(http, offer)
+        session_target(http, offer)
     }
 }
 
@@ -133,7 +133,7 @@ fn belongs(http: &HttpRequest, head: Head, offer: &Offer) -> Posted {
 /// such streams. From 2026-07-28 on there are none.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
     if streams && has_sessions(http, offer) {
-        in_session(http, offer)
+        session_target(http, offer)
     } else {
         Posted::Refused(Refusal::MethodNotAllowed)
     }
@@ -143,7 +143,7 @@ pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted 
 /// clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
     if allowed && has_sessions(http, offer) {
-        in_session(http, offer)
+        session_target(http, offer)
     } else {
         Posted::Refused(Refusal::MethodNotAllowed)
     }
@@ -155,12 +155,12 @@ fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
     !discover && offered.any(RevisionSpec::has_session_ids)
 }
 
-fn version(http: &HttpRequest) -> Option<&str> {
+fn version_header(http: &HttpRequest) -> Option<&str> {
     http.header("mcp-protocol-version").map(str::trim)
 }
 
 fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
-    let spec = mcp_exact_revisions::find(version(http)?)?;
+    let spec = mcp_exact_revisions::find(version_header(http)?)?;
     Some(spec.lifecycle())
 }
 
@@ -175,7 +175,7 @@ impl ReceiveError {
 }
 
 /// Returns the session that the headers of a request name.
-fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
+fn session_target(http: &HttpRequest, offer: &Offer) -> Posted {
     let refusal = unsupported_header(http, offer);
     match (http.header("mcp-session-id").map(str::trim), refusal) {
         (Some(id), Some(refusal)) if is_session_id(id) => {
@@ -193,7 +193,7 @@ fn in_session(http: &HttpRequest, offer: &Offer) -> Posted {
 /// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400" (2025-06-18
 /// and 2025-11-25); a server of 2026-07-28 also lists its revisions.
 fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
-    let requested = version(http)?;
+    let requested = version_header(http)?;
     if offer.find(requested).is_some() {
         return None;
     }
@@ -219,12 +219,12 @@ mod tests {
 
     use super::*;
 
-    const MODERN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
-    const OLD: &str =
+    const DISCOVER_REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    const HANDSHAKE_REQUEST: &str =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":1}}}"#;
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 
-    fn posted(headers: &[(&str, &str)], body: &str, offer: &[&str]) -> Posted {
+    fn classify_post(headers: &[(&str, &str)], body: &str, offer: &[&str]) -> Posted {
         let headers = headers
             .iter()
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn above_a_floor_that_is_not_known_there_is_nothing() {
+    fn unknown_floor_excludes_all_revisions() {
         let belongs = |floor: &'static str| {
             let offer = Offer {
                 floor: Some(Revision::new(floor)),
@@ -251,56 +251,93 @@ mod tests {
     }
 
     #[test]
-    fn a_post_belongs_where_its_headers_and_its_meta_say() {
+    fn headers_and_meta_decide_the_endpoint() {
         let both = ["2026-07-28", "2025-11-25", "2025-06-18"];
         let session = ("Mcp-Session-Id", "s-1");
         let in_session = Posted::Session("s-1".into());
-        assert_eq!(posted(&[], MODERN, &both), Posted::Stateless);
         assert_eq!(
-            posted(&[session], MODERN, &both),
+            classify_post(&[], DISCOVER_REQUEST, &both),
+            Posted::Stateless
+        );
+        assert_eq!(
+            classify_post(&[session], DISCOVER_REQUEST, &both),
             Posted::Stateless,
             "ignored there"
         );
         assert_eq!(
-            posted(&[("mcp-protocol-version", "2026-07-28")], OLD, &both),
+            classify_post(
+                &[("mcp-protocol-version", "2026-07-28")],
+                HANDSHAKE_REQUEST,
+                &both
+            ),
             Posted::Stateless
         );
-        assert_eq!(posted(&[], INITIALIZE, &both), Posted::Initialize);
-        assert_eq!(posted(&[session], OLD, &both), in_session);
+        assert_eq!(classify_post(&[], INITIALIZE, &both), Posted::Initialize);
         assert_eq!(
-            posted(
+            classify_post(&[session], HANDSHAKE_REQUEST, &both),
+            in_session
+        );
+        assert_eq!(
+            classify_post(
                 &[session, ("MCP-Protocol-Version", "2025-06-18")],
-                OLD,
+                HANDSHAKE_REQUEST,
                 &both
             ),
             in_session
         );
-        assert_eq!(posted(&[], OLD, &both), Posted::Unnamed);
-        assert_eq!(posted(&[], OLD, &["2026-07-28"]), Posted::Stateless);
-        assert_eq!(posted(&[], INITIALIZE, &["2026-07-28"]), Posted::Stateless);
-        assert_eq!(posted(&[], MODERN, &["2025-11-25"]), Posted::Unnamed);
+        assert_eq!(
+            classify_post(&[], HANDSHAKE_REQUEST, &both),
+            Posted::Unnamed
+        );
+        assert_eq!(
+            classify_post(&[], HANDSHAKE_REQUEST, &["2026-07-28"]),
+            Posted::Stateless
+        );
+        assert_eq!(
+            classify_post(&[], INITIALIZE, &["2026-07-28"]),
+            Posted::Stateless
+        );
+        assert_eq!(
+            classify_post(&[], DISCOVER_REQUEST, &["2025-11-25"]),
+            Posted::Unnamed
+        );
     }
 
     #[test]
-    fn sess_id_charset_and_hdr_version_are_checked() {
-        let status =
-            |headers: &[(&str, &str)], body: &str| match posted(headers, body, &["2025-11-25"]) {
-                Posted::Refused(refusal) => Some(refusal.status(true)),
-                _ => None,
-            };
-        assert_eq!(status(&[("Mcp-Session-Id", "a b")], OLD), Some(400));
-        assert_eq!(status(&[("Mcp-Session-Id", "\u{e9}")], OLD), Some(400));
-        assert_eq!(status(&[("MCP-Protocol-Version", "1.0")], OLD), Some(400));
+    fn session_id_and_version_are_checked() {
+        let status = |headers: &[(&str, &str)], body: &str| match classify_post(
+            headers,
+            body,
+            &["2025-11-25"],
+        ) {
+            Posted::Refused(refusal) => Some(refusal.status(true)),
+            _ => None,
+        };
         assert_eq!(
-            status(&[("MCP-Protocol-Version", "2025-06-18")], OLD),
+            status(&[("Mcp-Session-Id", "a b")], HANDSHAKE_REQUEST),
             Some(400)
         );
-        assert_eq!(status(&[("MCP-Protocol-Version", "2025-11-25")], OLD), None);
+        assert_eq!(
+            status(&[("Mcp-Session-Id", "\u{e9}")], HANDSHAKE_REQUEST),
+            Some(400)
+        );
+        assert_eq!(
+            status(&[("MCP-Protocol-Version", "1.0")], HANDSHAKE_REQUEST),
+            Some(400)
+        );
+        assert_eq!(
+            status(&[("MCP-Protocol-Version", "2025-06-18")], HANDSHAKE_REQUEST),
+            Some(400)
+        );
+        assert_eq!(
+            status(&[("MCP-Protocol-Version", "2025-11-25")], HANDSHAKE_REQUEST),
+            None
+        );
         assert_eq!(status(&[], "{"), Some(400));
     }
 
     #[test]
-    fn read_bodies_are_classified_alike() {
+    fn parsed_bodies_are_classified_alike() {
         let headers: [&[(&str, &str)]; 4] = [
             &[],
             &[("Mcp-Session-Id", "s-1")],
@@ -310,12 +347,12 @@ mod tests {
                 ("MCP-Protocol-Version", "2025-11-25"),
             ],
         ];
-        let escaped = MODERN.replace("protocolVersion", "protocol\\u0056ersion");
+        let escaped = DISCOVER_REQUEST.replace("protocolVersion", "protocol\\u0056ersion");
         let spelt = INITIALIZE.replace("initialize", "init\\u0069alize");
-        let batch = format!("[{OLD},{MODERN}]");
+        let batch = format!("[{HANDSHAKE_REQUEST},{DISCOVER_REQUEST}]");
         let bodies = [
-            MODERN,
-            OLD,
+            DISCOVER_REQUEST,
+            HANDSHAKE_REQUEST,
             INITIALIZE,
             &escaped,
             &spelt,
@@ -331,8 +368,8 @@ mod tests {
         ];
         for headers in headers {
             for body in bodies {
-                posted(headers, body, &["2026-07-28", "2025-11-25"]);
-                posted(headers, body, &["2025-11-25"]);
+                classify_post(headers, body, &["2026-07-28", "2025-11-25"]);
+                classify_post(headers, body, &["2025-11-25"]);
             }
         }
     }

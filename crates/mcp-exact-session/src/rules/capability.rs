@@ -26,14 +26,14 @@ pub(crate) enum RequiredCapability {
 
 /// Capability that was not declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Missing {
+pub(crate) struct MissingCapability {
     /// The capability, with dots between its parts.
     pub(crate) capability: String,
     /// Error code with which a receiver refuses the message.
     pub(crate) code: i64,
 }
 
-impl Missing {
+impl MissingCapability {
     fn of(path: &[&str], code: i64) -> Self {
         Self {
             capability: joined(path, "."),
@@ -42,7 +42,7 @@ impl Missing {
     }
 
     /// Returns the refusal of a receiver that has not declared the capability.
-    pub(crate) fn on_receiving(self, receiver: Side) -> Refusal {
+    pub(crate) fn refusal(self, receiver: Side) -> Refusal {
         Refusal::MissingCapability {
             receiver,
             capability: self.capability,
@@ -51,7 +51,7 @@ impl Missing {
     }
 
     /// Returns the error for sending a message without the capability.
-    pub(crate) fn on_sending(self, method: &str) -> SendError {
+    pub(crate) fn send_error(self, method: &str) -> SendError {
         SendError::Capability {
             method: method.to_owned(),
             capability: self.capability,
@@ -60,23 +60,26 @@ impl Missing {
 }
 
 /// Returns the capability that is missing at a path.
-pub(crate) fn missing_path(path: &[&str], declared: DeclaredCapabilities<'_>) -> Option<Missing> {
-    (!declared.has(path)).then(|| missing_at(path))
+pub(crate) fn missing_path(
+    path: &[&str],
+    declared: DeclaredCapabilities<'_>,
+) -> Option<MissingCapability> {
+    (!declared.is_declared(path)).then(|| missing_capability_at(path))
 }
 
 /// Creates the error value for the missing capability at a path.
-pub(crate) fn missing_at(path: &[&str]) -> Missing {
-    Missing::of(path, code::METHOD_NOT_FOUND)
+pub(crate) fn missing_capability_at(path: &[&str]) -> MissingCapability {
+    MissingCapability::of(path, code::METHOD_NOT_FOUND)
 }
 
 impl RequiredCapability {
     /// Returns the part of the needed capabilities that is not declared.
-    pub(crate) fn missing(
+    pub(crate) fn missing_capability(
         self,
         params: Option<&JsonObject>,
         spec: &RevisionSpec,
         declared: DeclaredCapabilities<'_>,
-    ) -> Option<Missing> {
+    ) -> Option<MissingCapability> {
         match self {
             Self::Path(path) => missing_path(path, declared),
             Self::Completions if !spec.has_completions_capability() => None,
@@ -84,8 +87,9 @@ impl RequiredCapability {
             Self::Elicitation => missing_path(&["elicitation"], declared).or_else(|| {
                 missing_mode(params.filter(|_| spec.has_elicitation_modes()), declared)
             }),
-            Self::Sampling => missing_path(&["sampling"], declared)
-                .or_else(|| missing_tools(params.filter(|_| spec.has_sampling_tools()), declared)),
+            Self::Sampling => missing_path(&["sampling"], declared).or_else(|| {
+                missing_sampling_tools(params.filter(|_| spec.has_sampling_tools()), declared)
+            }),
         }
     }
 }
@@ -95,30 +99,30 @@ impl RequiredCapability {
 fn missing_mode(
     params: Option<&JsonObject>,
     declared: DeclaredCapabilities<'_>,
-) -> Option<Missing> {
+) -> Option<MissingCapability> {
     let mode = params?.view().find("mode");
     let is_url = mode.is_some_and(|mode| mode.as_str().as_deref() == Some("url"));
-    let has_url = declared.has(&["elicitation", "url"]);
+    let has_url = declared.is_declared(&["elicitation", "url"]);
     let path: &[&str] = match (is_url, has_url) {
         (true, _) => &["elicitation", "url"],
         (false, true) => &["elicitation", "form"],
         (false, false) => return None,
     };
-    (!declared.has(path)).then(|| Missing::of(path, code::INVALID_PARAMS))
+    (!declared.is_declared(path)).then(|| MissingCapability::of(path, code::INVALID_PARAMS))
 }
 
-fn missing_tools(
+fn missing_sampling_tools(
     params: Option<&JsonObject>,
     declared: DeclaredCapabilities<'_>,
-) -> Option<Missing> {
+) -> Option<MissingCapability> {
     let [tools, choice] = params?.view().find_each(["tools", "toolChoice"]);
     tools.or(choice)?;
     let path = ["sampling", "tools"];
-    (!declared.has(&path)).then(|| Missing::of(&path, code::INVALID_PARAMS))
+    (!declared.is_declared(&path)).then(|| MissingCapability::of(&path, code::INVALID_PARAMS))
 }
 
 /// Returns the capabilities to declare in a revision, without those that the revision does not define.
-pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
+pub(crate) fn capabilities_for(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObject {
     let mut kept = JsonObject::new();
     for (name, value) in capabilities
         .iter()
@@ -154,7 +158,7 @@ pub(crate) fn towards(spec: &RevisionSpec, capabilities: &JsonObject) -> JsonObj
 
 /// Returns the remote peer's capabilities that the negotiated revision defines; the peer may have declared capabilities of a
 /// newer revision.
-pub(crate) fn understood(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
+pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
     let means = |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
     if capabilities.iter().all(|(name, _)| means(&name)) {
         return capabilities;
@@ -195,7 +199,7 @@ mod tests {
         let missing = |params: &str, receiver: &str| {
             let (params, receiver) = (object(params), object(receiver));
             let receiver = DeclaredCapabilities::from(&receiver);
-            let missing = RequiredCapability::Elicitation.missing(
+            let missing = RequiredCapability::Elicitation.missing_capability(
                 Some(&params),
                 spec("2025-11-25"),
                 receiver,
@@ -220,8 +224,11 @@ mod tests {
         let missing = |params: &str, receiver: &str| {
             let (params, receiver) = (object(params), object(receiver));
             let receiver = DeclaredCapabilities::from(&receiver);
-            let missing =
-                RequiredCapability::Sampling.missing(Some(&params), spec("2025-11-25"), receiver);
+            let missing = RequiredCapability::Sampling.missing_capability(
+                Some(&params),
+                spec("2025-11-25"),
+                receiver,
+            );
             missing.map(|missing| missing.capability)
         };
         let tools = Some("sampling.tools".to_owned());
@@ -238,7 +245,7 @@ mod tests {
     #[test]
     fn undefined_capabilities_are_not_understood() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;
-        let understood = |id: &str| understood(spec(id), object(all)).to_string();
+        let understood = |id: &str| defined_capabilities(spec(id), object(all)).to_string();
         assert_eq!(understood("2025-11-25"), all);
         assert_eq!(understood("2026-07-28"), all);
         assert_eq!(
@@ -252,7 +259,7 @@ mod tests {
         let all = object(
             r#"{"elicitation":{"form":{},"url":{}},"roots":{"listChanged":true},"tasks":{},"completions":{},"x":{"y":[1, 2]},"sampling":{"tools":{}},"extensions":{"x/y":{}}}"#,
         );
-        let towards = |id: &str| towards(spec(id), &all).to_string();
+        let towards = |id: &str| capabilities_for(spec(id), &all).to_string();
         assert_eq!(
             towards("2024-11-05"),
             r#"{"roots":{"listChanged":true},"x":{"y":[1, 2]},"sampling":{}}"#
@@ -273,9 +280,12 @@ mod tests {
 
     /// A client that shows pages alone has nothing to declare towards the revision that has forms alone.
     #[test]
-    fn pages_alone_declare_no_forms() {
+    fn url_only_client_declares_no_forms() {
         let pages = object(r#"{"elicitation":{"url":{}}}"#);
-        assert_eq!(towards(spec("2025-06-18"), &pages).to_string(), "{}");
-        assert_eq!(towards(spec("2025-11-25"), &pages), pages);
+        assert_eq!(
+            capabilities_for(spec("2025-06-18"), &pages).to_string(),
+            "{}"
+        );
+        assert_eq!(capabilities_for(spec("2025-11-25"), &pages), pages);
     }
 }

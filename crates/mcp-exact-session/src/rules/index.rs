@@ -4,21 +4,21 @@
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
-use super::rule::{Kind, Rule};
+use super::rule::{MessageKind, Rule};
 use super::table::RULES;
 
 /// Number of slots of the hash index: a power of two, of which more than half are free.
 const SLOT_COUNT: usize = 128;
-const FREE: u8 = u8::MAX;
+const FREE_SLOT: u8 = u8::MAX;
 
 /// Hash index with linear probing: each slot contains the number of a row, or an invalid number if the slot is free.
 static ROWS: [u8; SLOT_COUNT] = {
-    assert!(RULES.len() < SLOT_COUNT / 2 && RULES.len() < FREE as usize);
-    let mut rows = [FREE; SLOT_COUNT];
+    assert!(RULES.len() < SLOT_COUNT / 2 && RULES.len() < FREE_SLOT as usize);
+    let mut rows = [FREE_SLOT; SLOT_COUNT];
     let mut row = 0;
     while row < RULES.len() {
-        let mut slot = hash(RULES[row].method);
-        while rows[slot] != FREE {
+        let mut slot = hash_slot(RULES[row].method);
+        while rows[slot] != FREE_SLOT {
             slot = (slot + 1) % SLOT_COUNT;
         }
         rows[slot] = row as u8;
@@ -28,7 +28,7 @@ static ROWS: [u8; SLOT_COUNT] = {
 };
 
 /// Revisions that define each row, one bit per revision, by [`RevisionSpec::index`].
-static DEFINED: [u64; RULES.len()] = {
+static DEFINED_REVISIONS: [u64; RULES.len()] = {
     let all = mcp_exact_revisions::all();
     assert!(all.len() <= 64);
     let mut defined = [0; RULES.len()];
@@ -36,7 +36,7 @@ static DEFINED: [u64; RULES.len()] = {
     while row < RULES.len() {
         let mut index = 0;
         while index < all.len() {
-            if defines(&all[index], &RULES[row]) {
+            if defines_method(&all[index], &RULES[row]) {
                 defined[row] |= 1 << index;
             }
             index += 1;
@@ -47,8 +47,12 @@ static DEFINED: [u64; RULES.len()] = {
 };
 
 /// Returns the row of a method, with its number.
-pub(super) fn row(kind: Kind, sender: Side, method: &str) -> Option<(usize, &'static Rule)> {
-    let mut slot = hash(method);
+pub(super) fn find_row(
+    kind: MessageKind,
+    sender: Side,
+    method: &str,
+) -> Option<(usize, &'static Rule)> {
+    let mut slot = hash_slot(method);
     loop {
         let number = usize::from(ROWS[slot]);
         // A free slot has no row.
@@ -62,11 +66,11 @@ pub(super) fn row(kind: Kind, sender: Side, method: &str) -> Option<(usize, &'st
 
 /// Returns true if a revision defines the row with this number.
 pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
-    DEFINED[number] >> spec.index() & 1 == 1
+    DEFINED_REVISIONS[number] >> spec.index() & 1 == 1
 }
 
 /// Returns the slot of a method; two letters of a method distinguish most methods.
-const fn hash(method: &str) -> usize {
+const fn hash_slot(method: &str) -> usize {
     let bytes = method.as_bytes();
     if bytes.is_empty() {
         return 0;
@@ -76,19 +80,19 @@ const fn hash(method: &str) -> usize {
     (7 * last + 21 * middle) % SLOT_COUNT
 }
 
-const fn defines(spec: &RevisionSpec, rule: &Rule) -> bool {
+const fn defines_method(spec: &RevisionSpec, rule: &Rule) -> bool {
     let methods = spec.methods(rule.sender);
     match rule.kind {
-        Kind::Request => contains(methods.requests(), rule.method),
-        Kind::Notification => contains(methods.notifications(), rule.method),
-        Kind::InputRequest => spec.has_input_required(),
+        MessageKind::Request => contains_method(methods.requests(), rule.method),
+        MessageKind::Notification => contains_method(methods.notifications(), rule.method),
+        MessageKind::InputRequest => spec.has_input_required(),
     }
 }
 
-const fn contains(methods: &[&str], method: &str) -> bool {
+const fn contains_method(methods: &[&str], method: &str) -> bool {
     let mut at = 0;
     while at < methods.len() {
-        if is_same(methods[at].as_bytes(), method.as_bytes()) {
+        if is_equal(methods[at].as_bytes(), method.as_bytes()) {
             return true;
         }
         at += 1;
@@ -96,7 +100,7 @@ const fn contains(methods: &[&str], method: &str) -> bool {
     false
 }
 
-const fn is_same(one: &[u8], other: &[u8]) -> bool {
+const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
@@ -117,22 +121,22 @@ mod tests {
     #[test]
     fn every_row_is_found() {
         for (number, rule) in RULES.iter().enumerate() {
-            let found = row(rule.kind, rule.sender, rule.method);
+            let found = find_row(rule.kind, rule.sender, rule.method);
             assert_eq!(found.map(|(number, _)| number), Some(number));
         }
         for method in ["", "x", "tools/calls", "tools/cal", "Tools/call"] {
-            assert!(row(Kind::Request, Side::Client, method).is_none());
+            assert!(find_row(MessageKind::Request, Side::Client, method).is_none());
         }
     }
 
     #[test]
-    fn rows_are_defined_as_the_revisions_say() {
+    fn row_revisions_match_revision_table() {
         for (number, rule) in RULES.iter().enumerate() {
             for spec in mcp_exact_revisions::all() {
                 let defines = match rule.kind {
-                    Kind::Request => spec.sends_request(rule.sender, rule.method),
-                    Kind::Notification => spec.sends_notification(rule.sender, rule.method),
-                    Kind::InputRequest => spec.has_input_required(),
+                    MessageKind::Request => spec.sends_request(rule.sender, rule.method),
+                    MessageKind::Notification => spec.sends_notification(rule.sender, rule.method),
+                    MessageKind::InputRequest => spec.has_input_required(),
                 };
                 assert_eq!(is_defined(number, spec), defines, "{} {spec}", rule.method);
             }
@@ -141,9 +145,9 @@ mod tests {
 
     /// Few methods share a slot, so that most lookups read one row.
     #[test]
-    fn walks_are_short() {
+    fn lookups_probe_few_slots() {
         let walk = |rule: &Rule| {
-            let mut slot = hash(rule.method);
+            let mut slot = hash_slot(rule.method);
             let mut steps = 1;
             while !std::ptr::eq(&RULES[usize::from(ROWS[slot])], rule) {
                 slot = (slot + 1) % SLOT_COUNT;

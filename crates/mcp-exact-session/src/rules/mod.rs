@@ -15,23 +15,25 @@ mod table;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{JsonObject, JsonRef};
 
-use crate::builtin_notifications::has_own_token;
+use crate::builtin_notifications::has_progress_token;
 use crate::capabilities::DeclaredCapabilities;
 use crate::change::{Change, ChangeKind};
 use crate::error::SendError;
 use crate::extensions::{Extension, ExtensionPolicy, Extensions};
 use crate::filter::Filter;
 use crate::input_request;
-use crate::message::PARAMS;
+use crate::message::READ_PARAMS;
 use crate::refusal::Refusal;
 
-pub(crate) use capability::{Missing, RequiredCapability};
-pub(crate) use rule::{Cached, Handler, Kind, Local, Placement, Rule, TaskEffect};
+pub(crate) use capability::{MissingCapability, RequiredCapability};
+pub(crate) use rule::{
+    CachePolicy, Handler, MessageKind, Placement, Rule, SendingParty, TaskEffect,
+};
 use table::RULES;
 
 /// Returns the row of a method in any revision.
-fn row(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
-    let (_, rule) = index::row(kind, sender, method)?;
+fn row_of_method(kind: MessageKind, sender: Side, method: &str) -> Option<&'static Rule> {
+    let (_, rule) = index::find_row(kind, sender, method)?;
     is_present(rule).then_some(rule)
 }
 
@@ -50,29 +52,33 @@ const fn is_present(_: &Rule) -> bool {
 }
 
 /// Returns the row of a method that a revision defines.
-pub(crate) fn find(
-    kind: Kind,
+pub(crate) fn find_row(
+    kind: MessageKind,
     sender: Side,
     method: &str,
     spec: &RevisionSpec,
 ) -> Option<&'static Rule> {
-    let (number, rule) = index::row(kind, sender, method)?;
+    let (number, rule) = index::find_row(kind, sender, method)?;
     (index::is_defined(number, spec) && is_present(rule)).then_some(rule)
 }
 
 /// Returns the row of a client request.
 pub(crate) fn client_request(method: &str, spec: &RevisionSpec) -> Option<&'static Rule> {
-    find(Kind::Request, Side::Client, method, spec)
+    find_row(MessageKind::Request, Side::Client, method, spec)
 }
 
 /// Returns the row of a message that is allowed before a revision is negotiated.
-pub(crate) fn before_negotiation(kind: Kind, sender: Side, method: &str) -> Option<&'static Rule> {
-    row(kind, sender, method).filter(|rule| rule.early)
+pub(crate) fn row_before_negotiation(
+    kind: MessageKind,
+    sender: Side,
+    method: &str,
+) -> Option<&'static Rule> {
+    row_of_method(kind, sender, method).filter(|rule| rule.is_allowed_early)
 }
 
 /// Returns true if a client's request begins a session.
 pub(crate) fn is_initialize(method: &str) -> bool {
-    let rule = row(Kind::Request, Side::Client, method);
+    let rule = row_of_method(MessageKind::Request, Side::Client, method);
     rule.is_some_and(|rule| rule.handler == Handler::Initialize)
 }
 
@@ -83,9 +89,9 @@ pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
 
 /// Target of a notification of a server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Target<'a> {
+pub(crate) enum NotificationTarget<'a> {
     /// The client, independent of any request.
-    Peer,
+    Client,
     /// The stream of a request, with the filter if the request is a subscription.
     Request(Option<&'a Filter>),
     /// The stream of a subscription that is not acknowledged yet: the server "MUST NOT send any notification on the subscription
@@ -98,13 +104,13 @@ pub(crate) enum Target<'a> {
 pub(crate) struct SentMembers<'a> {
     meta: Option<JsonRef<'a>>,
     pub(crate) task: Option<JsonRef<'a>>,
-    /// True if none of [`PARAMS`] is present.
+    /// True if none of [`READ_PARAMS`] is present.
     pub(crate) is_plain: bool,
 }
 
 impl<'a> SentMembers<'a> {
-    pub(crate) fn of(params: &'a JsonObject) -> Self {
-        let [name, responses, state] = PARAMS;
+    pub(crate) fn locate(params: &'a JsonObject) -> Self {
+        let [name, responses, state] = READ_PARAMS;
         let [meta, responses, state, task] =
             params.view().find_rare([name, responses, state, "task"]);
         Self {
@@ -121,14 +127,14 @@ pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
     pub(crate) local: Side,
     /// Capabilities of the local peer.
-    pub(crate) own: DeclaredCapabilities<'a>,
+    pub(crate) capabilities: DeclaredCapabilities<'a>,
     /// Capabilities of the remote peer.
-    pub(crate) peer: DeclaredCapabilities<'a>,
+    pub(crate) peer_capabilities: DeclaredCapabilities<'a>,
     pub(crate) extensions: &'a Extensions,
 }
 
 impl<'a> Rules<'a> {
-    fn remote(&self) -> Side {
+    fn remote_role(&self) -> Side {
         self.local.peer()
     }
 
@@ -139,7 +145,8 @@ impl<'a> Rules<'a> {
     /// Returns true if clients or servers send any kind of message with this method in the revision, including requests within
     /// results.
     fn is_sent_by(&self, side: Side, method: &str) -> bool {
-        let embeds = |method| find(Kind::InputRequest, side, method, self.spec).is_some();
+        let embeds =
+            |method| find_row(MessageKind::InputRequest, side, method, self.spec).is_some();
         self.spec.sends_request(side, method)
             || self.spec.sends_notification(side, method)
             || embeds(method)
@@ -149,30 +156,33 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The refusal with which the request is answered.
-    pub(crate) fn received_request(
+    pub(crate) fn check_received_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<Handler, Refusal> {
-        if let Some(extension) = self.extension_of_request(method, self.remote()) {
-            return if extension.is_declared(self.peer.object) {
-                Ok(Handler::Program)
+        if let Some(extension) = self.extension_of_request(method, self.remote_role()) {
+            return if extension.is_declared(self.peer_capabilities.object) {
+                Ok(Handler::Application)
             } else {
                 Err(Refusal::MissingExtension(extension.id.clone()))
             };
         }
-        let Some(rule) = find(Kind::Request, self.remote(), method, self.spec) else {
-            let vendor = self.is_vendor(&self.extensions.requests, method);
+        let Some(rule) = find_row(MessageKind::Request, self.remote_role(), method, self.spec)
+        else {
+            let vendor = self.is_vendor_method(&self.extensions.requests, method);
             return if vendor && !self.is_sent_by(self.local, method) {
-                Ok(Handler::Program)
+                Ok(Handler::Application)
             } else {
                 Err(Refusal::UnknownMethod(method.to_owned()))
             };
         };
-        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
-            return Err(missing.on_receiving(self.local));
+        if let Some(missing) =
+            self.check_capability(rule.receiver_capability, params, self.capabilities)
+        {
+            return Err(missing.refusal(self.local));
         }
-        check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
+        check_received_params(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
         Ok(rule.handler)
     }
 
@@ -180,19 +190,28 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The reason for which the notification is dropped.
-    pub(crate) fn received_notification(&self, method: &str) -> Result<Handler, Refusal> {
-        let Some(rule) = find(Kind::Notification, self.remote(), method, self.spec) else {
-            let vendor = self.is_vendor(&self.extensions.notifications, method);
+    pub(crate) fn check_received_notification(&self, method: &str) -> Result<Handler, Refusal> {
+        let Some(rule) = find_row(
+            MessageKind::Notification,
+            self.remote_role(),
+            method,
+            self.spec,
+        ) else {
+            let vendor = self.is_vendor_method(&self.extensions.notifications, method);
             let known = vendor && !self.is_sent_by(self.local, method);
-            let extension = self.extension_of_notification(method, self.remote());
-            return if known || extension.is_some_and(|known| known.is_declared(self.peer.object)) {
-                Ok(Handler::Program)
+            let extension = self.extension_of_notification(method, self.remote_role());
+            return if known
+                || extension.is_some_and(|known| known.is_declared(self.peer_capabilities.object))
+            {
+                Ok(Handler::Application)
             } else {
                 Err(Refusal::NotAllowed(method.to_owned()))
             };
         };
-        let needed = rule.sender_needs.filter(|_| !rule.taken_undeclared);
-        match self.missing(needed, None, self.peer) {
+        let needed = rule
+            .sender_capability
+            .filter(|_| !rule.is_accepted_undeclared);
+        match self.check_capability(needed, None, self.peer_capabilities) {
             Some(missing) => Err(Refusal::NotDeclared {
                 method: method.to_owned(),
                 capability: missing.capability,
@@ -205,60 +224,61 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The reason for which the request cannot be sent.
-    pub(crate) fn sending_request(
+    pub(crate) fn check_sent_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<(), SendError> {
-        let members = params.map(SentMembers::of).unwrap_or_default();
-        self.sending_request_with(method, params, &members)
+        let members = params.map(SentMembers::locate).unwrap_or_default();
+        self.check_sent_request_with(method, params, &members)
     }
 
     /// Checks a request of the local application, with params members that were located before.
     ///
     /// # Errors
     /// The reason for which the request cannot be sent.
-    pub(crate) fn sending_request_with(
+    pub(crate) fn check_sent_request_with(
         &self,
         method: &str,
         params: Option<&JsonObject>,
         &SentMembers { meta, task, .. }: &SentMembers<'_>,
     ) -> Result<(), SendError> {
         if let Some(extension) = self.extension_of_request(method, self.local) {
-            return if extension.is_declared(self.peer.object) {
-                own_token(method, meta)
+            return if extension.is_declared(self.peer_capabilities.object) {
+                refuse_own_token(method, meta)
             } else {
-                Err(extension.missing(method))
+                Err(extension.missing_error(method))
             };
         }
         let unknown = || SendError::Method {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        let Some(rule) = find(Kind::Request, self.local, method, self.spec) else {
-            let vendor = self.is_vendor(&self.extensions.requests, method);
+        let Some(rule) = find_row(MessageKind::Request, self.local, method, self.spec) else {
+            let vendor = self.is_vendor_method(&self.extensions.requests, method);
             let sends = self.local == Side::Client || self.spec.has_server_requests();
-            return if vendor && sends && !self.is_sent_by(self.remote(), method) {
-                own_token(method, meta)
+            return if vendor && sends && !self.is_sent_by(self.remote_role(), method) {
+                refuse_own_token(method, meta)
             } else {
                 Err(unknown())
             };
         };
-        if rule.sent_by == Local::Endpoint {
+        if rule.sending_party == SendingParty::Endpoint {
             return Err(unknown());
         }
-        own_token(method, meta)?;
-        let missing = self.missing(rule.receiver, params, self.peer);
+        refuse_own_token(method, meta)?;
+        let missing =
+            self.check_capability(rule.receiver_capability, params, self.peer_capabilities);
         let task = || {
             let path = rule
-                .may_become_task
+                .task_capability
                 .filter(|_| task.is_some() && self.spec.has_tasks())?;
-            capability::missing_path(path, self.peer)
+            capability::missing_path(path, self.peer_capabilities)
         };
         if let Some(missing) = missing.or_else(task) {
-            return Err(missing.on_sending(method));
+            return Err(missing.send_error(method));
         }
-        check_sent(rule, params, self.spec)
+        check_sent_params(rule, params, self.spec)
     }
 
     /// Checks a notification of the local application; returns the handler, so that a raw notification obeys the same rules as
@@ -266,13 +286,13 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The reason for which the notification cannot be sent.
-    pub(crate) fn sending_notification(
+    pub(crate) fn check_sent_notification(
         &self,
         method: &str,
         params: Option<&JsonObject>,
-        target: Target<'_>,
+        target: NotificationTarget<'_>,
     ) -> Result<Handler, SendError> {
-        if let Target::Unacknowledged = target {
+        if let NotificationTarget::Unacknowledged = target {
             return Err(SendError::Placement {
                 method: method.to_owned(),
             });
@@ -281,28 +301,30 @@ impl<'a> Rules<'a> {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        let Some(rule) = find(Kind::Notification, self.local, method, self.spec) else {
+        let Some(rule) = find_row(MessageKind::Notification, self.local, method, self.spec) else {
             if let Some(extension) = self.extension_of_notification(method, self.local) {
-                return if extension.is_declared(self.peer.object) {
-                    Ok(Handler::Program)
+                return if extension.is_declared(self.peer_capabilities.object) {
+                    Ok(Handler::Application)
                 } else {
-                    Err(extension.missing(method))
+                    Err(extension.missing_error(method))
                 };
             }
-            let vendor = self.is_vendor(&self.extensions.notifications, method);
-            return if vendor && !self.is_sent_by(self.remote(), method) {
-                Ok(Handler::Program)
+            let vendor = self.is_vendor_method(&self.extensions.notifications, method);
+            return if vendor && !self.is_sent_by(self.remote_role(), method) {
+                Ok(Handler::Application)
             } else {
                 Err(unknown())
             };
         };
-        if rule.sent_by == Local::Endpoint {
+        if rule.sending_party == SendingParty::Endpoint {
             return Err(SendError::Reserved {
                 method: method.to_owned(),
             });
         }
-        if let Some(missing) = self.missing(rule.sender_needs, params, self.own) {
-            return Err(missing.on_sending(method));
+        if let Some(missing) =
+            self.check_capability(rule.sender_capability, params, self.capabilities)
+        {
+            return Err(missing.send_error(method));
         }
         if self.is_discover() && !is_placed(rule, params, target) {
             Err(SendError::Placement {
@@ -317,7 +339,7 @@ impl<'a> Rules<'a> {
     ///
     /// # Errors
     /// The reason for which the input request cannot be sent.
-    pub(crate) fn sending_input_request(
+    pub(crate) fn check_sent_input_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
@@ -326,66 +348,71 @@ impl<'a> Rules<'a> {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        if row(Kind::InputRequest, Side::Server, method).is_none() {
+        if row_of_method(MessageKind::InputRequest, Side::Server, method).is_none() {
             return Err(unknown());
         }
         if !self.is_discover() {
-            return self.sending_request(method, params);
+            return self.check_sent_request(method, params);
         }
-        let rule = find(Kind::InputRequest, Side::Server, method, self.spec).ok_or_else(unknown)?;
+        let rule = find_row(MessageKind::InputRequest, Side::Server, method, self.spec)
+            .ok_or_else(unknown)?;
         let meta = params.and_then(|params| params.view().find("_meta"));
-        own_token(method, meta)?;
-        if let Some(missing) = self.missing(rule.receiver, params, self.peer) {
-            return Err(missing.on_sending(method));
+        refuse_own_token(method, meta)?;
+        if let Some(missing) =
+            self.check_capability(rule.receiver_capability, params, self.peer_capabilities)
+        {
+            return Err(missing.send_error(method));
         }
-        check_sent(rule, params, self.spec)
+        check_sent_params(rule, params, self.spec)
     }
 
     /// Checks a request within a result that the local client has received.
     ///
     /// # Errors
     /// The reason for which the result cannot be used.
-    pub(crate) fn received_input_request(
+    pub(crate) fn check_received_input_request(
         &self,
         method: &str,
         params: Option<&JsonObject>,
     ) -> Result<(), Refusal> {
-        let rule = find(Kind::InputRequest, Side::Server, method, self.spec);
+        let rule = find_row(MessageKind::InputRequest, Side::Server, method, self.spec);
         let rule = rule.ok_or_else(|| Refusal::UnknownMethod(method.to_owned()))?;
-        if let Some(missing) = self.missing(rule.receiver, params, self.own) {
-            return Err(missing.on_receiving(self.local));
+        if let Some(missing) =
+            self.check_capability(rule.receiver_capability, params, self.capabilities)
+        {
+            return Err(missing.refusal(self.local));
         }
-        check_received(rule, params, self.spec).map_err(Refusal::InvalidParams)
+        check_received_params(rule, params, self.spec).map_err(Refusal::InvalidParams)
     }
 
     /// Returns the negotiated extension that adds a client or server request.
     fn extension_of_request(&self, method: &str, sender: Side) -> Option<&'a Extension> {
         let extensions = self.extensions;
         (self.is_discover() && sender == Side::Client)
-            .then(|| extensions.of_request(method))
+            .then(|| extensions.adding_request(method))
             .flatten()
     }
 
     fn extension_of_notification(&self, method: &str, sender: Side) -> Option<&'a Extension> {
         let extensions = self.extensions;
         self.is_discover()
-            .then(|| extensions.of_notification(method, sender))
+            .then(|| extensions.adding_notification(method, sender))
             .flatten()
     }
 
     /// Returns true if the application has configured a method that the revision does not define.
-    fn is_vendor(&self, listed: &[String], method: &str) -> bool {
+    fn is_vendor_method(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
     }
 
-    fn missing(
+    fn check_capability(
         &self,
         need: Option<RequiredCapability>,
         params: Option<&JsonObject>,
         declared: DeclaredCapabilities<'_>,
-    ) -> Option<Missing> {
-        need?.missing(params, self.spec, declared)
+    ) -> Option<MissingCapability> {
+        need?.missing_capability(params, self.spec, declared)
     }
 }
 
@@ -397,14 +424,19 @@ pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
 
 /// Returns true if the method is that of an elicitation request.
 pub(crate) fn is_elicitation(method: &str) -> bool {
-    let rule = row(Kind::InputRequest, Side::Server, method);
-    rule.is_some_and(|rule| matches!(rule.receiver, Some(RequiredCapability::Elicitation)))
+    let rule = row_of_method(MessageKind::InputRequest, Side::Server, method);
+    rule.is_some_and(|rule| {
+        matches!(
+            rule.receiver_capability,
+            Some(RequiredCapability::Elicitation)
+        )
+    })
 }
 
 /// Refuses params with a progress token: tokens must differ among all active requests (`basic/utilities/progress`), so the
 /// endpoint chooses them.
-fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
-    if has_own_token(meta) {
+fn refuse_own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
+    if has_progress_token(meta) {
         Err(SendError::Params {
             method: method.to_owned(),
             reason: "the endpoint chooses progress tokens; leave `progressToken` out".to_owned(),
@@ -415,12 +447,12 @@ fn own_token(method: &str, meta: Option<JsonRef<'_>>) -> Result<(), SendError> {
 }
 
 /// Checks the parameters of a request to a client before it is sent.
-fn check_sent(
+fn check_sent_params(
     rule: &Rule,
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
 ) -> Result<(), SendError> {
-    let checked = match rule.receiver {
+    let checked = match rule.receiver_capability {
         Some(RequiredCapability::Elicitation) => {
             input_request::check_elicitation(params, spec, true)
         }
@@ -434,12 +466,12 @@ fn check_sent(
 }
 
 /// Checks the parameters of a received request; the application handles unknown roles and modes.
-fn check_received(
+fn check_received_params(
     rule: &Rule,
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
 ) -> Result<(), String> {
-    match rule.receiver {
+    match rule.receiver_capability {
         Some(RequiredCapability::Elicitation) => {
             input_request::check_elicitation(params, spec, false)
         }
@@ -448,17 +480,19 @@ fn check_received(
     }
 }
 
-fn is_placed(rule: &Rule, params: Option<&JsonObject>, target: Target<'_>) -> bool {
+fn is_placed(rule: &Rule, params: Option<&JsonObject>, target: NotificationTarget<'_>) -> bool {
     match (rule.placement, target) {
         (Placement::Anywhere, _) => true,
-        (Placement::Request, Target::Request(filter)) => filter.is_none(),
-        (Placement::Subscription, Target::Request(Some(filter))) => match rule.handler {
-            Handler::Changed(kind) => {
-                Change::of(kind, params).is_some_and(|change| filter.wants(&change))
+        (Placement::Request, NotificationTarget::Request(filter)) => filter.is_none(),
+        (Placement::Subscription, NotificationTarget::Request(Some(filter))) => {
+            match rule.handler {
+                Handler::Changed(kind) => {
+                    Change::from_call(kind, params).is_some_and(|change| filter.wants(&change))
+                }
+                _ => false,
             }
-            _ => false,
-        },
-        (Placement::Request, Target::Peer | Target::Unacknowledged)
+        }
+        (Placement::Request, NotificationTarget::Client | NotificationTarget::Unacknowledged)
         | (Placement::Subscription, _) => false,
     }
 }

@@ -29,7 +29,7 @@ pub(crate) enum ResultKind {
 
 /// Returns the unescaped value of `resultType`; `None` if the value is not a string. An absent member means `complete`: "Clients
 /// MUST treat an absent `resultType` as `complete`".
-fn named(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
+fn result_type(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
     match kind {
         None => Some(Cow::Borrowed(COMPLETE)),
         Some(value) => value.as_str(),
@@ -41,7 +41,7 @@ impl Rules<'_> {
     ///
     /// # Errors
     /// [`SendError::ResultType`] or [`SendError::Capability`] if the client could not use the result.
-    pub(crate) fn sending_result(
+    pub(crate) fn check_sent_result(
         &self,
         method: &str,
         kind: Option<JsonRef<'_>>,
@@ -54,7 +54,7 @@ impl Rules<'_> {
             method: method.to_owned(),
             kind: kind.to_owned(),
         };
-        let Some(kind) = named(kind) else {
+        let Some(kind) = result_type(kind) else {
             return Err(refused(text().unwrap_or_default()));
         };
         match &*kind {
@@ -66,11 +66,11 @@ impl Rules<'_> {
                     Err(refused(&kind))
                 }
             }
-            kind => match self.extensions.of_result_type(kind) {
-                Some(extension) if extension.is_declared(self.peer.object) => {
+            kind => match self.extensions.adding_result_type(kind) {
+                Some(extension) if extension.is_declared(self.peer_capabilities.object) => {
                     Ok(ResultKind::Extension)
                 }
-                Some(extension) => Err(extension.missing(method)),
+                Some(extension) => Err(extension.missing_error(method)),
                 None if self.is_vendor_result(kind) => Ok(ResultKind::Extension),
                 None => Err(refused(kind)),
             },
@@ -81,18 +81,21 @@ impl Rules<'_> {
     ///
     /// # Errors
     /// "A `resultType` of any value unrecognized by the client MUST be considered invalid."
-    pub(crate) fn received_result(&self, kind: Option<JsonRef<'_>>) -> Result<ResultKind, Refusal> {
+    pub(crate) fn check_received_result(
+        &self,
+        kind: Option<JsonRef<'_>>,
+    ) -> Result<ResultKind, Refusal> {
         if self.spec.lifecycle() == Lifecycle::Initialize {
             return Ok(ResultKind::Complete);
         }
-        let Some(kind) = named(kind) else {
+        let Some(kind) = result_type(kind) else {
             let text = kind.map(JsonRef::text).unwrap_or_default();
             return Err(Refusal::UnknownResultType(text.to_owned()));
         };
         match &*kind {
             COMPLETE => Ok(ResultKind::Complete),
             INPUT_REQUIRED => Ok(ResultKind::InputRequired),
-            kind if self.extensions.of_result_type(kind).is_some() => Ok(ResultKind::Extension),
+            kind if self.extensions.adding_result_type(kind).is_some() => Ok(ResultKind::Extension),
             kind if self.is_vendor_result(kind) => Ok(ResultKind::Extension),
             kind => Err(Refusal::UnknownResultType(kind.to_owned())),
         }
@@ -139,14 +142,14 @@ mod tests {
             let rules = |local| Rules {
                 spec,
                 local,
-                own: (&capabilities).into(),
-                peer: (&capabilities).into(),
+                capabilities: (&capabilities).into(),
+                peer_capabilities: (&capabilities).into(),
                 extensions,
             };
             ["complete", "y", "vendor", "other"].map(|kind| {
                 let kind = Json::string(kind);
-                let sent = rules(Side::Server).sending_result("tools/call", Some(kind.view()));
-                let taken = rules(Side::Client).received_result(Some(kind.view()));
+                let sent = rules(Side::Server).check_sent_result("tools/call", Some(kind.view()));
+                let taken = rules(Side::Client).check_received_result(Some(kind.view()));
                 (sent.ok(), taken.ok())
             })
         };

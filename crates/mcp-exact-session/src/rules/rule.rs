@@ -7,7 +7,7 @@ use crate::change::ChangeKind;
 
 /// Kind of message that a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum MessageKind {
     Request,
     Notification,
     InputRequest,
@@ -15,18 +15,18 @@ pub(crate) enum Kind {
 
 /// Sender of a message on the sending side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Local {
+pub(crate) enum SendingParty {
     /// Only the endpoint sends the message, on its own or through a dedicated function.
     Endpoint,
     /// The application may send the message, and the endpoint may, too.
-    Program,
+    Application,
 }
 
 /// Handler of a message on the receiving side: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
     /// The application handles the message, which the endpoint delivers as an event.
-    Program,
+    Application,
     Initialize,
     Initialized,
     Ping,
@@ -59,7 +59,7 @@ pub(crate) enum Placement {
 
 /// Requirement that the result of a request states its cache lifetime (2026-07-28, `server/utilities/caching`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cached {
+pub(crate) enum CachePolicy {
     Never,
     /// Each result has its own lifetime and scope.
     Single,
@@ -80,25 +80,25 @@ pub(crate) enum TaskEffect {
 /// Row of the rule table.
 #[derive(Debug)]
 pub(crate) struct Rule {
-    pub(super) kind: Kind,
+    pub(super) kind: MessageKind,
     pub(super) sender: Side,
     pub(crate) method: &'static str,
-    pub(super) sent_by: Local,
+    pub(super) sending_party: SendingParty,
     pub(crate) handler: Handler,
     pub(super) placement: Placement,
     /// Capability that the receiver must have declared.
-    pub(super) receiver: Option<RequiredCapability>,
+    pub(super) receiver_capability: Option<RequiredCapability>,
     /// Capability that the sender must have declared.
-    pub(super) sender_needs: Option<RequiredCapability>,
+    pub(super) sender_capability: Option<RequiredCapability>,
     /// True if a receiver accepts the message although the sender has not declared the capability, because widespread servers
     /// send it without a declaration.
-    pub(super) taken_undeclared: bool,
+    pub(super) is_accepted_undeclared: bool,
     /// Capability of the receiver without which the request cannot become a task.
-    pub(super) may_become_task: Option<&'static [&'static str]>,
+    pub(super) task_capability: Option<&'static [&'static str]>,
     /// True if the message may be sent before `notifications/initialized`, and a request before `initialize`.
-    pub(crate) early: bool,
+    pub(crate) is_allowed_early: bool,
     /// Parameter that the HTTP header `Mcp-Name` mirrors.
-    pub(crate) named_by: Option<&'static str>,
+    pub(crate) name_param: Option<&'static str>,
     /// True if tool parameters are mirrored into headers.
     pub(crate) mirrors_params: bool,
     /// True if the result lists tools.
@@ -106,112 +106,115 @@ pub(crate) struct Rule {
     /// True if a result of type `input_required` may answer the request (`basic/patterns/mrtr`, "Supported Requests").
     pub(crate) may_require_input: bool,
     /// True if the request may be resent although the remote peer may have executed it.
-    pub(crate) repeatable: bool,
-    pub(crate) cached: Cached,
-    pub(crate) task: TaskEffect,
+    pub(crate) is_repeatable: bool,
+    pub(crate) cache_policy: CachePolicy,
+    pub(crate) task_effect: TaskEffect,
 }
 
 impl Rule {
-    pub(super) const fn new(kind: Kind, sender: Side, method: &'static str) -> Self {
+    pub(super) const fn new(kind: MessageKind, sender: Side, method: &'static str) -> Self {
         Self {
             kind,
             sender,
             method,
-            sent_by: Local::Program,
-            handler: Handler::Program,
+            sending_party: SendingParty::Application,
+            handler: Handler::Application,
             placement: Placement::Anywhere,
-            receiver: None,
-            sender_needs: None,
-            taken_undeclared: false,
-            may_become_task: None,
-            early: false,
-            named_by: None,
+            receiver_capability: None,
+            sender_capability: None,
+            is_accepted_undeclared: false,
+            task_capability: None,
+            is_allowed_early: false,
+            name_param: None,
             mirrors_params: false,
             lists_tools: false,
             may_require_input: false,
-            repeatable: false,
-            cached: Cached::Never,
-            task: TaskEffect::None,
+            is_repeatable: false,
+            cache_policy: CachePolicy::Never,
+            task_effect: TaskEffect::None,
         }
     }
 
-    pub(super) const fn sent_by(mut self, local: Local) -> Self {
-        self.sent_by = local;
+    pub(super) const fn with_sender_party(mut self, local: SendingParty) -> Self {
+        self.sending_party = local;
         self
     }
 
-    pub(super) const fn handled_by(mut self, handler: Handler) -> Self {
+    pub(super) const fn with_handler(mut self, handler: Handler) -> Self {
         self.handler = handler;
         self
     }
 
-    pub(super) const fn placed(mut self, placement: Placement) -> Self {
+    pub(super) const fn with_placement(mut self, placement: Placement) -> Self {
         self.placement = placement;
         self
     }
 
-    pub(super) const fn receiver(mut self, need: RequiredCapability) -> Self {
-        self.receiver = Some(need);
+    pub(super) const fn with_receiver_capability(mut self, need: RequiredCapability) -> Self {
+        self.receiver_capability = Some(need);
         self
     }
 
-    pub(super) const fn sender_needs(mut self, need: RequiredCapability) -> Self {
-        self.sender_needs = Some(need);
+    pub(super) const fn with_sender_capability(mut self, need: RequiredCapability) -> Self {
+        self.sender_capability = Some(need);
         self
     }
 
-    pub(super) const fn taken_undeclared(mut self) -> Self {
-        self.taken_undeclared = true;
+    pub(super) const fn accepted_undeclared(mut self) -> Self {
+        self.is_accepted_undeclared = true;
         self
     }
 
-    pub(super) const fn may_become_task(mut self, capability: &'static [&'static str]) -> Self {
-        self.may_become_task = Some(capability);
+    pub(super) const fn with_task_capability(
+        mut self,
+        capability: &'static [&'static str],
+    ) -> Self {
+        self.task_capability = Some(capability);
         self
     }
 
     pub(super) const fn allowed_early(mut self) -> Self {
-        self.early = true;
+        self.is_allowed_early = true;
         self
     }
 
-    pub(super) const fn named_by(mut self, parameter: &'static str) -> Self {
-        self.named_by = Some(parameter);
+    pub(super) const fn with_name_param(mut self, parameter: &'static str) -> Self {
+        self.name_param = Some(parameter);
         self
     }
 
-    pub(super) const fn mirrors_params(mut self) -> Self {
+    pub(super) const fn mirroring_params(mut self) -> Self {
         self.mirrors_params = true;
         self
     }
 
-    pub(super) const fn lists_tools(mut self) -> Self {
+    pub(super) const fn listing_tools(mut self) -> Self {
         self.lists_tools = true;
         self
     }
 
-    pub(super) const fn may_require_input(mut self) -> Self {
+    pub(super) const fn requiring_input(mut self) -> Self {
         self.may_require_input = true;
         self
     }
 
-    pub(super) const fn repeatable(mut self) -> Self {
-        self.repeatable = true;
+    pub(super) const fn as_repeatable(mut self) -> Self {
+        self.is_repeatable = true;
         self
     }
 
-    pub(super) const fn cached(mut self) -> Self {
-        self.cached = Cached::Single;
+    pub(super) const fn with_cache(mut self) -> Self {
+        self.cache_policy = CachePolicy::Single;
         self
     }
 
-    pub(super) const fn cached_list(mut self) -> Self {
-        self.cached = Cached::List;
+    pub(super) const fn with_list_cache(mut self) -> Self {
+        self.cache_policy = CachePolicy::List;
         self
     }
 
-    pub(super) const fn task(mut self, effect: TaskEffect) -> Self {
-        self.task = effect;
+    pub(super) const fn with_task_effect(mut self, effect: TaskEffect) -> Self {
+        self.task_effect = effect;
         self
     }
 }

@@ -5,21 +5,21 @@
 
 use mcp_exact_revisions::Side;
 
-use super::{Handler, Kind, Local, Placement, RequiredCapability, Rule, TaskEffect};
+use super::{Handler, MessageKind, Placement, RequiredCapability, Rule, SendingParty, TaskEffect};
 use crate::change::ChangeKind;
 
 const fn request(sender: Side, method: &'static str) -> Rule {
-    Rule::new(Kind::Request, sender, method)
+    Rule::new(MessageKind::Request, sender, method)
 }
 
 const fn notification(sender: Side, method: &'static str) -> Rule {
-    Rule::new(Kind::Notification, sender, method)
+    Rule::new(MessageKind::Notification, sender, method)
 }
 
 /// Request that a server embeds in a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`). The required capability
 /// is that of the request with the same method.
 const fn input_request(method: &'static str) -> Rule {
-    Rule::new(Kind::InputRequest, Side::Server, method)
+    Rule::new(MessageKind::InputRequest, Side::Server, method)
 }
 
 use Side::{Client, Server};
@@ -28,157 +28,158 @@ use Side::{Client, Server};
 pub(crate) static RULES: &[Rule] = &[
     // Requests of clients.
     request(Client, "completion/complete")
-        .repeatable()
-        .receiver(RequiredCapability::Completions),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Completions),
     request(Client, "initialize")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Initialize),
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Initialize),
     request(Client, "logging/setLevel")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["logging"]))
-        .handled_by(Handler::SetLogLevel),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["logging"]))
+        .with_handler(Handler::SetLogLevel),
     request(Client, "ping")
-        .repeatable()
-        .handled_by(Handler::Ping)
+        .as_repeatable()
+        .with_handler(Handler::Ping)
         .allowed_early(),
     request(Client, "prompts/get")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["prompts"]))
-        .named_by("name")
-        .may_require_input(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["prompts"]))
+        .with_name_param("name")
+        .requiring_input(),
     request(Client, "prompts/list")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["prompts"]))
-        .cached_list(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["prompts"]))
+        .with_list_cache(),
     request(Client, "resources/list")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["resources"]))
-        .cached_list(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["resources"]))
+        .with_list_cache(),
     request(Client, "resources/read")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["resources"]))
-        .named_by("uri")
-        .may_require_input()
-        .cached(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["resources"]))
+        .with_name_param("uri")
+        .requiring_input()
+        .with_cache(),
     request(Client, "resources/subscribe")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["resources", "subscribe"]))
-        .handled_by(Handler::Subscribe),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["resources", "subscribe"]))
+        .with_handler(Handler::Subscribe),
     request(Client, "resources/templates/list")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["resources"]))
-        .cached_list(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["resources"]))
+        .with_list_cache(),
     request(Client, "resources/unsubscribe")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["resources", "subscribe"]))
-        .handled_by(Handler::Unsubscribe),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["resources", "subscribe"]))
+        .with_handler(Handler::Unsubscribe),
     request(Client, "server/discover")
-        .repeatable()
-        .handled_by(Handler::Discover)
-        .cached(),
-    request(Client, "subscriptions/listen").handled_by(Handler::Listen),
+        .as_repeatable()
+        .with_handler(Handler::Discover)
+        .with_cache(),
+    request(Client, "subscriptions/listen").with_handler(Handler::Listen),
     request(Client, "tasks/cancel")
-        .receiver(RequiredCapability::Path(&["tasks", "cancel"]))
-        .task(TaskEffect::Status),
+        .with_receiver_capability(RequiredCapability::Path(&["tasks", "cancel"]))
+        .with_task_effect(TaskEffect::Status),
     request(Client, "tasks/get")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["tasks"]))
-        .task(TaskEffect::Status),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
+        .with_task_effect(TaskEffect::Status),
     request(Client, "tasks/list")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["tasks", "list"])),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["tasks", "list"])),
     request(Client, "tasks/result")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["tasks"]))
-        .task(TaskEffect::Result),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
+        .with_task_effect(TaskEffect::Result),
     request(Client, "tools/call")
-        .receiver(RequiredCapability::Path(&["tools"]))
-        .named_by("name")
-        .may_require_input()
-        .may_become_task(&["tasks", "requests", "tools", "call"])
-        .mirrors_params(),
+        .with_receiver_capability(RequiredCapability::Path(&["tools"]))
+        .with_name_param("name")
+        .requiring_input()
+        .with_task_capability(&["tasks", "requests", "tools", "call"])
+        .mirroring_params(),
     request(Client, "tools/list")
-        .repeatable()
-        .receiver(RequiredCapability::Path(&["tools"]))
-        .cached_list()
-        .lists_tools(),
+        .as_repeatable()
+        .with_receiver_capability(RequiredCapability::Path(&["tools"]))
+        .with_list_cache()
+        .listing_tools(),
     // Requests of servers (up to 2025-11-25).
     request(Server, "elicitation/create")
-        .receiver(RequiredCapability::Elicitation)
-        .may_become_task(&["tasks", "requests", "elicitation", "create"]),
+        .with_receiver_capability(RequiredCapability::Elicitation)
+        .with_task_capability(&["tasks", "requests", "elicitation", "create"]),
     request(Server, "ping")
-        .handled_by(Handler::Ping)
+        .with_handler(Handler::Ping)
         .allowed_early(),
-    request(Server, "roots/list").receiver(RequiredCapability::Path(&["roots"])),
+    request(Server, "roots/list").with_receiver_capability(RequiredCapability::Path(&["roots"])),
     request(Server, "sampling/createMessage")
-        .receiver(RequiredCapability::Sampling)
-        .may_become_task(&["tasks", "requests", "sampling", "createMessage"]),
+        .with_receiver_capability(RequiredCapability::Sampling)
+        .with_task_capability(&["tasks", "requests", "sampling", "createMessage"]),
     request(Server, "tasks/cancel")
-        .receiver(RequiredCapability::Path(&["tasks", "cancel"]))
-        .task(TaskEffect::Status),
+        .with_receiver_capability(RequiredCapability::Path(&["tasks", "cancel"]))
+        .with_task_effect(TaskEffect::Status),
     request(Server, "tasks/get")
-        .receiver(RequiredCapability::Path(&["tasks"]))
-        .task(TaskEffect::Status),
-    request(Server, "tasks/list").receiver(RequiredCapability::Path(&["tasks", "list"])),
+        .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
+        .with_task_effect(TaskEffect::Status),
+    request(Server, "tasks/list")
+        .with_receiver_capability(RequiredCapability::Path(&["tasks", "list"])),
     request(Server, "tasks/result")
-        .receiver(RequiredCapability::Path(&["tasks"]))
-        .task(TaskEffect::Result),
+        .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
+        .with_task_effect(TaskEffect::Result),
     // Notifications of clients.
     notification(Client, "notifications/cancelled")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Cancelled)
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Cancelled)
         .allowed_early(),
     notification(Client, "notifications/initialized")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Initialized)
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Initialized)
         .allowed_early(),
     notification(Client, "notifications/progress")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Progress),
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Progress),
     notification(Client, "notifications/roots/list_changed")
-        .sender_needs(RequiredCapability::Path(&["roots", "listChanged"])),
-    notification(Client, "notifications/tasks/status").task(TaskEffect::Status),
+        .with_sender_capability(RequiredCapability::Path(&["roots", "listChanged"])),
+    notification(Client, "notifications/tasks/status").with_task_effect(TaskEffect::Status),
     // Notifications of servers.
     notification(Server, "notifications/cancelled")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Cancelled)
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Cancelled)
         .allowed_early(),
     notification(Server, "notifications/elicitation/complete")
-        .handled_by(Handler::ElicitationComplete),
+        .with_handler(Handler::ElicitationComplete),
     notification(Server, "notifications/message")
-        .sender_needs(RequiredCapability::Path(&["logging"]))
-        .taken_undeclared()
-        .handled_by(Handler::Log)
-        .placed(Placement::Request)
+        .with_sender_capability(RequiredCapability::Path(&["logging"]))
+        .accepted_undeclared()
+        .with_handler(Handler::Log)
+        .with_placement(Placement::Request)
         .allowed_early(),
     notification(Server, "notifications/progress")
-        .handled_by(Handler::Progress)
-        .placed(Placement::Request),
+        .with_handler(Handler::Progress)
+        .with_placement(Placement::Request),
     notification(Server, "notifications/prompts/list_changed")
-        .sender_needs(RequiredCapability::Path(&["prompts", "listChanged"]))
-        .handled_by(Handler::Changed(ChangeKind::Prompts))
-        .placed(Placement::Subscription),
+        .with_sender_capability(RequiredCapability::Path(&["prompts", "listChanged"]))
+        .with_handler(Handler::Changed(ChangeKind::Prompts))
+        .with_placement(Placement::Subscription),
     notification(Server, "notifications/resources/list_changed")
-        .sender_needs(RequiredCapability::Path(&["resources", "listChanged"]))
-        .handled_by(Handler::Changed(ChangeKind::Resources))
-        .placed(Placement::Subscription),
+        .with_sender_capability(RequiredCapability::Path(&["resources", "listChanged"]))
+        .with_handler(Handler::Changed(ChangeKind::Resources))
+        .with_placement(Placement::Subscription),
     notification(Server, "notifications/resources/updated")
-        .sender_needs(RequiredCapability::Path(&["resources", "subscribe"]))
-        .handled_by(Handler::Changed(ChangeKind::Resource))
-        .placed(Placement::Subscription),
+        .with_sender_capability(RequiredCapability::Path(&["resources", "subscribe"]))
+        .with_handler(Handler::Changed(ChangeKind::Resource))
+        .with_placement(Placement::Subscription),
     notification(Server, "notifications/subscriptions/acknowledged")
-        .sent_by(Local::Endpoint)
-        .handled_by(Handler::Acknowledged)
-        .placed(Placement::Subscription),
+        .with_sender_party(SendingParty::Endpoint)
+        .with_handler(Handler::Acknowledged)
+        .with_placement(Placement::Subscription),
     notification(Server, "notifications/tasks/status")
-        .handled_by(Handler::TaskStatus)
-        .task(TaskEffect::Status),
+        .with_handler(Handler::TaskStatus)
+        .with_task_effect(TaskEffect::Status),
     notification(Server, "notifications/tools/list_changed")
-        .sender_needs(RequiredCapability::Path(&["tools", "listChanged"]))
-        .handled_by(Handler::Changed(ChangeKind::Tools))
-        .placed(Placement::Subscription),
+        .with_sender_capability(RequiredCapability::Path(&["tools", "listChanged"]))
+        .with_handler(Handler::Changed(ChangeKind::Tools))
+        .with_placement(Placement::Subscription),
     // Requests inside of results (from 2026-07-28 on).
-    input_request("elicitation/create").receiver(RequiredCapability::Elicitation),
-    input_request("roots/list").receiver(RequiredCapability::Path(&["roots"])),
-    input_request("sampling/createMessage").receiver(RequiredCapability::Sampling),
+    input_request("elicitation/create").with_receiver_capability(RequiredCapability::Elicitation),
+    input_request("roots/list").with_receiver_capability(RequiredCapability::Path(&["roots"])),
+    input_request("sampling/createMessage").with_receiver_capability(RequiredCapability::Sampling),
 ];

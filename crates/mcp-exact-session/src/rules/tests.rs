@@ -30,15 +30,15 @@ impl Peers {
         Rules {
             spec,
             local,
-            own: (&self.capabilities).into(),
-            peer: (&self.capabilities).into(),
+            capabilities: (&self.capabilities).into(),
+            peer_capabilities: (&self.capabilities).into(),
             extensions: &self.extensions,
         }
     }
 }
 
 #[test]
-fn rows_tell_listen_and_elicitation() {
+fn rows_identify_listen_and_elicitation() {
     let newer = mcp_exact_revisions::V2026_07_28;
     assert!(is_listen("subscriptions/listen", newer));
     assert!(!is_listen("tools/call", newer));
@@ -67,11 +67,11 @@ fn requests_of_extensions_need_both_peers() {
         for spec in mcp_exact_revisions::all() {
             let client = peers.rules(spec, Side::Client);
             let server = peers.rules(spec, Side::Server);
-            let sent = client.sending_request("y/do", None);
-            let taken = server.received_request("y/do", None);
+            let sent = client.check_sent_request("y/do", None);
+            let taken = server.check_received_request("y/do", None);
             match (spec.lifecycle(), declared) {
                 (Lifecycle::Discover, true) => {
-                    assert_eq!((sent, taken), (Ok(()), Ok(Handler::Program)));
+                    assert_eq!((sent, taken), (Ok(()), Ok(Handler::Application)));
                 }
                 (Lifecycle::Discover, false) => {
                     assert!(
@@ -87,9 +87,9 @@ fn requests_of_extensions_need_both_peers() {
                 }
             }
             // A server has no requests of extensions, whichever way.
-            let sent = server.sending_request("y/do", None);
+            let sent = server.check_sent_request("y/do", None);
             assert!(matches!(sent, Err(SendError::Method { .. })), "{sent:?}");
-            let taken = client.received_request("y/do", None);
+            let taken = client.check_received_request("y/do", None);
             assert_eq!(taken, Err(Refusal::UnknownMethod("y/do".to_owned())));
         }
     }
@@ -97,7 +97,7 @@ fn requests_of_extensions_need_both_peers() {
 
 /// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the application's choice.
 #[test]
-fn params_of_requests_to_clients_are_checked() {
+fn client_request_params_are_checked() {
     let peers = Peers::new(r#"{"elicitation":{},"sampling":{},"tools":{}}"#);
     let (older, newer) = (
         mcp_exact_revisions::V2025_11_25,
@@ -120,31 +120,31 @@ fn params_of_requests_to_clients_are_checked() {
         for spec in [older, newer] {
             let sent = peers
                 .rules(spec, Side::Server)
-                .sending_input_request(method, Some(&params));
+                .check_sent_input_request(method, Some(&params));
             assert_eq!(sent.is_ok(), fits, "{method} {spec}: {sent:?}");
             assert!(fits || matches!(sent, Err(SendError::Params { .. })));
         }
         let taken = peers
             .rules(newer, Side::Client)
-            .received_input_request(method, Some(&params));
+            .check_received_input_request(method, Some(&params));
         assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
         let taken = peers
             .rules(older, Side::Client)
-            .received_request(method, Some(&params));
+            .check_received_request(method, Some(&params));
         assert_eq!(taken.is_ok(), fits, "{method}: {taken:?}");
         assert!(fits || matches!(taken, Err(Refusal::InvalidParams(_))));
     }
     let own_token = object(r#"{"_meta":{"progressToken":1}}"#);
     for spec in [older, newer] {
         let client = peers.rules(spec, Side::Client);
-        let sent = client.sending_request("tools/list", Some(&own_token));
+        let sent = client.check_sent_request("tools/list", Some(&own_token));
         assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
     }
 }
 
 /// Methods of gateways and vendors pass, but none that a revision defines for the opposite direction.
 #[test]
-fn added_methods_are_not_those_of_the_other_side() {
+fn vendor_methods_keep_their_direction() {
     let (older, newer) = (
         &mcp_exact_revisions::V2025_11_25,
         &mcp_exact_revisions::V2026_07_28,
@@ -166,66 +166,78 @@ fn added_methods_are_not_those_of_the_other_side() {
     let rules = |spec, local| Rules {
         spec,
         local,
-        own: (&declared).into(),
-        peer: (&declared).into(),
+        capabilities: (&declared).into(),
+        peer_capabilities: (&declared).into(),
         extensions: &extensions,
     };
     for spec in [older, newer] {
         let (client, server) = (rules(spec, Side::Client), rules(spec, Side::Server));
         assert_eq!(
-            server.received_request("vendor/x", None),
-            Ok(Handler::Program)
+            server.check_received_request("vendor/x", None),
+            Ok(Handler::Application)
         );
         assert_eq!(
-            server.received_notification("vendor/x"),
-            Ok(Handler::Program)
+            server.check_received_notification("vendor/x"),
+            Ok(Handler::Application)
         );
-        assert!(client.sending_request("vendor/x", None).is_ok());
+        assert!(client.check_sent_request("vendor/x", None).is_ok());
         assert!(
             client
-                .sending_notification("vendor/x", None, Target::Peer)
+                .check_sent_notification("vendor/x", None, NotificationTarget::Client)
                 .is_ok()
         );
         assert_eq!(
-            server.sending_request("vendor/x", None).is_ok(),
+            server.check_sent_request("vendor/x", None).is_ok(),
             spec.has_server_requests()
         );
         for method in server_sends {
-            assert!(server.received_request(method, None).is_err(), "{method}");
-            assert!(server.received_notification(method).is_err(), "{method}");
-            assert!(client.sending_request(method, None).is_err(), "{method}");
-            let sent = client.sending_notification(method, None, Target::Peer);
+            assert!(
+                server.check_received_request(method, None).is_err(),
+                "{method}"
+            );
+            assert!(
+                server.check_received_notification(method).is_err(),
+                "{method}"
+            );
+            assert!(client.check_sent_request(method, None).is_err(), "{method}");
+            let sent = client.check_sent_notification(method, None, NotificationTarget::Client);
             assert!(sent.is_err(), "{method}");
         }
         // Roots do not change any more from 2026-07-28 on.
         let defines = |method: &&&str| spec == older || **method == "tools/list";
         for method in client_sends.iter().filter(defines) {
-            assert!(client.received_notification(method).is_err(), "{method}");
-            let sent = server.sending_notification(method, None, Target::Peer);
+            assert!(
+                client.check_received_notification(method).is_err(),
+                "{method}"
+            );
+            let sent = server.check_sent_notification(method, None, NotificationTarget::Client);
             assert!(sent.is_err(), "{method}");
         }
         let negotiated = spec.lifecycle() == Lifecycle::Discover;
-        let taken = server.received_notification("y/client");
+        let taken = server.check_received_notification("y/client");
         assert_eq!(taken.is_ok(), negotiated);
-        assert_eq!(client.received_notification("y/server").is_ok(), negotiated);
-        assert!(server.received_notification("y/server").is_err());
+        assert_eq!(
+            client.check_received_notification("y/server").is_ok(),
+            negotiated
+        );
+        assert!(server.check_received_notification("y/server").is_err());
     }
 }
 
 /// The table has a row for every method of every revision, and none for anything else.
 #[test]
-fn rows_cover_exactly_the_revisions() {
+fn rows_cover_all_revisions() {
     for spec in mcp_exact_revisions::all() {
         for side in [Side::Client, Side::Server] {
             let methods = spec.methods(side);
             for method in methods.requests() {
                 assert!(
-                    find(Kind::Request, side, method, spec).is_some(),
+                    find_row(MessageKind::Request, side, method, spec).is_some(),
                     "{method}"
                 );
             }
             for method in methods.notifications() {
-                let found = find(Kind::Notification, side, method, spec);
+                let found = find_row(MessageKind::Notification, side, method, spec);
                 assert!(found.is_some(), "{method}");
             }
         }

@@ -15,7 +15,7 @@ use super::receive::{ReceivedRequest, RetryInput};
 use super::request_meta::RequestMeta;
 use crate::config::{InputMode, ResultMembers};
 use crate::core::{Arrival, Endpoint};
-use crate::header_values::differs;
+use crate::header_values::header_differs;
 use crate::heap_size::HeapSize;
 use crate::http::{VERSION_HEADER, check_names, check_params, version_header};
 use crate::message::Call;
@@ -101,7 +101,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let spec = spec.ok_or_else(|| unsupported_version(&self.settings, &version))?;
         let client = Arc::new(meta.client_context(spec)?);
         let rules = client.rules_for_client(&self.settings);
-        let handler = rules.received_request(&call.method, call.params.as_ref())?;
+        let handler = rules.check_received_request(&call.method, call.params.as_ref())?;
         self.admit_resources(at, call, handler, client.info.heap_size())?;
         if let Some(http) = &cx.http {
             let params = call.params.as_ref();
@@ -137,7 +137,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let header = version_header(http)?;
         match stated {
             Ok(version) if header == version => Ok(version),
-            Ok(_) => Err(differs(VERSION_HEADER)),
+            Ok(_) => Err(header_differs(VERSION_HEADER)),
             Err(_) if self.settings.offer.find(header).is_none() => {
                 Err(unsupported_version(&self.settings, header))
             }
@@ -157,7 +157,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Ok(());
         };
         let name = call.param("name").and_then(JsonRef::as_str);
-        let Some(mirrored) = name.and_then(|name| tools.of_tool(&name)) else {
+        let Some(mirrored) = name.and_then(|name| tools.params_of(&name)) else {
             return Ok(());
         };
         let arguments = call.param("arguments").and_then(JsonRef::object);
@@ -199,7 +199,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let seal = self.settings.seal.as_ref().ok_or(Refusal::InvalidState)?;
         let opened = seal.open(&state, &state_context(call, cx));
-        let payload = opened.and_then(|text| Payload::read(&text));
+        let payload = opened.and_then(|text| Payload::from_text(&text));
         let payload = payload.filter(|payload| payload.expires > self.core.now);
         let payload = payload.ok_or(Refusal::InvalidState)?;
         Ok(RetryInput {
@@ -232,7 +232,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Some(defaults) => {
                 defaults.build_message(id, result, &ResultMembers::find(result, None))
             }
-            None => crate::message::result(id, result),
+            None => crate::message::write_result(id, result),
         }
     }
 
@@ -266,7 +266,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let client = ClientContext::for_notification(spec, peer);
         let handler = client
             .rules_for_client(&self.settings)
-            .received_notification(&call.method)?;
+            .check_received_notification(&call.method)?;
         Ok((spec, handler))
     }
 
@@ -285,5 +285,5 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 /// Returns the context in which the state of a request is sealed.
 pub(super) fn state_context<C>(call: &Call, cx: &FrameContext<C>) -> Vec<u8> {
     let principal = cx.principal.as_ref().map(|principal| &*principal.0);
-    seal::context(principal, &call.method, call.params.as_ref())
+    seal::seal_context(principal, &call.method, call.params.as_ref())
 }

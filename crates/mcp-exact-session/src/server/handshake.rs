@@ -12,7 +12,7 @@ use crate::config::ServerSettings;
 use crate::http_request::Principal;
 use crate::message::Call;
 use crate::refusal::Refusal;
-use crate::rules::capability::understood;
+use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
 
 /// State of the lifecycle.
@@ -151,7 +151,7 @@ fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientCon
         spec,
         info: SessionInfo {
             revision: spec.revision(),
-            capabilities: understood(spec, capabilities.to_object()),
+            capabilities: defined_capabilities(spec, capabilities.to_object()),
             info: Some(info.to_object()),
             instructions: None,
         },

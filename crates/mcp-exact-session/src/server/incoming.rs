@@ -11,7 +11,7 @@ use mcp_exact_wire::{Encode, JsonObject, JsonRef, RequestId, Revision};
 use crate::change::Progress;
 use crate::error::{PeerError, SendError, Violation};
 use crate::filter::Filter;
-use crate::heap_size::{EVENT, HeapSize};
+use crate::heap_size::{EVENT_SIZE, HeapSize};
 use crate::home::SessionMeta;
 use crate::http_request::{HttpRequest, Principal};
 use crate::input_request::{InputRequest, InputResponses};
@@ -188,8 +188,8 @@ impl<C> IncomingRequest<C> {
         if self.client.spec.lifecycle() != Lifecycle::Discover {
             return None;
         }
-        let [meta, ..] = self.received.call.own_params();
-        TraceContext::of_meta(meta?.object()?)
+        let [meta, ..] = self.received.call.read_params();
+        TraceContext::from_meta(meta?.object()?)
     }
 
     /// Returns the client's description of itself: from the handshake, or from this request.
@@ -360,7 +360,8 @@ impl<C> HeapSize for ServerEvent<C> {
 impl<C> HeapSize for IncomingRequest<C> {
     /// The message counts although it is shared with the request in flight, because a cancelled request is no longer in flight.
     fn heap_size(&self) -> usize {
-        let response = |(name, outcome): (&str, &Outcome)| EVENT + name.len() + outcome.heap_size();
+        let response =
+            |(name, outcome): (&str, &Outcome)| EVENT_SIZE + name.len() + outcome.heap_size();
         let responses: usize = self.responses.iter().map(response).sum();
         let state = self.state.as_ref().map_or(0, String::len);
         self.received.call.size() + responses + state

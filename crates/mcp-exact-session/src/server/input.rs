@@ -118,7 +118,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let rules = client.rules_for_client(&self.settings);
         requests.iter().try_for_each(|(_, request)| {
-            rules.sending_input_request(&request.method, request.params.as_ref())
+            rules.check_sent_input_request(&request.method, request.params.as_ref())
         })
     }
 
@@ -197,7 +197,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     state,
                 };
                 let context = state_context(call, &role.origin.context);
-                Some(seal.seal(&payload.text(), &context))
+                Some(seal.seal(&payload.to_text(), &context))
             }
             (None, InputMode::Managed) if state.is_some() => {
                 return Err(SendError::InputRequests(
@@ -228,7 +228,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let mut bytes = outcome.heap_size();
         let exceeds = !last && bytes > room;
         if exceeds {
-            outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).local());
+            outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).into_local());
             bytes = 0;
         }
         if let Some((_, response)) = awaited.responses.get_mut(at) {
@@ -284,7 +284,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             params
         };
         let early = self.state.is_operating() || self.may_be_sent_early(method);
-        let bytes = crate::message::request(id, method, params.as_ref());
+        let bytes = crate::message::write_request(id, method, params.as_ref());
         let mut frame = Frame::new(new.stream, bytes);
         frame.incoming_request = about;
         frame.local_request = Some(new.key);

@@ -10,7 +10,7 @@ use mcp_exact_wire::{Json, JsonObject, JsonRef, RequestId};
 use super::ServerEndpoint;
 use super::incoming::{ClientContext, FrameContext, Scope, ServerEvent};
 use super::receive::{ReceivedRequest, RetryInput};
-use crate::builtin_notifications::{ACKNOWLEDGED, Cancel};
+use crate::builtin_notifications::{ACKNOWLEDGED, CancelledParams};
 use crate::change::Change;
 use crate::core::{Endpoint, Frame};
 use crate::filter::Filter;
@@ -80,23 +80,23 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let params = JsonObject::from_iter([
             ("_meta", Json::from(subscription_meta(&request.id))),
-            ("notifications", filter.object().into()),
+            ("notifications", filter.to_object().into()),
         ]);
         let call = Call::new(ACKNOWLEDGED, Some(params));
-        let frame = Frame::new(request.stream, message::notification(call));
+        let frame = Frame::new(request.stream, message::write_notification(call));
         self.core.queue_frame(frame.with_incoming_request(key));
     }
 
     /// Returns the part of a filter that the server honours.
     fn honoured_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
         let wanted = call.param("notifications").and_then(JsonRef::object);
-        let filter = wanted.and_then(Filter::of);
+        let filter = wanted.and_then(Filter::from_object);
         let filter = filter.ok_or_else(|| {
             Refusal::InvalidParams("`notifications` has to be a filter".to_owned())
         })?;
-        let filter = filter.honoured(&self.settings.capabilities, &self.settings.extensions);
+        let filter = filter.restrict_to(&self.settings.capabilities, &self.settings.extensions);
         for (name, _) in filter.more.iter() {
-            if let Some(extension) = self.settings.extensions.of_filter(&name)
+            if let Some(extension) = self.settings.extensions.adding_filter_member(&name)
                 && !extension.is_declared(&client.info.capabilities)
             {
                 return Err(Refusal::MissingExtension(extension.id.clone()));
@@ -130,7 +130,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             interests.prompts = true;
             interests.resources = true;
             interests.uris = self.subscriptions.uris().map(str::to_owned).collect();
-            interests = interests.honoured(&self.settings.capabilities, &self.settings.extensions);
+            interests =
+                interests.restrict_to(&self.settings.capabilities, &self.settings.extensions);
         }
         let requests = self.core.in_flight.iter();
         interests
@@ -188,8 +189,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let (id, stream) = (request.id.clone(), request.stream);
         let spec = request.role_state.client.spec;
         if self.core.binding == Binding::Duplex {
-            let call = Cancel::call(Json::from_encode(&id), "the subscription has ended");
-            let frame = Frame::new(stream, message::notification(call)).with_incoming_request(key);
+            let call = CancelledParams::call(Json::from_encode(&id), "the subscription has ended");
+            let frame =
+                Frame::new(stream, message::write_notification(call)).with_incoming_request(key);
             self.core.queue_frame(frame.with_reserve());
         }
         let result = JsonObject::from_iter([

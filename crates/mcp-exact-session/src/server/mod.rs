@@ -244,7 +244,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(stream) = self.admit_frame(stream, &context, now)? else {
             return Ok(());
         };
-        let head = oversized::read(message, &self.settings.limits);
+        let head = oversized::read_oversized(message, &self.settings.limits);
         self.dispatch_oversized(Arrival::unbatched(stream), Limit::MessageBytes, head);
         self.abort_if_exhausted();
         Ok(())

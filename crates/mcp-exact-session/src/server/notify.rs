@@ -19,7 +19,7 @@ use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
 use crate::outcome::{Sent, encode_params};
-use crate::rules::{self, Handler, Kind, Target};
+use crate::rules::{self, Handler, MessageKind, NotificationTarget};
 use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Stream and recipient of a message of the server.
@@ -34,11 +34,11 @@ pub(super) struct Destination {
 }
 
 impl Destination {
-    fn rule_target(&self) -> Target<'_> {
+    fn rule_target(&self) -> NotificationTarget<'_> {
         match (self.request, &self.subscription) {
-            (None, _) => Target::Peer,
-            (Some(_), _) if !self.is_acknowledged => Target::Unacknowledged,
-            (Some(_), filter) => Target::Request(filter.as_ref()),
+            (None, _) => NotificationTarget::Client,
+            (Some(_), _) if !self.is_acknowledged => NotificationTarget::Unacknowledged,
+            (Some(_), filter) => NotificationTarget::Request(filter.as_ref()),
         }
     }
 }
@@ -89,7 +89,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let client = &destination.client;
         let rules = client.rules_for_client(&self.settings);
-        let allowed = rules.sending_notification(MESSAGE, None, destination.rule_target());
+        let allowed = rules.check_sent_notification(MESSAGE, None, destination.rule_target());
         allowed.is_ok() && self.wants_log(client, level)
     }
 
@@ -121,7 +121,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let rules = destination.client.rules_for_client(&self.settings);
         let target = destination.rule_target();
-        let handler = rules.sending_notification(method, params.as_ref(), target)?;
+        let handler = rules.check_sent_notification(method, params.as_ref(), target)?;
         // Before `notifications/initialized` a server sends nothing but logs (`basic/lifecycle`, "Initialization").
         let early = !destination.client.is_discover() && !self.state.is_operating();
         if early && scope == Scope::Peer && !self.may_notify_early(method) {
@@ -188,10 +188,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let params = change.params();
         let announced = self.state.client().map(|client| {
             let rules = client.rules_for_client(&self.settings);
-            rules.sending_notification(
+            rules.check_sent_notification(
                 rules::change_method(change.kind()),
                 params.as_ref(),
-                Target::Peer,
+                NotificationTarget::Client,
             )
         });
         self.core.binding == Binding::StreamableHttp && announced.is_some_and(|rule| rule.is_ok())
@@ -235,7 +235,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 let [named, done] = params.map_or([None; 2], |params| {
                     params.view().find_each(["progressToken", "progress"])
                 });
-                if !named.is_some_and(|named| canonical::equal(named, token.view())) {
+                if !named.is_some_and(|named| canonical::is_equal(named, token.view())) {
                     return Err(invalid_params(
                         PROGRESS,
                         "the progress token of the request",
@@ -290,7 +290,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     fn may_notify_early(&self, method: &str) -> bool {
         let side = mcp_exact_revisions::Side::Server;
-        rules::before_negotiation(Kind::Notification, side, method).is_some()
+        rules::row_before_negotiation(MessageKind::Notification, side, method).is_some()
     }
 
     /// Adds the subscription id to a notification of a subscriber (2026-07-28, `basic/patterns/subscriptions`).
@@ -314,7 +314,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     pub(super) fn send_notification(&mut self, destination: &Destination, call: Call) -> Sent {
-        let mut frame = Frame::new(destination.stream, message::notification(call));
+        let mut frame = Frame::new(destination.stream, message::write_notification(call));
         frame.incoming_request = destination.request;
         self.core.queue_frame(frame)
     }

@@ -14,7 +14,7 @@ use super::request_meta::RequestMeta;
 use super::{
     ClientNotification, InFlightState, IncomingRequest, Purpose, ServerEndpoint, ServerRole,
 };
-use crate::builtin_notifications::{Cancel, ProgressNotice};
+use crate::builtin_notifications::{CancelledParams, ProgressParams};
 use crate::capabilities::DeclaredCapabilities;
 use crate::config::ServerSettings;
 use crate::core::{
@@ -27,7 +27,7 @@ use crate::log::Level;
 use crate::message::{self, Call, token_length};
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
-use crate::rules::{self, Handler, Kind, Rules};
+use crate::rules::{self, Handler, MessageKind, Rules};
 use crate::stream::{Binding, RequestKey, StreamId};
 
 /// Received request that is not admitted yet.
@@ -55,11 +55,11 @@ impl ClientContext {
         Rules {
             spec: self.spec,
             local: Side::Server,
-            own: DeclaredCapabilities::new(
+            capabilities: DeclaredCapabilities::new(
                 &settings.capabilities,
                 Some(settings.declared_capabilities),
             ),
-            peer: DeclaredCapabilities::from(&self.info.capabilities),
+            peer_capabilities: DeclaredCapabilities::from(&self.info.capabilities),
             extensions: &settings.extensions,
         }
     }
@@ -169,7 +169,8 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
         call: Call,
         cx: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
-        let early = rules::before_negotiation(Kind::Notification, Side::Client, &call.method);
+        let early =
+            rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);
         match early.map(|rule| rule.handler) {
             Some(Handler::Cancelled) => return self.handle_cancelled(&call),
             Some(Handler::Initialized) => return self.handle_initialized(&call),
@@ -221,7 +222,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         };
         let (at, call) = (received.arrival, &received.call);
         let rules = client.rules_for_client(&self.settings);
-        let handler = match rules.received_request(&call.method, call.params.as_ref()) {
+        let handler = match rules.check_received_request(&call.method, call.params.as_ref()) {
             Ok(handler) => handler,
             Err(refusal) => return self.refuse_request(at, &received.id, &refusal, true),
         };
@@ -281,7 +282,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                     Ok((next, result)) => {
                         self.state = State::ExpectInitialized(next);
                         self.is_snapshot_due = true;
-                        self.send_answer(at, message::result(id, &result), 200);
+                        self.send_answer(at, message::write_result(id, &result), 200);
                         if let Some(info) = self.session_info().cloned() {
                             self.core.push_event(ServerEvent::Negotiated(info));
                         }
@@ -301,7 +302,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Handles a request before `initialize`, of which only a ping is allowed (`basic/lifecycle`, "Initialization").
     fn handle_before_initialize(&mut self, at: Arrival, id: &RequestId, method: &str) {
-        if rules::before_negotiation(Kind::Request, Side::Client, method).is_some() {
+        if rules::row_before_negotiation(MessageKind::Request, Side::Client, method).is_some() {
             return self.answer_with_empty_result(at, id);
         }
         let known = |spec: &'static RevisionSpec| rules::client_request(method, spec).is_some();
@@ -313,7 +314,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     fn answer_with_empty_result(&mut self, at: Arrival, id: &RequestId) {
-        self.send_answer(at, message::result(id, &JsonObject::new()), 200);
+        self.send_answer(at, message::write_result(id, &JsonObject::new()), 200);
     }
 
     fn handle_set_level(&mut self, call: &Call) -> Result<(), Refusal> {
@@ -432,7 +433,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles a cancellation by the client. Unknown and answered requests are ignored, malformed notifications are ignored and
     /// reported (`basic/utilities/cancellation`, "Error Handling").
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
-        let cancel = Cancel::of(call);
+        let cancel = CancelledParams::of(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         // Requests that came without a session have a scope of their own: over HTTP a `cancelled` that is posted means nothing
         // to them, because the ids of callers collide.
@@ -483,7 +484,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressNotice::of(&call);
+        let notice = ProgressParams::of(&call);
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let core = &mut self.core;
         let target = core
@@ -521,7 +522,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
         if let Some(client) = self.state.client() {
             let rules = client.rules_for_client(&self.settings);
-            match rules.received_notification(&call.method) {
+            match rules.check_received_notification(&call.method) {
                 Ok(handler) => return Ok((client.spec, handler)),
                 // Only a session has batches.
                 Err(refusal) if !self.settings.offers_discover || at.batch.is_some() => {

@@ -74,7 +74,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Some(defaults) => {
                 let members = ResultMembers::find(result, client_request(method, client.spec));
                 let rules = client.rules_for_client(&self.settings);
-                let kind = rules.sending_result(method, members.kind)?;
+                let kind = rules.check_sent_result(method, members.kind)?;
                 if kind == ResultKind::InputRequired {
                     self.check_raw_input(to, result)?;
                 }
@@ -87,7 +87,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 check_ttl(method, &members)?;
                 defaults.build_message(&origin.id, result, &members)
             }
-            None => message::result(&origin.id, result),
+            None => message::write_result(&origin.id, result),
         };
         self.record_subscription(to);
         Ok(self.finish_request(to, bytes, Some(200)))
@@ -104,7 +104,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         } else {
             error.clone()
         };
-        let bytes = message::error(Some(&request.id), &error);
+        let bytes = message::write_error(Some(&request.id), &error);
         let status = if stateless { error.http_status() } else { 200 };
         self.core.elicitations.record_error(&error);
         Ok(self.finish_request(to, bytes, Some(status)))

@@ -9,14 +9,14 @@ use mcp_exact_wire::{EncodeParams, Json, JsonObject, Request};
 use super::incoming::Scope;
 use super::{Purpose, ServerEndpoint};
 use crate::Time;
-use crate::builtin_notifications::Cancel;
+use crate::builtin_notifications::CancelledParams;
 use crate::call_options::CallOptions;
 use crate::core::{Frame, NewRequest, PendingRequest};
 use crate::error::SendError;
 use crate::limits::{Limit, RequestTimeout};
 use crate::message;
 use crate::outcome::{Outcome, encode_params};
-use crate::rules::{self, Kind};
+use crate::rules::{self, MessageKind};
 use crate::stream::RequestKey;
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -39,7 +39,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.advance_clock(now);
         let target = self.destination(scope)?;
         let rules = target.client.rules_for_client(&self.settings);
-        rules.sending_request(method, params.as_ref())?;
+        rules.check_sent_request(method, params.as_ref())?;
         let task = asks_for_task(params.as_ref(), target.client.spec);
         if !self.core.streams.is_open(target.stream) || self.is_draining {
             return Err(SendError::NoStream);
@@ -128,7 +128,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns true if a request may be sent before `notifications/initialized`.
     pub(super) fn may_be_sent_early(&self, method: &str) -> bool {
-        rules::before_negotiation(Kind::Request, Side::Server, method).is_some()
+        rules::row_before_negotiation(MessageKind::Request, Side::Server, method).is_some()
     }
 
     /// Notifies the client of a cancellation, unless the request was never sent.
@@ -151,8 +151,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(id) = request.wire_id().filter(|_| !task) else {
             return;
         };
-        let call = Cancel::call(Json::from(id), reason);
-        let mut frame = Frame::new(request.stream, message::notification(call));
+        let call = CancelledParams::call(Json::from(id), reason);
+        let mut frame = Frame::new(request.stream, message::write_notification(call));
         frame.incoming_request = match request.purpose {
             Purpose::Input { request: of, .. } => Some(of),
             Purpose::Application { during, .. } => during,

@@ -43,7 +43,7 @@ pub(super) struct RequestMeta<'a> {
 
 impl<'a> RequestMeta<'a> {
     pub(super) fn read(call: &'a Call) -> Self {
-        let [meta, responses, state] = call.own_params();
+        let [meta, responses, state] = call.read_params();
         let meta = meta.and_then(JsonRef::object).unwrap_or_default();
         let [version, capabilities, info, level, token] = meta.find_each(SENDER_MEMBERS);
         Self {

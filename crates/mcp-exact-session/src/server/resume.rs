@@ -299,9 +299,9 @@ fn answered_ids(frame: &[u8]) -> Vec<RequestId> {
 /// Returns the answers to lost requests of one stream; several requests were a batch, and are answered by one array.
 fn lost_answers(ids: &[RequestId], text: &str) -> Vec<u8> {
     let error = PeerError::internal(text);
-    let answers = ids.iter().map(|id| message::error(Some(id), &error));
+    let answers = ids.iter().map(|id| message::write_error(Some(id), &error));
     match ids.len() {
         1 => answers.flatten().collect(),
-        _ => message::batch(answers),
+        _ => message::write_batch(answers),
     }
 }

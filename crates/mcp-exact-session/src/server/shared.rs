@@ -7,7 +7,7 @@ use mcp_exact_wire::{HeadKind, Json, MessageHead, RequestId, from_str};
 
 use super::ServerEndpoint;
 use crate::builtin_notifications::{CANCELLED, PROGRESS};
-use crate::message::{self, own_id};
+use crate::message::{self, parse_wire_id};
 
 /// A received frame, divided into what one process handles and what others wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -46,7 +46,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let batch = |messages: Vec<&[u8]>| {
             let messages = messages.into_iter().map(<[u8]>::to_vec);
-            Some(message::batch(messages))
+            Some(message::write_batch(messages))
         };
         DividedFrame {
             own: (!own.is_empty()).then(|| batch(own)).flatten(),
@@ -76,7 +76,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return true;
         };
         let is_pending = |id: Option<RequestId>| {
-            let id = id.as_ref().and_then(own_id);
+            let id = id.as_ref().and_then(parse_wire_id);
             id.is_some_and(|id| self.core.pending.by_wire_id(id).is_some())
         };
         let param = |path: &[&str]| {

@@ -8,18 +8,18 @@ use super::peers::*;
 use crate::*;
 
 /// Entrances and what each one does, of one method in one revision.
-pub(super) type Cells = Vec<(String, String)>;
+pub(super) type MethodCells = Vec<(String, String)>;
 
-pub(super) fn sent<T>(result: Result<T, SendError>, left: String) -> String {
+pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> String {
     match result {
         Ok(_) if left == "nothing" => "deferred".to_owned(),
         Ok(_) => "sent".to_owned(),
-        Err(error) => of_error(&error),
+        Err(error) => describe_error(&error),
     }
 }
 
-pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
-    let mut cells = Cells::new();
+pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
+    let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     let ours = |params: Value| {
         let mut params = params;
@@ -33,22 +33,27 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
         let mut client = client(spec, declared);
         let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
         let left = of_client(&mut client);
-        add(&format!("request{name}"), sent(result, left));
+        add(&format!("request{name}"), describe_sent(result, left));
         let mut server = server(spec, declared);
-        to_server(
+        send_to_server(
             &mut server,
-            &message(spec, declared, Some(json!(1)), method, params()),
+            &request_message(spec, declared, Some(json!(1)), method, params()),
         );
         add(&format!("receive{name}"), of_server(&mut server));
     }
-    let mut server = server_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
-    to_server(
+    let mut server = server_with_binding(
+        spec,
+        DeclaringPeers::Both,
+        State::BeforeNegotiation,
+        Binding::Duplex,
+    );
+    send_to_server(
         &mut server,
-        &message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()),
+        &request_message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()),
     );
     add("receive first", of_server(&mut server));
-    add("receive by POST", received_by_post(spec, method));
-    let mut client = client_on(
+    add("receive by POST", posted_messages(spec, method));
+    let mut client = client_with_binding(
         spec,
         DeclaringPeers::Both,
         State::Ready,
@@ -69,15 +74,15 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
     config["tasks"] = json!({});
     let mut as_task = params();
     as_task["task"] = json!({});
-    let mut client = client_of(spec, config);
+    let mut client = client_of_server(spec, config);
     let result = client.request(method, ours(as_task), CallOptions::default(), Time::ZERO);
     let left = of_client(&mut client);
-    add("request as task", sent(result, left));
-    for (name, reply) in replies() {
-        if let Some((mut server, key)) = during(spec, DeclaringPeers::Both, method) {
+    add("request as task", describe_sent(result, left));
+    for (name, reply) in server_replies() {
+        if let Some((mut server, key)) = server_during_request(spec, DeclaringPeers::Both, method) {
             let sent = match server.reply(key, reply, Time::ZERO) {
                 Ok(_) => of_server(&mut server),
-                Err(error) => of_error(&error),
+                Err(error) => describe_error(&error),
             };
             add(name, sent);
         }
@@ -86,16 +91,16 @@ pub(super) fn request_by_client(spec: &RevisionSpec, method: &str) -> Cells {
 }
 
 /// A client whose server has these capabilities.
-pub(super) fn client_of(spec: &RevisionSpec, capabilities: Value) -> ClientEndpoint {
+pub(super) fn client_of_server(spec: &RevisionSpec, capabilities: Value) -> ClientEndpoint {
     let config = ClientConfig::new(Identity::new("c", "1"));
     let settings = config.build().expect("a configuration");
-    let snapshot = Snapshot::new(info(spec, capabilities), 0);
+    let snapshot = Snapshot::new(session_info(spec, capabilities), 0);
     ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO).expect("offered")
 }
 
 /// A POST with every header but `Mcp-Name`.
-pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
-    let mut server = server_on(
+pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
+    let mut server = server_with_binding(
         spec,
         DeclaringPeers::Both,
         State::Ready,
@@ -111,14 +116,15 @@ pub(super) fn received_by_post(spec: &RevisionSpec, method: &str) -> String {
         http: Some(HttpRequest::new(headers)),
         ..FrameContext::new(())
     };
-    let text = message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()).to_string();
+    let text =
+        request_message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()).to_string();
     server
         .receive(stream, text.as_bytes(), context, Time::ZERO)
         .expect("open");
     of_server(&mut server)
 }
 
-pub(super) fn replies() -> Vec<(&'static str, Reply)> {
+pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
     let raw = |value| Reply::from(RawResult::from(object(value)));
     let embedded = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "roots/list" } } });
     vec![
@@ -135,14 +141,14 @@ pub(super) fn replies() -> Vec<(&'static str, Reply)> {
     ]
 }
 
-pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
-    let mut cells = Cells::new();
+pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
+    let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     for (name, declared) in [
         ("", DeclaringPeers::Both),
         (" undeclared", DeclaringPeers::ServerOnly),
     ] {
-        if let Some((mut server, key)) = during(spec, declared, "tools/call") {
+        if let Some((mut server, key)) = server_during_request(spec, declared, "tools/call") {
             let options = CallOptions::default();
             let result = server.request(
                 Scope::During(key),
@@ -152,17 +158,17 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
                 Time::ZERO,
             );
             let left = of_server(&mut server);
-            add(&format!("request{name}"), sent(result, left));
+            add(&format!("request{name}"), describe_sent(result, left));
         }
         let mut client = client(spec, declared);
-        to_client(
+        send_to_client(
             &mut client,
-            &server_message(Some(json!(1)), method, params()),
+            &server_messages(Some(json!(1)), method, params()),
         );
         let received = of_client(&mut client);
         add(&format!("receive{name}"), received);
     }
-    let mut early = server_on(
+    let mut early = server_with_binding(
         spec,
         DeclaringPeers::Both,
         State::Negotiated,
@@ -176,11 +182,16 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
         Time::ZERO,
     );
     let left = of_server(&mut early);
-    add("request before initialized", sent(result, left));
-    let mut fresh = client_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
-    to_client(
+    add("request before initialized", describe_sent(result, left));
+    let mut fresh = client_with_binding(
+        spec,
+        DeclaringPeers::Both,
+        State::BeforeNegotiation,
+        Binding::Duplex,
+    );
+    send_to_client(
         &mut fresh,
-        &server_message(Some(json!(1)), method, params()),
+        &server_messages(Some(json!(1)), method, params()),
     );
     add("receive first", of_client(&mut fresh));
     let mut as_task = params();
@@ -191,7 +202,7 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
     let mut capabilities = client_capabilities();
     capabilities["tasks"] = json!({});
     if spec.lifecycle() == Lifecycle::Initialize {
-        let snapshot = Snapshot::new(info(spec, capabilities), 0);
+        let snapshot = Snapshot::new(session_info(spec, capabilities), 0);
         let server = ServerEndpoint::<()>::resume(settings, Binding::Duplex, snapshot, Time::ZERO);
         let mut server = server.expect("offered");
         let result = server.request(
@@ -202,12 +213,12 @@ pub(super) fn request_by_server(spec: &RevisionSpec, method: &str) -> Cells {
             Time::ZERO,
         );
         let left = of_server(&mut server);
-        add("request as task", sent(result, left));
+        add("request as task", describe_sent(result, left));
     }
     cells
 }
 
-pub(super) fn server_message(id: Option<Value>, method: &str, params: Value) -> Value {
+pub(super) fn server_messages(id: Option<Value>, method: &str, params: Value) -> Value {
     let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
     if let Some(id) = id {
         message["id"] = id;
@@ -215,8 +226,8 @@ pub(super) fn server_message(id: Option<Value>, method: &str, params: Value) -> 
     message
 }
 
-pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
-    let mut cells = Cells::new();
+pub(super) fn input_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
+    let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     let embedded = || json!({ "resultType": "input_required", "inputRequests": { "a": { "method": method, "params": params() } } });
     for (name, declared) in [
@@ -236,11 +247,11 @@ pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
         ];
         for (how, reply) in replies {
             if let (Some(reply), Some((mut server, key))) =
-                (reply, during(spec, declared, "tools/call"))
+                (reply, server_during_request(spec, declared, "tools/call"))
             {
                 let result = server.reply(key, reply, Time::ZERO);
                 let left = of_server(&mut server);
-                add(&format!("reply {how}{name}"), sent(result, left));
+                add(&format!("reply {how}{name}"), describe_sent(result, left));
             }
         }
         if discover {
@@ -250,25 +261,31 @@ pub(super) fn input_request(spec: &RevisionSpec, method: &str) -> Cells {
                 continue;
             }
             of_client(&mut client);
-            to_client(
+            send_to_client(
                 &mut client,
                 &json!({ "jsonrpc": "2.0", "id": 1, "result": embedded() }),
             );
-            add(&format!("receive in a result{name}"), answered(&mut client));
+            add(
+                &format!("receive in a result{name}"),
+                describe_client_event(&mut client),
+            );
         } else {
             let mut client = client(spec, declared);
-            to_client(
+            send_to_client(
                 &mut client,
-                &server_message(Some(json!(1)), method, params()),
+                &server_messages(Some(json!(1)), method, params()),
             );
-            add(&format!("receive and answer{name}"), answered(&mut client));
+            add(
+                &format!("receive and answer{name}"),
+                describe_client_event(&mut client),
+            );
         }
     }
     cells
 }
 
 /// Describes the next event of a client as a cell of the matrix; answers it first if it is a request of the server.
-pub(super) fn answered(client: &mut ClientEndpoint) -> String {
+pub(super) fn describe_client_event(client: &mut ClientEndpoint) -> String {
     match client.poll_event() {
         Some(ClientEvent::Request { key, .. }) => {
             let result = RawResult::from(JsonObject::new());
@@ -276,17 +293,21 @@ pub(super) fn answered(client: &mut ClientEndpoint) -> String {
             assert_eq!(answer, Ok(Sent::Queued));
             format!("program, {}", of_client(client))
         }
-        Some(ClientEvent::Completed(_, outcome)) => variant(&outcome),
+        Some(ClientEvent::Completed(_, outcome)) => variant_name(&outcome),
         Some(ClientEvent::Violation(violation)) => {
-            format!("violation {}, {}", variant(&violation), of_client(client))
+            format!(
+                "violation {}, {}",
+                variant_name(&violation),
+                of_client(client)
+            )
         }
         None => of_client(client),
-        Some(other) => variant(&other),
+        Some(other) => variant_name(&other),
     }
 }
 
-pub(super) fn notification_by_client(spec: &RevisionSpec, method: &str) -> Cells {
-    let mut cells = Cells::new();
+pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
+    let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     for (name, declared) in [
         ("", DeclaringPeers::Both),
@@ -295,29 +316,34 @@ pub(super) fn notification_by_client(spec: &RevisionSpec, method: &str) -> Cells
         let mut client = client(spec, declared);
         let result = client.notify(method, Some(object(params())));
         let left = of_client(&mut client);
-        add(&format!("notify{name}"), sent(result, left));
+        add(&format!("notify{name}"), describe_sent(result, left));
         let mut server = server(spec, declared);
-        to_server(&mut server, &server_message(None, method, params()));
+        send_to_server(&mut server, &server_messages(None, method, params()));
         add(&format!("receive{name}"), of_server(&mut server));
     }
-    let mut fresh = server_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
-    to_server(&mut fresh, &server_message(None, method, params()));
+    let mut fresh = server_with_binding(
+        spec,
+        DeclaringPeers::Both,
+        State::BeforeNegotiation,
+        Binding::Duplex,
+    );
+    send_to_server(&mut fresh, &server_messages(None, method, params()));
     add("receive first", of_server(&mut fresh));
     if spec.lifecycle() == Lifecycle::Initialize {
-        let mut early = server_on(
+        let mut early = server_with_binding(
             spec,
             DeclaringPeers::Both,
             State::Negotiated,
             Binding::Duplex,
         );
-        to_server(&mut early, &server_message(None, method, params()));
+        send_to_server(&mut early, &server_messages(None, method, params()));
         add("receive before initialized", of_server(&mut early));
     }
     cells
 }
 
-pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells {
-    let mut cells = Cells::new();
+pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
+    let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
     let discover = spec.lifecycle() == Lifecycle::Discover;
     let scopes = [
@@ -327,20 +353,23 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
     ];
     for (name, declared) in [
         ("", DeclaringPeers::Both),
-        (" undeclared", DeclaringPeers::without(Side::Server)),
+        (" undeclared", DeclaringPeers::no_capabilities(Side::Server)),
     ] {
         for (place, request) in scopes {
             // Without `tools` nobody calls one; the methods of the endpoint itself are there.
             let asked = match request {
                 None => Some((server(spec, declared), Scope::Peer)),
                 Some("tools/call") if declared != DeclaringPeers::Both => None,
-                Some(request) => during(spec, declared, request)
+                Some(request) => server_during_request(spec, declared, request)
                     .map(|(server, key)| (server, Scope::During(key))),
             };
             if let Some((mut server, scope)) = asked {
                 let result = server.notify(scope, method, Some(object(params())));
                 let left = of_server(&mut server);
-                add(&format!("notify {place}{name}"), sent(result, left));
+                add(
+                    &format!("notify {place}{name}"),
+                    describe_sent(result, left),
+                );
             }
         }
         let mut client = client(spec, declared);
@@ -361,9 +390,9 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
         tagged["progressToken"] = json!(1);
         tagged["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
         if discover && method != "notifications/subscriptions/acknowledged" {
-            to_client(
+            send_to_client(
                 &mut client,
-                &server_message(
+                &server_messages(
                     None,
                     "notifications/subscriptions/acknowledged",
                     tagged.clone(),
@@ -371,11 +400,11 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
             );
         }
         of_client(&mut client);
-        to_client(&mut client, &server_message(None, method, tagged));
+        send_to_client(&mut client, &server_messages(None, method, tagged));
         add(&format!("receive{name}"), of_client(&mut client));
     }
     if !discover {
-        let mut early = server_on(
+        let mut early = server_with_binding(
             spec,
             DeclaringPeers::Both,
             State::Negotiated,
@@ -383,16 +412,21 @@ pub(super) fn notification_by_server(spec: &RevisionSpec, method: &str) -> Cells
         );
         let result = early.notify(Scope::Peer, method, Some(object(params())));
         let left = of_server(&mut early);
-        add("notify before initialized", sent(result, left));
+        add("notify before initialized", describe_sent(result, left));
     }
-    let mut fresh = client_on(spec, DeclaringPeers::Both, State::Fresh, Binding::Duplex);
-    to_client(&mut fresh, &server_message(None, method, params()));
+    let mut fresh = client_with_binding(
+        spec,
+        DeclaringPeers::Both,
+        State::BeforeNegotiation,
+        Binding::Duplex,
+    );
+    send_to_client(&mut fresh, &server_messages(None, method, params()));
     add("receive first", of_client(&mut fresh));
     cells
 }
 
 /// Returns the messages that announce a change.
-pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
+pub(super) fn announced_changes(spec: &RevisionSpec, kind: &str) -> MethodCells {
     let change = match kind {
         "tools" => Change::Tools,
         "prompts" => Change::Prompts,
@@ -405,7 +439,7 @@ pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
     } else {
         "resources/subscribe"
     };
-    let mut cells = Cells::new();
+    let mut cells = MethodCells::new();
     for (name, declared) in [
         ("", DeclaringPeers::Both),
         (" undeclared", DeclaringPeers::ClientOnly),
@@ -413,7 +447,7 @@ pub(super) fn published(spec: &RevisionSpec, kind: &str) -> Cells {
         let mut idle = server(spec, declared);
         idle.publish(&change);
         cells.push((format!("publish{name}"), of_server(&mut idle)));
-        if let Some((mut server, key)) = during(spec, declared, subscribes) {
+        if let Some((mut server, key)) = server_during_request(spec, declared, subscribes) {
             let accepted = server.reply(key, RawResult::from(JsonObject::new()), Time::ZERO);
             assert!(accepted.is_ok() || discover);
             of_server(&mut server);

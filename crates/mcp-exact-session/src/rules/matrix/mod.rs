@@ -14,28 +14,28 @@ use std::path::Path;
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
-use super::{Handler, Kind, Local, RULES, Rule};
+use super::{Handler, MessageKind, RULES, Rule, SendingParty};
 use entrances::*;
 
 thread_local! {
-    static LEFT_OUT: Cell<Option<usize>> = const { Cell::new(None) };
+    static OMITTED_ROW: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
 /// Returns false for the row that the test leaves out.
 pub(super) fn is_present(rule: &Rule) -> bool {
-    let left_out = LEFT_OUT.get().and_then(|at| RULES.get(at));
+    let left_out = OMITTED_ROW.get().and_then(|at| RULES.get(at));
     !left_out.is_some_and(|left_out| std::ptr::eq(left_out, rule))
 }
 
 /// All methods of a kind, of both roles, and one that no revision defines.
-fn methods(kind: Kind) -> Vec<&'static str> {
+fn methods(kind: MessageKind) -> Vec<&'static str> {
     let mut methods = BTreeSet::from(["vendor/unknown"]);
     for spec in mcp_exact_revisions::all() {
         for side in [Side::Client, Side::Server] {
             let all = spec.methods(side);
             methods.extend(match kind {
-                Kind::Notification => all.notifications(),
-                Kind::Request | Kind::InputRequest => all.requests(),
+                MessageKind::Notification => all.notifications(),
+                MessageKind::Request | MessageKind::InputRequest => all.requests(),
             });
         }
     }
@@ -43,49 +43,49 @@ fn methods(kind: Kind) -> Vec<&'static str> {
 }
 
 /// Revisions and values of a section's cells, by entry point.
-type Entrances<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
+type CellsByEntrance<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
 
 /// Section, entry point and revision of a cell.
-type Place = (String, String, &'static str);
+type CellPosition = (String, String, &'static str);
 
-fn matrix() -> Vec<(Place, String)> {
+fn matrix() -> Vec<(CellPosition, String)> {
     let mut matrix = Vec::new();
-    let mut add = |section: String, of: &dyn Fn(&RevisionSpec) -> Cells| {
+    let mut add = |section: String, of: &dyn Fn(&RevisionSpec) -> MethodCells| {
         for spec in mcp_exact_revisions::all() {
             for (entrance, value) in of(spec) {
                 matrix.push(((section.clone(), entrance, spec.id()), value));
             }
         }
     };
-    for method in methods(Kind::Request) {
+    for method in methods(MessageKind::Request) {
         add(format!("client requests {method}"), &|spec| {
-            request_by_client(spec, method)
+            client_requests(spec, method)
         });
         add(format!("server requests {method}"), &|spec| {
-            request_by_server(spec, method)
+            server_requests(spec, method)
         });
         add(format!("server requires input by {method}"), &|spec| {
-            input_request(spec, method)
+            input_requests(spec, method)
         });
     }
-    for method in methods(Kind::Notification) {
+    for method in methods(MessageKind::Notification) {
         add(format!("client notifies {method}"), &|spec| {
-            notification_by_client(spec, method)
+            client_notifications(spec, method)
         });
         add(format!("server notifies {method}"), &|spec| {
-            notification_by_server(spec, method)
+            server_notifications(spec, method)
         });
     }
     for kind in ["tools", "prompts", "resources", "resource a:b"] {
         add(format!("server publishes a change of {kind}"), &|spec| {
-            published(spec, kind)
+            announced_changes(spec, kind)
         });
     }
     matrix
 }
 
 /// `A B C D E` are the five revisions, oldest first; a result that all of them share is printed once.
-fn text(matrix: &[(Place, String)]) -> String {
+fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
     let ids: Vec<&str> = mcp_exact_revisions::all()
         .iter()
         .map(|spec| spec.id())
@@ -96,7 +96,7 @@ fn text(matrix: &[(Place, String)]) -> String {
             .map(|(_, letter)| letter)
             .collect()
     };
-    let mut sections: BTreeMap<&str, Entrances<'_>> = BTreeMap::new();
+    let mut sections: BTreeMap<&str, CellsByEntrance<'_>> = BTreeMap::new();
     for ((section, entrance, revision), value) in matrix {
         let section = sections.entry(section).or_default();
         section.entry(entrance).or_default().push((revision, value));
@@ -137,7 +137,7 @@ fn text(matrix: &[(Place, String)]) -> String {
 }
 
 /// Compares with a file that was read line by line.
-fn check(name: &str, text: &str) {
+fn check_file(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/rules/matrix")
         .join(name);
@@ -155,34 +155,36 @@ fn check(name: &str, text: &str) {
 /// "Both parties MUST respect the negotiated protocol version" and "only use capabilities that were successfully negotiated"
 /// (`basic/lifecycle`, "Operation"), for every method and entry point.
 #[test]
-fn rule_matrix_is_that_of_the_specification() {
-    check("matrix.txt", &text(&matrix()));
+fn rule_matrix_follows_the_specification() {
+    check_file("matrix.txt", &matrix_text(&matrix()));
 }
 
 /// Entrances that a row guards.
-fn guarded(rule: &Rule) -> Vec<String> {
+fn guarded_entrances(rule: &Rule) -> Vec<String> {
     let client = rule.sender == Side::Client;
     let sender = if client { "client" } else { "server" };
     let (section, send) = match rule.kind {
-        Kind::Request => (format!("{sender} requests {}", rule.method), "request"),
-        Kind::Notification if rule.handler == Handler::Acknowledged => (
+        MessageKind::Request => (format!("{sender} requests {}", rule.method), "request"),
+        MessageKind::Notification if rule.handler == Handler::Acknowledged => (
             format!("{sender} notifies {}", rule.method),
             "notify during a subscription",
         ),
-        Kind::Notification if client => (format!("{sender} notifies {}", rule.method), "notify"),
-        Kind::Notification => (
+        MessageKind::Notification if client => {
+            (format!("{sender} notifies {}", rule.method), "notify")
+        }
+        MessageKind::Notification => (
             format!("{sender} notifies {}", rule.method),
             "notify to the client",
         ),
-        Kind::InputRequest => (
+        MessageKind::InputRequest => (
             format!("server requires input by {}", rule.method),
             "reply InputRequired",
         ),
     };
     let mut entrances = vec![send];
     match rule.kind {
-        Kind::InputRequest => entrances.extend(["reply raw", "receive in a result"]),
-        Kind::Request if rule.may_require_input => {
+        MessageKind::InputRequest => entrances.extend(["reply raw", "receive in a result"]),
+        MessageKind::Request if rule.may_require_input => {
             entrances.extend([
                 "receive",
                 "reply of type input_required",
@@ -192,7 +194,8 @@ fn guarded(rule: &Rule) -> Vec<String> {
         _ if rule.handler == Handler::Initialized => entrances.push("receive before initialized"),
         _ => entrances.push("receive"),
     }
-    let by_endpoint = rule.sent_by == Local::Endpoint && rule.kind == Kind::Request;
+    let by_endpoint =
+        rule.sending_party == SendingParty::Endpoint && rule.kind == MessageKind::Request;
     // Whoever sends it without the function of the endpoint is refused either way.
     entrances.retain(|entrance| !(by_endpoint && *entrance == "request"));
     entrances
@@ -203,7 +206,7 @@ fn guarded(rule: &Rule) -> Vec<String> {
 
 /// Without a row something changes at every entry point that it guards.
 #[test]
-fn every_row_counts_at_every_entrance() {
+fn every_row_has_an_effect() {
     let whole = matrix();
     let entrances: BTreeSet<&str> = whole
         .iter()
@@ -217,10 +220,10 @@ fn every_row_counts_at_every_entrance() {
     );
     let mut unguarded = Vec::new();
     for (at, rule) in RULES.iter().enumerate() {
-        LEFT_OUT.set(Some(at));
-        let without: BTreeMap<Place, String> = matrix().into_iter().collect();
-        LEFT_OUT.set(None);
-        let changed: Vec<&Place> = whole
+        OMITTED_ROW.set(Some(at));
+        let without: BTreeMap<CellPosition, String> = matrix().into_iter().collect();
+        OMITTED_ROW.set(None);
+        let changed: Vec<&CellPosition> = whole
             .iter()
             .filter(|(place, value)| without.get(place) != Some(value))
             .map(|(place, _)| place)
@@ -230,7 +233,7 @@ fn every_row_counts_at_every_entrance() {
             .map(|(section, entrance, _)| format!("{section}: {entrance}"))
             .collect();
         unguarded.extend(
-            guarded(rule)
+            guarded_entrances(rule)
                 .into_iter()
                 .filter(|name| !names.contains(name)),
         );
@@ -245,5 +248,5 @@ fn every_row_counts_at_every_entrance() {
         .expect("a string");
     }
     assert!(unguarded.is_empty(), "{unguarded:#?}");
-    check("left_out.txt", &summary);
+    check_file("left_out.txt", &summary);
 }

@@ -51,21 +51,21 @@ pub(super) enum DeclaringPeers {
 }
 
 impl DeclaringPeers {
-    pub(super) fn of_server(self) -> Value {
+    pub(super) fn declared_by_server(self) -> Value {
         match self {
             Self::ClientOnly => json!({}),
             Self::Both | Self::ServerOnly => server_capabilities(),
         }
     }
 
-    pub(super) fn of_client(self) -> Value {
+    pub(super) fn declared_by_client(self) -> Value {
         match self {
             Self::ServerOnly => json!({}),
             Self::Both | Self::ClientOnly => client_capabilities(),
         }
     }
 
-    pub(super) fn without(side: Side) -> Self {
+    pub(super) fn no_capabilities(side: Side) -> Self {
         match side {
             Side::Client => Self::ServerOnly,
             Side::Server => Self::ClientOnly,
@@ -73,7 +73,7 @@ impl DeclaringPeers {
     }
 }
 
-pub(super) fn info(spec: &RevisionSpec, capabilities: Value) -> SessionInfo {
+pub(super) fn session_info(spec: &RevisionSpec, capabilities: Value) -> SessionInfo {
     SessionInfo {
         revision: spec.revision(),
         capabilities: object(capabilities),
@@ -85,12 +85,12 @@ pub(super) fn info(spec: &RevisionSpec, capabilities: Value) -> SessionInfo {
 /// State of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    Fresh,
+    BeforeNegotiation,
     Negotiated,
     Ready,
 }
 
-pub(super) fn server_on(
+pub(super) fn server_with_binding(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
     state: State,
@@ -98,22 +98,22 @@ pub(super) fn server_on(
 ) -> ServerEndpoint<()> {
     let mut config = ServerConfig::new(Identity::new("s", "1"));
     config.offer = Offer::of([spec.id()]).expect("known");
-    config.capabilities = object(declared.of_server());
+    config.capabilities = object(declared.declared_by_server());
     config.log_level = Level::Debug;
     let settings = config.build().expect("a configuration");
-    if spec.lifecycle() == Lifecycle::Discover || state == State::Fresh {
+    if spec.lifecycle() == Lifecycle::Discover || state == State::BeforeNegotiation {
         return ServerEndpoint::new(settings, binding, Time::ZERO);
     }
-    let mut snapshot = Snapshot::new(info(spec, declared.of_client()), 0);
+    let mut snapshot = Snapshot::new(session_info(spec, declared.declared_by_client()), 0);
     snapshot.ready = state == State::Ready;
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
 pub(super) fn server(spec: &RevisionSpec, declared: DeclaringPeers) -> ServerEndpoint<()> {
-    server_on(spec, declared, State::Ready, Binding::Duplex)
+    server_with_binding(spec, declared, State::Ready, Binding::Duplex)
 }
 
-pub(super) fn client_on(
+pub(super) fn client_with_binding(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
     state: State,
@@ -121,37 +121,37 @@ pub(super) fn client_on(
 ) -> ClientEndpoint {
     let mut config = ClientConfig::new(Identity::new("c", "1"));
     config.offer = Offer::of([spec.id()]).expect("known");
-    config.capabilities = object(declared.of_client());
+    config.capabilities = object(declared.declared_by_client());
     let settings = config.build().expect("a configuration");
-    if state == State::Fresh {
+    if state == State::BeforeNegotiation {
         let mut client = ClientEndpoint::new(settings, binding, None, Time::ZERO);
         of_client(&mut client);
         return client;
     }
-    let snapshot = Snapshot::new(info(spec, declared.of_server()), 0);
+    let snapshot = Snapshot::new(session_info(spec, declared.declared_by_server()), 0);
     ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
 pub(super) fn client(spec: &RevisionSpec, declared: DeclaringPeers) -> ClientEndpoint {
-    client_on(spec, declared, State::Ready, Binding::Duplex)
+    client_with_binding(spec, declared, State::Ready, Binding::Duplex)
 }
 
 /// First word of a debug text: the name of a variant.
-pub(super) fn variant(value: &impl std::fmt::Debug) -> String {
+pub(super) fn variant_name(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     let end = text.find([' ', '(', '{']).unwrap_or(text.len());
     text[..end].to_owned()
 }
 
-pub(super) fn of_error(error: &SendError) -> String {
+pub(super) fn describe_error(error: &SendError) -> String {
     match error {
         SendError::Capability { capability, .. } => format!("Capability {capability}"),
-        other => variant(other),
+        other => variant_name(other),
     }
 }
 
 /// Describes a frame in a word or two.
-pub(super) fn of_frame(bytes: &[u8]) -> String {
+pub(super) fn describe_frame(bytes: &[u8]) -> String {
     let message: Value = serde_json::from_slice(bytes).expect("JSON");
     if let Some(method) = message["method"].as_str() {
         return format!("sends {method}");
@@ -170,7 +170,7 @@ pub(super) fn of_frame(bytes: &[u8]) -> String {
     text
 }
 
-pub(super) fn joined(parts: Vec<String>) -> String {
+pub(super) fn join_words(parts: Vec<String>) -> String {
     if parts.is_empty() {
         "nothing".to_owned()
     } else {
@@ -182,36 +182,36 @@ pub(super) fn of_server(server: &mut ServerEndpoint<()>) -> String {
     let mut parts = Vec::new();
     while let Some(event) = server.poll_event() {
         parts.push(match &event {
-            ServerEvent::Violation(violation) => format!("violation {}", variant(violation)),
+            ServerEvent::Violation(violation) => format!("violation {}", variant_name(violation)),
             ServerEvent::Request(_) | ServerEvent::Notification(_) => "program".to_owned(),
-            other => variant(other),
+            other => variant_name(other),
         });
     }
     let mut bytes = Vec::new();
     while server.poll_transmit(&mut bytes).is_some() {
-        parts.push(of_frame(&std::mem::take(&mut bytes)));
+        parts.push(describe_frame(&std::mem::take(&mut bytes)));
     }
-    joined(parts)
+    join_words(parts)
 }
 
 pub(super) fn of_client(client: &mut ClientEndpoint) -> String {
     let mut parts = Vec::new();
     while let Some(event) = client.poll_event() {
         parts.push(match &event {
-            ClientEvent::Violation(violation) => format!("violation {}", variant(violation)),
+            ClientEvent::Violation(violation) => format!("violation {}", variant_name(violation)),
             ClientEvent::Request { .. } | ClientEvent::Notification(_) => "program".to_owned(),
-            ClientEvent::Completed(_, outcome) => variant(outcome),
-            other => variant(other),
+            ClientEvent::Completed(_, outcome) => variant_name(outcome),
+            other => variant_name(other),
         });
     }
     let mut bytes = Vec::new();
     while client.poll_transmit(&mut bytes).is_some() {
-        parts.push(of_frame(&std::mem::take(&mut bytes)));
+        parts.push(describe_frame(&std::mem::take(&mut bytes)));
     }
-    joined(parts)
+    join_words(parts)
 }
 
-pub(super) fn message(
+pub(super) fn request_message(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
     id: Option<Value>,
@@ -224,7 +224,7 @@ pub(super) fn message(
         if spec.lifecycle() == Lifecycle::Discover {
             let meta = &mut message["params"]["_meta"];
             meta["io.modelcontextprotocol/protocolVersion"] = json!(spec.id());
-            meta["io.modelcontextprotocol/clientCapabilities"] = declared.of_client();
+            meta["io.modelcontextprotocol/clientCapabilities"] = declared.declared_by_client();
         }
         if method == "initialize" {
             message["params"]["protocolVersion"] = json!(spec.id());
@@ -233,7 +233,7 @@ pub(super) fn message(
     message
 }
 
-pub(super) fn to_server(server: &mut ServerEndpoint<()>, message: &Value) {
+pub(super) fn send_to_server(server: &mut ServerEndpoint<()>, message: &Value) {
     let text = message.to_string();
     let context = FrameContext::new(());
     server
@@ -241,7 +241,7 @@ pub(super) fn to_server(server: &mut ServerEndpoint<()>, message: &Value) {
         .expect("open");
 }
 
-pub(super) fn to_client(client: &mut ClientEndpoint, message: &Value) {
+pub(super) fn send_to_client(client: &mut ClientEndpoint, message: &Value) {
     let text = message.to_string();
     client
         .receive(StreamId::DUPLEX, text.as_bytes(), Time::ZERO)
@@ -249,7 +249,7 @@ pub(super) fn to_client(client: &mut ClientEndpoint, message: &Value) {
 }
 
 /// A server in the middle of a request with a progress token and a log level.
-pub(super) fn during(
+pub(super) fn server_during_request(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
     method: &str,
@@ -257,9 +257,9 @@ pub(super) fn during(
     let mut server = server(spec, declared);
     let mut params = params();
     params["_meta"] = json!({ "progressToken": "t", "io.modelcontextprotocol/logLevel": "debug" });
-    to_server(
+    send_to_server(
         &mut server,
-        &message(spec, declared, Some(json!(1)), method, params),
+        &request_message(spec, declared, Some(json!(1)), method, params),
     );
     let key = match server.poll_event()? {
         ServerEvent::Request(request) => request.key,

@@ -184,7 +184,7 @@ fn delete_without_session_gets_405() {
 struct RegionHeader;
 
 impl ToolHeaders for RegionHeader {
-    fn of_tool(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
         let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
         let mirrored = mirrored(&to_object(schema)).expect("a good tool");
         (name == "x").then(|| mirrored.into())
