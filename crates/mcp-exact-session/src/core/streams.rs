@@ -43,7 +43,7 @@ impl Frame {
         self
     }
 
-    pub(crate) fn as_last(mut self, last: bool) -> Self {
+    pub(crate) fn with_last(mut self, last: bool) -> Self {
         self.is_last = last;
         self
     }

@@ -198,7 +198,7 @@ impl Rule {
         self
     }
 
-    pub(super) const fn as_repeatable(mut self) -> Self {
+    pub(super) const fn with_repeatable(mut self) -> Self {
         self.is_repeatable = true;
         self
     }

@@ -28,52 +28,52 @@ use Side::{Client, Server};
 pub(crate) static RULES: &[Rule] = &[
     // Requests of clients.
     request(Client, "completion/complete")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Completions),
     request(Client, "initialize")
         .with_sender_party(SendingParty::Endpoint)
         .with_handler(Handler::Initialize),
     request(Client, "logging/setLevel")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["logging"]))
         .with_handler(Handler::SetLogLevel),
     request(Client, "ping")
-        .as_repeatable()
+        .with_repeatable()
         .with_handler(Handler::Ping)
         .allowed_early(),
     request(Client, "prompts/get")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["prompts"]))
         .with_name_param("name")
         .requiring_input(),
     request(Client, "prompts/list")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["prompts"]))
         .with_list_cache(),
     request(Client, "resources/list")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["resources"]))
         .with_list_cache(),
     request(Client, "resources/read")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["resources"]))
         .with_name_param("uri")
         .requiring_input()
         .with_cache(),
     request(Client, "resources/subscribe")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["resources", "subscribe"]))
         .with_handler(Handler::Subscribe),
     request(Client, "resources/templates/list")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["resources"]))
         .with_list_cache(),
     request(Client, "resources/unsubscribe")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["resources", "subscribe"]))
         .with_handler(Handler::Unsubscribe),
     request(Client, "server/discover")
-        .as_repeatable()
+        .with_repeatable()
         .with_handler(Handler::Discover)
         .with_cache(),
     request(Client, "subscriptions/listen").with_handler(Handler::Listen),
@@ -81,14 +81,14 @@ pub(crate) static RULES: &[Rule] = &[
         .with_receiver_capability(RequiredCapability::Path(&["tasks", "cancel"]))
         .with_task_effect(TaskEffect::Status),
     request(Client, "tasks/get")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
         .with_task_effect(TaskEffect::Status),
     request(Client, "tasks/list")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["tasks", "list"])),
     request(Client, "tasks/result")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["tasks"]))
         .with_task_effect(TaskEffect::Result),
     request(Client, "tools/call")
@@ -98,7 +98,7 @@ pub(crate) static RULES: &[Rule] = &[
         .with_task_capability(&["tasks", "requests", "tools", "call"])
         .mirroring_params(),
     request(Client, "tools/list")
-        .as_repeatable()
+        .with_repeatable()
         .with_receiver_capability(RequiredCapability::Path(&["tools"]))
         .with_list_cache()
         .listing_tools(),

@@ -103,7 +103,7 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame {
         let last = self.core.streams.is_post(stream);
-        Frame::new(stream, bytes).as_last(last)
+        Frame::new(stream, bytes).with_last(last)
     }
 
     fn dispatch_request(

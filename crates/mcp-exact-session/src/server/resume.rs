@@ -122,7 +122,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let ids: Vec<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
             let bytes = lost_answers(&ids, text);
             self.core
-                .queue_frame(Frame::new(stream, bytes).as_last(true));
+                .queue_frame(Frame::new(stream, bytes).with_last(true));
         }
     }
 
