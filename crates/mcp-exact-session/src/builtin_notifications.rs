@@ -34,14 +34,14 @@ pub(crate) struct CancelledParams {
 }
 
 impl CancelledParams {
-    pub(crate) fn of(call: &Call) -> Option<Self> {
+    pub(crate) fn from_call(call: &Call) -> Option<Self> {
         Some(Self {
             id: typed_param(call, "requestId")?,
             reason: optional_param(call, "reason")?,
         })
     }
 
-    pub(crate) fn call(id: impl Into<Json>, reason: &str) -> Call {
+    pub(crate) fn to_call(id: impl Into<Json>, reason: &str) -> Call {
         let params =
             JsonObject::from_iter([("requestId", id.into()), ("reason", Json::string(reason))]);
         Call::new(CANCELLED, Some(params))
@@ -67,19 +67,19 @@ pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
 /// Parameters of `notifications/progress`.
 pub(crate) struct ProgressParams {
     /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
-    pub(crate) token: Option<u64>,
+    pub(crate) request_id: Option<u64>,
     pub(crate) progress: Progress,
 }
 
 impl ProgressParams {
-    pub(crate) fn of(call: &Call) -> Option<Self> {
+    pub(crate) fn from_call(call: &Call) -> Option<Self> {
         let number = |number: Number| number.as_f64();
         let token = match typed_param(call, "progressToken")? {
             ProgressToken::Integer(value) => value.as_u64(),
             ProgressToken::String(_) => None,
         };
         Some(Self {
-            token,
+            request_id: token,
             progress: Progress {
                 done: typed_param(call, "progress").map(number)?,
                 total: optional_param(call, "total")?.map(number),
@@ -112,7 +112,7 @@ pub(crate) fn progress_params(
 }
 
 /// Returns true if a value is a progress token: a string or an integer (`basic/utilities/progress`).
-pub(crate) fn is_token(token: &JsonRef<'_>) -> bool {
+pub(crate) fn is_progress_token(token: &JsonRef<'_>) -> bool {
     token.decode_as::<ProgressToken>().is_ok()
 }
 

@@ -70,7 +70,7 @@ impl<C> IncomingRequest<C> {
         &self,
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
-        let (id, call) = (Some(self.id()), &self.received.call);
+        let (id, call) = (Some(self.id()), &self.received_call.call);
         let way = (self.revision(), H::KNOWN.revision());
         let root = Root {
             kind: MessageKind::Request,
@@ -190,7 +190,7 @@ impl<C> IncomingRequest<C> {
     ) -> Option<(&str, Vec<Loss>)> {
         let change = predicted_change(
             root,
-            &self.received.call,
+            &self.received_call.call,
             (self.revision(), H::KNOWN.revision()),
         );
         match change {

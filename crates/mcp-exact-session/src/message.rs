@@ -254,7 +254,7 @@ pub(crate) type ParsedItem = Result<ParsedMessage, (Limit, OversizedHead)>;
 /// Content of a frame.
 #[derive(Debug)]
 pub(crate) enum ParsedFrame {
-    One(ParsedMessage),
+    Single(ParsedMessage),
     Batch(Vec<ParsedItem>),
     /// The exceeded limit, and the head of the message.
     OverLimit(Limit, OversizedHead),
@@ -268,8 +268,8 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
             oversized::read_oversized(&kept_ends(frame), limits),
         );
     }
-    if let Some(message) = parse_usual(frame, limits) {
-        return ParsedFrame::One(Ok(message));
+    if let Some(message) = parse_common_form(frame, limits) {
+        return ParsedFrame::Single(Ok(message));
     }
     if is_deeper_than(frame, limits.depth) {
         return ParsedFrame::OverLimit(
@@ -279,10 +279,10 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     }
     match split_batch(frame, limits.batch_items) {
         None => match parse_single(frame, limits) {
-            Ok(message) => ParsedFrame::One(message),
+            Ok(message) => ParsedFrame::Single(message),
             Err((limit, head)) => ParsedFrame::OverLimit(limit, head),
         },
-        Some(None) => ParsedFrame::OverLimit(Limit::BatchItems, batch_heads(frame, limits)),
+        Some(None) => ParsedFrame::OverLimit(Limit::BatchItems, read_batch_heads(frame, limits)),
         Some(Some(items)) => {
             let items = items
                 .iter()
@@ -293,7 +293,7 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
 }
 
 /// Reads the heads of the requests and responses of a batch with too many messages; at most as many as refusals can be queued.
-fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
+fn read_batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     let most = limits.queued.max(limits.batch_items);
     let mut heads = Vec::new();
     let text = std::str::from_utf8(frame).unwrap_or_default();
@@ -302,7 +302,7 @@ fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     while more && heads.len() < most {
         let Ok(item) = r.raw() else { break };
         let head = match parse_single(item.as_bytes(), limits) {
-            Ok(message) => head_of(&message),
+            Ok(message) => read_oversized_head(&message),
             Err((_, head)) => head,
         };
         if head != OversizedHead::Unknown {
@@ -314,7 +314,7 @@ fn batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
 }
 
 /// Returns the head of a message that exceeds a limit.
-fn head_of(message: &ParsedMessage) -> OversizedHead {
+fn read_oversized_head(message: &ParsedMessage) -> OversizedHead {
     let id = match message {
         Ok(Message::Request(request)) => return OversizedHead::Request(request.id.clone()),
         Ok(Message::Notification(_)) => None,
@@ -332,7 +332,7 @@ fn head_of(message: &ParsedMessage) -> OversizedHead {
 }
 
 /// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
-fn parse_usual(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> {
+fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> {
     let outline = Outline::of(frame, LOCATED_PARAMS, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
     let long = |id: &RequestId| match id {
@@ -413,7 +413,7 @@ fn parse_single(text: &[u8], limits: &Limits) -> ParsedItem {
         return Err((Limit::NameBytes, OversizedHead::Unknown));
     }
     if method.is_some_and(|method| method.len() > limits.name_bytes) {
-        return Err((Limit::NameBytes, head_of(&read)));
+        return Err((Limit::NameBytes, read_oversized_head(&read)));
     }
     Ok(read)
 }
@@ -561,7 +561,7 @@ pub(crate) fn answer_id(answer: &[u8]) -> Option<RequestId> {
 
 /// Returns the text of a received request, or notification if there is no id. Its parts were scanned when received. `added` is
 /// the text of members that are appended to the parameters; it is empty if the message has extra members.
-pub(crate) fn text_of(id: Option<&RequestId>, call: &Call, added: &str) -> String {
+pub(crate) fn message_text(id: Option<&RequestId>, call: &Call, added: &str) -> String {
     if !call.has_extra() {
         return call_text(id, &call.method, call.params.as_ref(), added);
     }
@@ -589,9 +589,15 @@ mod tests {
     #[test]
     fn non_array_frame_is_one_message() {
         let limits = Limits::default();
-        assert!(matches!(parse(b"[1,2", &limits), ParsedFrame::One(Err(_))));
+        assert!(matches!(
+            parse(b"[1,2", &limits),
+            ParsedFrame::Single(Err(_))
+        ));
         assert!(matches!(parse(b"[1,2]", &limits), ParsedFrame::Batch(items) if items.len() == 2));
-        assert!(matches!(parse(b" {}", &limits), ParsedFrame::One(Err(_))));
+        assert!(matches!(
+            parse(b" {}", &limits),
+            ParsedFrame::Single(Err(_))
+        ));
     }
 
     /// The usual spelling is read in a shorter way: it gives the decoder's result, for every text that is one change away
@@ -600,7 +606,7 @@ mod tests {
     fn usual_parser_agrees_with_decoder() {
         let limits = Limits::default();
         let check = |text: &[u8]| {
-            if let Some(message) = parse_usual(text, &limits) {
+            if let Some(message) = parse_common_form(text, &limits) {
                 let decoded = decode_message::<Untyped>(text, &|_| Some(""));
                 assert_eq!(Ok(message), decoded, "{}", String::from_utf8_lossy(text));
             }
@@ -614,7 +620,7 @@ mod tests {
         ] {
             let bytes = text.as_bytes();
             assert_eq!(
-                parse_usual(bytes, &limits).is_none(),
+                parse_common_form(bytes, &limits).is_none(),
                 text.contains("error")
             );
             for at in 0..bytes.len() {

@@ -24,16 +24,16 @@ pub trait Seal: fmt::Debug + Send + Sync {
 /// Content of a sealed string: the number of the retry that contains it, its expiry, and the state of the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
-    pub(crate) retry: u32,
-    pub(crate) expires: Time,
+    pub(crate) retries: u32,
+    pub(crate) expires_at: Time,
     pub(crate) state: Option<String>,
 }
 
 impl Payload {
     pub(crate) fn to_text(&self) -> String {
-        let expires = u64::try_from(self.expires.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let expires = u64::try_from(self.expires_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut payload = JsonObject::from_iter([
-            ("retry", Json::from(self.retry)),
+            ("retry", Json::from(self.retries)),
             ("expires", Json::from(expires)),
         ]);
         if let Some(state) = &self.state {
@@ -50,8 +50,8 @@ impl Payload {
         };
         let state = payload.get("state").map(|state| from_str(state.text()));
         Some(Self {
-            retry: number("retry")?.try_into().ok()?,
-            expires: Time::from_millis(number("expires")?),
+            retries: number("retry")?.try_into().ok()?,
+            expires_at: Time::from_millis(number("expires")?),
             state: state.transpose().ok()?,
         })
     }
@@ -81,8 +81,8 @@ mod tests {
     #[test]
     fn payload_is_read_as_written() {
         let payload = Payload {
-            retry: 2,
-            expires: Time::from_millis(1500),
+            retries: 2,
+            expires_at: Time::from_millis(1500),
             state: Some("so \"far\"".into()),
         };
         assert_eq!(Payload::from_text(&payload.to_text()), Some(payload));

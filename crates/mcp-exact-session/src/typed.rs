@@ -60,7 +60,7 @@ macro_rules! views {
 
                 #[inline]
                 fn decode<R: RevisionTypes>(call: ReceivedCall<'_>) -> Result<Self::InRevision<R>, PeerError> {
-                    let text = message::text_of(call.id, call.call, call.added);
+                    let text = message::message_text(call.id, call.call, call.added);
                     // Without `map_err`, which would move a large value once more.
                     match $decode::<R::$side>(&text) {
                         Ok(value) => Ok(value),
@@ -206,7 +206,7 @@ impl<C> IncomingRequest<C> {
     /// # Errors
     /// The error to reply with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
-        Negotiated::decode(self.revision(), self.received_call())
+        Negotiated::decode(self.revision(), self.to_received_call())
     }
 
     /// Decodes the request by the types of the revision `R`, which must be the revision of the request.
@@ -224,13 +224,13 @@ impl<C> IncomingRequest<C> {
             );
             return Err(PeerError::internal(text));
         }
-        ClientRequests::decode::<R>(self.received_call())
+        ClientRequests::decode::<R>(self.to_received_call())
     }
 
-    fn received_call(&self) -> ReceivedCall<'_> {
+    fn to_received_call(&self) -> ReceivedCall<'_> {
         ReceivedCall {
             id: Some(self.id()),
-            call: &self.received.call,
+            call: &self.received_call.call,
             added: "",
         }
     }

@@ -179,7 +179,7 @@ impl ClientEndpoint {
         if needs_no_notification || withdrawn || session.is_none() || (http && discover) {
             return;
         }
-        let call = CancelledParams::call(Json::from(id), reason);
+        let call = CancelledParams::to_call(Json::from(id), reason);
         self.send_notification(call, Some(request.key));
     }
 
@@ -305,7 +305,7 @@ impl ClientEndpoint {
 fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
     let (method, options) = (&outbound.method, &outbound.options);
     let params = outbound.params.as_ref().map(JsonObject::view);
-    let sender = session.sender.as_ref();
+    let sender = session.sender_meta.as_ref();
     if sender.is_none() && outbound.input.is_none() && !options.progress {
         return message::write_request(id, method, outbound.params.as_ref());
     }

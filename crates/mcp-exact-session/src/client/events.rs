@@ -36,7 +36,7 @@ pub struct CachedNegotiation {
 }
 
 impl CachedNegotiation {
-    pub(super) fn of(spec: &RevisionSpec) -> Self {
+    pub(super) fn from_revision(spec: &RevisionSpec) -> Self {
         Self {
             lifecycle: spec.lifecycle(),
             revision: spec.revision(),
@@ -56,7 +56,7 @@ impl FromStr for CachedNegotiation {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let spec = mcp_exact_revisions::find(text);
         let unknown = || ConfigError::UnknownRevision(text.to_owned());
-        spec.map(Self::of).ok_or_else(unknown)
+        spec.map(Self::from_revision).ok_or_else(unknown)
     }
 }
 

@@ -48,8 +48,8 @@ impl ClientEndpoint {
         });
         let input = AwaitedInput {
             requests: awaited.collect(),
-            waiting: requests.len(),
-            state,
+            awaited_count: requests.len(),
+            request_state: state,
         };
         let keys: Vec<ServerRequestKey> = input.requests.iter().map(|r| r.key).collect();
         let spec = outbound.spec;
@@ -159,7 +159,7 @@ impl ClientEndpoint {
         match answer {
             Ok(result) => {
                 awaited.response = Some(result.into_object());
-                input.waiting -= 1;
+                input.awaited_count -= 1;
                 self.retry_if_answered(of);
             }
             Err(error) => {
@@ -184,7 +184,7 @@ impl ClientEndpoint {
         let Purpose::Application(outbound) = &request.purpose else {
             return;
         };
-        if !matches!(&outbound.phase, Phase::Input(input) if input.waiting == 0) {
+        if !matches!(&outbound.phase, Phase::Input(input) if input.awaited_count == 0) {
             return;
         }
         let Some(PendingRequest {
@@ -206,7 +206,7 @@ impl ClientEndpoint {
             let responses = responses.filter_map(|request| Some((request.name, request.response?)));
             members.insert("inputResponses", JsonObject::from_iter(responses));
         }
-        if let Some(state) = input.state {
+        if let Some(state) = input.request_state {
             members.insert("requestState", state);
         }
         outbound.input = Some(members);

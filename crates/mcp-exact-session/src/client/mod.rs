@@ -84,7 +84,7 @@ pub struct ClientEndpoint {
     core: Core<ClientRole>,
     state: State,
     /// Session before the latest renegotiation: its subscriptions continue.
-    previous: Option<Arc<NegotiatedSession>>,
+    previous_session: Option<Arc<NegotiatedSession>>,
     tasks: Tasks,
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
@@ -144,7 +144,7 @@ impl ClientEndpoint {
             settings,
             core,
             state,
-            previous: None,
+            previous_session: None,
             tasks: Tasks::new(count, bytes),
             tools: Tools::default(),
             endpoint_known: binding != Binding::HttpSse,
@@ -222,7 +222,7 @@ impl ClientEndpoint {
         };
         let events = self.core.binding == Binding::HttpSse;
         if kind == StreamKind::Duplex || (events && kind == StreamKind::Standalone) {
-            return self.handle_connection_end();
+            return self.handle_duplex_end();
         }
         self.core.streams.remove(stream);
         // Over HTTP with SSE a POST is merely accepted; the stream of events carries its answer.
@@ -346,7 +346,7 @@ impl ClientEndpoint {
         }
         self.core.reset_session();
         self.state = State::start();
-        self.previous = None;
+        self.previous_session = None;
         self.session_end_pending = false;
         self.endpoint_known = self.core.binding != Binding::HttpSse;
         let limits = &self.settings.limits;
@@ -385,7 +385,7 @@ impl ClientEndpoint {
 
     /// Returns the negotiated session, after the negotiation.
     pub fn session_info(&self) -> Option<&SessionInfo> {
-        self.state.session().map(|session| &session.info)
+        self.state.session().map(|session| &session.session_info)
     }
 
     /// Returns the last used wire id, for a [`Snapshot`] that the caller constructs.
@@ -433,7 +433,11 @@ impl ClientEndpoint {
 
     /// Returns the session in which a request of a revision was sent: the current session, or the one before a renegotiation.
     fn session_of(&self, spec: &'static RevisionSpec) -> Option<Arc<NegotiatedSession>> {
-        let mut sessions = self.state.session().into_iter().chain(&self.previous);
+        let mut sessions = self
+            .state
+            .session()
+            .into_iter()
+            .chain(&self.previous_session);
         sessions
             .find(|session| session.spec == spec)
             .map(Arc::clone)

@@ -87,7 +87,7 @@ impl ClientEndpoint {
     }
 
     /// Handles the end of the duplex stream. After a probe, the server may have exited because of the probe.
-    pub(super) fn handle_connection_end(&mut self) {
+    pub(super) fn handle_duplex_end(&mut self) {
         let probed = match &self.state {
             State::ExpectDiscovery(progress) => progress.probes > 0,
             State::ExpectInitializeResult(progress) => progress.probe_timed_out,
@@ -128,7 +128,7 @@ impl ClientEndpoint {
         progress.probes += 1;
         progress.offered.insert(spec.id());
         self.state = State::ExpectDiscovery(progress);
-        let sender = SenderMeta::of(&self.settings, spec);
+        let sender = SenderMeta::new(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
         // The shorter probe timeout applies only if the client can fall back to `initialize`.
         let timeout = match self.preferred_revision(Lifecycle::Initialize) {
@@ -206,7 +206,7 @@ impl ClientEndpoint {
             Outcome::Error(error) => match error.code() {
                 Some(code::UNSUPPORTED_VERSION) => {
                     let supported = supported_revisions(&error).unwrap_or_default();
-                    self.choose_discover(&supported, spec);
+                    self.choose_discover_revision(&supported, spec);
                 }
                 Some(code::HEADER_MISMATCH | code::MISSING_CLIENT_CAPABILITY) => {
                     self.fail_negotiation(NegotiationError::Refused(error));
@@ -246,11 +246,11 @@ impl ClientEndpoint {
                 .any(|id| spec.id() == id)
         });
         let Some(spec) = common else {
-            return self.choose_initialize(&discovered.supported_revisions);
+            return self.choose_initialize_revision(&discovered.supported_revisions);
         };
         let info = SessionInfo {
             revision: spec.revision(),
-            ..discovered.info
+            ..discovered.server_info
         };
         self.enter_session(NegotiatedSession::new(spec, info, &self.settings));
         self.send_deferred();
@@ -260,7 +260,7 @@ impl ClientEndpoint {
     ///
     /// A server that refuses a revision but lists it as supported is probed once more: "The client SHOULD select a mutually
     /// supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
-    fn choose_discover(&mut self, supported: &[String], tried: &'static RevisionSpec) {
+    fn choose_discover_revision(&mut self, supported: &[String], tried: &'static RevisionSpec) {
         let State::ExpectDiscovery(progress) = &self.state else {
             return;
         };
@@ -281,11 +281,11 @@ impl ClientEndpoint {
                     self.send_probe(spec, progress);
                 }
             }
-            None => self.choose_initialize(supported),
+            None => self.choose_initialize_revision(supported),
         }
     }
 
-    fn choose_initialize(&mut self, supported: &[String]) {
+    fn choose_initialize_revision(&mut self, supported: &[String]) {
         let listed = |spec: &'static RevisionSpec| supported.iter().any(|id| spec.id() == id);
         let common = self.settings.offer.choose(Lifecycle::Initialize, listed);
         match (common, self.state.take_progress()) {
@@ -407,8 +407,8 @@ impl ClientEndpoint {
     }
 
     pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
-        let cached = CachedNegotiation::of(session.spec);
-        let info = session.info.clone();
+        let cached = CachedNegotiation::from_revision(session.spec);
+        let info = session.session_info.clone();
         self.state = State::Operating(Arc::new(session));
         self.core.push_event(ClientEvent::Negotiated(info, cached));
     }
@@ -441,7 +441,7 @@ pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
 /// Result of `server/discover`.
 struct DiscoverResult {
     supported_revisions: Vec<String>,
-    info: SessionInfo,
+    server_info: SessionInfo,
 }
 
 impl DiscoverResult {
@@ -459,7 +459,7 @@ impl DiscoverResult {
         let instructions = instructions.and_then(JsonRef::as_str);
         Some(Self {
             supported_revisions: supported?.decode_as().ok()?,
-            info: SessionInfo {
+            server_info: SessionInfo {
                 revision: Revision::new(""),
                 capabilities: capabilities?.object()?.to_object(),
                 info: info.map(|info| info.to_object()),

@@ -65,9 +65,9 @@ pub(super) struct RefusedRevision {
 #[derive(Debug)]
 pub(super) struct AwaitedInput {
     pub(super) requests: Vec<AwaitedRequest>,
-    pub(super) waiting: usize,
+    pub(super) awaited_count: usize,
     /// The server's `requestState`, echoed unchanged.
-    pub(super) state: Option<Json>,
+    pub(super) request_state: Option<Json>,
 }
 
 /// Input request that the application answers.
@@ -102,7 +102,7 @@ impl OutboundRequest {
     /// Returns the number of input requests that the application has not answered.
     pub(super) fn awaited_input_count(request: &PendingRequest<Purpose>) -> usize {
         match request.purpose.outbound().map(|outbound| &outbound.phase) {
-            Some(Phase::Input(input)) => input.waiting,
+            Some(Phase::Input(input)) => input.awaited_count,
             _ => 0,
         }
     }

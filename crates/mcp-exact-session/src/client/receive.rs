@@ -12,7 +12,9 @@ use super::events::{ClientEvent, ServerNotification, ServerRequest, ServerReques
 use super::outbound::{OutboundRequest, Phase};
 use super::session::{NegotiatedSession, State};
 use super::{ClientEndpoint, ClientRole, Purpose};
-use crate::builtin_notifications::{CancelledParams, ProgressParams, is_token, log_message};
+use crate::builtin_notifications::{
+    CancelledParams, ProgressParams, is_progress_token, log_message,
+};
 use crate::change::{Change, ChangeKind};
 use crate::core::{
     Arrival, Core, Endpoint, Frame, InFlightRequest, PendingRequest, ProgressTarget,
@@ -147,7 +149,7 @@ impl ClientEndpoint {
         session: &NegotiatedSession,
         call: &Call,
     ) -> Result<(), Refusal> {
-        let token = call.meta("progressToken").filter(is_token);
+        let token = call.meta("progressToken").filter(is_progress_token);
         if token.is_some_and(|token| token_length(token) > self.core.limits.name_bytes) {
             return Err(Refusal::Limit(Limit::NameBytes));
         }
@@ -179,7 +181,7 @@ impl ClientEndpoint {
         if let Some(batch) = at.batch {
             self.core.batches.count_request(batch);
         }
-        let token = call.meta("progressToken").filter(is_token);
+        let token = call.meta("progressToken").filter(is_progress_token);
         let request = InFlightRequest {
             id,
             stream: at.stream,
@@ -327,7 +329,7 @@ impl ClientEndpoint {
 
     /// Handles a cancellation: of a server request, or of a subscription.
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
-        let cancel = CancelledParams::of(call);
+        let cancel = CancelledParams::from_call(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         if self.end_subscription(&cancel.id) {
             return Ok(());
@@ -401,11 +403,15 @@ impl ClientEndpoint {
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressParams::of(&call);
+        let notice = ProgressParams::from_call(&call);
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let (done, now) = (notice.progress.done, self.core.now);
-        let target = match self.core.pending.record_progress(notice.token, done, now) {
-            ProgressTarget::Ended => self.tasks.handle_progress(notice.token, done),
+        let target = match self
+            .core
+            .pending
+            .record_progress(notice.request_id, done, now)
+        {
+            ProgressTarget::Ended => self.tasks.handle_progress(notice.request_id, done),
             target => target,
         };
         match target {

@@ -150,7 +150,7 @@ impl ClientEndpoint {
     }
 
     fn send_lifecycle_check(&mut self, spec: &'static RevisionSpec) {
-        let sender = SenderMeta::of(&self.settings, spec);
+        let sender = SenderMeta::new(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
         let timeout = self.settings.probe_timeout;
         let purpose = Purpose::LifecycleCheck(spec);
@@ -185,7 +185,7 @@ impl ClientEndpoint {
     /// Ends the use of a session before another one is negotiated. Requests that the server has sent in the session are cancelled, and
     /// its standalone stream ends.
     fn leave_session(&mut self, session: &Arc<NegotiatedSession>) {
-        self.previous = Some(Arc::clone(session));
+        self.previous_session = Some(Arc::clone(session));
         if session.is_discover() {
             return;
         }
@@ -232,10 +232,10 @@ impl ClientEndpoint {
         if current.spec == spec {
             return Arc::clone(current);
         }
-        self.previous = Some(Arc::clone(current));
+        self.previous_session = Some(Arc::clone(current));
         let info = SessionInfo {
             revision: spec.revision(),
-            ..current.info.clone()
+            ..current.session_info.clone()
         };
         self.enter_session(NegotiatedSession::new(spec, info, &self.settings));
         let session = self.state.session().map(Arc::clone);

@@ -31,11 +31,11 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct NegotiatedSession {
     pub(super) spec: &'static RevisionSpec,
-    pub(super) info: SessionInfo,
+    pub(super) session_info: SessionInfo,
     /// Capabilities of the server.
-    declared: DeclaredNames,
+    declared_capabilities: DeclaredNames,
     /// Sender metadata of requests, in revisions where each request states its sender.
-    pub(super) sender: Option<SenderMeta>,
+    pub(super) sender_meta: Option<SenderMeta>,
 }
 
 /// State of a negotiation.
@@ -79,12 +79,12 @@ impl NegotiatedSession {
         settings: &ClientSettings,
     ) -> Self {
         let discover = spec.lifecycle() == Lifecycle::Discover;
-        let sender = discover.then(|| SenderMeta::of(settings, spec));
+        let sender = discover.then(|| SenderMeta::new(settings, spec));
         Self {
             spec,
-            declared: DeclaredNames::from_object(&info.capabilities),
-            info,
-            sender,
+            declared_capabilities: DeclaredNames::from_object(&info.capabilities),
+            session_info: info,
+            sender_meta: sender,
         }
     }
 
@@ -96,14 +96,14 @@ impl NegotiatedSession {
     pub(super) fn rules_for_server<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
-            local: Side::Client,
+            local_role: Side::Client,
             capabilities: DeclaredCapabilities::new(
                 &settings.capabilities,
                 Some(settings.declared_capabilities),
             ),
             peer_capabilities: DeclaredCapabilities::new(
-                &self.info.capabilities,
-                Some(self.declared),
+                &self.session_info.capabilities,
+                Some(self.declared_capabilities),
             ),
             extensions: &settings.extensions,
         }
@@ -121,7 +121,7 @@ pub(super) struct SenderMeta {
 }
 
 impl SenderMeta {
-    pub(super) fn of(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
+    pub(super) fn new(settings: &ClientSettings, spec: &RevisionSpec) -> Self {
         let version = Json::string(spec.id());
         let capabilities = settings.capabilities_for(spec);
         let info = settings.identity.to_object(spec);

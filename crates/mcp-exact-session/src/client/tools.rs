@@ -231,7 +231,7 @@ impl ClientEndpoint {
         let stream = self.outgoing_stream();
         let (timeout, cap) = (outbound.options.timeout, outbound.final_deadline);
         let mut params = JsonObject::new();
-        if let Some(sender) = &session.sender {
+        if let Some(sender) = &session.sender_meta {
             params.insert("_meta", sender.meta().clone());
         }
         if let Some(cursor) = cursor {

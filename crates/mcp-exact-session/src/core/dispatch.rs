@@ -91,8 +91,8 @@ pub(crate) trait Endpoint: Sized {
     fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, cx: &Self::Context) {
         let at = Arrival::unbatched(stream);
         match parsed {
-            ParsedFrame::One(Ok(message)) => self.dispatch_message(at, message, cx),
-            ParsedFrame::One(Err(error)) => self.dispatch_malformed(at, error),
+            ParsedFrame::Single(Ok(message)) => self.dispatch_message(at, message, cx),
+            ParsedFrame::Single(Err(error)) => self.dispatch_malformed(at, error),
             ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, cx),
             ParsedFrame::OverLimit(limit, head) => self.dispatch_oversized(at, limit, head),
         }
@@ -194,7 +194,7 @@ pub(crate) trait Endpoint: Sized {
     ) -> RateDecision {
         let now = self.core_ref().now;
         let (rate, per_second) = of(self.core());
-        rate.count(now, per_second)
+        rate.decide(now, per_second)
     }
 
     fn refuse_by_rate(&mut self, at: Arrival, id: &RequestId, decision: RateDecision) {
@@ -405,7 +405,7 @@ pub(crate) trait Endpoint: Sized {
     fn cancel_in_flight(&mut self, key: RequestKey) -> Option<CancelledRequest<Self::Role>> {
         let core = self.core();
         let request = core.in_flight.take_cancelled(key)?;
-        let withdrawn = core.streams.withdraw_about(request.stream, key);
+        let withdrawn = core.streams.withdraw_frames_of_request(request.stream, key);
         if let Some(batch) = request.batch {
             let finished = core.batches.record_answer(batch, None);
             self.finish_batch(finished);

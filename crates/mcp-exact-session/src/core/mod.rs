@@ -23,7 +23,7 @@ pub(crate) use in_flight::{InFlightRequest, InFlightRequests};
 pub(crate) use ordered::OrderedMap;
 pub(crate) use pending::{NewRequest, PendingRequest, PendingRequests, ProgressTarget};
 use rate::Rate;
-pub(crate) use streams::{Frame, NotQueued, Streams};
+pub(crate) use streams::{Frame, QueueError, Streams};
 
 use crate::Time;
 use crate::elicitation::Elicitations;
@@ -128,8 +128,8 @@ impl<R: Role> Core<R> {
     pub(crate) fn queue_frame(&mut self, frame: Frame) -> Sent {
         match self.streams.push(frame, &self.limits) {
             Ok(()) => Sent::Queued,
-            Err(NotQueued::Closed) => Sent::Suppressed,
-            Err(NotQueued::ReserveExhausted) => {
+            Err(QueueError::Closed) => Sent::Suppressed,
+            Err(QueueError::ReserveExhausted) => {
                 self.is_reserve_exhausted = true;
                 Sent::Dropped
             }

@@ -24,7 +24,7 @@ pub(crate) enum RateDecision {
 }
 
 impl Rate {
-    pub(crate) fn count(&mut self, now: Time, per_second: u32) -> RateDecision {
+    pub(crate) fn decide(&mut self, now: Time, per_second: u32) -> RateDecision {
         if now.after(self.window_start) >= Duration::from_secs(1) {
             *self = Self {
                 window_start: now,

@@ -87,7 +87,7 @@ struct Stream {
 
 /// Reason why a frame was not queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NotQueued {
+pub(crate) enum QueueError {
     /// The stream is not open.
     Closed,
     /// The reserve for refusals is exhausted, because the peer does not read.
@@ -219,17 +219,17 @@ impl Streams {
     }
 
     /// Queues a frame.
-    pub(crate) fn push(&mut self, frame: Frame, limits: &Limits) -> Result<(), NotQueued> {
+    pub(crate) fn push(&mut self, frame: Frame, limits: &Limits) -> Result<(), QueueError> {
         let id = frame.stream;
         if !self.is_open(id) {
-            return Err(NotQueued::Closed);
+            return Err(QueueError::Closed);
         }
         let mut frame = frame;
         frame.uses_reserve &= self.reached_limit(id, limits).is_some();
         if frame.uses_reserve {
             let reserve = self.reserved_bytes + frame.bytes.len();
             if id == StreamId::DUPLEX && reserve > limits.reserved_bytes {
-                return Err(NotQueued::ReserveExhausted);
+                return Err(QueueError::ReserveExhausted);
             }
             self.reserved_bytes = reserve;
         }
@@ -349,7 +349,11 @@ impl Streams {
     }
 
     /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that were never sent.
-    pub(crate) fn withdraw_about(&mut self, id: StreamId, request: RequestKey) -> Vec<RequestKey> {
+    pub(crate) fn withdraw_frames_of_request(
+        &mut self,
+        id: StreamId,
+        request: RequestKey,
+    ) -> Vec<RequestKey> {
         let is_about = |frame: &Frame| frame.incoming_request == Some(request);
         let mut withdrawn = self.withdraw_deferred(&is_about);
         withdrawn.extend(self.withdraw_where(id, &is_about));

@@ -82,8 +82,8 @@ impl<'a> PostBody<'a> {
     /// Classifies the POST, as [`classify`] does.
     pub fn classify(&self, http: &HttpRequest, offer: &Offer) -> Posted {
         let (call, is_request) = match &self.parsed {
-            ParsedFrame::One(Ok(Message::Request(request))) => (&request.request, true),
-            ParsedFrame::One(Ok(Message::Notification(call))) => (call, false),
+            ParsedFrame::Single(Ok(Message::Request(request))) => (&request.request, true),
+            ParsedFrame::Single(Ok(Message::Notification(call))) => (call, false),
             // Malformed bodies are rare; their classification needs the full check.
             _ => return classify(http, self.bytes, offer),
         };

@@ -34,7 +34,7 @@ pub(crate) struct MissingCapability {
 }
 
 impl MissingCapability {
-    fn of(path: &[&str], code: i64) -> Self {
+    fn new(path: &[&str], code: i64) -> Self {
         Self {
             capability: joined(path, "."),
             code,
@@ -69,7 +69,7 @@ pub(crate) fn missing_path(
 
 /// Creates the error value for the missing capability at a path.
 pub(crate) fn missing_capability_at(path: &[&str]) -> MissingCapability {
-    MissingCapability::of(path, code::METHOD_NOT_FOUND)
+    MissingCapability::new(path, code::METHOD_NOT_FOUND)
 }
 
 impl RequiredCapability {
@@ -108,7 +108,7 @@ fn missing_mode(
         (false, true) => &["elicitation", "form"],
         (false, false) => return None,
     };
-    (!declared.is_declared(path)).then(|| MissingCapability::of(path, code::INVALID_PARAMS))
+    (!declared.is_declared(path)).then(|| MissingCapability::new(path, code::INVALID_PARAMS))
 }
 
 fn missing_sampling_tools(
@@ -118,7 +118,7 @@ fn missing_sampling_tools(
     let [tools, choice] = params?.view().find_each(["tools", "toolChoice"]);
     tools.or(choice)?;
     let path = ["sampling", "tools"];
-    (!declared.is_declared(&path)).then(|| MissingCapability::of(&path, code::INVALID_PARAMS))
+    (!declared.is_declared(&path)).then(|| MissingCapability::new(&path, code::INVALID_PARAMS))
 }
 
 /// Returns the capabilities to declare in a revision, without those that the revision does not define.

@@ -125,7 +125,7 @@ impl<'a> SentMembers<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
-    pub(crate) local: Side,
+    pub(crate) local_role: Side,
     /// Capabilities of the local peer.
     pub(crate) capabilities: DeclaredCapabilities<'a>,
     /// Capabilities of the remote peer.
@@ -135,7 +135,7 @@ pub(crate) struct Rules<'a> {
 
 impl<'a> Rules<'a> {
     fn remote_role(&self) -> Side {
-        self.local.peer()
+        self.local_role.peer()
     }
 
     fn is_discover(&self) -> bool {
@@ -171,7 +171,7 @@ impl<'a> Rules<'a> {
         let Some(rule) = find_row(MessageKind::Request, self.remote_role(), method, self.spec)
         else {
             let vendor = self.is_vendor_method(&self.extensions.requests, method);
-            return if vendor && !self.is_sent_by(self.local, method) {
+            return if vendor && !self.is_sent_by(self.local_role, method) {
                 Ok(Handler::Application)
             } else {
                 Err(Refusal::UnknownMethod(method.to_owned()))
@@ -180,7 +180,7 @@ impl<'a> Rules<'a> {
         if let Some(missing) =
             self.check_capability(rule.receiver_capability, params, self.capabilities)
         {
-            return Err(missing.refusal(self.local));
+            return Err(missing.refusal(self.local_role));
         }
         check_received_params(rule, params, self.spec).map_err(Refusal::InvalidParams)?;
         Ok(rule.handler)
@@ -198,7 +198,7 @@ impl<'a> Rules<'a> {
             self.spec,
         ) else {
             let vendor = self.is_vendor_method(&self.extensions.notifications, method);
-            let known = vendor && !self.is_sent_by(self.local, method);
+            let known = vendor && !self.is_sent_by(self.local_role, method);
             let extension = self.extension_of_notification(method, self.remote_role());
             return if known
                 || extension.is_some_and(|known| known.is_declared(self.peer_capabilities.object))
@@ -243,7 +243,7 @@ impl<'a> Rules<'a> {
         params: Option<&JsonObject>,
         &SentMembers { meta, task, .. }: &SentMembers<'_>,
     ) -> Result<(), SendError> {
-        if let Some(extension) = self.extension_of_request(method, self.local) {
+        if let Some(extension) = self.extension_of_request(method, self.local_role) {
             return if extension.is_declared(self.peer_capabilities.object) {
                 refuse_own_token(method, meta)
             } else {
@@ -254,9 +254,9 @@ impl<'a> Rules<'a> {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        let Some(rule) = find_row(MessageKind::Request, self.local, method, self.spec) else {
+        let Some(rule) = find_row(MessageKind::Request, self.local_role, method, self.spec) else {
             let vendor = self.is_vendor_method(&self.extensions.requests, method);
-            let sends = self.local == Side::Client || self.spec.has_server_requests();
+            let sends = self.local_role == Side::Client || self.spec.has_server_requests();
             return if vendor && sends && !self.is_sent_by(self.remote_role(), method) {
                 refuse_own_token(method, meta)
             } else {
@@ -301,8 +301,13 @@ impl<'a> Rules<'a> {
             method: method.to_owned(),
             revision: self.spec.revision(),
         };
-        let Some(rule) = find_row(MessageKind::Notification, self.local, method, self.spec) else {
-            if let Some(extension) = self.extension_of_notification(method, self.local) {
+        let Some(rule) = find_row(
+            MessageKind::Notification,
+            self.local_role,
+            method,
+            self.spec,
+        ) else {
+            if let Some(extension) = self.extension_of_notification(method, self.local_role) {
                 return if extension.is_declared(self.peer_capabilities.object) {
                     Ok(Handler::Application)
                 } else {
@@ -326,7 +331,7 @@ impl<'a> Rules<'a> {
         {
             return Err(missing.send_error(method));
         }
-        if self.is_discover() && !is_placed(rule, params, target) {
+        if self.is_discover() && !has_allowed_placement(rule, params, target) {
             Err(SendError::Placement {
                 method: method.to_owned(),
             })
@@ -380,7 +385,7 @@ impl<'a> Rules<'a> {
         if let Some(missing) =
             self.check_capability(rule.receiver_capability, params, self.capabilities)
         {
-            return Err(missing.refusal(self.local));
+            return Err(missing.refusal(self.local_role));
         }
         check_received_params(rule, params, self.spec).map_err(Refusal::InvalidParams)
     }
@@ -480,7 +485,11 @@ fn check_received_params(
     }
 }
 
-fn is_placed(rule: &Rule, params: Option<&JsonObject>, target: NotificationTarget<'_>) -> bool {
+fn has_allowed_placement(
+    rule: &Rule,
+    params: Option<&JsonObject>,
+    target: NotificationTarget<'_>,
+) -> bool {
     match (rule.placement, target) {
         (Placement::Anywhere, _) => true,
         (Placement::Request, NotificationTarget::Request(filter)) => filter.is_none(),

@@ -141,7 +141,7 @@ mod tests {
             let capabilities: JsonObject = capabilities.parse().expect("an object");
             let rules = |local| Rules {
                 spec,
-                local,
+                local_role: local,
                 capabilities: (&capabilities).into(),
                 peer_capabilities: (&capabilities).into(),
                 extensions,

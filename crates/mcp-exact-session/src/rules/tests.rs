@@ -29,7 +29,7 @@ impl Peers {
     fn rules(&self, spec: &'static RevisionSpec, local: Side) -> Rules<'_> {
         Rules {
             spec,
-            local,
+            local_role: local,
             capabilities: (&self.capabilities).into(),
             peer_capabilities: (&self.capabilities).into(),
             extensions: &self.extensions,
@@ -165,7 +165,7 @@ fn vendor_methods_keep_their_direction() {
     let declared: JsonObject = r#"{"extensions":{"x/y":{}}}"#.parse().expect("an object");
     let rules = |spec, local| Rules {
         spec,
-        local,
+        local_role: local,
         capabilities: (&declared).into(),
         peer_capabilities: (&declared).into(),
         extensions: &extensions,

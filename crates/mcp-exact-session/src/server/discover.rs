@@ -200,10 +200,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let seal = self.settings.seal.as_ref().ok_or(Refusal::InvalidState)?;
         let opened = seal.open(&state, &state_context(call, cx));
         let payload = opened.and_then(|text| Payload::from_text(&text));
-        let payload = payload.filter(|payload| payload.expires > self.core.now);
+        let payload = payload.filter(|payload| payload.expires_at > self.core.now);
         let payload = payload.ok_or(Refusal::InvalidState)?;
         Ok(RetryInput {
-            retries: payload.retry,
+            retries: payload.retries,
             state: payload.state,
             responses,
         })

@@ -80,7 +80,7 @@ pub struct IncomingRequest<C> {
     /// Stream on which the request was received.
     pub stream: StreamId,
     pub(crate) client: Arc<ClientContext>,
-    pub(crate) received: Arc<ReceivedCall<C>>,
+    pub(crate) received_call: Arc<ReceivedCall<C>>,
 }
 
 impl<C> Clone for IncomingRequest<C> {
@@ -92,7 +92,7 @@ impl<C> Clone for IncomingRequest<C> {
             state: self.state.clone(),
             stream: self.stream,
             client: Arc::clone(&self.client),
-            received: Arc::clone(&self.received),
+            received_call: Arc::clone(&self.received_call),
         }
     }
 }
@@ -131,7 +131,7 @@ impl<C> IncomingRequest<C> {
                 log_level: None,
                 meta: OnceLock::new(),
             }),
-            received: Arc::new(ReceivedCall {
+            received_call: Arc::new(ReceivedCall {
                 id: RequestId::from(0),
                 call: Call::new(method, params),
                 context: Arc::new(context),
@@ -143,12 +143,12 @@ impl<C> IncomingRequest<C> {
     /// only one reply is possible.
     pub fn with_call(&self, method: impl Into<String>, params: Option<JsonObject>) -> Self {
         let origin = ReceivedCall {
-            id: self.received.id.clone(),
+            id: self.received_call.id.clone(),
             call: Call::new(method, params),
-            context: Arc::clone(&self.received.context),
+            context: Arc::clone(&self.received_call.context),
         };
         Self {
-            received: Arc::new(origin),
+            received_call: Arc::new(origin),
             ..self.clone()
         }
     }
@@ -165,22 +165,22 @@ impl<C> IncomingRequest<C> {
 
     /// Returns the id, exactly as received.
     pub fn id(&self) -> &RequestId {
-        &self.received.id
+        &self.received_call.id
     }
 
     /// Returns the method.
     pub fn method(&self) -> &str {
-        &self.received.call.method
+        &self.received_call.call.method
     }
 
     /// Returns the parameters as received from the client.
     pub fn params(&self) -> Option<&JsonObject> {
-        self.received.call.params.as_ref()
+        self.received_call.call.params.as_ref()
     }
 
     /// Returns a parameter.
     pub fn param(&self, name: &str) -> Option<JsonRef<'_>> {
-        self.received.call.param(name)
+        self.received_call.call.param(name)
     }
 
     /// Returns the trace that the request belongs to (from 2026-07-28 on).
@@ -188,7 +188,7 @@ impl<C> IncomingRequest<C> {
         if self.client.spec.lifecycle() != Lifecycle::Discover {
             return None;
         }
-        let [meta, ..] = self.received.call.read_params();
+        let [meta, ..] = self.received_call.call.read_params();
         TraceContext::from_meta(meta?.object()?)
     }
 
@@ -204,7 +204,7 @@ impl<C> IncomingRequest<C> {
 
     /// Returns the information of the transport about the frame.
     pub fn context(&self) -> &FrameContext<C> {
-        &self.received.context
+        &self.received_call.context
     }
 
     /// Returns the result of an input request, or the reply that sends the input request.
@@ -364,7 +364,7 @@ impl<C> HeapSize for IncomingRequest<C> {
             |(name, outcome): (&str, &Outcome)| EVENT_SIZE + name.len() + outcome.heap_size();
         let responses: usize = self.responses.iter().map(response).sum();
         let state = self.state.as_ref().map_or(0, String::len);
-        self.received.call.size() + responses + state
+        self.received_call.call.size() + responses + state
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct AwaitedInput {
     responses: Vec<(String, Option<Outcome>)>,
     /// Number of bytes of collected responses, which count as part of the request until all responses are received.
     bytes: usize,
-    state: Option<String>,
+    application_state: Option<String>,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -61,7 +61,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             awaited_count: requests.len(),
             responses: names.collect(),
             bytes: 0,
-            state,
+            application_state: state,
         };
         if let Some(request) = self.core.in_flight.get_mut(to) {
             request.role_state.awaited_input = Some(awaited);
@@ -172,7 +172,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let role = &request.role_state;
-        let (client, call) = (Arc::clone(&role.client), &role.origin.call);
+        let (client, call) = (Arc::clone(&role.client), &role.received_call.call);
         if !client
             .rules_for_client(&self.settings)
             .may_require_input(&call.method)
@@ -192,11 +192,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             (_, InputMode::PassThrough) => state,
             (Some(seal), InputMode::Managed) => {
                 let payload = Payload {
-                    retry: role.retries + 1,
-                    expires: self.core.now.plus(self.settings.state_lifetime),
+                    retries: role.retries + 1,
+                    expires_at: self.core.now.plus(self.settings.state_lifetime),
                     state,
                 };
-                let context = state_context(call, &role.origin.context);
+                let context = state_context(call, &role.received_call.context);
                 Some(seal.seal(&payload.to_text(), &context))
             }
             (None, InputMode::Managed) if state.is_some() => {
@@ -260,10 +260,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             key,
             retries: request.role_state.retries,
             responses: InputResponses(responses.collect()),
-            state: awaited.state,
+            state: awaited.application_state,
             stream: request.stream,
             client: Arc::clone(&request.role_state.client),
-            received: Arc::clone(&request.role_state.origin),
+            received_call: Arc::clone(&request.role_state.received_call),
         };
         self.core.in_flight.release_memory(key, awaited.bytes);
         self.core.push_event(ServerEvent::Request(again));

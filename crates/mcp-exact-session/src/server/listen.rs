@@ -154,7 +154,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub(super) fn check_subscription(&self, bytes: usize) -> Result<(), Refusal> {
         let waiting = self.core.in_flight.iter().filter_map(|(_, request)| {
             let role = &request.role_state;
-            let rule = client_request(&role.origin.call.method, role.client.spec)?;
+            let rule = client_request(&role.received_call.call.method, role.client.spec)?;
             (rule.handler == Handler::Subscribe).then_some(request.size)
         });
         let (count, held) = waiting.fold(self.subscription_usage(), add_interests);
@@ -189,7 +189,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let (id, stream) = (request.id.clone(), request.stream);
         let spec = request.role_state.client.spec;
         if self.core.binding == Binding::Duplex {
-            let call = CancelledParams::call(Json::from_encode(&id), "the subscription has ended");
+            let call =
+                CancelledParams::to_call(Json::from_encode(&id), "the subscription has ended");
             let frame =
                 Frame::new(stream, message::write_notification(call)).with_incoming_request(key);
             self.core.queue_frame(frame.with_reserve());

@@ -70,7 +70,7 @@ pub(crate) enum Purpose {
 /// State of a request in flight in a server.
 #[derive(Debug)]
 pub(crate) struct InFlightState<C> {
-    origin: Arc<ReceivedCall<C>>,
+    received_call: Arc<ReceivedCall<C>>,
     client: Arc<ClientContext>,
     retries: u32,
     awaited_input: Option<AwaitedInput>,

@@ -54,7 +54,7 @@ impl ClientContext {
     pub(super) fn rules_for_client<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
-            local: Side::Server,
+            local_role: Side::Server,
             capabilities: DeclaredCapabilities::new(
                 &settings.capabilities,
                 Some(settings.declared_capabilities),
@@ -370,7 +370,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             progress_token: received.progress_token,
             last_progress: None,
             role_state: InFlightState {
-                origin: Arc::clone(&origin),
+                received_call: Arc::clone(&origin),
                 client: Arc::clone(&client),
                 retries: input.retries,
                 awaited_input: None,
@@ -387,7 +387,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             state: input.state,
             stream,
             client,
-            received: origin,
+            received_call: origin,
         }
     }
 
@@ -433,7 +433,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles a cancellation by the client. Unknown and answered requests are ignored, malformed notifications are ignored and
     /// reported (`basic/utilities/cancellation`, "Error Handling").
     fn handle_cancelled(&mut self, call: &Call) -> Result<(), Refusal> {
-        let cancel = CancelledParams::of(call);
+        let cancel = CancelledParams::from_call(call);
         let cancel = cancel.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         // Requests that came without a session have a scope of their own: over HTTP a `cancelled` that is posted means nothing
         // to them, because the ids of callers collide.
@@ -484,12 +484,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressParams::of(&call);
+        let notice = ProgressParams::from_call(&call);
         let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let core = &mut self.core;
-        let target = core
-            .pending
-            .record_progress(notice.token, notice.progress.done, core.now);
+        let target =
+            core.pending
+                .record_progress(notice.request_id, notice.progress.done, core.now);
         match target {
             ProgressTarget::Request(key) => {
                 let request = core.pending.get(key);

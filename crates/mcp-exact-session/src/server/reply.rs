@@ -60,7 +60,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let client = Arc::clone(&request.role_state.client);
-        let origin = Arc::clone(&request.role_state.origin);
+        let origin = Arc::clone(&request.role_state.received_call);
         let method = &origin.call.method;
         if let Some(check) = &self.settings.results {
             let params = origin.call.params.as_ref();
@@ -117,12 +117,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return;
         };
         let role = &request.role_state;
-        let rule = client_request(&role.origin.call.method, role.client.spec);
+        let rule = client_request(&role.received_call.call.method, role.client.spec);
         let handler = rule.map(|rule| rule.handler);
         let Some(handler @ (Handler::Subscribe | Handler::Unsubscribe)) = handler else {
             return;
         };
-        let uri = role.origin.call.param("uri").and_then(JsonRef::as_str);
+        let uri = role
+            .received_call
+            .call
+            .param("uri")
+            .and_then(JsonRef::as_str);
         let Some(uri) = uri else {
             return;
         };

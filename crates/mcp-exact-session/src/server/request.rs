@@ -151,7 +151,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let Some(id) = request.wire_id().filter(|_| !task) else {
             return;
         };
-        let call = CancelledParams::call(Json::from(id), reason);
+        let call = CancelledParams::to_call(Json::from(id), reason);
         let mut frame = Frame::new(request.stream, message::write_notification(call));
         frame.incoming_request = match request.purpose {
             Purpose::Input { request: of, .. } => Some(of),

@@ -10,7 +10,7 @@ use mcp_exact_wire::order::duplicate;
 use mcp_exact_wire::{Json, JsonObject, JsonRef};
 
 use super::incoming::ClientContext;
-use crate::builtin_notifications::is_token;
+use crate::builtin_notifications::is_progress_token;
 use crate::input_request::InputResponses;
 use crate::limits::Limit;
 use crate::log::Level;
@@ -59,7 +59,9 @@ impl<'a> RequestMeta<'a> {
 
     /// Returns the progress token, if its value is valid.
     pub(super) fn progress_token(&self) -> Option<Json> {
-        self.progress_token.filter(is_token).map(JsonRef::to_json)
+        self.progress_token
+            .filter(is_progress_token)
+            .map(JsonRef::to_json)
     }
 
     pub(super) fn required_version(&self) -> Result<Cow<'a, str>, Refusal> {
