@@ -17,8 +17,8 @@ pub struct CallOptions {
     pub progress: bool,
     /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
     pub log_level: Option<Level>,
-    /// Client capabilities that override the configured ones for this request (from 2026-07-28 on). Gateways use this, because
-    /// their clients differ.
+    /// Client capabilities that override the configured ones for this request (from 2026-07-28 on). Gateways use this option,
+    /// because their clients have different capabilities.
     pub capabilities: Option<JsonObject>,
     /// Trace context of the request (from 2026-07-28 on).
     pub trace: Option<TraceContext>,

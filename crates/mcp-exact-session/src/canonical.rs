@@ -24,6 +24,7 @@ struct ScannedText<'a> {
 }
 
 impl<'a> ScannedText<'a> {
+    /// Returns the next byte after white space.
     fn peek(&mut self) -> u8 {
         let rest = &self.text.as_bytes()[self.offset..];
         let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());

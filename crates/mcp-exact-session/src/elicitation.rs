@@ -84,7 +84,7 @@ impl Elicitations {
         }
     }
 
-    /// Records the ids of all elicitations that an error demands.
+    /// Records the ids of all elicitations that an error requires.
     pub(crate) fn record_error(&mut self, error: &PeerError) {
         for id in required_elicitations(error)
             .iter()
@@ -121,8 +121,8 @@ impl Elicitations {
     }
 }
 
-/// Checks an error before it is sent: one that demands elicitations lists at least one, all of them by URL and with ids, towards
-/// a client that has declared this mode.
+/// Checks an error that requires elicitations before it is sent: the error lists at least one elicitation, every elicitation is
+/// by URL and has an id, and the client has declared this mode.
 pub(crate) fn check_error(
     error: &PeerError,
     spec: &RevisionSpec,
@@ -165,6 +165,7 @@ fn check_required_elicitations(error: &PeerError, spec: &RevisionSpec) -> Result
     Ok(())
 }
 
+/// Returns the elicitations that an error requires.
 fn required_elicitations(error: &PeerError) -> Option<Vec<JsonObject>> {
     if error.code() != Some(code::URL_ELICITATION_REQUIRED) {
         return None;
@@ -175,6 +176,7 @@ fn required_elicitations(error: &PeerError) -> Option<Vec<JsonObject>> {
     objects.collect::<Result<_, _>>().ok()
 }
 
+/// Returns the id of an elicitation.
 fn elicitation_id(params: &JsonObject) -> Option<String> {
     let id = params.view().find("elicitationId")?;
     id.as_str().map(std::borrow::Cow::into_owned)

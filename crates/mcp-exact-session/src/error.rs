@@ -172,7 +172,7 @@ impl From<&MessageError> for PeerError {
     }
 }
 
-/// Reason why an endpoint does not take a frame.
+/// Reason why an endpoint does not accept a frame.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiveError {
@@ -350,12 +350,12 @@ pub enum Violation {
     /// A tool whose header annotations break a rule; the tool was removed from the list (from 2026-07-28 on, over HTTP).
     #[error("the tool {name:?} was taken out of the list: {reason}")]
     Tool {
-        /// Its name.
+        /// Name of the tool.
         name: String,
         /// Rule that the tool breaks.
         reason: BadTool,
     },
-    /// A subscription's messages came in the wrong order, or for an unknown subscription.
+    /// A message of a subscription was received in the wrong order, or names an unknown subscription.
     #[error("`{0}` came for no subscription that waits for it")]
     Subscription(String),
 }
@@ -411,22 +411,22 @@ pub enum NegotiationError {
     /// The server does not answer.
     #[error("the server did not answer in time; is it a server of this protocol?")]
     TimedOut,
-    /// The server answers something else.
+    /// The server has sent an invalid answer.
     #[error("the server's answer cannot be read: {0}")]
     Answer(String),
-    /// The stream ended before anything was agreed.
+    /// The stream ended before a revision was negotiated.
     #[error("the connection ended before anything was agreed")]
     Lost,
 }
 
-/// A configuration that no session can start with.
+/// Reason why a configuration is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// No revision is left.
+    /// The configuration offers no revision.
     #[error("no revision is offered; name at least one that is known and not below the floor")]
     NoRevision,
-    /// A revision that is not known.
+    /// The revision is unknown.
     #[error("revision {0} is not known; use one of `revisions()`")]
     UnknownRevision(String),
     /// The client declares elicitation in no mode that there is.
@@ -437,7 +437,7 @@ pub enum ConfigError {
     /// The name of an extension breaks the rules of names.
     #[error("{0:?} cannot name an extension; use a prefix of dotted labels, a slash and a name")]
     Extension(String),
-    /// The text of a session cannot be read.
+    /// The snapshot or the session information is invalid.
     #[error("the text of the session cannot be read: {0}")]
     Snapshot(String),
 }

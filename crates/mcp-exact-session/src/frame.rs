@@ -20,6 +20,7 @@ pub fn end_line(buffer: &mut Vec<u8>) {
     buffer.push(b'\n');
 }
 
+/// Removes a carriage return at the end of a line.
 fn trim_carriage_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -133,6 +134,7 @@ impl Lines {
         tail.drain(..more);
     }
 
+    /// Returns beginning and end of the latest complete line above the limit.
     fn kept_ends(&self) -> Oversized<'_> {
         let (head, tail) = &self.finished_oversized;
         Oversized {

@@ -16,8 +16,9 @@ use crate::header_values::{decode_value, encode_value, header_differs, single_va
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
+/// Schema keyword that annotates a mirrored parameter.
 const HEADER_ANNOTATION: &str = "x-mcp-header";
-/// Start of a Unicode escape: a name with such an escape may be the annotation.
+/// Start of a Unicode escape: a name with an escape may be the name of the annotation.
 const UNICODE_ESCAPE: &str = "\\u";
 /// Minimum size of a heap allocation in bytes.
 const MIN_ALLOCATION_SIZE: usize = 16;
@@ -100,8 +101,9 @@ struct SchemaVisitor<'a> {
     room: usize,
     /// True if parameters were omitted because there was no room.
     exceeds_room: bool,
-    /// End offset of the searched part of the text, and the last offset in it at which an annotation may be.
+    /// End offset of the searched part of the text.
     searched_until: usize,
+    /// Last offset in the searched part at which an annotation may be.
     last_annotation: Option<usize>,
 }
 
@@ -466,7 +468,7 @@ mod tests {
         assert_eq!(mirrored(&nested(inner)), Err(BadTool::Place));
     }
 
-    /// A schema without annotations may be anything; one with an annotation anywhere in its text may not.
+    /// A schema without annotations is not checked; a schema with an annotation must describe its properties by objects.
     #[test]
     fn annotated_schemas_need_object_properties() {
         let good = r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":5}}"#;
@@ -488,7 +490,7 @@ mod tests {
         assert_eq!(tool(inside), Err(BadTool::Place));
     }
 
-    /// The tools of a peer take no more than they may, however long the way to many parameters is.
+    /// The parameters of a remote tool use no more memory than allowed, even if their paths are long.
     #[test]
     fn remote_params_have_a_memory_limit() {
         let leaf = |n: usize| format!(r#""p{n}":{{"type":"string","x-mcp-header":"P{n}"}}"#);

@@ -6,7 +6,9 @@
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
+/// Marker before an encoded value.
 const BASE64_PREFIX: &str = "=?base64?";
+/// Marker after an encoded value.
 const BASE64_SUFFIX: &str = "?=";
 
 /// Returns the header value for a string. Strings that are unsafe or look encoded are encoded ("Value Encoding").
@@ -85,6 +87,7 @@ fn encode_base64(bytes: &[u8]) -> String {
     text
 }
 
+/// Decodes base64 with padding; `None` if the text is invalid.
 fn decode_base64(text: &str) -> Option<Vec<u8>> {
     if !text.len().is_multiple_of(4) {
         return None;

@@ -182,7 +182,8 @@ impl<C> IncomingRequest<C> {
         Some(convert_result::<Q>(result, Role::Client, way, policy))
     }
 
-    /// Returns the members that the conversion to `H` adds to the params, and its losses, if it changes nothing else.
+    /// Returns the members that the conversion to `H` adds to the params, and the losses of the conversion; `None` if the
+    /// conversion also changes other members.
     fn without_conversion<H: Home>(
         &self,
         root: Root<'_>,
@@ -204,8 +205,8 @@ impl<C> IncomingRequest<C> {
     }
 }
 
-/// Metadata that a session adds to each request for a home revision in which requests describe their client. It is the same
-/// for all requests of the session.
+/// Metadata that a session adds to each request for a home revision in which requests describe their client. The metadata is
+/// the same for all requests of the session.
 #[derive(Debug)]
 pub(crate) struct SessionMeta {
     home: KnownRevision,
@@ -485,7 +486,7 @@ fn convert_call<'c>(
     })
 }
 
-/// Returns how a conversion changes a message whose output is decoded, as far as the names of its members determine it.
+/// Returns the change that the names of the members of a message predict for a conversion whose output is decoded.
 fn predicted_change(root: Root<'_>, call: &Call, (from, to): (Revision, Revision)) -> ParamsChange {
     let known = |revision: Revision| KnownRevision::parse(revision.as_str());
     match (&call.params, known(from), known(to)) {

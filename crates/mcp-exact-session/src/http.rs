@@ -48,7 +48,7 @@ pub(crate) fn version_header(http: &HttpRequest) -> Result<&str, Refusal> {
 }
 
 /// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body. Only names may be encoded: a method is
-/// compared as it is, so that a gateway that reads headers and the server always see the same method.
+/// compared without decoding, so that the server and a gateway that reads only headers see the same method.
 pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,

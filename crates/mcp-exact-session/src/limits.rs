@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Memory of an endpoint stays below `in_flight_bytes` (requests of the peer) + `queued_bytes` (output) + `reserved_bytes`
 /// (refusals) + `queued_bytes` (events) + `subscription_bytes` + one message, and what the local application adds itself: its
 /// answers to requests that were admitted while there was room, at most `in_flight` of them, and, from 2026-07-28 on, the
-/// parameters of its own requests, which are kept for another try until each has ended, at most `pending` of them.
+/// parameters of its own requests, which are kept for a retry until the request has ended, at most `pending` of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum size in bytes of one message or batch, and of the body of an HTTP status that a client reads.

@@ -331,7 +331,7 @@ fn read_oversized_head(message: &ParsedMessage) -> OversizedHead {
     })
 }
 
-/// Reads a message in the most common spelling in one pass; returns `None` for all other messages, which the decoder then reads.
+/// Parses a message of the most common form in one pass; returns `None` for other forms, which the decoder parses.
 fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> {
     let outline = Outline::of(frame, LOCATED_PARAMS, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
@@ -380,8 +380,8 @@ fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     }
 }
 
-/// The items of a frame that is an array; `Some(None)` if the array has too many items. `None` means that the frame is not an
-/// array, and is handled as one message, valid or not.
+/// Returns the items of a frame that is an array; `Some(None)` if the array has too many items. Returns `None` if the frame is
+/// not an array and is parsed as one message.
 fn split_batch(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
@@ -600,8 +600,8 @@ mod tests {
         ));
     }
 
-    /// The usual spelling is read in a shorter way: it gives the decoder's result, for every text that is one change away
-    /// from a message.
+    /// The parser of the common form agrees with the decoder, for messages and for every text that differs from a message by
+    /// one change.
     #[test]
     fn usual_parser_agrees_with_decoder() {
         let limits = Limits::default();

@@ -12,8 +12,8 @@ pub(crate) const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId
 /// Name of the result member that contains the kind of the result.
 pub(crate) const RESULT_TYPE: &str = "resultType";
 
-/// Returns true if a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): a prefix of labels where there is one, and
-/// a name, which is nothing or begins and ends with a letter or digit.
+/// Returns true if a name can be a key of `_meta` (`basic`, "_meta", "Key name format"): an optional prefix of labels, and a
+/// name, which is empty or begins and ends with a letter or digit.
 pub fn is_key(key: &str) -> bool {
     match key.split_once('/') {
         None => is_name(key),

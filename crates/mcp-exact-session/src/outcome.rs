@@ -67,8 +67,8 @@ impl RawResult {
         self.object
     }
 
-    /// Number of times that a client has repeated the request with input before this result was received (2026-07-28,
-    /// `basic/patterns/mrtr`). A result with retries is never cached for another request.
+    /// Returns the number of retries with input before this result was received (2026-07-28, `basic/patterns/mrtr`). A result
+    /// with retries is never cached for another request.
     pub fn retries(&self) -> u32 {
         self.retries
     }

@@ -193,6 +193,7 @@ pub(crate) fn id_length(id: &RequestId) -> usize {
     }
 }
 
+/// Returns the text between the first and the last byte.
 fn inner_text(string: &[u8]) -> &[u8] {
     string
         .get(1..string.len().saturating_sub(1))

@@ -35,10 +35,10 @@ pub enum Refusal {
     /// The id is that of another request in flight (`basic`, "Requests").
     #[error("the id belongs to another request in flight")]
     IdInUse(RequestId),
-    /// The session is not initialized, and the method needs one.
+    /// The session is not initialized, and the method requires a session.
     #[error("the session is not initialized; send `initialize`")]
     NotInitialized(String),
-    /// The session is not initialized, and no method of this name would need one.
+    /// The session is not initialized, and the method is unknown.
     #[error("Method not found")]
     UnknownBeforeInitialize(String),
     /// A second `initialize`.
@@ -143,7 +143,7 @@ pub enum Refusal {
     /// No stream of events is open that could carry the answer (2024-11-05).
     #[error("no stream of events is open; open one first")]
     NoEventStream,
-    /// The server is about to stop.
+    /// The server is shutting down.
     #[error("the server is shutting down; try another one")]
     ShuttingDown,
 }
@@ -187,8 +187,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer. Within a session the error of a request is an answer like any other: there 404
-    /// means that the session is over (`basic/transports`, "Session Management").
+    /// Returns the HTTP status of the answer. Within a session, most errors of requests have status 200, because 404 means that
+    /// the session has ended (`basic/transports`, "Session Management").
     pub fn status(&self, in_session: bool) -> u16 {
         match self {
             Self::ForeignPrincipal | Self::NoSession | Self::NoEventStream => 404,
@@ -295,7 +295,7 @@ mod tests {
         Refusal::from(read.expect_err("no message"))
     }
 
-    /// One of each cause. A new variant does not compile until it is listed here.
+    /// Returns one refusal of each variant. A new variant does not compile until it is listed here.
     #[expect(clippy::too_many_lines, reason = "a list with each cause")]
     fn all_refusals() -> Vec<Refusal> {
         let text = || "x".to_owned();
@@ -405,8 +405,8 @@ mod tests {
         causes
     }
 
-    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; whether
-    /// honest peers cause it under load; the violation that the application gets.
+    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; true if
+    /// correct peers can cause it under load; the violation that is reported to the application.
     const EXPECTED_ANSWERS: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x

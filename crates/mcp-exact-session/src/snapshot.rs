@@ -59,10 +59,11 @@ pub struct SnapshotRequest {
 pub enum SnapshotDue {
     /// The latest snapshot is up to date.
     No,
-    /// Requests have begun or ended: a process that resumes from the latest snapshot would not know all lost requests.
+    /// The snapshot may be delayed: requests have begun or ended, and a process that resumes from the latest snapshot would not
+    /// know all lost requests.
     Soon,
-    /// Before anything else is sent: a process that resumes from the latest snapshot would use an id twice, or forget an
-    /// agreement with the client.
+    /// The snapshot is due before the next message: a process that resumes from the latest snapshot would reuse an id, or miss
+    /// a change that the client has made.
     Now,
 }
 

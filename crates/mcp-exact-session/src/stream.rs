@@ -13,7 +13,7 @@ impl StreamId {
     /// The one stream of [`Binding::Duplex`], open from the start.
     pub const DUPLEX: Self = Self(0);
 
-    /// Number of the stream in its session, for event ids.
+    /// Returns the number of the stream in its session, for event ids.
     pub fn number(self) -> u64 {
         self.0
     }
@@ -31,7 +31,7 @@ pub struct RequestKey(pub(crate) u64);
 /// Transport that carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// One stream for everything, such as stdio: [`StreamId::DUPLEX`].
+    /// One stream for all messages, such as stdio: [`StreamId::DUPLEX`].
     Duplex,
     /// Streamable HTTP: a stream for each POST, and standalone streams (from 2025-03-26 on).
     StreamableHttp,
@@ -121,11 +121,11 @@ pub struct HttpHints {
     pub name: Option<String>,
     /// Headers of mirrored tool parameters, `Mcp-Param-*`, with encoded values.
     pub params: Vec<(String, String)>,
-    /// True if the transport waits for the status of this POST before it sends the next one: real servers refuse requests
-    /// that overtake `notifications/initialized`.
+    /// True if the transport waits for the status of this POST before the next POST: some servers refuse requests that arrive
+    /// before `notifications/initialized`.
     pub barrier: bool,
-    /// True for `initialize`, and for the `server/discover` of a negotiation: the request belongs to no session. A transport forgets
-    /// the id and the standalone stream of the session before.
+    /// True for `initialize`, and for the `server/discover` of a negotiation: the request belongs to no session. The transport
+    /// discards the id and the standalone stream of the previous session.
     pub starts_session: bool,
 }
 

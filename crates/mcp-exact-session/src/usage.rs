@@ -9,7 +9,7 @@
 pub struct Usage {
     /// Number of requests of the remote peer that are in flight.
     pub in_flight: usize,
-    /// Bytes of them.
+    /// Total size in bytes of the requests in flight.
     pub in_flight_bytes: usize,
     /// Number of the requests in flight that are subscriptions, which last until one of the peers ends them; zero in a client.
     pub listening: usize,
@@ -29,7 +29,7 @@ pub struct Usage {
     pub queued_bytes: usize,
     /// Number of queued events.
     pub events: usize,
-    /// Bytes of them.
+    /// Total size in bytes of the queued events.
     pub events_bytes: usize,
     /// Number of resources and notification streams that the client subscribes to; zero in a client.
     pub subscriptions: usize,

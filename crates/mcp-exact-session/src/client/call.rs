@@ -97,6 +97,7 @@ impl ClientEndpoint {
         self.request(Q::METHOD, params, options, now)
     }
 
+    /// Returns the negotiated session.
     pub(super) fn session(&self) -> Result<Arc<NegotiatedSession>, SendError> {
         match &self.state {
             State::Operating(session) => Ok(Arc::clone(session)),

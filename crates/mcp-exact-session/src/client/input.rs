@@ -66,6 +66,7 @@ impl ClientEndpoint {
         self.retry_if_answered(key);
     }
 
+    /// Decodes a result of type `input_required` and checks its input requests.
     fn decode_required_input(
         &self,
         outbound: &OutboundRequest,

@@ -199,6 +199,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
+    /// Checks that the endpoint accepts a frame on a stream, and advances the clock.
     fn check_frame(&mut self, stream: StreamId, now: Time) -> Result<(), ReceiveError> {
         self.core.advance_clock(now);
         if self.is_closed() {
@@ -443,6 +444,7 @@ impl ClientEndpoint {
             .map(Arc::clone)
     }
 
+    /// Opens a stream; the stream of a closed endpoint is removed immediately.
     fn open_stream(&mut self, kind: StreamKind) -> StreamId {
         let stream = self.core.streams.open(kind);
         if self.is_closed() {
@@ -491,6 +493,7 @@ impl ClientEndpoint {
         self.core.push_event(ClientEvent::Closed);
     }
 
+    /// Ends the requests whose answers were awaited on a lost stream.
     fn lose_requests_on(&mut self, stream: StreamId) {
         let on_it = self
             .core

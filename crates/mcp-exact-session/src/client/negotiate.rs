@@ -27,6 +27,7 @@ use crate::session_info::SessionInfo;
 use crate::stream::{Binding, Closed, HttpHints, StreamId, StreamKind};
 
 impl ClientEndpoint {
+    /// Sends the first request of the negotiation.
     pub(super) fn begin_negotiation(&mut self, cached: Option<&CachedNegotiation>) {
         let Some(progress) = self.state.take_progress() else {
             return;
@@ -46,7 +47,7 @@ impl ClientEndpoint {
             (Some(first), _) => self.send_probe(first, progress),
             (None, None) => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered: "no revision over HTTP with SSE".to_owned(),
-                offered: self.settings.offer.joined_ids(),
+                offered: self.settings.offer.offered_revisions(),
             }),
         }
     }
@@ -120,6 +121,7 @@ impl ClientEndpoint {
         self.close_with(&Outcome::Lost);
     }
 
+    /// Sends `server/discover` as a probe.
     pub(super) fn send_probe(
         &mut self,
         spec: &'static RevisionSpec,
@@ -138,6 +140,7 @@ impl ClientEndpoint {
         self.send_negotiation_request("server/discover", &params, timeout, Purpose::Probe(spec));
     }
 
+    /// Sends `initialize` for a revision.
     pub(super) fn send_initialize(
         &mut self,
         spec: &'static RevisionSpec,
@@ -155,6 +158,7 @@ impl ClientEndpoint {
         self.send_negotiation_request("initialize", &params, timeout, Purpose::Initialize);
     }
 
+    /// Sends a request of the negotiation.
     pub(super) fn send_negotiation_request(
         &mut self,
         method: &str,
@@ -233,11 +237,12 @@ impl ClientEndpoint {
             (Some(first), Some(progress)) => self.send_initialize(first, progress),
             _ => self.fail_negotiation(NegotiationError::NoHandshake {
                 answered,
-                offered: self.settings.offer.joined_ids(),
+                offered: self.settings.offer.offered_revisions(),
             }),
         }
     }
 
+    /// Handles the result of `server/discover`.
     fn handle_discovery(&mut self, discovered: DiscoverResult) {
         let common = self.settings.offer.choose(Lifecycle::Discover, |spec| {
             discovered
@@ -285,6 +290,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Selects the most preferred revision with handshake among those that the server lists, and sends `initialize`.
     fn choose_initialize_revision(&mut self, supported: &[String]) {
         let listed = |spec: &'static RevisionSpec| supported.iter().any(|id| spec.id() == id);
         let common = self.settings.offer.choose(Lifecycle::Initialize, listed);
@@ -292,7 +298,7 @@ impl ClientEndpoint {
             (Some(spec), Some(progress)) => self.send_initialize(spec, progress),
             _ => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported: supported.to_vec(),
-                offered: self.settings.offer.joined_ids(),
+                offered: self.settings.offer.offered_revisions(),
             }),
         }
     }
@@ -355,7 +361,7 @@ impl ClientEndpoint {
             Some(spec) => self.send_initialize(spec, progress),
             None => self.fail_negotiation(NegotiationError::NoCommonRevision {
                 supported,
-                offered: self.settings.offer.joined_ids(),
+                offered: self.settings.offer.offered_revisions(),
             }),
         }
     }
@@ -373,7 +379,7 @@ impl ClientEndpoint {
         let spec = self.settings.offer.choose(Lifecycle::Initialize, same);
         let spec = spec.ok_or_else(|| NegotiationError::Revision {
             answered: answered.clone(),
-            offered: self.settings.offer.joined_ids(),
+            offered: self.settings.offer.offered_revisions(),
         })?;
         let [capabilities, server, instructions] =
             object
@@ -406,6 +412,7 @@ impl ClientEndpoint {
         Ok(NegotiatedSession::new(spec, info, &self.settings))
     }
 
+    /// Ends the negotiation and notifies the application.
     pub(super) fn enter_session(&mut self, session: NegotiatedSession) {
         let cached = CachedNegotiation::from_revision(session.spec);
         let info = session.session_info.clone();

@@ -143,6 +143,7 @@ impl Endpoint for ClientEndpoint {
 }
 
 impl ClientEndpoint {
+    /// Checks a request of the server before it is delivered.
     fn admit_request(
         &self,
         at: Arrival,
@@ -204,7 +205,7 @@ impl ClientEndpoint {
         });
     }
 
-    /// Returns the request that the stream belongs to; `None` for a stream that is shared by all requests.
+    /// Returns the request of a stream; `None` for a stream that all requests share.
     fn request_of_stream(&self, stream: StreamId) -> Option<RequestKey> {
         if stream == StreamId::DUPLEX {
             return None;
@@ -443,6 +444,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
+    /// Handles a notification of a change.
     fn handle_changed(
         &mut self,
         kind: ChangeKind,
@@ -462,6 +464,7 @@ impl ClientEndpoint {
         Ok(())
     }
 
+    /// Checks that the event queue has not reached a limit.
     fn check_event_room(&self) -> Result<(), Refusal> {
         match self.core.events.reached_limit(&self.core.limits) {
             Some(limit) => Err(Refusal::Limit(limit)),
@@ -496,6 +499,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Handles the acknowledgement of a subscription.
     fn handle_acknowledged(&mut self, key: Option<RequestKey>, call: &Call) -> Result<(), Refusal> {
         let filter = call.param("notifications").and_then(JsonRef::object);
         let (Some(filter), Some(key)) = (filter.and_then(Filter::from_object), key) else {

@@ -73,6 +73,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Starts the renegotiation with the revisions that the server supports.
     fn start_renegotiation(
         &mut self,
         key: RequestKey,
@@ -149,6 +150,7 @@ impl ClientEndpoint {
         None
     }
 
+    /// Sends `server/discover` to check the lifecycle of the server.
     fn send_lifecycle_check(&mut self, spec: &'static RevisionSpec) {
         let sender = SenderMeta::new(&self.settings, spec);
         let params = JsonObject::from_iter([("_meta", sender.meta().clone())]);
@@ -157,8 +159,8 @@ impl ClientEndpoint {
         self.send_negotiation_request("server/discover", &params, timeout, purpose);
     }
 
-    /// Ends a lifecycle check. A server that has a handshake gets one; otherwise the requests that wait for the check end with their
-    /// errors.
+    /// Ends a lifecycle check. If the server requires a handshake, the client starts it; otherwise the requests that wait for
+    /// the check end with their errors.
     pub(super) fn lifecycle_checked(&mut self, spec: &'static RevisionSpec, has_handshake: bool) {
         let State::Operating(session) = &self.state else {
             return;
@@ -175,6 +177,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Suspends a request until the end of the renegotiation or of the lifecycle check.
     fn defer(&mut self, key: RequestKey, mut outbound: OutboundRequest, refused: RefusedRevision) {
         outbound.was_renegotiated = true;
         outbound.phase = Phase::Renegotiation(refused);
@@ -210,7 +213,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Ends a session, as if the server had ended it, whose transport carries none of the revisions that both peers support. A request
+    /// Ends a session as if the server had ended it, because its transport supports none of the common revisions. A request
     /// that may be repeated is lost with the session, and any other request ends with the error.
     fn leave_transport(&mut self, key: RequestKey, outbound: &OutboundRequest, error: PeerError) {
         let outcome = if self.is_repeatable(&outbound.method) {
@@ -253,12 +256,14 @@ impl ClientEndpoint {
         }
     }
 
+    /// Ends the deferred requests with their errors.
     fn complete_deferred(&mut self) {
         for (key, _, refused) in self.take_deferred() {
             self.complete_request(key, Outcome::Error(refused.error));
         }
     }
 
+    /// Removes and returns the deferred requests.
     fn take_deferred(&mut self) -> Vec<(RequestKey, OutboundRequest, RefusedRevision)> {
         let waits = |request: &&PendingRequest<Purpose>| {
             let outbound = request.purpose.outbound();

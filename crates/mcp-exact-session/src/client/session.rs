@@ -50,10 +50,12 @@ pub(super) struct NegotiationProgress {
 }
 
 impl State {
+    /// Creates the state before the first message.
     pub(super) fn start() -> Self {
         Self::ExpectDiscovery(NegotiationProgress::default())
     }
 
+    /// Returns the session once a revision is negotiated.
     pub(super) fn session(&self) -> Option<&Arc<NegotiatedSession>> {
         match self {
             Self::Operating(session) => Some(session),
@@ -88,11 +90,12 @@ impl NegotiatedSession {
         }
     }
 
+    /// Returns true if the revision belongs to the lifecycle without handshake.
     pub(super) fn is_discover(&self) -> bool {
         self.spec.lifecycle() == Lifecycle::Discover
     }
 
-    /// Returns the rules that apply between the client and this server.
+    /// Returns the rules of the messages that the client sends to this server and receives from it.
     pub(super) fn rules_for_server<'a>(&'a self, settings: &'a ClientSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -143,8 +146,8 @@ impl SenderMeta {
         &self.meta
     }
 
-    /// The `_meta` of a request to which the application adds something: who it is, perhaps, but neither its revision nor, unless
-    /// the call has capabilities of its own, its capabilities.
+    /// Returns the `_meta` of a request with the members that the application adds. The application may replace the client
+    /// information, but not the revision; it replaces the capabilities only by the options of the call.
     pub(super) fn merged_meta<'a>(
         &'a self,
         own: ObjectRef<'a>,

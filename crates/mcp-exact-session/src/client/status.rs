@@ -110,6 +110,7 @@ impl ClientEndpoint {
     }
 }
 
+/// Creates the local error for an HTTP error status.
 fn error_of_status(status: u16) -> PeerError {
     PeerError::internal(format!("the server answers with HTTP status {status}")).into_local()
 }

@@ -105,6 +105,7 @@ impl Tasks {
     }
 }
 
+/// Returns true if the task has ended.
 fn is_final_status(task: ObjectRef<'_>) -> bool {
     let status = task.find("status").and_then(JsonRef::as_str);
     matches!(

@@ -93,6 +93,7 @@ impl Tools {
 }
 
 impl ClientEndpoint {
+    /// Returns true if calls have mirrored headers in this session.
     fn mirrors_headers(&self, spec: &RevisionSpec) -> bool {
         self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
@@ -139,6 +140,7 @@ impl ClientEndpoint {
         self.record_page(result)
     }
 
+    /// Records the tools of one page.
     fn record_page(&mut self, result: RawResult) -> RawResult {
         let tools = result.object().view().find("tools");
         let Some(tools) = tools.and_then(|tools| tools.decode_as::<Vec<Json>>().ok()) else {
@@ -165,6 +167,7 @@ impl ClientEndpoint {
         RawResult::from(object).with_retries(retries)
     }
 
+    /// Records one tool; returns the reason if the tool is removed from the list.
     fn record_tool(&mut self, tool: &Json) -> Result<(), Violation> {
         let Some(tool) = tool.view().object() else {
             return Ok(());
@@ -221,6 +224,7 @@ impl ClientEndpoint {
         None
     }
 
+    /// Requests a page of the repeated tool list.
     fn request_page(
         &mut self,
         key: RequestKey,
@@ -288,6 +292,7 @@ impl ClientEndpoint {
         self.complete_request(key, outcome);
     }
 
+    /// Sends the refused call again with corrected headers.
     fn resend_call(
         &mut self,
         key: RequestKey,
@@ -303,6 +308,7 @@ impl ClientEndpoint {
     }
 }
 
+/// Returns the name of the called tool.
 fn called_tool(params: Option<&JsonObject>) -> Option<String> {
     string_member(params?, "name")
 }

@@ -41,7 +41,7 @@ impl Offer {
         })
     }
 
-    /// Returns the revisions that are offered, in order.
+    /// Iterates over the properties of the offered revisions, in the order of the offer.
     pub(crate) fn offered_specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
         // With an unknown floor, no revision is offered.
@@ -53,6 +53,7 @@ impl Offer {
         self.revisions.iter().filter_map(known).filter(allowed)
     }
 
+    /// Returns the offered revisions of a lifecycle.
     pub(crate) fn specs_of_lifecycle(
         &self,
         lifecycle: Lifecycle,
@@ -70,6 +71,7 @@ impl Offer {
         self.specs_of_lifecycle(lifecycle).find(|spec| fits(spec))
     }
 
+    /// Returns true if a revision of the lifecycle is offered.
     pub(crate) fn offers(&self, lifecycle: Lifecycle) -> bool {
         self.specs_of_lifecycle(lifecycle).next().is_some()
     }
@@ -79,7 +81,8 @@ impl Offer {
         self.offered_specs().find(|spec| spec.id() == id)
     }
 
-    pub(crate) fn joined_ids(&self) -> Vec<Revision> {
+    /// Returns the offered revisions, in the order of the offer.
+    pub(crate) fn offered_revisions(&self) -> Vec<Revision> {
         self.offered_specs().map(RevisionSpec::revision).collect()
     }
 

@@ -263,7 +263,8 @@ impl ResultDefaults {
         }
     }
 
-    pub(crate) fn discover_message(&self) -> &JsonObject {
+    /// Returns the result of `server/discover`.
+    pub(crate) fn discover_result(&self) -> &JsonObject {
         &self.discover_result
     }
 

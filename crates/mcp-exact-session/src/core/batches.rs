@@ -57,6 +57,7 @@ impl Batches {
         self.bytes
     }
 
+    /// Begins a batch that was received on a stream.
     pub(crate) fn begin(&mut self, stream: StreamId) -> BatchId {
         self.last_id += 1;
         let id = BatchId(self.last_id);
@@ -135,6 +136,7 @@ impl Batches {
         self.bytes = 0;
     }
 
+    /// Removes a batch and returns its answers, once all messages are dispatched and all requests are answered.
     fn finish(&mut self, id: BatchId) -> Option<FinishedBatch> {
         let complete = |batch: &Batch| batch.is_dispatched && batch.open_requests == 0;
         if !self.unfinished.get(id).is_some_and(complete) {

@@ -20,7 +20,7 @@ use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Stream, position and framing with which a message arrived.
+/// Stream and batch in which a message arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
     pub(crate) stream: StreamId,
@@ -36,7 +36,7 @@ impl Arrival {
     }
 }
 
-/// An endpoint of either role.
+/// Endpoint of either role: client or server.
 pub(crate) trait Endpoint: Sized {
     type Role: Role;
     /// Information of the transport about a frame.
@@ -45,7 +45,7 @@ pub(crate) trait Endpoint: Sized {
     fn core(&mut self) -> &mut Core<Self::Role>;
     fn core_ref(&self) -> &Core<Self::Role>;
 
-    /// The negotiated revision.
+    /// Returns the negotiated revision.
     fn spec(&self) -> Option<&'static RevisionSpec>;
 
     /// Returns true if answers may be sent: from 2026-07-28 on a client sends none.
@@ -154,6 +154,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
+    /// Handles one message.
     fn dispatch_message(&mut self, at: Arrival, message: Message<Untyped>, cx: &Self::Context) {
         match message {
             Message::Request(WithId { id, request: call }) => {
@@ -188,15 +189,17 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
+    /// Counts a message for the rate limit that `select` returns.
     fn count_message(
         &mut self,
-        of: impl FnOnce(&mut Core<Self::Role>) -> (&mut super::Rate, u32),
+        select: impl FnOnce(&mut Core<Self::Role>) -> (&mut super::Rate, u32),
     ) -> RateDecision {
         let now = self.core_ref().now;
-        let (rate, per_second) = of(self.core());
+        let (rate, per_second) = select(self.core());
         rate.decide(now, per_second)
     }
 
+    /// Refuses a request above the rate limit; the application is notified once per second.
     fn refuse_by_rate(&mut self, at: Arrival, id: &RequestId, decision: RateDecision) {
         let refusal = Refusal::Limit(Limit::Requests);
         if decision == RateDecision::RefuseFirst {
@@ -256,7 +259,7 @@ pub(crate) trait Endpoint: Sized {
         Self::Role::ANSWERS_POSTS && self.core_ref().streams.is_post(stream)
     }
 
-    /// Handles a malformed document, which is answered if its id can be read.
+    /// Handles a malformed message, which is answered if its id can be read.
     fn dispatch_malformed(&mut self, at: Arrival, error: MessageError) {
         let kind = error.kind();
         let answered = error.code().is_some();
@@ -332,6 +335,7 @@ pub(crate) trait Endpoint: Sized {
         self.refuse_silently(at, id, refusal, in_session);
     }
 
+    /// Refuses a request without a violation for the application.
     fn refuse_silently(
         &mut self,
         at: Arrival,
@@ -387,6 +391,7 @@ pub(crate) trait Endpoint: Sized {
         self.core().queue_frame(frame)
     }
 
+    /// Sends the answers of a finished batch.
     fn finish_batch(&mut self, finished: Option<FinishedBatch>) {
         let Some(finished) = finished else {
             return;

@@ -48,7 +48,7 @@ pub(crate) struct InFlightRequest<T> {
     pub(crate) batch: Option<BatchId>,
     /// Approximate memory that the request takes, in bytes.
     pub(crate) size: usize,
-    /// Stream whose requests compete for ids with this one; `None` for all requests of a session.
+    /// Stream on which the id must be unique; `None` if it must be unique in the session.
     pub(crate) scope: Option<StreamId>,
     /// Progress token, exactly as received.
     pub(crate) progress_token: Option<Json>,
@@ -62,7 +62,7 @@ pub(crate) struct InFlightRequest<T> {
 #[derive(Debug)]
 pub(crate) struct InFlightRequests<T> {
     by_key: OrderedMap<RequestKey, Box<InFlightRequest<T>>>,
-    /// Keys by scope and id, sorted: requests are few, and a tree would make a node for each.
+    /// Keys by scope and id. A sorted vector suits the small number of requests; a tree would allocate a node for each.
     by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
     cancelled_keys: Tombstones,
     bytes: usize,
@@ -163,6 +163,7 @@ impl<T> InFlightRequests<T> {
         self.cancelled_keys.members.get(key.0).is_some()
     }
 
+    /// Returns the keys of the requests that meet the condition.
     pub(crate) fn keys_where(
         &self,
         matches: impl Fn(&InFlightRequest<T>) -> bool,

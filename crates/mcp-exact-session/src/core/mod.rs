@@ -50,7 +50,7 @@ pub(crate) trait Role: fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Core<R: Role> {
     pub(crate) binding: Binding,
-    /// Shared with other endpoints of a server, of which there may be thousands.
+    /// Limits, which thousands of endpoints of a server may share.
     pub(crate) limits: Arc<Limits>,
     pub(crate) now: Time,
     last_key: u64,
@@ -136,7 +136,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// The reason why the endpoint does not accept a frame on this stream now.
+    /// Checks that the endpoint accepts a frame on this stream.
     pub(crate) fn check_input(&self, stream: StreamId) -> Result<(), ReceiveError> {
         if !self.streams.is_open(stream) {
             return Err(ReceiveError::UnknownStream);
@@ -147,7 +147,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Returns the limit for which a request is refused whose answer would be sent on `stream`.
+    /// Returns the reached limit that requires the refusal of a request; `stream` carries the answer.
     pub(crate) fn reached_request_limit(&self, stream: StreamId, size: usize) -> Option<Limit> {
         let limits = &self.limits;
         if self.in_flight.len() >= limits.in_flight {
@@ -159,7 +159,7 @@ impl<R: Role> Core<R> {
         self.reached_message_limit(stream)
     }
 
-    /// Returns the limit for which a message of the remote peer is refused.
+    /// Returns the reached limit that requires the refusal of a message.
     pub(crate) fn reached_message_limit(&self, stream: StreamId) -> Option<Limit> {
         let limits = &self.limits;
         let output = || self.streams.reached_limit(stream, limits);

@@ -20,6 +20,7 @@ pub(crate) struct PendingRequest<P> {
     /// Wire id of the request while an answer is awaited.
     wire_id: Option<u64>,
     deadline: Option<Time>,
+    /// Time at which the request ends regardless of progress.
     final_deadline: Time,
     /// Last progress value: `None` if no progress was requested, `Some(None)` if no progress was received.
     last_progress: Option<Option<f64>>,
@@ -47,6 +48,7 @@ pub(crate) struct NewRequest<P> {
     pub(crate) timeout: RequestTimeout,
     /// Deadline of the first attempt, if this is a later attempt.
     pub(crate) final_deadline: Option<Time>,
+    /// True if the request asks for progress notifications.
     pub(crate) with_progress: bool,
     pub(crate) purpose: P,
 }

@@ -9,8 +9,10 @@ use crate::Time;
 /// Counter of the messages of one kind in the current second.
 #[derive(Debug, Default)]
 pub(crate) struct Rate {
+    /// Start of the current second.
     window_start: Time,
     count: u32,
+    /// True if the refusal of a message was reported in the current second.
     was_reported: bool,
 }
 
@@ -24,6 +26,7 @@ pub(crate) enum RateDecision {
 }
 
 impl Rate {
+    /// Counts a message and returns the decision.
     pub(crate) fn decide(&mut self, now: Time, per_second: u32) -> RateDecision {
         if now.after(self.window_start) >= Duration::from_secs(1) {
             *self = Self {

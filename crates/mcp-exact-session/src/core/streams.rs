@@ -53,6 +53,7 @@ impl Frame {
         self
     }
 
+    /// Allows the frame to use the reserved bytes.
     pub(crate) fn with_reserve(mut self) -> Self {
         self.uses_reserve = true;
         self
@@ -81,7 +82,7 @@ struct Stream {
     bytes: usize,
     /// Number of frames that were passed to the transport.
     sequence: u64,
-    /// Outputs at the front that the transport is recording under their numbers: they are not withdrawn any more.
+    /// Number of outputs at the front that an event log records; they cannot be withdrawn.
     committed_outputs: usize,
 }
 
@@ -118,6 +119,7 @@ impl Streams {
         streams
     }
 
+    /// Inserts an open stream.
     pub(crate) fn insert_stream(&mut self, id: StreamId, kind: StreamKind) {
         let stream = Stream {
             kind,
@@ -382,6 +384,7 @@ impl Streams {
         requests
     }
 
+    /// Removes the queued frames of a stream that meet the condition; returns the keys of their local requests.
     fn withdraw_where(&mut self, id: StreamId, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
         let Some(stream) = self.by_id.get_mut(id) else {
             return Vec::new();
@@ -499,8 +502,8 @@ impl Streams {
         })
     }
 
-    /// Iterates over the frames at the front of a stream's queue without removing them: the number of each frame, its bytes, and
-    /// whether the stream ends with the frame.
+    /// Iterates over the frames at the front of a stream's queue without removing them. The items are the number of a frame,
+    /// its bytes, and true if it is the last frame of the stream.
     pub(crate) fn frames_on(&self, id: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
         let stream = self.by_id.get(id);
         let outputs = stream.into_iter().flat_map(|stream| {
@@ -513,7 +516,7 @@ impl Streams {
         })
     }
 
-    /// Commits the frames at the front of a stream up to this number: they keep their places, and are not withdrawn any more.
+    /// Commits the frames at the front of a stream up to this number. Committed frames cannot be withdrawn.
     pub(crate) fn commit_through(&mut self, id: StreamId, number: u64) {
         if let Some(stream) = self.by_id.get_mut(id) {
             let count = (number + 1).saturating_sub(stream.sequence);
@@ -568,6 +571,7 @@ impl Streams {
         self.by_id.get(id).map_or(0, |stream| stream.bytes)
     }
 
+    /// Adds an output to the queue of a stream.
     fn enqueue(&mut self, id: StreamId, output: Output) {
         self.next_position += 1;
         let Some(stream) = self.by_id.get_mut(id) else {
@@ -594,6 +598,7 @@ impl Streams {
         }
     }
 
+    /// Drops the queued output of a stream.
     fn discard_queue(&mut self, id: StreamId) {
         let Some(stream) = self.by_id.get_mut(id) else {
             return;
@@ -607,6 +612,7 @@ impl Streams {
         }
     }
 
+    /// Subtracts a removed output from the counters.
     fn subtract_output(&mut self, id: StreamId, output: &Output) {
         let bytes = output.bytes();
         self.queued_outputs -= 1;

@@ -44,7 +44,7 @@ pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns the content type of a response whose first output this is: JSON for a single message, and an event stream for several
+/// Returns the content type of a response by its first output: JSON for a single message, and an event stream for several
 /// messages. `None` for responses without a body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {

@@ -6,9 +6,10 @@
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;
 
-/// Checks the `Origin` of an incoming request. Programs that are no browsers send none.
+/// Checks the `Origin` of an incoming request. Only browsers send this header.
 ///
-/// An allowed origin is written as browsers write it: scheme, host and, unless it is the scheme's own, port.
+/// An allowed origin has the form in which browsers send it: scheme, host and, unless it is the default port of the scheme,
+/// port.
 ///
 /// # Errors
 /// [`Refusal::OriginNotAllowed`], status 403.

@@ -18,7 +18,8 @@ use crate::rules;
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Posted {
-    /// The request belongs to an endpoint of its own: the body states its revision, or the header requires the body to do so.
+    /// The request needs a new endpoint without a session: the body states the revision, or the header requires the body to
+    /// state it.
     Stateless,
     /// The request starts a session on a new endpoint.
     Initialize,
@@ -38,9 +39,9 @@ pub enum Posted {
 /// Classifies a POST, for a server with this offer.
 ///
 /// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the header nor
-/// the body's `_meta` names a revision, the POST belongs to a session, or is the start of one; without a session it is
-/// [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without sessions
-/// refuses messages whose header names a revision that it does not speak, and whose body names none.
+/// the `_meta` of the body names a revision, the POST belongs to a session or starts a session; without a session id the result
+/// is [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without
+/// sessions refuses messages whose header names a revision that it does not speak, and whose body names none.
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
     let Ok(text) = std::str::from_utf8(body) else {
         return Posted::Refused(Refusal::NotUtf8);
@@ -99,13 +100,14 @@ impl<'a> PostBody<'a> {
     }
 }
 
-/// Members of a message that decide which endpoint it belongs to.
+/// Members of a message that determine its endpoint.
 struct MessageMembers {
     /// True if `_meta` names a revision.
     names_revision: bool,
     is_initialize: bool,
 }
 
+/// Classifies a message by its members and the headers of its request.
 fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> Posted {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
     if discover && offer.offers(Lifecycle::Discover) {
@@ -159,6 +161,7 @@ fn version_header(http: &HttpRequest) -> Option<&str> {
     http.header("mcp-protocol-version").map(str::trim)
 }
 
+/// Returns the lifecycle of the revision that the header names.
 fn lifecycle_of_header(http: &HttpRequest) -> Option<Lifecycle> {
     let spec = mcp_exact_revisions::find(version_header(http)?)?;
     Some(spec.lifecycle())

@@ -111,6 +111,7 @@ fn missing_mode(
     (!declared.is_declared(path)).then(|| MissingCapability::new(path, code::INVALID_PARAMS))
 }
 
+/// Returns `sampling.tools` if the request has tools and the capability was not declared.
 fn missing_sampling_tools(
     params: Option<&JsonObject>,
     declared: DeclaredCapabilities<'_>,
@@ -168,6 +169,7 @@ pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject
         .collect()
 }
 
+/// Returns true if the revision defines the capability.
 fn is_defined(spec: &RevisionSpec, name: &str) -> bool {
     match name {
         "tasks" => spec.has_tasks(),
@@ -240,8 +242,8 @@ mod tests {
         assert_eq!(missing("{}", "{}"), Some("sampling".to_owned()));
     }
 
-    /// A peer may have declared capabilities of a newer revision; `tasks` and `extensions` are kept as they are the
-    /// application's.
+    /// A peer may have declared capabilities of a newer revision; `tasks` and `extensions` are kept, because the application
+    /// uses them.
     #[test]
     fn undefined_capabilities_are_not_understood() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;
@@ -278,7 +280,7 @@ mod tests {
         );
     }
 
-    /// A client that shows pages alone has nothing to declare towards the revision that has forms alone.
+    /// A client that supports only elicitation by URL declares no elicitation in a revision that supports only forms.
     #[test]
     fn url_only_client_declares_no_forms() {
         let pages = object(r#"{"elicitation":{"url":{}}}"#);

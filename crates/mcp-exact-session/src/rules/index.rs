@@ -80,6 +80,7 @@ const fn hash_slot(method: &str) -> usize {
     (7 * last + 21 * middle) % SLOT_COUNT
 }
 
+/// Returns true if a revision defines the method of a row.
 const fn defines_method(spec: &RevisionSpec, rule: &Rule) -> bool {
     let methods = spec.methods(rule.sender);
     match rule.kind {

@@ -1,8 +1,8 @@
-//! Rules of sending and receiving. Only this module compares methods and revisions.
+//! Rules for sent and received messages. Only this module compares methods and revisions.
 //!
 //! Every received or sent message, typed or raw, is checked by [`Rules`]. [`rule`] defines a row, [`table`] holds the rows,
-//! [`index`] finds them, [`capability`] the needs of parameters, [`results`] the kinds of results. A check returns the handler of
-//! the message, or the reason for its refusal.
+//! [`index`] finds a row, [`capability`] checks capabilities, and [`results`] checks kinds of results. A check returns the
+//! handler of the message, or the reason for its refusal.
 
 pub(crate) mod capability;
 mod index;
@@ -109,6 +109,7 @@ pub(crate) struct SentMembers<'a> {
 }
 
 impl<'a> SentMembers<'a> {
+    /// Locates the members in the params.
     pub(crate) fn locate(params: &'a JsonObject) -> Self {
         let [name, responses, state] = READ_PARAMS;
         let [meta, responses, state, task] =
@@ -121,7 +122,7 @@ impl<'a> SentMembers<'a> {
     }
 }
 
-/// Rules between two peers that have negotiated a revision, from the view of the local peer.
+/// Rules for the messages of the local peer and the remote peer in the negotiated revision.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Rules<'a> {
     pub(crate) spec: &'static RevisionSpec,
@@ -178,7 +179,7 @@ impl<'a> Rules<'a> {
             };
         };
         if let Some(missing) =
-            self.check_capability(rule.receiver_capability, params, self.capabilities)
+            self.undeclared_capability(rule.receiver_capability, params, self.capabilities)
         {
             return Err(missing.refusal(self.local_role));
         }
@@ -211,7 +212,7 @@ impl<'a> Rules<'a> {
         let needed = rule
             .sender_capability
             .filter(|_| !rule.is_accepted_undeclared);
-        match self.check_capability(needed, None, self.peer_capabilities) {
+        match self.undeclared_capability(needed, None, self.peer_capabilities) {
             Some(missing) => Err(Refusal::NotDeclared {
                 method: method.to_owned(),
                 capability: missing.capability,
@@ -220,7 +221,7 @@ impl<'a> Rules<'a> {
         }
     }
 
-    /// Checks a request of the local application, its parameters included.
+    /// Checks a request of the local application and its parameters.
     ///
     /// # Errors
     /// The reason for which the request cannot be sent.
@@ -268,7 +269,7 @@ impl<'a> Rules<'a> {
         }
         refuse_own_token(method, meta)?;
         let missing =
-            self.check_capability(rule.receiver_capability, params, self.peer_capabilities);
+            self.undeclared_capability(rule.receiver_capability, params, self.peer_capabilities);
         let task = || {
             let path = rule
                 .task_capability
@@ -281,8 +282,8 @@ impl<'a> Rules<'a> {
         check_sent_params(rule, params, self.spec)
     }
 
-    /// Checks a notification of the local application; returns the handler, so that a raw notification obeys the same rules as
-    /// the typed function.
+    /// Checks a notification of the local application; returns the handler, so that a raw notification is checked like the
+    /// typed function of its method.
     ///
     /// # Errors
     /// The reason for which the notification cannot be sent.
@@ -327,7 +328,7 @@ impl<'a> Rules<'a> {
             });
         }
         if let Some(missing) =
-            self.check_capability(rule.sender_capability, params, self.capabilities)
+            self.undeclared_capability(rule.sender_capability, params, self.capabilities)
         {
             return Err(missing.send_error(method));
         }
@@ -364,7 +365,7 @@ impl<'a> Rules<'a> {
         let meta = params.and_then(|params| params.view().find("_meta"));
         refuse_own_token(method, meta)?;
         if let Some(missing) =
-            self.check_capability(rule.receiver_capability, params, self.peer_capabilities)
+            self.undeclared_capability(rule.receiver_capability, params, self.peer_capabilities)
         {
             return Err(missing.send_error(method));
         }
@@ -383,7 +384,7 @@ impl<'a> Rules<'a> {
         let rule = find_row(MessageKind::InputRequest, Side::Server, method, self.spec);
         let rule = rule.ok_or_else(|| Refusal::UnknownMethod(method.to_owned()))?;
         if let Some(missing) =
-            self.check_capability(rule.receiver_capability, params, self.capabilities)
+            self.undeclared_capability(rule.receiver_capability, params, self.capabilities)
         {
             return Err(missing.refusal(self.local_role));
         }
@@ -398,6 +399,7 @@ impl<'a> Rules<'a> {
             .flatten()
     }
 
+    /// Returns the negotiated extension that adds a notification.
     fn extension_of_notification(&self, method: &str, sender: Side) -> Option<&'a Extension> {
         let extensions = self.extensions;
         self.is_discover()
@@ -411,7 +413,8 @@ impl<'a> Rules<'a> {
             || listed.iter().any(|known| known == method)
     }
 
-    fn check_capability(
+    /// Returns the capability that a rule requires and that was not declared.
+    fn undeclared_capability(
         &self,
         need: Option<RequiredCapability>,
         params: Option<&JsonObject>,
@@ -485,6 +488,7 @@ fn check_received_params(
     }
 }
 
+/// Returns true if the rule allows the notification on the target stream.
 fn has_allowed_placement(
     rule: &Rule,
     params: Option<&JsonObject>,

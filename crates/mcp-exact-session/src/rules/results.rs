@@ -108,6 +108,7 @@ impl Rules<'_> {
         core && self.spec.has_input_required()
     }
 
+    /// Returns true if the configuration allows the kind of result.
     fn is_vendor_result(&self, kind: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || self

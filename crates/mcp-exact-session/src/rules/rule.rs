@@ -13,16 +13,16 @@ pub(crate) enum MessageKind {
     InputRequest,
 }
 
-/// Sender of a message on the sending side: the endpoint or the application.
+/// Party that sends a message at the local peer: the endpoint or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SendingParty {
     /// Only the endpoint sends the message, on its own or through a dedicated function.
     Endpoint,
-    /// The application may send the message, and the endpoint may, too.
+    /// The application and the endpoint may send the message.
     Application,
 }
 
-/// Handler of a message on the receiving side: the endpoint or the application.
+/// Handler of a received message: a function of the endpoint, or the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Handler {
     /// The application handles the message, which the endpoint delivers as an event.

@@ -1,17 +1,19 @@
 //! The rule table: for every method of every revision, its sender, stream, required capability and handler.
 //!
-//! One row per method, kind and sender. The revision table decides whether a revision has the method, so that a row holds for all
-//! revisions that define it. The module [`super`] reads the table.
+//! The table has one row per method, kind and sender. A row applies to all revisions that define the method, according to the
+//! revision table. The module [`super`] reads the table.
 
 use mcp_exact_revisions::Side;
 
 use super::{Handler, MessageKind, Placement, RequiredCapability, Rule, SendingParty, TaskEffect};
 use crate::change::ChangeKind;
 
+/// Creates the row of a request.
 const fn request(sender: Side, method: &'static str) -> Rule {
     Rule::new(MessageKind::Request, sender, method)
 }
 
+/// Creates the row of a notification.
 const fn notification(sender: Side, method: &'static str) -> Rule {
     Rule::new(MessageKind::Notification, sender, method)
 }

@@ -95,7 +95,7 @@ fn requests_of_extensions_need_both_peers() {
     }
 }
 
-/// Parameters of requests to a client, on the way out and on the way in: their shape, and no token of the application's choice.
+/// Parameters of requests to a client are checked when sent and when received; the application must not set a progress token.
 #[test]
 fn client_request_params_are_checked() {
     let peers = Peers::new(r#"{"elicitation":{},"sampling":{},"tools":{}}"#);
@@ -142,7 +142,7 @@ fn client_request_params_are_checked() {
     }
 }
 
-/// Methods of gateways and vendors pass, but none that a revision defines for the opposite direction.
+/// Methods of gateways and vendors are allowed, except methods that a revision defines for the opposite direction.
 #[test]
 fn vendor_methods_keep_their_direction() {
     let (older, newer) = (
@@ -224,7 +224,7 @@ fn vendor_methods_keep_their_direction() {
     }
 }
 
-/// The table has a row for every method of every revision, and none for anything else.
+/// The table has a row for every method of every revision, and no other rows.
 #[test]
 fn rows_cover_all_revisions() {
     for spec in mcp_exact_revisions::all() {

@@ -214,8 +214,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let rule = rules::client_request(&received.call.method, spec);
         match self.settings.result_defaults(spec) {
             Some(defaults) => {
-                let members = ResultMembers::find(defaults.discover_message(), rule);
-                defaults.build_message(&received.id, defaults.discover_message(), &members)
+                let members = ResultMembers::find(defaults.discover_result(), rule);
+                defaults.build_message(&received.id, defaults.discover_result(), &members)
             }
             None => Vec::new(),
         }

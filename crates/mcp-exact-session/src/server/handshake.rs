@@ -89,13 +89,14 @@ impl State {
         self.session()?.principal.as_ref()
     }
 
-    /// Returns true if a frame of this principal may use the endpoint: a session belongs to the principal that has
-    /// initialized it.
+    /// Returns true if the endpoint accepts frames of this principal: a session belongs to the principal that sent
+    /// `initialize`.
     pub(super) fn belongs_to(&self, principal: Option<&Principal>) -> bool {
         self.session()
             .is_none_or(|session| session.principal.as_ref() == principal)
     }
 
+    /// Returns true after `notifications/initialized`.
     pub(super) fn is_operating(&self) -> bool {
         matches!(self, Self::Operating(_))
     }
@@ -125,6 +126,7 @@ impl ExpectInitialize {
 }
 
 impl ExpectInitialized {
+    /// Ends the handshake after `notifications/initialized`.
     pub(super) fn into_operating(self) -> Operating {
         Operating {
             session: self.session,
@@ -132,6 +134,7 @@ impl ExpectInitialized {
     }
 }
 
+/// Creates the session from the parameters of `initialize` and the chosen revision.
 fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Refusal> {
     let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
     let requested = requested.ok_or_else(|| invalid_params("protocolVersion", "a string"))?;
@@ -200,6 +203,7 @@ pub(super) fn unsupported_version(settings: &ServerSettings, requested: &str) ->
     }
 }
 
+/// Returns the result of `initialize`.
 fn initialize_result(settings: &ServerSettings, spec: &RevisionSpec) -> JsonObject {
     let mut result = JsonObject::from_iter([
         ("protocolVersion", Json::string(spec.id())),

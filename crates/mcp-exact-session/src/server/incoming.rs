@@ -295,7 +295,7 @@ pub enum ServerEvent<C> {
     Ready,
     /// A request waits for a reply.
     Request(IncomingRequest<C>),
-    /// The client has cancelled the request; a reply would not be sent.
+    /// The client has cancelled the request; a later reply is not sent.
     Cancelled {
         /// The request.
         key: RequestKey,
@@ -309,7 +309,7 @@ pub enum ServerEvent<C> {
         key: RequestKey,
         /// Changes that the client subscribes to, as far as this server honours them.
         filter: Filter,
-        /// The request itself, with its sender; it takes no reply.
+        /// Request of the subscription. The endpoint answers the request; the application does not reply.
         request: IncomingRequest<C>,
     },
     /// A notification of the client.

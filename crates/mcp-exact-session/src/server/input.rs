@@ -34,6 +34,7 @@ pub(super) struct AwaitedInput {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
+    /// Sends input requests to the client, in the form of the revision.
     pub(super) fn require_input(
         &mut self,
         to: RequestKey,

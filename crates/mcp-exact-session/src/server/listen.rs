@@ -65,9 +65,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) leaves
-    /// that to the application: changes are sent from now on. Nothing happens if the request is not a subscription, or was
-    /// acknowledged.
+    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) is
+    /// set. Changes are sent after the acknowledgement. Nothing happens if the request is not a subscription, or was
+    /// acknowledged before.
     pub fn acknowledge(&mut self, key: RequestKey) {
         let Some(request) = self.core.in_flight.get_mut(key) else {
             return;
@@ -106,6 +106,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(filter)
     }
 
+    /// Sends a change to every subscription whose filter includes the change.
     pub(super) fn publish_to_subscriptions(&mut self, change: &Change) -> usize {
         let keys = self.core.in_flight.keys_where(|request| {
             let subscription = request.role_state.subscription.as_ref();
@@ -146,7 +147,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             filter.map(HeapSize::heap_size)
         });
         let resources = (self.subscriptions.len(), self.subscriptions.bytes());
-        filters.fold(resources, add_interests)
+        filters.fold(resources, add_subscription)
     }
 
     /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the application has not
@@ -157,7 +158,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let rule = client_request(&role.received_call.call.method, role.client.spec)?;
             (rule.handler == Handler::Subscribe).then_some(request.size)
         });
-        let (count, held) = waiting.fold(self.subscription_usage(), add_interests);
+        let (count, held) = waiting.fold(self.subscription_usage(), add_subscription);
         let limits = &self.core.limits;
         if count >= limits.subscriptions {
             return Err(Refusal::Limit(Limit::Subscriptions));
@@ -204,10 +205,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-fn add_interests((count, bytes): (usize, usize), more: usize) -> (usize, usize) {
+/// Adds one subscription of `more` bytes to the number and the size of the subscriptions.
+fn add_subscription((count, bytes): (usize, usize), more: usize) -> (usize, usize) {
     (count + 1, bytes + more)
 }
 
+/// Returns a `_meta` object with the subscription id.
 fn subscription_meta(id: &RequestId) -> JsonObject {
     JsonObject::from_iter([(meta::SUBSCRIPTION_ID, Json::from_encode(id))])
 }

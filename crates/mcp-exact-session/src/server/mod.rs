@@ -45,7 +45,8 @@ use input::AwaitedInput;
 use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
 
-/// POSTs beyond [`Limits::streams`](crate::Limits::streams): they may carry messages that end requests, but no new requests.
+/// Maximum number of POSTs beyond [`Limits::streams`](crate::Limits::streams). They may carry responses and cancellations, but
+/// no requests.
 const EXTRA_POSTS: usize = 16;
 
 /// Purpose of a request of the server.
@@ -155,8 +156,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Opens a stream for a received POST, or a standalone stream that the client has requested.
     ///
     /// # Errors
-    /// [`SendError::Limit`] if too many are open, [`SendError::NoStream`] on a [`Binding`] without such streams and for a
-    /// second stream of events with [`Binding::HttpSse`], [`SendError::Closed`] after the end.
+    /// [`SendError::Limit`] if too many streams are open, [`SendError::NoStream`] on a [`Binding`] without such streams and for
+    /// a second event stream with [`Binding::HttpSse`], [`SendError::Closed`] after the end.
     pub fn open(&mut self, kind: StreamKind) -> Result<StreamId, SendError> {
         if self.is_closed() {
             return Err(SendError::Closed);
@@ -269,9 +270,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.answer_stream(stream))
     }
 
-    /// Returns the stream for the answers to messages received on `stream`. Over HTTP with SSE (2024-11-05, `basic/transports`) a
-    /// POST is merely accepted, and every message goes to the one stream of events; without it there is no session, and while the
-    /// client does not read it the POST is refused.
+    /// Returns the stream for the answers to messages received on `stream`. Over HTTP with SSE (2024-11-05,
+    /// `basic/transports`), a POST is answered with a status only, and every message of the server is sent on the event stream.
+    /// A POST is refused if no event stream is open, or if the client does not read the event stream.
     fn answer_stream(&mut self, stream: StreamId) -> Option<StreamId> {
         let streams = &mut self.core.streams;
         if self.core.binding != Binding::HttpSse || !streams.is_post(stream) {
@@ -293,10 +294,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
-    /// The end of the stream of events ([`Binding::HttpSse`]) and of a session ends everything, and so does the loss of the
-    /// duplex stream. If the client ends its input there ([`Closed::Clean`]), requests in flight are still answered and queued
-    /// output is still written. Up to 2025-11-25 the end of another stream is not a cancellation (`basic/transports`, "Sending
-    /// Messages to the Server"); from 2026-07-28 on it is one.
+    /// The end of the event stream ([`Binding::HttpSse`]), the end of the session and the loss of the duplex stream close the
+    /// endpoint. If the client ends its input on a duplex stream ([`Closed::Clean`]), requests in flight are still answered and
+    /// queued output is still written. Up to 2025-11-25, the end of any other stream does not cancel its requests
+    /// (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on, it does.
     pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
         self.core.advance_clock(now);
         let Some(kind) = self.core.streams.kind(stream) else {
@@ -383,14 +384,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.peek_on(stream)
     }
 
-    /// Iterates over the queued frames of a stream without removing them: the sequence number of each, its bytes, and whether the
-    /// stream ends with it.
+    /// Iterates over the queued frames of a stream without removing them. The items are the sequence number of a frame, its
+    /// bytes, and true if it is the last frame of the stream.
     pub fn peek_frames_on(&self, stream: StreamId) -> impl Iterator<Item = (u64, &[u8], bool)> {
         self.core.streams.frames_on(stream)
     }
 
-    /// Commits the frames at the front of a stream up to this sequence number: an event log that records them under their numbers
-    /// calls this first. They are still taken as usual, but leave even if what they belong to is cancelled meanwhile.
+    /// Commits the frames at the front of a stream up to this sequence number: an event log calls this function before it
+    /// records the frames. Committed frames are returned as usual, and are sent even if their request is cancelled.
     pub fn commit_frames_on(&mut self, stream: StreamId, through: u64) {
         self.core.streams.commit_through(stream, through);
     }
@@ -405,7 +406,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.contains(stream)
     }
 
-    /// Returns the number of frames that were taken from a stream: the sequence number of the next one.
+    /// Returns the sequence number of the next frame of a stream: the number of frames that the transport has taken.
     pub fn taken_on(&self, stream: StreamId) -> u64 {
         self.core.streams.sequence(stream)
     }
@@ -429,7 +430,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns the session that the handshake has negotiated, after it.
+    /// Returns the negotiated session; `None` before the handshake.
     pub fn session_info(&self) -> Option<&SessionInfo> {
         self.state.client().map(|client| &client.info)
     }
@@ -491,7 +492,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.finish_draining();
     }
 
-    /// Ends a draining endpoint once nothing is in flight.
+    /// Closes a draining endpoint once no request is in flight.
     fn finish_draining(&mut self) {
         if self.is_draining && self.core.in_flight.len() == 0 && !self.is_closed() {
             self.close_with(&Outcome::Closed);
@@ -520,6 +521,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push_event(ServerEvent::Closed);
     }
 
+    /// Ends all requests of the server with this outcome.
     fn end_pending_requests(&mut self, outcome: &Outcome) {
         while let Some(request) = self.core.pending.remove_oldest() {
             self.core
@@ -529,7 +531,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles the end of a request of the server: reports it to the application, or continues the request that needed the input.
+    /// Handles the end of a server request: reports it to the application, or continues the client request that required the
+    /// input.
     fn handle_request_end(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
             Purpose::Application { .. } => {
@@ -544,6 +547,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
+    /// Returns the revision of the session, once it is negotiated.
     fn session_revision(&self) -> Option<&'static RevisionSpec> {
         self.state.client().map(|client| client.spec)
     }

@@ -1,7 +1,7 @@
 //! Messages that a server sends on its own: progress, logs, changes, and other notifications.
 //!
-//! A raw notification obeys the same rules as the typed function for it. The module `rules` decides whether a client may receive
-//! a notification.
+//! A raw notification is checked by the same rules as the typed function of its method. The module `rules` decides whether a
+//! client may receive a notification.
 
 use std::sync::Arc;
 
@@ -29,11 +29,12 @@ pub(super) struct Destination {
     request: Option<RequestKey>,
     /// Filter of the subscription, if the request is one.
     subscription: Option<Filter>,
-    /// True if the request is not a subscription, or an acknowledged one.
+    /// True if the request is not a subscription, or is an acknowledged subscription.
     is_acknowledged: bool,
 }
 
 impl Destination {
+    /// Returns the target of the notification for the rules.
     fn rule_target(&self) -> NotificationTarget<'_> {
         match (self.request, &self.subscription) {
             (None, _) => NotificationTarget::Client,
@@ -82,7 +83,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(scope, MESSAGE, Some(params))
     }
 
-    /// Returns true if a log of this level would be sent, so that a program need not write it otherwise.
+    /// Returns true if a log message of this level would be sent, so that an application can skip the creation of other
+    /// messages.
     pub fn logs(&self, scope: Scope, level: Level) -> bool {
         let Ok(destination) = self.destination(scope) else {
             return false;
@@ -93,6 +95,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         allowed.is_ok() && self.wants_log(client, level)
     }
 
+    /// Returns true if the client asks for log messages of this level.
     fn wants_log(&self, client: &ClientContext, level: Level) -> bool {
         let wanted = if client.is_discover() {
             client.log_level
@@ -155,7 +158,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Announces a change to every interested client: subscribers of a resource, listeners, and the client of a session whose
-    /// server has declared `listChanged`. Returns how many messages are sent.
+    /// server has declared `listChanged`. Returns the number of messages that are sent.
     ///
     /// While a Streamable HTTP session has no standalone stream, changes are kept, without duplicates, until the next standalone
     /// stream opens.
@@ -163,7 +166,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.publish_to_subscriptions(change) + self.publish_to_session(change)
     }
 
-    /// Announces a change to the client of the session; returns how many messages are sent.
+    /// Announces a change to the client of the session; returns the number of messages that are sent.
     fn publish_to_session(&mut self, change: &Change) -> usize {
         let wanted = match change {
             Change::Resource(uri) => self.subscriptions.contains(uri),
@@ -282,12 +285,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
+    /// Returns true if the output queue has reached a limit.
     fn is_output_full(&self, stream: StreamId) -> bool {
         let (streams, limits) = (&self.core.streams, &self.core.limits);
         streams.reached_application_limit(limits).is_some()
             || streams.reached_limit(stream, limits).is_some()
     }
 
+    /// Returns true if a notification may be sent before `notifications/initialized`.
     fn may_notify_early(&self, method: &str) -> bool {
         let side = mcp_exact_revisions::Side::Server;
         rules::row_before_negotiation(MessageKind::Notification, side, method).is_some()

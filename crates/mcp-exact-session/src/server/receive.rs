@@ -33,7 +33,7 @@ use crate::stream::{Binding, RequestKey, StreamId};
 /// Received request that is not admitted yet.
 pub(super) struct ReceivedRequest {
     pub(super) arrival: Arrival,
-    /// Stream whose requests compete for ids with this one.
+    /// Stream on which the id must be unique; `None` if it must be unique in the session.
     pub(super) scope: Option<StreamId>,
     pub(super) id: RequestId,
     pub(super) call: Call,
@@ -50,7 +50,7 @@ pub(super) struct RetryInput {
 }
 
 impl ClientContext {
-    /// Returns the rules between this client and its server.
+    /// Returns the rules of the messages that the server receives from this client and sends to it.
     pub(super) fn rules_for_client<'a>(&'a self, settings: &'a ServerSettings) -> Rules<'a> {
         Rules {
             spec: self.spec,
@@ -260,6 +260,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
+    /// Handles `initialize`.
     fn handle_initialize(
         &mut self,
         at: Arrival,
@@ -313,10 +314,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.refuse_request(at, id, &refusal, false);
     }
 
+    /// Answers a request that the endpoint handles itself with an empty result.
     fn answer_with_empty_result(&mut self, at: Arrival, id: &RequestId) {
         self.send_answer(at, message::write_result(id, &JsonObject::new()), 200);
     }
 
+    /// Handles `logging/setLevel` (up to 2025-11-25).
     fn handle_set_level(&mut self, call: &Call) -> Result<(), Refusal> {
         let level = call.param("level").and_then(JsonRef::as_str);
         let level: Result<Level, _> = level.unwrap_or_default().parse();
@@ -396,7 +399,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.refuse_unaddressed(Arrival::unbatched(stream), &Refusal::ForeignPrincipal);
     }
 
-    /// Ends the handshake. Returns false if there is none to end.
+    /// Ends the handshake. Returns false if no handshake is in progress.
     pub(super) fn complete_handshake(&mut self) -> bool {
         match std::mem::replace(&mut self.state, State::Closed) {
             State::ExpectInitialized(state) => {
@@ -416,6 +419,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
+    /// Handles `notifications/initialized`.
     fn handle_initialized(&mut self, call: &Call) -> Result<(), Refusal> {
         if self.complete_handshake() {
             self.is_snapshot_due = true;
@@ -443,7 +447,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Ends a request without an answer, and the server's requests that belong to it.
+    /// Ends a request without an answer, and the server requests that were sent during it.
     pub(super) fn cancel_request(&mut self, key: RequestKey, reason: Option<String>) {
         let Some(cancelled) = self.cancel_in_flight(key) else {
             return;

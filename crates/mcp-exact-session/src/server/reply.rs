@@ -56,6 +56,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         sent
     }
 
+    /// Sends a result as the answer.
     fn reply_result(&mut self, to: RequestKey, result: &JsonObject) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
@@ -93,6 +94,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(to, bytes, Some(200)))
     }
 
+    /// Sends an error as the answer.
     fn reply_error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;

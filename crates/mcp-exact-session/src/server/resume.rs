@@ -53,12 +53,13 @@ impl UnsavedChanges {
         }
     }
 
-    /// Returns whether the subscription to `uri` has begun or ended; `None` if neither.
+    /// Returns true if the subscription to `uri` has begun, and false if it has ended; `None` if it is unchanged.
     fn subscription_change(&self, uri: &str) -> Option<bool> {
         let place = self.index_of(uri).ok()?;
         Some(self.subscriptions[place].1)
     }
 
+    /// Returns the index of a URI, or the index for its insertion.
     fn index_of(&self, uri: &str) -> Result<usize, usize> {
         self.subscriptions
             .binary_search_by(|(known, _)| known.as_str().cmp(uri))
@@ -103,7 +104,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(endpoint)
     }
 
-    /// Answers lost requests. Several lost requests of one stream were a batch, and are answered by one array (2025-03-26,
+    /// Answers lost requests. Lost requests of the same stream were a batch, and are answered by one array (2025-03-26,
     /// `basic`, "Batching").
     fn answer_lost_requests(&mut self, requests: Vec<SnapshotRequest>) {
         let mut streams: OrderedMap<u64, Vec<SnapshotRequest>> = OrderedMap::default();
@@ -178,8 +179,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Records that the wire ids and stream numbers up to `last` belong to this endpoint alone, of all that serve the session: an
-    /// endpoint that has just been resumed has no snapshot to write then.
+    /// Reserves the wire ids and stream numbers up to `last` for this endpoint, so that no other endpoint of the session uses
+    /// them. A newly resumed endpoint then needs no snapshot before its first message.
     pub fn reserve_until(&mut self, last: u64) {
         (self.reserved_id, self.reserved_stream) = (last, last);
         self.is_snapshot_due = false;
@@ -198,15 +199,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.is_snapshot_due = true;
     }
 
-    /// Returns the version of the latest snapshot, taken or merged.
+    /// Returns the version of the latest snapshot that was taken or merged.
     pub fn snapshot_version(&self) -> u64 {
         self.snapshot_version
     }
 
-    /// Adopts the state of a snapshot of the same session that another process has saved, for example when it wrote the next
-    /// version first: log level, subscriptions, elicitations, and whether the handshake is over. What the client has changed here
-    /// since the latest snapshot that was saved stays. Requests in flight and ids are those of each endpoint; the next snapshot says how
-    /// far the ids of all of them reach.
+    /// Adopts log level, subscriptions, elicitations and the state of the handshake from a snapshot that another process has
+    /// saved, for example when that process was the first to save the next version. Changes that the client has made at this
+    /// endpoint since its latest saved snapshot have precedence. Requests in flight and ids are not adopted; the next snapshot
+    /// contains the highest reserved ids of all endpoints.
     pub fn merge(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);
         let taken = snapshot.last_id.max(snapshot.last_stream);
@@ -234,9 +235,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Merges a snapshot of the same session that another process has saved after the store had lost the latest snapshot of this
-    /// endpoint, for example by a failover. Which of the two is later is unknown: the session has the subscriptions of both, and
-    /// of two log levels the one that reports more. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
+    /// Merges a snapshot of the same session that another process has saved after the store had lost the latest snapshot of
+    /// this endpoint, for example by a failover. The order of the two snapshots is unknown: the session keeps the subscriptions
+    /// of both, and the lower of the two log levels. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
     pub fn merge_diverged(&mut self, snapshot: Snapshot) {
         self.is_snapshot_due = true;
         let keeps_level = match (self.chosen_log_level, snapshot.log_level) {
@@ -252,7 +253,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request of the stream
-    /// whose answer was not taken yet. `None` if there is no such request.
+    /// whose answer the transport has not taken. Returns `None` if there is no such request.
     pub fn report_of_loss(&self, stream: StreamId) -> Option<Vec<u8>> {
         let in_flight = self.core.in_flight.iter();
         let on_stream = in_flight.filter(|(_, request)| request.stream == stream);

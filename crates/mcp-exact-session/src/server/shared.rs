@@ -9,21 +9,21 @@ use super::ServerEndpoint;
 use crate::builtin_notifications::{CANCELLED, PROGRESS};
 use crate::message::{self, parse_wire_id};
 
-/// A received frame, divided into what one process handles and what others wait for.
+/// Received frame, divided by the process that handles its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DividedFrame {
-    /// Frame for this process; `None` if nothing of it is.
+    /// Messages that this process handles; `None` if there are none.
     pub own: Option<Vec<u8>>,
-    /// Frame for the other processes; `None` if nothing of it is.
+    /// Messages that other processes handle; `None` if there are none.
     pub foreign: Option<Vec<u8>>,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Divides a frame of the client between this endpoint and those of other processes. Foreign are the responses to requests that
-    /// this endpoint has not sent, and the cancellations and progress of requests that it does not know: they are for the process
-    /// that waits for them. A batch is divided into two (2025-03-26, `basic/transports`, "Sending Messages to the Server": "a batch
-    /// of one or more responses and/or notifications", or of requests and notifications). The endpoint gets the requests of the
-    /// batch, and with them their cancellations.
+    /// Divides a frame of the client between this endpoint and the endpoints of other processes. Messages for other processes
+    /// are responses to requests that this endpoint has not sent, and cancellations and progress of requests that are not in
+    /// flight at this endpoint. A batch is divided into two batches (2025-03-26, `basic/transports`, "Sending Messages to the
+    /// Server": "a batch of one or more responses and/or notifications", or of requests and notifications). This endpoint
+    /// handles the requests of the batch, and the cancellations of these requests.
     pub fn divide(&self, frame: &[u8]) -> DividedFrame {
         let whole = || Some(frame.to_vec());
         let Some(messages) = self.batch_messages(frame) else {
@@ -54,7 +54,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns the messages of a batch; `None` for anything else, and for what is refused as a whole.
+    /// Returns the messages of a batch; `None` for a single message, and for a batch that is refused entirely.
     fn batch_messages(&self, frame: &[u8]) -> Option<Vec<Json>> {
         let has_batches = self
             .session_revision()
@@ -68,8 +68,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         (messages.len() <= self.core.limits.batch_items).then_some(messages)
     }
 
-    /// Returns true unless a message is about something that another process has in flight. The `requests` of its batch will be in
-    /// flight here.
+    /// Returns true unless a message refers to a request that is in flight in another process. `requests` are the ids of the
+    /// requests in the same batch, which this process handles.
     fn is_for_this_process(&self, message: &[u8], requests: &[RequestId]) -> bool {
         let text = std::str::from_utf8(message).ok();
         let Some(head) = text.and_then(|text| MessageHead::parse(text).ok()) else {

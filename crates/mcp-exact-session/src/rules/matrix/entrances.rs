@@ -1,4 +1,4 @@
-//! Behaviour of each way into and out of an endpoint for one method in one revision.
+//! Behaviour of each entry point of an endpoint for one method in one revision.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::peers::*;
 use crate::*;
 
-/// Entrances and what each one does, of one method in one revision.
+/// Entry points and their behaviour for one method in one revision.
 pub(super) type MethodCells = Vec<(String, String)>;
 
 pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> String {
@@ -90,7 +90,7 @@ pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
     cells
 }
 
-/// A client whose server has these capabilities.
+/// Creates a client that is connected to a server with these capabilities.
 pub(super) fn client_of_server(spec: &RevisionSpec, capabilities: Value) -> ClientEndpoint {
     let config = ClientConfig::new(Identity::new("c", "1"));
     let settings = config.build().expect("a configuration");
@@ -98,7 +98,7 @@ pub(super) fn client_of_server(spec: &RevisionSpec, capabilities: Value) -> Clie
     ClientEndpoint::resume(settings, Binding::Duplex, snapshot, Time::ZERO).expect("offered")
 }
 
-/// A POST with every header but `Mcp-Name`.
+/// Describes the answers to a POST with all headers except `Mcp-Name`.
 pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
     let mut server = server_with_binding(
         spec,
@@ -425,7 +425,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     cells
 }
 
-/// Returns the messages that announce a change.
+/// Describes the messages that announce a change.
 pub(super) fn announced_changes(spec: &RevisionSpec, kind: &str) -> MethodCells {
     let change = match kind {
         "tools" => Change::Tools,

@@ -1,8 +1,8 @@
-//! The rule table against `matrix.txt`, which was read against the specification: every method in every revision, through every
-//! way into and out of an endpoint, with all capabilities declared and with none.
+//! Tests of the rule table against `matrix.txt`, which was compared with the specification. The matrix shows the behaviour of
+//! every method in every revision at every entry point of an endpoint, with all capabilities declared and with none.
 //!
-//! And every row against its absence: without it, something changes at each entry point that it guards. `UPDATE_EXPECT=1` writes
-//! the files again.
+//! A further test omits each row of the table, and expects a change at every entry point that the row guards. `UPDATE_EXPECT=1`
+//! rewrites the files.
 
 mod entrances;
 mod peers;
@@ -21,13 +21,13 @@ thread_local! {
     static OMITTED_ROW: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// Returns false for the row that the test leaves out.
+/// Returns false for the row that the test omits.
 pub(super) fn is_present(rule: &Rule) -> bool {
     let left_out = OMITTED_ROW.get().and_then(|at| RULES.get(at));
     !left_out.is_some_and(|left_out| std::ptr::eq(left_out, rule))
 }
 
-/// All methods of a kind, of both roles, and one that no revision defines.
+/// Returns the methods of a kind that either role sends, and one method that no revision defines.
 fn methods(kind: MessageKind) -> Vec<&'static str> {
     let mut methods = BTreeSet::from(["vendor/unknown"]);
     for spec in mcp_exact_revisions::all() {
@@ -42,7 +42,7 @@ fn methods(kind: MessageKind) -> Vec<&'static str> {
     methods.into_iter().collect()
 }
 
-/// Revisions and values of a section's cells, by entry point.
+/// Cells of a section by entry point; each cell has a revision and a value.
 type CellsByEntrance<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
 
 /// Section, entry point and revision of a cell.
@@ -84,7 +84,8 @@ fn matrix() -> Vec<(CellPosition, String)> {
     matrix
 }
 
-/// `A B C D E` are the five revisions, oldest first; a result that all of them share is printed once.
+/// Returns the text of the matrix. `A B C D E` are the five revisions, oldest first; a value that all revisions share is
+/// printed once.
 fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
     let ids: Vec<&str> = mcp_exact_revisions::all()
         .iter()
@@ -136,7 +137,7 @@ fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
     text
 }
 
-/// Compares with a file that was read line by line.
+/// Compares a text with an expected file.
 fn check_file(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("src/rules/matrix")
@@ -159,7 +160,7 @@ fn rule_matrix_follows_the_specification() {
     check_file("matrix.txt", &matrix_text(&matrix()));
 }
 
-/// Entrances that a row guards.
+/// Returns the entry points that a row guards.
 fn guarded_entrances(rule: &Rule) -> Vec<String> {
     let client = rule.sender == Side::Client;
     let sender = if client { "client" } else { "server" };
@@ -204,7 +205,7 @@ fn guarded_entrances(rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-/// Without a row something changes at every entry point that it guards.
+/// The omission of a row changes the behaviour at every entry point that the row guards.
 #[test]
 fn every_row_has_an_effect() {
     let whole = matrix();

@@ -12,7 +12,7 @@ pub(super) fn object(value: Value) -> JsonObject {
     JsonObject::try_from(Json::from(value)).expect("an object")
 }
 
-/// Parameters that fit every method.
+/// Returns parameters that are valid for every method.
 pub(super) fn params() -> Value {
     json!({
         "name": "x", "uri": "a:b", "level": "error", "data": 1, "message": "m", "maxTokens": 1, "messages": [],
@@ -42,7 +42,7 @@ pub(super) fn client_capabilities() -> Value {
     })
 }
 
-/// Peers that have declared their capabilities: both, the sender alone or the receiver alone.
+/// Peers that have declared all capabilities: both peers, or one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaringPeers {
     Both,
@@ -136,7 +136,7 @@ pub(super) fn client(spec: &RevisionSpec, declared: DeclaringPeers) -> ClientEnd
     client_with_binding(spec, declared, State::Ready, Binding::Duplex)
 }
 
-/// First word of a debug text: the name of a variant.
+/// Returns the name of a variant: the first word of its debug text.
 pub(super) fn variant_name(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     let end = text.find([' ', '(', '{']).unwrap_or(text.len());
@@ -248,7 +248,7 @@ pub(super) fn send_to_client(client: &mut ClientEndpoint, message: &Value) {
         .expect("open");
 }
 
-/// A server in the middle of a request with a progress token and a log level.
+/// Creates a server with a request in flight, which has a progress token and a log level.
 pub(super) fn server_during_request(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
