@@ -6,13 +6,14 @@ use mcp_exact_wire::{Number, UnionRole, ViolationKind, from_str};
 
 use crate::check::violations;
 use crate::conversion::Conversion;
-use crate::decode::{Mismatch, decode, decode_lenient, decode_valid};
+use crate::decode::{Mismatch, decode_lenient, decode_valid};
 use crate::generated::{OPS, RULES, STEPS};
 use crate::layout::{Definition, Shape};
 use crate::loss::{LossKind, Refusal, Severity, Step};
 use crate::node::{Body, Fixed, NOWHERE, Node, UNKNOWN};
 use crate::packed::{Bounds, Text};
 use crate::place::Place;
+use crate::read::Unfit;
 use crate::rules::{Arm, Op, Rule, Unrecognized};
 
 impl<'t> Conversion<'_, 't> {
@@ -169,16 +170,12 @@ impl<'t> Conversion<'_, 't> {
         is_open: bool,
     ) -> Step<()> {
         self.add_envelope(node, rule)?;
-        // A variant that the target does not define either is unchanged.
-        if let Ok(read) = decode(node, rule.target_type)
-            && is_open
-            && read.variants & 0xff == u32::from(UNKNOWN) + 1
-        {
-            *node = read;
-            return Ok(());
-        }
-        let place = self.place();
-        let read = self.adopt(node, rule.target_type, &place);
+        let (target, place) = (rule.target_type, self.place());
+        let read = match decode_lenient(node, target) {
+            // A variant that the target does not define either is unchanged.
+            Ok((read, _)) if is_open && read.variants & 0xff == u32::from(UNKNOWN) + 1 => Ok(read),
+            read => read.and_then(|read| self.accept(read, target, &place)),
+        };
         *node = read.map_err(|mismatch| self.mismatch_below(mismatch))?;
         Ok(())
     }
@@ -210,7 +207,18 @@ impl<'t> Conversion<'_, 't> {
         value: u16,
         place: &Place,
     ) -> Result<Node<'t>, Mismatch> {
-        let (read, unfit) = decode_lenient(node, value)?;
+        let decoded = decode_lenient(node, value)?;
+        self.accept(decoded, value, place)
+    }
+
+    /// Reports the deviations of a value that was decoded as its type in the target revision, and the members that were
+    /// dropped; refuses the value if a peer cannot tolerate a deviation.
+    fn accept(
+        &mut self,
+        (read, unfit): (Node<'t>, Vec<Unfit>),
+        value: u16,
+        place: &Place,
+    ) -> Result<Node<'t>, Mismatch> {
         let violations = violations(&read, value);
         let mut listed = violations.listed().iter();
         if let Some(violation) = listed.find(|violation| !is_tolerable(violation.kind)) {

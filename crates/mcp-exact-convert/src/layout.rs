@@ -216,13 +216,14 @@ impl Layout {
     }
 
     /// Returns the name of the member at an index.
+    #[inline]
     pub fn name(&self, index: usize) -> &'static str {
-        self.members.rows()[index].0.get()
+        self.members.row(index).0.get()
     }
 
     /// Returns the index of the type of a member.
     pub fn type_of(&self, index: usize) -> u16 {
-        self.types.rows()[index]
+        *self.types.row(index)
     }
 }
 

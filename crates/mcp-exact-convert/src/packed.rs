@@ -126,6 +126,12 @@ impl<T: Row> List<T> {
     pub fn rows(self) -> &'static [T] {
         &T::table()[self.range()]
     }
+
+    /// Returns the row at an index of the list.
+    #[inline]
+    pub fn row(self, index: usize) -> &'static T {
+        &T::table()[usize::from(self.at) + index]
+    }
 }
 
 /// A row type, with the table that contains its rows.

@@ -4,12 +4,13 @@
 //! of the text and of the pointers.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
 use mcp_exact_wire::order::{joined, sorted};
 use mcp_exact_wire::spans::value_end;
-use mcp_exact_wire::{MAX_POINTER, from_str};
+use mcp_exact_wire::{MAX_POINTER, Reader};
 
 /// A location in the input, or of a missing member of a value in the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,9 @@ const MAX_NAME: usize = 128;
 
 /// Maximum number of nested containers that the scan tries to skip: each attempt may read their text once more.
 const MAX_LEAPS: usize = 4;
+
+/// Distance to the next location up to which the scan does not try to skip a container, in bytes.
+const NEAR: usize = 64;
 
 impl Pointers {
     /// Finds the pointers of all locations. If a location is inside an item of one of the `lists`, which are members of
@@ -91,21 +95,24 @@ impl Pointers {
     /// Scans valid JSON and records the pointer at each requested offset. Skips containers without one.
     fn walk(&mut self, text: &str, offsets: &[usize]) {
         let bytes = text.as_bytes();
-        let mut wanted = offsets.iter().copied().enumerate().peekable();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
         let (mut at, mut is_name, mut unnamed) = (0, false, None);
+        // Index of the next offset that is wanted.
+        let mut next = 0;
         while let Some(byte) = bytes.get(at) {
-            while wanted.next_if(|(_, offset)| at > *offset).is_some() {}
-            let next = wanted.peek().copied();
-            if next.is_none() && unnamed.is_none() {
+            while offsets.get(next).is_some_and(|offset| *offset < at) {
+                next += 1;
+            }
+            let offset = offsets.get(next).copied();
+            if offset.is_none() && unnamed.is_none() {
                 return;
             }
             let is_value = !matches!(
                 byte,
                 b' ' | b'\t' | b'\n' | b'\r' | b',' | b':' | b'}' | b']'
             );
-            let found = next.filter(|(_, offset)| *offset == at && is_value && !is_name);
-            if let Some((index, _)) = found {
+            let is_wanted = offset == Some(at) && is_value && !is_name;
+            if is_wanted {
                 // One byte above the limit shows that the pointer was truncated.
                 let mut end = pointer.len().min(MAX_POINTER + 1);
                 while !pointer.is_char_boundary(end) {
@@ -113,16 +120,17 @@ impl Pointers {
                 }
                 let start = self.text.len();
                 self.text.push_str(&pointer[..end]);
-                self.found[index] = start..self.text.len();
-                wanted.next();
+                self.found[next] = start..self.text.len();
+                next += 1;
             }
             match byte {
                 b'{' | b'[' => {
                     let item = self.item_at(&levels, &pointer).filter(|_| *byte == b'{');
-                    if !(found.is_some() && item.is_some())
+                    if !(is_wanted && item.is_some())
                         && (1..=MAX_LEAPS).contains(&levels.len())
+                        && offset.is_none_or(|offset| offset > at + NEAR)
                         && let Some(end) = value_end(text, at)
-                        && wanted.peek().is_none_or(|(_, offset)| *offset >= end)
+                        && offsets.get(next).is_none_or(|offset| *offset >= end)
                     {
                         at = end;
                         continue;
@@ -180,8 +188,10 @@ impl Pointers {
 
 /// Returns the kind of an item together with its name, which is a JSON string and is truncated if it is long.
 pub fn named(what: &str, name: &str) -> Option<Arc<str>> {
-    let mut name = from_str::<String>(name).ok()?;
-    cut(&mut name, MAX_NAME);
+    let mut name = Reader::of_checked(name).str().ok()?;
+    if name.len() > MAX_NAME {
+        cut(name.to_mut(), MAX_NAME);
+    }
     Some(joined(&[what, " `", &name, "`"], "").into())
 }
 
@@ -203,8 +213,7 @@ fn next_part(levels: &mut [Level], pointer: &mut String) -> bool {
         Some(Level::Array(length, index)) => {
             *index += 1;
             pointer.truncate(*length);
-            pointer.push('/');
-            pointer.push_str(&index.to_string());
+            let _ = write!(pointer, "/{index}");
             false
         }
         None => false,
@@ -213,9 +222,11 @@ fn next_part(levels: &mut [Level], pointer: &mut String) -> bool {
 
 fn push_name(quoted: &str, pointer: &mut String) {
     let inside = quoted.get(1..quoted.len().saturating_sub(1));
-    if !quoted.contains('\\') {
-        push(pointer, inside.unwrap_or_default());
-    } else if let Ok(name) = from_str::<String>(quoted) {
+    let inside = inside.unwrap_or_default();
+    if inside.bytes().all(|b| !matches!(b, b'\\' | b'~' | b'/')) {
+        pointer.push('/');
+        pointer.push_str(inside);
+    } else if let Ok(name) = Reader::of_checked(quoted).str() {
         push(pointer, &name);
     }
 }

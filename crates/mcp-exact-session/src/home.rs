@@ -71,7 +71,7 @@ impl<C> IncomingRequest<C> {
         policy: LossPolicy,
     ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
         let (id, call) = (Some(self.id()), &self.received_call.call);
-        let way = (self.revision(), H::KNOWN.revision());
+        let way = (self.revision(), H::KNOWN);
         let root = Root {
             kind: MessageKind::Request,
             method: self.method(),
@@ -189,12 +189,7 @@ impl<C> IncomingRequest<C> {
         root: Root<'_>,
         policy: LossPolicy,
     ) -> Option<(&str, Vec<Loss>)> {
-        let change = predicted_change(
-            root,
-            &self.received_call.call,
-            (self.revision(), H::KNOWN.revision()),
-        );
-        match change {
+        match predicted_change(root, &self.received_call.call, self.revision(), H::KNOWN) {
             ParamsChange::None => Some(("", Vec::new())),
             ParamsChange::Metadata(subject) => {
                 let meta = self.client.session_meta(H::KNOWN)?;
@@ -286,7 +281,7 @@ impl<C> ClientNotification<C> {
             method: self.method(),
             sender: Role::Client,
         };
-        let way = (self.revision(), H::KNOWN.revision());
+        let way = (self.revision(), H::KNOWN);
         let call = convert_call(root, &self.call, way, Context::new(), policy)?;
         call.map_value(|call| {
             ClientNotifications::decode::<H>(ReceivedCall {
@@ -313,7 +308,7 @@ impl ServerNotification {
             method: self.method(),
             sender: Role::Server,
         };
-        let way = (self.revision(), H::KNOWN.revision());
+        let way = (self.revision(), H::KNOWN);
         let call = convert_call(root, &self.call, way, Context::new(), policy)?;
         call.map_value(|call| {
             ServerNotifications::decode::<H>(ReceivedCall {
@@ -353,7 +348,7 @@ impl ServerRequest {
             let params = Q::Params::decode_params(text.as_deref());
             params.map_err(|error| mismatch_error(&error))
         };
-        if predicted_change(root, &self.call, way) == ParamsChange::None {
+        if predicted_change(root, &self.call, self.revision(), H::KNOWN) == ParamsChange::None {
             return Ok(Converted {
                 value: decoded(text.map(Cow::Borrowed))?,
                 losses: Vec::new(),
@@ -461,18 +456,18 @@ where
 fn convert_call<'c>(
     root: Root<'_>,
     call: &'c Call,
-    way: (Revision, Revision),
+    (from, to): (Revision, KnownRevision),
     cx: Context,
     policy: LossPolicy,
 ) -> Result<Converted<Cow<'c, Call>>, PeerError> {
-    if predicted_change(root, call, way) == ParamsChange::None {
+    if predicted_change(root, call, from, to) == ParamsChange::None {
         return Ok(Converted {
             value: Cow::Borrowed(call),
             losses: Vec::new(),
         });
     }
     let text = call.params.as_ref().map(JsonObject::text);
-    let params = convert_text(root, text, way, cx, policy)?;
+    let params = convert_text(root, text, (from, to.revision()), cx, policy)?;
     params.map_value(|converted| {
         let params = match converted {
             // The identical string, and not only an equal one, means that nothing was converted.
@@ -487,10 +482,14 @@ fn convert_call<'c>(
 }
 
 /// Returns the change that the names of the members of a message predict for a conversion whose output is decoded.
-fn predicted_change(root: Root<'_>, call: &Call, (from, to): (Revision, Revision)) -> ParamsChange {
-    let known = |revision: Revision| KnownRevision::parse(revision.as_str());
-    match (&call.params, known(from), known(to)) {
-        (Some(params), Some(from), Some(to)) if !call.has_extra() => {
+fn predicted_change(
+    root: Root<'_>,
+    call: &Call,
+    from: Revision,
+    to: KnownRevision,
+) -> ParamsChange {
+    match (&call.params, KnownRevision::parse(from.as_str())) {
+        (Some(params), Some(from)) if !call.has_extra() => {
             params_change(root, params.text(), from, to, &|name| {
                 call.lacks_param(name)
             })

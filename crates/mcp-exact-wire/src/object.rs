@@ -89,9 +89,10 @@ const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Returns the lookup key of the name that begins at `at`; `None` at the end of the text.
+/// Returns the lookup key of the name that begins at `at`, and the length of the name, or eight if it is longer; `None` at
+/// the end of the text.
 #[inline]
-fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
+fn key_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     const LOW: u64 = u64::from_le_bytes([0x01; 8]);
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
     const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
@@ -99,8 +100,9 @@ fn key_at(bytes: &[u8], at: usize) -> Option<u64> {
     // The high bit of the first byte that is a quote; those above it may be wrong.
     let no_quote = word ^ QUOTES;
     let quote = no_quote.wrapping_sub(LOW) & !no_quote & HIGH;
+    let length = (quote.trailing_zeros() / 8) as usize;
     // All bits up to that one, or all of them.
-    Some(word & (quote ^ quote.wrapping_sub(1)))
+    Some((word & (quote ^ quote.wrapping_sub(1)), length))
 }
 
 /// Reader of the members of one object.
@@ -319,7 +321,7 @@ impl<M: KnownMembers> ObjectReader<M> {
     #[inline]
     pub(crate) fn plain_member(&self, r: &mut Reader<'_>, name_at: usize) -> Option<usize> {
         let bytes = r.bytes();
-        let Some(key) = key_at(bytes, name_at + 1) else {
+        let Some((key, length)) = key_at(bytes, name_at + 1) else {
             return self.last_member(r, name_at);
         };
         // Most senders keep the order of the schema, so the member after the previous one is tried first.
@@ -327,8 +329,13 @@ impl<M: KnownMembers> ObjectReader<M> {
         if self.layout.keys().get(index) != Some(&key) {
             index = self.layout.keys().iter().position(|known| *known == key)?;
         }
+        if length < 8 {
+            // The key is the complete name.
+            r.set_at(name_at + length + 2);
+            return Some(index);
+        }
         let name = self.layout.name(index).as_bytes();
-        if name.len() >= 8 && !goes_on(bytes, name_at + 9, name) {
+        if !goes_on(bytes, name_at + 9, name) {
             return self.last_member(r, name_at);
         }
         r.set_at(name_at + name.len() + 2);

@@ -17,6 +17,13 @@ pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<u
     while width < count {
         for pair in order.chunks(2 * width) {
             let (mut left, mut right) = pair.split_at(width.min(pair.len()));
+            // Most of what is sorted is nearly in order.
+            if let (Some(one), Some(other)) = (left.last(), right.first())
+                && compare(*one, *other).is_le()
+            {
+                merged.extend_from_slice(pair);
+                continue;
+            }
             while let ([one, ..], [other, ..]) = (left, right) {
                 if compare(*one, *other).is_le() {
                     merged.push(*one);
