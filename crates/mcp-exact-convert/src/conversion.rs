@@ -139,10 +139,7 @@ impl<'c, 't> Conversion<'c, 't> {
     /// Returns the location of a member of the current value; `at` is the offset of the member's value, if known.
     pub(crate) fn place_of(&self, member: &str, at: usize) -> Place {
         if at != NOWHERE {
-            return Place {
-                at,
-                below: String::new(),
-            };
+            return Place::of_value(at);
         }
         let mut place = self.place();
         push(&mut place.below, member);
@@ -238,10 +235,7 @@ impl<'c, 't> Conversion<'c, 't> {
             if is_own {
                 this.record_moved(inner, own, reason);
             } else {
-                let place = Place {
-                    at: inner.at,
-                    below: String::new(),
-                };
+                let place = Place::of_value(inner.at);
                 let moved = this.reason_of_moved(inner.at);
                 let reason = moved.unwrap_or_else(|| reason.to_owned());
                 this.report(place, LossKind::Dropped, reason);

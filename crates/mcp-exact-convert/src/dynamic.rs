@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use mcp_exact_revisions::Side;
+use mcp_exact_revisions::Side as Role;
 use mcp_exact_wire::{
     Decode, DecodeError, ErrorObject, Json, MessageKind, Reader, Violations, from_str,
 };
@@ -23,24 +23,6 @@ use crate::report::whole;
 use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
-
-/// Role of the sender of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// The client sends the message.
-    Client,
-    /// The server sends the message.
-    Server,
-}
-
-impl From<Role> for Side {
-    fn from(role: Role) -> Self {
-        match role {
-            Role::Client => Self::Client,
-            Role::Server => Self::Server,
-        }
-    }
-}
 
 /// The part of a message that a text represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -158,10 +140,10 @@ fn passes(row: &MethodRow, root: &Root<'_>, from: KnownRevision, to: KnownRevisi
 }
 
 /// Returns the sender of the request or notification. A result is sent by the other role than its request.
-fn requester(root: &Root<'_>) -> Side {
+fn requester(root: &Root<'_>) -> Role {
     match root.kind {
-        MessageKind::Result => Side::from(root.sender).peer(),
-        _ => Side::from(root.sender),
+        MessageKind::Result => root.sender.peer(),
+        _ => root.sender,
     }
 }
 
@@ -195,8 +177,8 @@ impl MethodOnPath {
         for (at, revision) in [(from_at, from), (to_at, to)] {
             if sent >> at & 1 == 0 {
                 let side = match sender {
-                    Side::Client => "client",
-                    Side::Server => "server",
+                    Role::Client => "client",
+                    Role::Server => "server",
                 };
                 let reason = format!("in {revision} no {side} sends `{}`", root.method);
                 return Err(refused(reason));

@@ -234,10 +234,7 @@ impl<'t> Conversion<'_, 't> {
         for unfit in unfit {
             let at = match unfit.at {
                 NOWHERE => place.clone(),
-                at => Place {
-                    at,
-                    below: String::new(),
-                },
+                at => Place::of_value(at),
             };
             let reason = format!("free before, of a type now: {}", unfit.reason);
             self.report(at, LossKind::Dropped, reason);

@@ -57,12 +57,12 @@ pub use context::{Context, Newer};
 #[doc(hidden)]
 pub use dynamic::violations;
 pub use dynamic::{
-    ParamsChange, Role, Root, check, check_type, convert, convert_type, counterpart, params_change,
+    ParamsChange, Root, check, check_type, convert, convert_type, counterpart, params_change,
 };
 pub use error::convert_error;
 pub use generated::KnownRevision;
 pub use loss::{Loss, LossKind, Refused};
-pub use mcp_exact_revisions::Lifecycle;
+pub use mcp_exact_revisions::{Lifecycle, Side as Role};
 pub use mcp_exact_wire::MessageKind;
 pub use revision::{Home, MethodInfo, UnknownRevision};
 pub use typed::{ConvertTo, convert_as, read_as};

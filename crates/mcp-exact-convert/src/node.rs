@@ -58,26 +58,33 @@ pub struct Member<'t> {
 }
 
 impl<'t> Node<'t> {
-    /// Creates a node for text of the input, or of a part that begins at offset `at`.
-    pub fn text(text: &'t str, at: usize) -> Self {
+    /// Creates an unchanged value; `at` is its offset in the input.
+    pub fn new(body: Body<'t>, at: usize) -> Self {
         Self {
             at,
             variants: 0,
             changed: false,
             fixed: Fixed::No,
-            body: Body::Text(Cow::Borrowed(text)),
+            body,
+        }
+    }
+
+    /// Creates a node for text of the input, or of a part that begins at offset `at`.
+    pub fn text(text: &'t str, at: usize) -> Self {
+        Self::new(Body::Text(Cow::Borrowed(text)), at)
+    }
+
+    /// Creates a value that the input does not have and that replaces the value at `at`.
+    pub fn changed(body: Body<'t>, at: usize) -> Self {
+        Self {
+            changed: true,
+            ..Self::new(body, at)
         }
     }
 
     /// Creates a value that the input does not have.
     pub fn made(text: impl Into<Cow<'t, str>>) -> Self {
-        Self {
-            at: NOWHERE,
-            variants: 0,
-            changed: true,
-            fixed: Fixed::No,
-            body: Body::Text(text.into()),
-        }
+        Self::changed(Body::Text(text.into()), NOWHERE)
     }
 
     /// Creates a string that the input does not have.
@@ -87,24 +94,12 @@ impl<'t> Node<'t> {
 
     /// Creates an object that the input does not have and that replaces the value at `at`.
     pub fn made_object(members: Vec<Member<'t>>, at: usize) -> Self {
-        Self {
-            at,
-            variants: 0,
-            changed: true,
-            fixed: Fixed::No,
-            body: Body::Object("", members),
-        }
+        Self::changed(Body::Object("", members), at)
     }
 
     /// Creates an array that the input does not have and that replaces the value at `at`.
     pub fn made_array(items: Vec<Self>, at: usize) -> Self {
-        Self {
-            at,
-            variants: 0,
-            changed: true,
-            fixed: Fixed::No,
-            body: Body::Array("", items),
-        }
+        Self::changed(Body::Array("", items), at)
     }
 
     /// Marks the value as a variant of a union.
@@ -234,10 +229,7 @@ impl<'t> Node<'t> {
     pub fn is_empty_object(&self) -> bool {
         match &self.body {
             Body::Object(_, members) => members.iter().all(|member| member.value.is_removed()),
-            Body::Text(text) => {
-                let inside = text.strip_prefix('{').and_then(|t| t.strip_suffix('}'));
-                inside.is_some_and(|inside| inside.trim_ascii().is_empty())
-            }
+            Body::Text(text) => is_empty(text, '{', '}'),
             _ => false,
         }
     }
@@ -261,10 +253,7 @@ impl<'t> Node<'t> {
             "" => false,
             "[]" => match &self.body {
                 Body::Array(_, items) => items.is_empty(),
-                Body::Text(text) => {
-                    let inside = text.strip_prefix('[').and_then(|t| t.strip_suffix(']'));
-                    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
-                }
+                Body::Text(text) => is_empty(text, '[', ']'),
                 _ => false,
             },
             absence => self.says(absence),
@@ -385,6 +374,12 @@ impl<'t> Member<'t> {
             value: self.value.into_owned(),
         }
     }
+}
+
+/// Returns true if a text is an object or array without parts; `open` and `close` are its brackets.
+fn is_empty(text: &str, open: char, close: char) -> bool {
+    let inside = text.strip_prefix(open).and_then(|t| t.strip_suffix(close));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
 }
 
 /// Decodes the JSON text of a string; `None` for another value.

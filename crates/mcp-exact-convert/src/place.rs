@@ -21,6 +21,14 @@ pub struct Place {
     pub below: String,
 }
 
+impl Place {
+    /// Creates the location of the value at an offset.
+    pub fn of_value(at: usize) -> Self {
+        let below = String::new();
+        Self { at, below }
+    }
+}
+
 /// JSON pointers of values by offset, and the names of the items that contain them.
 pub struct Pointers {
     /// Offsets of the values, sorted.

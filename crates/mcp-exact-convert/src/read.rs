@@ -146,13 +146,7 @@ impl<'t> Source<'t> {
     }
 
     fn node(&self, start: usize, body: Body<'t>) -> Node<'t> {
-        Node {
-            at: self.at(start),
-            variants: 0,
-            changed: false,
-            fixed: Fixed::No,
-            body,
-        }
+        Node::new(body, self.at(start))
     }
 
     fn definition(&mut self, r: &mut Reader<'t>, place: u16) -> ReadResult<Node<'t>> {
@@ -453,8 +447,16 @@ pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool)
 }
 
 /// Skips a value of a type and validates it like decoding does.
+#[inline(always)]
 fn pass(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
     match Type::at(value) {
+        Type::String => r.skip_string(),
+        other => pass_type(r, other),
+    }
+}
+
+fn pass_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
+    match value {
         Type::Definition(place) => {
             let definition = Definition::at(place);
             pass_shape(r, definition.name, &definition.shape)

@@ -7,10 +7,11 @@ use std::fmt;
 use std::str::FromStr;
 
 use mcp_exact_revisions::{Lifecycle, Side};
+use mcp_exact_wire::spans::is_same;
 use mcp_exact_wire::{Revision, RevisionTypes};
 
 use crate::generated::{KnownRevision, METHODS};
-use crate::rows::{MethodRow, RevisionRow, is_same};
+use crate::rows::{MethodRow, RevisionRow};
 
 /// Marker type of a revision that this crate supports, such as `mcp_2025_06_18::V2025_06_18`.
 ///

@@ -3,6 +3,7 @@
 //! The generator writes them (`generated/roots.rs`). Indexes of definitions refer to the list of their revision.
 
 use mcp_exact_revisions::Side;
+use mcp_exact_wire::spans::is_same;
 
 use crate::generated::{METHODS, METHODS_BY_LENGTH, REVISIONS, TYPE_ROWS};
 use crate::packed::{List, Text};
@@ -193,14 +194,4 @@ impl RevisionRow {
 /// Returns the index, or `None` if it is [`NONE`].
 pub const fn to_option(place: u16) -> Option<u16> {
     if place == NONE { None } else { Some(place) }
-}
-
-/// Returns true if two names are equal, in constant evaluation.
-pub const fn is_same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
-    let mut at = 0;
-    while at < one.len() && at < other.len() && one[at] == other[at] {
-        at += 1;
-    }
-    at == one.len() && at == other.len()
 }

@@ -3,11 +3,12 @@
 //! The functions are generic over the types of all type crates, so that an application links only the types that it
 //! names.
 
+use mcp_exact_wire::spans::is_same;
 use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
 
 use crate::dynamic::{convert_json, convert_type, counterpart};
 use crate::loss::Refused;
-use crate::rows::{RevisionRow, is_same, to_option};
+use crate::rows::{RevisionRow, to_option};
 use crate::{Context, KnownRevision};
 
 /// Converts a value to its counterpart in another revision. JSON pointers of losses refer to the JSON encoding of the

@@ -79,8 +79,9 @@ pub const fn required_bits(members: &[&str], required: &[&str]) -> u64 {
     bits
 }
 
-/// Compares strings in constant evaluation, where `==` is not available.
-const fn is_same(a: &str, b: &str) -> bool {
+/// Compares strings in constant evaluation, where `==` is not available. Outside semantic versioning.
+#[doc(hidden)]
+pub const fn is_same(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     let mut at = 0;
     while at < a.len() && at < b.len() && a[at] == b[at] {

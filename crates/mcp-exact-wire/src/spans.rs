@@ -9,7 +9,7 @@ pub use crate::dispatch::DispatchTable;
 use crate::document::{DocumentRule, check_members, member_violation};
 use crate::error::ReadResult;
 pub use crate::extra::report_additional;
-pub use crate::object::KnownMembers;
+pub use crate::object::{KnownMembers, is_same};
 use crate::object::{ObjectReader, duplicate_in};
 use crate::order::duplicate;
 pub use crate::pointer::quoted;

@@ -18,10 +18,8 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     if let Some(own) = node.take("resource") {
         cx.record_drop("resource", &own, "an embedded resource has its own");
     }
-    cx.record_loss_here(
-        LossKind::Replaced,
-        "an embedded resource stands for audio, which 2024-11-05 does not have",
-    );
+    let reason = "an embedded resource stands for audio, which 2024-11-05 does not have";
+    cx.record_loss_here(LossKind::Replaced, reason);
     let uri = Some(Node::made_string(URI));
     let members = [("blob", data), ("mimeType", mime_type), ("uri", uri)];
     let members = members.into_iter();
@@ -56,13 +54,11 @@ pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
 
 /// Returns true if a resource contains nothing but audio.
 fn stands_for_audio(resource: &mut Node<'_>) -> bool {
-    let is_ours = resource
-        .member("uri")
-        .is_some_and(|uri| uri.string().as_deref() == Some(URI));
+    let uri = resource.member("uri");
+    let is_ours = uri.is_some_and(|uri| uri.string().as_deref() == Some(URI));
     let names = ["blob", "mimeType", "uri"];
+    let has_only = |members: &mut Vec<Member<'_>>| members.len() == names.len();
     is_ours
         && names.iter().all(|name| resource.member(name).is_some())
-        && resource
-            .members()
-            .is_some_and(|members| members.len() == names.len())
+        && resource.members().is_some_and(has_only)
 }

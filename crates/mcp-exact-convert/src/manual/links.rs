@@ -7,20 +7,15 @@ use crate::node::{Member, Node};
 
 /// Replaces a resource link by a text block with its contents.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    cx.record_loss_here(
-        LossKind::Replaced,
-        "a text block stands for the resource link, which 2025-03-26 does not have",
-    );
+    let reason = "a text block stands for the resource link, which 2025-03-26 does not have";
+    cx.record_loss_here(LossKind::Replaced, reason);
     let mut string = |name: &str| {
         let value = node.member(name)?;
         value.string().map(|text| text.into_owned())
     };
     let name = string("title").or_else(|| string("name"));
-    let mut text = format!(
-        "{}: {}",
-        name.unwrap_or_default(),
-        string("uri").unwrap_or_default()
-    );
+    let (name, uri) = (name.unwrap_or_default(), string("uri").unwrap_or_default());
+    let mut text = format!("{name}: {uri}");
     if let Some(mime_type) = string("mimeType") {
         text += &format!(" ({mime_type})");
     }

@@ -118,10 +118,8 @@ pub fn only_content<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Ste
         let reason = format!("one content is needed up to 2025-06-18, and there are {count}");
         return Err(cx.refused(reason));
     };
-    cx.record_loss_here(
-        LossKind::Rewritten,
-        "the only item of an array stands by itself",
-    );
+    let reason = "the only item of an array stands by itself";
+    cx.record_loss_here(LossKind::Rewritten, reason);
     cx.enter_index(0, content.at);
     set_variant(&mut content, cx.source());
     cx.convert_again(&mut content)?;
