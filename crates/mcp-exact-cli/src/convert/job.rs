@@ -11,7 +11,6 @@ use mcp_exact_convert::{
     Context, KnownRevision, Loss, MessageKind, Newer, Refused, Role, Root, check, check_type,
     convert, convert_type,
 };
-use mcp_exact_revisions::Side;
 use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -333,7 +332,7 @@ fn has_method_of_part(revision: KnownRevision, part: Part<'_>) -> bool {
 
 /// Returns true if the side sends the method of a part, or the method of its request.
 fn is_sent_by(revision: KnownRevision, part: Part<'_>, side: Role) -> bool {
-    let methods = revision.spec().methods(Side::from(side));
+    let methods = revision.spec().methods(side);
     match part.kind {
         Kind::Notification => methods.has_notification(part.method),
         _ => methods.has_request(part.method),
