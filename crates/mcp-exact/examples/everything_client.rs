@@ -71,9 +71,9 @@ fn context() -> Result<Context> {
 }
 
 /// User agent that signs in without a user, because the suite redirects immediately.
-struct Redirected;
+struct AutomaticUserAgent;
 
-impl UserAgent for Redirected {
+impl UserAgent for AutomaticUserAgent {
     fn begin<'a>(&'a self, _: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>> {
         Box::pin(async {
             let redirect: Box<dyn Redirect> = Box::new(Self);
@@ -82,7 +82,7 @@ impl UserAgent for Redirected {
     }
 }
 
-impl Redirect for Redirected {
+impl Redirect for AutomaticUserAgent {
     fn redirect_uri(&self) -> &str {
         "http://127.0.0.1:8765/callback"
     }
@@ -104,7 +104,7 @@ impl Redirect for Redirected {
 }
 
 /// Returns the OAuth options that the context requires.
-fn oauth(context: Credentials) -> Result<OAuth> {
+fn oauth_options(context: Credentials) -> Result<OAuth> {
     if let Some(token) = context.valid_jwt {
         return Ok(OAuth::workload(move || {
             let token = token.clone();
@@ -140,7 +140,7 @@ fn oauth(context: Credentials) -> Result<OAuth> {
     })
 }
 
-fn connect(url: &str, credentials: Credentials) -> Result<Connect> {
+fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
         .on_elicit(fill_in)
@@ -151,7 +151,7 @@ fn connect(url: &str, credentials: Credentials) -> Result<Connect> {
             uri: "file:///workspace".to_owned(),
             name: Some("Workspace".to_owned()),
         }])
-        .oauth(oauth(credentials)?.user_agent(Redirected));
+        .oauth(oauth_options(credentials)?.user_agent(AutomaticUserAgent));
     Ok(match revision()? {
         Some(revision) => connect.revision(revision),
         None => connect,
@@ -160,19 +160,19 @@ fn connect(url: &str, credentials: Credentials) -> Result<Connect> {
 
 /// Accepts a form with the default of each field, or a simple value for required fields without a default.
 async fn fill_in(form: Form) -> FormAnswer {
-    let schema = form.schema().and_then(|schema| value_of(&schema).ok());
+    let schema = form.schema().and_then(|schema| field_value(&schema).ok());
     match schema {
-        Some(schema) => form.accept(&sample(&schema)),
+        Some(schema) => form.accept(&sample_arguments(&schema)),
         None => form.decline(),
     }
 }
 
-fn value_of(object: &JsonObject) -> Result<Value> {
+fn field_value(object: &JsonObject) -> Result<Value> {
     serde_json::from_str(object.text()).map_err(Error::from)
 }
 
 /// Returns an object that is valid for a flat schema: defaults, and simple values for required properties and booleans.
-fn sample(schema: &Value) -> Map<String, Value> {
+fn sample_arguments(schema: &Value) -> Map<String, Value> {
     let required = |name: &String| {
         let names = schema.get("required").and_then(Value::as_array);
         names.is_some_and(|names| names.iter().any(|known| known == name))
@@ -202,10 +202,10 @@ fn sample(schema: &Value) -> Map<String, Value> {
 }
 
 /// Calls a tool with arguments that are valid for its schema.
-async fn call(client: &Client, tool: &Definition) -> Result {
+async fn call_with_sample(client: &Client, tool: &Definition) -> Result {
     let schema = tool.input_schema().unwrap_or_default();
     client
-        .call_tool(&tool.name(), &sample(&value_of(&schema)?))
+        .call_tool(&tool.name(), &sample_arguments(&field_value(&schema)?))
         .await?;
     Ok(())
 }
@@ -220,7 +220,7 @@ async fn list_tools(client: &Client) -> Result {
 
 async fn call_all_tools(client: &Client) -> Result {
     for tool in client.tools().all().await? {
-        call(client, &tool).await?;
+        call_with_sample(client, &tool).await?;
     }
     Ok(())
 }
@@ -230,12 +230,15 @@ async fn call_concurrently(client: &Client) -> Result {
     let tools = client.tools().all().await?;
     let (first, rest) = tools.split_at(tools.len().min(2));
     if let [one, other] = first {
-        let (one, other) = tokio::join!(call(client, one), call(client, other));
+        let (one, other) = tokio::join!(
+            call_with_sample(client, one),
+            call_with_sample(client, other)
+        );
         one?;
         other?;
     }
     for tool in rest {
-        call(client, tool).await?;
+        call_with_sample(client, tool).await?;
     }
     Ok(())
 }
@@ -258,7 +261,7 @@ async fn echo_schema(client: &Client) -> Result {
         .find(|tool| tool.name() == "json_schema_2020_12_tool");
     let schema = tool.and_then(Definition::input_schema);
     let schema = schema.ok_or_else(|| Error::msg("the server does not offer the tool to echo"))?;
-    let arguments = json!({"schema": value_of(&schema)?});
+    let arguments = json!({"schema": field_value(&schema)?});
     client.call_tool("json_schema_echo", &arguments).await?;
     Ok(())
 }
@@ -291,7 +294,7 @@ async fn main() -> Result {
     let scenario = env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_default();
     let mut context = context()?;
     let credentials = std::mem::take(&mut context.credentials);
-    let client = connect(&url, credentials)?.await?;
+    let client = connect_client(&url, credentials)?.await?;
     match scenario.as_str() {
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" => {
             list_tools(&client).await?;

@@ -29,37 +29,37 @@ const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Form that asks for a name.
 #[derive(Deserialize, JsonSchema)]
-struct Name {
+struct NameForm {
     name: String,
 }
 
 /// Form that asks for a colour.
 #[derive(Deserialize, JsonSchema)]
-struct Colour {
+struct ColourForm {
     color: String,
 }
 
 /// Form that asks for a confirmation.
 #[derive(Deserialize, JsonSchema)]
-struct Confirm {
+struct ConfirmForm {
     ok: bool,
 }
 
 /// Form that asks for a confirmation, with the field name of the suite's task scenarios.
 #[derive(Deserialize, JsonSchema)]
-struct Consent {
+struct ConsentForm {
     confirm: bool,
 }
 
 /// Form that asks for the topic of a prompt.
 #[derive(Deserialize, JsonSchema)]
-struct Topic {
+struct TopicForm {
     context: String,
 }
 
 /// Form that asks for an account.
 #[derive(Deserialize, Serialize, JsonSchema)]
-struct Account {
+struct AccountForm {
     /// User's response
     username: String,
     /// User's email address
@@ -69,7 +69,7 @@ struct Account {
 /// Form with a default for every kind of field.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
-struct Profile {
+struct ProfileForm {
     name: String,
     age: i32,
     score: f64,
@@ -77,7 +77,7 @@ struct Profile {
     verified: bool,
 }
 
-impl Default for Profile {
+impl Default for ProfileForm {
     fn default() -> Self {
         Self {
             name: "John Doe".to_owned(),
@@ -100,17 +100,17 @@ enum Status {
 /// Form with every kind of enum.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Choices {
-    untitled_single: Untitled,
-    titled_single: Titled,
-    legacy_enum: Legacy,
-    untitled_multi: Vec<Untitled>,
-    titled_multi: Vec<Titled>,
+struct EnumForm {
+    untitled_single: UntitledEnum,
+    titled_single: TitledEnum,
+    legacy_enum: LegacyEnum,
+    untitled_multi: Vec<UntitledEnum>,
+    titled_multi: Vec<TitledEnum>,
 }
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Untitled {
+enum UntitledEnum {
     Option1,
     Option2,
     Option3,
@@ -118,7 +118,7 @@ enum Untitled {
 
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum Titled {
+enum TitledEnum {
     #[schemars(title = "First Option")]
     Value1,
     #[schemars(title = "Second Option")]
@@ -131,24 +131,24 @@ enum Titled {
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(extend("enumNames" = ["Option One", "Option Two", "Option Three"]))]
-enum Legacy {
+enum LegacyEnum {
     Opt1,
     Opt2,
     Opt3,
 }
 
 /// The running server, for tools that change its tools and prompts.
-type Running = Arc<OnceLock<Server>>;
+type RunningServer = Arc<OnceLock<Server>>;
 
 /// Returns the running server.
-fn running(server: &Running) -> Result<&Server> {
+fn running_server(server: &RunningServer) -> Result<&Server> {
     server
         .get()
         .ok_or_else(|| Error::msg("the server has not started; call the tool again"))
 }
 
 /// Describes the user's answer, with its data.
-fn described<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
+fn describe_answer<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
     Ok(match answer {
         Elicited::Accepted(data) => {
             let data = serde_json::to_string(data).map_err(Error::from)?;
@@ -160,7 +160,7 @@ fn described<T: Serialize>(answer: &Elicited<T>) -> Result<String> {
 }
 
 /// Returns the answer; `None` if the client does not support the input request.
-fn unless_unsupported<T>(answer: Result<T, InputRequestError>) -> Result<Option<T>> {
+fn answer_if_supported<T>(answer: Result<T, InputRequestError>) -> Result<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(error) if matches!(error.kind(), InputRequestErrorKind::Unsupported { .. }) => Ok(None),
@@ -168,7 +168,7 @@ fn unless_unsupported<T>(answer: Result<T, InputRequestError>) -> Result<Option<
     }
 }
 
-struct Everything;
+struct EverythingServer;
 
 #[server(
     name = "everything",
@@ -177,7 +177,7 @@ struct Everything;
     instructions = "Call any tool: each one shows a feature of the protocol.",
     parts(questions, rounds, long, data)
 )]
-impl Everything {
+impl EverythingServer {
     /// Returns a text.
     #[tool(read_only)]
     async fn test_simple_text() -> &'static str {
@@ -276,8 +276,8 @@ impl Everything {
 
     /// Adds a tool, or removes it if it exists.
     #[tool]
-    async fn test_trigger_tool_change(State(server): State<Running>) -> Result<&'static str> {
-        let tools = running(&server)?.tools();
+    async fn test_trigger_tool_change(State(server): State<RunningServer>) -> Result<&'static str> {
+        let tools = running_server(&server)?.tools();
         if tools.remove("test_changing_tool") {
             return Ok("Removed a tool.");
         }
@@ -290,8 +290,10 @@ impl Everything {
 
     /// Adds a prompt, or removes it if it exists.
     #[tool]
-    async fn test_trigger_prompt_change(State(server): State<Running>) -> Result<&'static str> {
-        let prompts = running(&server)?.prompts();
+    async fn test_trigger_prompt_change(
+        State(server): State<RunningServer>,
+    ) -> Result<&'static str> {
+        let prompts = running_server(&server)?.prompts();
         if prompts.remove("test_changing_prompt") {
             return Ok("Removed a prompt.");
         }
@@ -305,7 +307,7 @@ impl Everything {
 
 /// Tools that send input requests: elicitation, sampling and roots.
 #[server(part = questions)]
-impl Everything {
+impl EverythingServer {
     /// Sends a sampling request to the client.
     #[tool]
     async fn test_sampling(
@@ -331,15 +333,15 @@ impl Everything {
         message: String,
         cx: &Cx,
     ) -> Result<String> {
-        let answer = cx.elicit::<Account>(message).await?;
-        Ok(format!("User response: {}", described(&answer)?))
+        let answer = cx.elicit::<AccountForm>(message).await?;
+        Ok(format!("User response: {}", describe_answer(&answer)?))
     }
 
     /// Reports progress, then asks the user.
     #[tool]
     async fn test_streaming_elicitation(cx: &Cx) -> Result<String> {
         cx.progress(1, 2)?;
-        let answer = cx.elicit::<Confirm>("Continue?").await?;
+        let answer = cx.elicit::<ConfirmForm>("Continue?").await?;
         let sure = answer.accepted_with(|form| form.ok);
         Ok(format!("Continued: {sure}"))
     }
@@ -347,25 +349,31 @@ impl Everything {
     /// Asks the user with a form whose fields have defaults.
     #[tool]
     async fn test_elicitation_sep1034_defaults(cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Profile>("Who are you?").await?;
-        Ok(format!("Elicitation completed: {}", described(&answer)?))
+        let answer = cx.elicit::<ProfileForm>("Who are you?").await?;
+        Ok(format!(
+            "Elicitation completed: {}",
+            describe_answer(&answer)?
+        ))
     }
 
     /// Asks the user with a form of enums.
     #[tool]
     async fn test_elicitation_sep1330_enums(cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Choices>("What do you choose?").await?;
-        Ok(format!("Elicitation completed: {}", described(&answer)?))
+        let answer = cx.elicit::<EnumForm>("What do you choose?").await?;
+        Ok(format!(
+            "Elicitation completed: {}",
+            describe_answer(&answer)?
+        ))
     }
 }
 
 /// Tools whose input requests have keys, which 2026-07-28 clients see.
 #[server(part = rounds)]
-impl Everything {
+impl EverythingServer {
     /// Asks for a name.
     #[tool]
     async fn test_input_required_result_elicitation(cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Name>("What is your name?").key("user_name");
+        let answer = cx.elicit::<NameForm>("What is your name?").key("user_name");
         let name = answer.await?.accepted().map(|form| form.name);
         Ok(format!("Hello, {}!", name.as_deref().unwrap_or("stranger")))
     }
@@ -388,7 +396,7 @@ impl Everything {
     /// Asks for a confirmation; the sealed `requestState` contains the results of earlier steps.
     #[tool]
     async fn test_input_required_result_request_state(cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Confirm>("Please confirm").key("confirm");
+        let answer = cx.elicit::<ConfirmForm>("Please confirm").key("confirm");
         let sure = answer.await?.accepted_with(|form| form.ok);
         Ok(format!("state-ok, confirmed: {sure}"))
     }
@@ -398,7 +406,7 @@ impl Everything {
     async fn test_input_required_result_multiple_inputs(cx: &Cx) -> Result<String> {
         let greeting = Sample::new("Generate a greeting", 50);
         let (name, greeting, roots) = tokio::join!(
-            cx.elicit::<Name>("What is your name?").key("user_name"),
+            cx.elicit::<NameForm>("What is your name?").key("user_name"),
             cx.sample(&greeting).key("greeting"),
             cx.roots().key("client_roots"),
         );
@@ -414,11 +422,11 @@ impl Everything {
     #[tool]
     async fn test_input_required_result_multi_round(cx: &Cx) -> Result<String> {
         let name = cx
-            .elicit::<Name>("Step 1: What is your name?")
+            .elicit::<NameForm>("Step 1: What is your name?")
             .key("step1")
             .await?;
         let colour = cx
-            .elicit::<Colour>("Step 2: What is your favorite color?")
+            .elicit::<ColourForm>("Step 2: What is your favorite color?")
             .key("step2")
             .await?;
         let name = name.accepted().map(|form| form.name).unwrap_or_default();
@@ -429,7 +437,7 @@ impl Everything {
     /// Asks for a confirmation; a modified `requestState` is rejected.
     #[tool]
     async fn test_input_required_result_tampered_state(cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Confirm>("Please confirm").key("confirm");
+        let answer = cx.elicit::<ConfirmForm>("Please confirm").key("confirm");
         let sure = answer.await?.accepted_with(|form| form.ok);
         Ok(format!("Confirmed: {sure}"))
     }
@@ -439,11 +447,11 @@ impl Everything {
     async fn test_input_required_result_capabilities(cx: &Cx) -> Result<String> {
         let sample = Sample::new("Generate a greeting", 50);
         let (name, greeting) = tokio::join!(
-            cx.elicit::<Name>("What is your name?").key("user_name"),
+            cx.elicit::<NameForm>("What is your name?").key("user_name"),
             cx.sample(&sample).key("greeting"),
         );
-        let name = unless_unsupported(name)?.and_then(Elicited::accepted);
-        let greeting = unless_unsupported(greeting)?;
+        let name = answer_if_supported(name)?.and_then(Elicited::accepted);
+        let greeting = answer_if_supported(greeting)?;
         let parts = [
             name.map(|form| form.name),
             greeting.map(|sampled| sampled.text()),
@@ -455,7 +463,7 @@ impl Everything {
     #[prompt]
     async fn test_input_required_result_prompt(cx: &Cx) -> Result<PromptResult> {
         let answer = cx
-            .elicit::<Topic>("What context should the prompt use?")
+            .elicit::<TopicForm>("What context should the prompt use?")
             .key("user_context");
         let topic = answer.await?.accepted().map(|form| form.context);
         Ok(PromptResult::user(format!(
@@ -467,7 +475,7 @@ impl Everything {
 
 /// Tools that run as tasks (extension `io.modelcontextprotocol/tasks`), and a tool that does not.
 #[server(part = long)]
-impl Everything {
+impl EverythingServer {
     /// Returns a greeting immediately.
     #[tool(read_only)]
     async fn greet(name: String) -> String {
@@ -498,7 +506,9 @@ impl Everything {
     /// Asks for a confirmation before it continues.
     #[tool(task)]
     async fn confirm_delete(filename: String, cx: &Cx) -> Result<String> {
-        let answer = cx.elicit::<Consent>(format!("Delete {filename}?")).await?;
+        let answer = cx
+            .elicit::<ConsentForm>(format!("Delete {filename}?"))
+            .await?;
         Ok(if answer.accepted_with(|form| form.confirm) {
             format!("Deleted {filename}.")
         } else {
@@ -510,8 +520,8 @@ impl Everything {
     #[tool(task)]
     async fn multi_input(cx: &Cx) -> Result<String> {
         let (name, sure) = tokio::join!(
-            cx.elicit::<Name>("What is your name?"),
-            cx.elicit::<Consent>("Are you sure?"),
+            cx.elicit::<NameForm>("What is your name?"),
+            cx.elicit::<ConsentForm>("Are you sure?"),
         );
         let name = name?.accepted().map(|form| form.name).unwrap_or_default();
         Ok(format!(
@@ -524,7 +534,7 @@ impl Everything {
     #[tool(task_required)]
     async fn test_tool_with_task(cx: &Cx) -> Result<String> {
         let answer = cx
-            .elicit::<Name>("What is your name?")
+            .elicit::<NameForm>("What is your name?")
             .key("user_name")
             .await?;
         let name = answer.accepted().map(|form| form.name).unwrap_or_default();
@@ -536,7 +546,7 @@ impl Everything {
 
 /// Resources, prompts and completions.
 #[server(part = data)]
-impl Everything {
+impl EverythingServer {
     /// A resource of text.
     #[resource("test://static-text", mime_type = "text/plain")]
     async fn static_text() -> &'static str {
@@ -667,9 +677,9 @@ async fn main() -> Result {
         })?,
         None => 0,
     };
-    let running = Running::default();
+    let running = RunningServer::default();
     let server =
-        Everything
+        EverythingServer
             .into_builder()
             .state(Arc::clone(&running))
             .tool(

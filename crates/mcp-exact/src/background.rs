@@ -8,7 +8,7 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs `work` in a task of its own.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
@@ -23,6 +23,6 @@ pub(crate) fn spawn_on(
     spawn_boxed(runtime, Box::pin(work))
 }
 
-fn spawn_boxed(runtime: &Handle, work: Work) -> JoinHandle<()> {
+fn spawn_boxed(runtime: &Handle, work: BoxedWork) -> JoinHandle<()> {
     runtime.spawn(work)
 }

@@ -70,14 +70,14 @@ impl Content {
 
     /// Creates an image block from the bytes of the image and its media type.
     pub fn image(data: impl AsRef<[u8]>, mime_type: &str) -> Self {
-        Self::media("image", data.as_ref(), mime_type)
+        Self::media_block("image", data.as_ref(), mime_type)
     }
 
     /// Creates an audio block from the bytes of the audio and its media type.
     ///
     /// Clients of 2024-11-05, which has no audio, receive it as an embedded resource.
     pub fn audio(data: impl AsRef<[u8]>, mime_type: &str) -> Self {
-        Self::media("audio", data.as_ref(), mime_type)
+        Self::media_block("audio", data.as_ref(), mime_type)
     }
 
     /// Creates a link to a resource.
@@ -91,7 +91,7 @@ impl Content {
 
     /// Creates a block that embeds a text resource.
     pub fn embedded_text(uri: &str, text: &str) -> Self {
-        Self::embedded([("uri", Json::string(uri)), ("text", Json::string(text))])
+        Self::embedded_block([("uri", Json::string(uri)), ("text", Json::string(text))])
     }
 
     /// Sets the media type of the resource that the block embeds. Other blocks stay as they are.
@@ -114,7 +114,7 @@ impl Content {
 
     /// Creates a block that embeds a binary resource.
     pub fn embedded_blob(uri: &str, blob: impl AsRef<[u8]>, mime_type: &str) -> Self {
-        Self::embedded([
+        Self::embedded_block([
             ("uri", Json::string(uri)),
             ("mimeType", Json::string(mime_type)),
             ("blob", encode_base64(blob.as_ref())),
@@ -124,7 +124,7 @@ impl Content {
     /// Creates a block from a value of the revision 2026-07-28, such as `mcp_2026_07_28::ContentBlock`.
     ///
     /// Returns `None` if the value is not a JSON object.
-    pub fn exact(block: &impl Encode) -> Option<Self> {
+    pub fn from_typed(block: &impl Encode) -> Option<Self> {
         JsonObject::try_from(Json::from_encode(block))
             .ok()
             .map(|object| Self(Block::Object(object)))
@@ -137,19 +137,19 @@ impl Content {
             .into_iter()
             .map(|role| role.name().to_owned())
             .collect();
-        self.annotate("audience", Json::from_encode(&names))
+        self.set_annotation("audience", Json::from_encode(&names))
     }
 
     /// Sets how important the block is, from 0 (optional) to 1 (required). Values outside of this range are clamped.
     #[must_use]
     pub fn priority(self, priority: f64) -> Self {
-        self.annotate("priority", number(priority.clamp(0.0, 1.0)))
+        self.set_annotation("priority", to_json_number(priority.clamp(0.0, 1.0)))
     }
 
     /// Sets when the data of the block was last modified, as an ISO 8601 timestamp.
     #[must_use]
     pub fn last_modified(self, timestamp: &str) -> Self {
-        self.annotate("lastModified", Json::string(timestamp))
+        self.set_annotation("lastModified", Json::string(timestamp))
     }
 
     /// Sets an entry of the block's `_meta`.
@@ -179,7 +179,7 @@ impl Content {
         matches!(self.0, Block::Text(_))
     }
 
-    fn media(kind: &str, data: &[u8], mime_type: &str) -> Self {
+    fn media_block(kind: &str, data: &[u8], mime_type: &str) -> Self {
         Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string(kind)),
             ("data", encode_base64(data)),
@@ -187,14 +187,14 @@ impl Content {
         ])))
     }
 
-    fn embedded<const N: usize>(contents: [(&str, Json); N]) -> Self {
+    fn embedded_block<const N: usize>(contents: [(&str, Json); N]) -> Self {
         Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string("resource")),
             ("resource", JsonObject::from_iter(contents).into()),
         ])))
     }
 
-    fn annotate(self, name: &str, value: Json) -> Self {
+    fn set_annotation(self, name: &str, value: Json) -> Self {
         let mut object = self.into_object();
         let there = object.get("annotations");
         let there = there.and_then(|there| JsonObject::try_from(there).ok());
@@ -222,7 +222,7 @@ pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Returns a finite number as JSON; null when it is not finite.
-pub(crate) fn number(value: f64) -> Json {
+pub(crate) fn to_json_number(value: f64) -> Json {
     Json::from_serialize(&value).unwrap_or(Json::null())
 }
 

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::content::{Role, number};
+use crate::content::{Role, to_json_number};
 use crate::link::{Json, JsonObject, Revision};
 use crate::outgoing;
 use crate::task::Tasks;
@@ -45,7 +45,7 @@ impl Icon {
         self
     }
 
-    fn json(&self) -> Json {
+    fn to_json(&self) -> Json {
         let mut icon = JsonObject::from_iter([("src", Json::string(&self.src))]);
         if let Some(mime_type) = &self.mime_type {
             icon.insert("mimeType", Json::string(mime_type));
@@ -57,14 +57,14 @@ impl Icon {
     }
 }
 
-pub(crate) fn icons_json(icons: &[Icon]) -> Json {
-    let icons: Vec<Json> = icons.iter().map(Icon::json).collect();
+pub(crate) fn icons_to_json(icons: &[Icon]) -> Json {
+    let icons: Vec<Json> = icons.iter().map(Icon::to_json).collect();
     Json::from_encode(&icons)
 }
 
 /// Members that definitions of every kind share.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Common {
+struct CommonMembers {
     name: String,
     title: Option<String>,
     description: Option<String>,
@@ -73,7 +73,7 @@ struct Common {
     scope: Option<String>,
 }
 
-impl Common {
+impl CommonMembers {
     fn with_name(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -90,7 +90,7 @@ impl Common {
             object.insert("description", Json::string(description));
         }
         if !self.icons.is_empty() {
-            object.insert("icons", icons_json(&self.icons));
+            object.insert("icons", icons_to_json(&self.icons));
         }
         if !self.meta.is_empty() {
             object.insert("_meta", self.meta.clone());
@@ -182,35 +182,35 @@ common_setters! {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tool {
-    common: Common,
+    common: CommonMembers,
     input: Option<JsonObject>,
     output: Option<JsonObject>,
     hints: Vec<(&'static str, bool)>,
     pub(crate) cooperative: bool,
     pub(crate) task: bool,
     pub(crate) task_required: bool,
-    pub(crate) tasks: Option<DefaultTasks>,
+    pub(crate) tasks: Option<DefaultTasksConstructor>,
     pub(crate) version: String,
 }
 
 /// Constructor of the tasks of a server without other ones. Only tools that run as tasks have it, so that other programs do not
 /// contain the code of tasks.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct DefaultTasks(pub(crate) fn() -> Tasks);
+pub(crate) struct DefaultTasksConstructor(pub(crate) fn() -> Tasks);
 
-impl PartialEq for DefaultTasks {
+impl PartialEq for DefaultTasksConstructor {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-impl Eq for DefaultTasks {}
+impl Eq for DefaultTasksConstructor {}
 
 impl Tool {
     /// Creates the definition of a tool. Names have 1 to 128 of the characters `A-Z a-z 0-9 _ - .`.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            common: Common::with_name(name),
+            common: CommonMembers::with_name(name),
             ..Self::default()
         }
     }
@@ -232,25 +232,25 @@ impl Tool {
     /// Declares that the tool does not modify its environment (annotation `readOnlyHint`, from 2025-03-26 on).
     #[must_use]
     pub fn read_only(self, hint: bool) -> Self {
-        self.hint("readOnlyHint", hint)
+        self.set_hint("readOnlyHint", hint)
     }
 
     /// Declares whether the tool may perform destructive updates (annotation `destructiveHint`).
     #[must_use]
     pub fn destructive(self, hint: bool) -> Self {
-        self.hint("destructiveHint", hint)
+        self.set_hint("destructiveHint", hint)
     }
 
     /// Declares that repeated calls with the same arguments have no additional effect (annotation `idempotentHint`).
     #[must_use]
     pub fn idempotent(self, hint: bool) -> Self {
-        self.hint("idempotentHint", hint)
+        self.set_hint("idempotentHint", hint)
     }
 
     /// Declares that the tool reaches entities outside of the server (annotation `openWorldHint`).
     #[must_use]
     pub fn open_world(self, hint: bool) -> Self {
-        self.hint("openWorldHint", hint)
+        self.set_hint("openWorldHint", hint)
     }
 
     /// Lets the handler continue after its request is cancelled, so that the handler can clean up;
@@ -268,7 +268,7 @@ impl Tool {
     #[must_use]
     pub fn task(mut self) -> Self {
         self.task = true;
-        self.tasks = Some(DefaultTasks(Tasks::new));
+        self.tasks = Some(DefaultTasksConstructor(Tasks::new));
         self
     }
 
@@ -278,7 +278,7 @@ impl Tool {
     #[must_use]
     pub fn task_required(mut self) -> Self {
         self.task_required = true;
-        self.tasks = Some(DefaultTasks(Tasks::new));
+        self.tasks = Some(DefaultTasksConstructor(Tasks::new));
         self
     }
 
@@ -291,13 +291,13 @@ impl Tool {
         self
     }
 
-    fn hint(mut self, name: &'static str, value: bool) -> Self {
+    fn set_hint(mut self, name: &'static str, value: bool) -> Self {
         self.hints.retain(|(known, _)| *known != name);
         self.hints.push((name, value));
         self
     }
 
-    pub(crate) fn input(&self) -> Option<&JsonObject> {
+    pub(crate) fn input_schema_or_default(&self) -> Option<&JsonObject> {
         self.input.as_ref()
     }
 
@@ -305,7 +305,7 @@ impl Tool {
         self.output.as_ref()
     }
 
-    pub(crate) fn rename(&mut self, name: String) {
+    pub(crate) fn set_name(&mut self, name: String) {
         self.common.name = name;
     }
 
@@ -327,7 +327,7 @@ impl Tool {
 /// Definition of a resource with a fixed URI (section `server/resources`, "Resource").
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resource {
-    common: Common,
+    common: CommonMembers,
     uri: String,
     mime_type: Option<String>,
     size: Option<u64>,
@@ -340,7 +340,7 @@ impl Resource {
     pub fn new(uri: impl Into<String>) -> Self {
         let uri = uri.into();
         Self {
-            common: Common::with_name(last_segment(&uri)),
+            common: CommonMembers::with_name(last_segment(&uri)),
             uri,
             ..Self::default()
         }
@@ -383,7 +383,7 @@ impl Resource {
     #[must_use]
     pub fn priority(mut self, priority: f64) -> Self {
         self.annotations
-            .insert("priority", number(priority.clamp(0.0, 1.0)));
+            .insert("priority", to_json_number(priority.clamp(0.0, 1.0)));
         self
     }
 
@@ -417,7 +417,7 @@ impl Resource {
 /// The template has the syntax of RFC 6570; [`UriTemplate`](crate::UriTemplate) lists the supported expressions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ResourceTemplate {
-    common: Common,
+    common: CommonMembers,
     template: String,
     mime_type: Option<String>,
 }
@@ -428,7 +428,7 @@ impl ResourceTemplate {
     pub fn new(template: impl Into<String>) -> Self {
         let template = template.into();
         Self {
-            common: Common::with_name(template.clone()),
+            common: CommonMembers::with_name(template.clone()),
             template,
             mime_type: None,
         }
@@ -483,7 +483,7 @@ pub struct PromptArgument {
 /// Definition of a prompt (section `server/prompts`, "Prompt").
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
-    common: Common,
+    common: CommonMembers,
     arguments: Option<Vec<PromptArgument>>,
 }
 
@@ -491,7 +491,7 @@ impl Prompt {
     /// Creates the definition of a prompt.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
-            common: Common::with_name(name),
+            common: CommonMembers::with_name(name),
             arguments: None,
         }
     }
@@ -507,7 +507,7 @@ impl Prompt {
         self.arguments.as_deref()
     }
 
-    pub(crate) fn rename(&mut self, name: String) {
+    pub(crate) fn set_name(&mut self, name: String) {
         self.common.name = name;
     }
 
@@ -536,8 +536,8 @@ impl Prompt {
 #[derive(Debug)]
 pub(crate) struct AdvertisedDefinition {
     kind: &'static str,
-    home_form: JsonObject,
-    forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
+    home_definition: JsonObject,
+    converted_forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
 }
 
 impl AdvertisedDefinition {
@@ -546,18 +546,21 @@ impl AdvertisedDefinition {
         outgoing::check_definition(kind, &home)?;
         Ok(Self {
             kind,
-            home_form: home,
-            forms: Mutex::default(),
+            home_definition: home,
+            converted_forms: Mutex::default(),
         })
     }
 
     /// Returns the JSON text of the definition in a revision; `None` if the revision cannot express the definition.
-    pub(crate) fn form(&self, revision: Revision) -> Option<Arc<str>> {
-        let mut forms = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(crate) fn text_for_revision(&self, revision: Revision) -> Option<Arc<str>> {
+        let mut forms = self
+            .converted_forms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some((_, form)) = forms.iter().find(|(known, _)| *known == revision) {
             return form.clone();
         }
-        let form = outgoing::definition(self.kind, &self.home_form, revision);
+        let form = outgoing::convert_definition(self.kind, &self.home_definition, revision);
         let omitted = |reason: &String| {
             tracing::warn!(kind = self.kind, %revision, %reason, "left out of a list");
         };

@@ -21,7 +21,7 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | error | tool | prompt or resource |
 /// |---|---|---|
 /// | [`PeerError`] | this protocol error | this protocol error |
-/// | [`BadArguments`] | result with `isError` (section `server/tools`, "Error Handling") | error -32602 |
+/// | [`InvalidArguments`] | result with `isError` (section `server/tools`, "Error Handling") | error -32602 |
 /// | [`ResourceNotFound`] | result with `isError` | error -32002, from 2026-07-28 on -32602 |
 /// | [`Unsupported`](crate::InputRequestErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
 /// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
@@ -42,8 +42,8 @@ impl Error {
 
     /// Creates the error for invalid arguments. `pointer` is the JSON pointer of the argument, or empty if the error
     /// concerns all arguments.
-    pub fn arguments(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::from(BadArguments {
+    pub fn invalid_arguments(pointer: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::from(InvalidArguments {
             pointer: pointer.into(),
             reason: reason.into(),
         })
@@ -60,7 +60,7 @@ impl Error {
     }
 
     /// Returns the message followed by the messages of all sources, separated by `: `.
-    pub fn chain(&self) -> String {
+    pub fn message_with_sources(&self) -> String {
         let mut text = self.0.to_string();
         let mut source = self.0.source();
         while let Some(error) = source {
@@ -76,7 +76,7 @@ impl Error {
     }
 
     /// Returns the first error of the type `T` among the contained error and its sources.
-    pub(crate) fn find<T: StdError + 'static>(&self) -> Option<&T> {
+    pub(crate) fn find_source<T: StdError + 'static>(&self) -> Option<&T> {
         let mut error: &(dyn StdError + 'static) = &*self.0;
         loop {
             match error.downcast_ref() {
@@ -124,7 +124,7 @@ impl From<Error> for Box<dyn StdError> {
 /// Arguments that do not fit the schema of a tool or prompt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid arguments{}: {reason}", location_suffix(pointer))]
-pub struct BadArguments {
+pub struct InvalidArguments {
     /// JSON pointer of the argument; empty if the error concerns all arguments.
     pub pointer: String,
     /// Mismatch between the arguments and the expected type.
@@ -153,16 +153,16 @@ pub struct RequestEnded;
 
 /// Returns the JSON-RPC error for an error that is not reported as a tool result.
 pub(crate) fn protocol_error(error: &Error) -> PeerError {
-    if let Some(error) = error.find::<PeerError>() {
+    if let Some(error) = error.find_source::<PeerError>() {
         return error.clone();
     }
-    if let Some(error) = error.find::<ResourceNotFound>() {
+    if let Some(error) = error.find_source::<ResourceNotFound>() {
         return crate::link::resource_not_found(&error.uri);
     }
-    if error.find::<BadArguments>().is_some() {
-        return PeerError::invalid_params(error.chain());
+    if error.find_source::<InvalidArguments>().is_some() {
+        return PeerError::invalid_params(error.message_with_sources());
     }
-    PeerError::internal(error.chain())
+    PeerError::internal(error.message_with_sources())
 }
 
 /// Problems of a server that cannot be built; [`problems`](Self::problems) lists all of them.

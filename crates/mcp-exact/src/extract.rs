@@ -145,7 +145,7 @@ impl States {
         kept.state.downcast_ref::<S>().cloned()
     }
 
-    pub(crate) fn has(&self, state: TypeId) -> bool {
+    pub(crate) fn contains(&self, state: TypeId) -> bool {
         self.0.contains_key(&state)
     }
 
@@ -223,7 +223,7 @@ pub trait FromCall: Sized {
     fn from_call(call: &Call) -> Result<Self, Error>;
 
     /// Declares the requirements of the argument.
-    fn describe(signature: &mut Signature) {
+    fn declare_requirements(signature: &mut Signature) {
         let _ = signature;
     }
 }
@@ -242,14 +242,14 @@ impl<T: DeserializeOwned + JsonSchema> FromCall for Input<T> {
         }
     }
 
-    fn describe(signature: &mut Signature) {
+    fn declare_requirements(signature: &mut Signature) {
         signature.takes_input::<T>();
     }
 }
 
 /// Returns the error for arguments that cannot be decoded.
 fn bad_arguments(mismatch: Mismatch) -> Error {
-    Error::arguments(mismatch.pointer(), mismatch.into_reason())
+    Error::invalid_arguments(mismatch.pointer(), mismatch.into_reason())
 }
 
 /// State of the server that was registered with [`state`](crate::ServerBuilder::state). States are cloned for each
@@ -272,7 +272,7 @@ impl<S: Clone + Send + Sync + 'static> FromCall for State<S> {
         call.state().map(Self).ok_or_else(missing)
     }
 
-    fn describe(signature: &mut Signature) {
+    fn declare_requirements(signature: &mut Signature) {
         signature.takes_state::<S>();
     }
 }
@@ -288,7 +288,7 @@ impl FromCall for Call {
         Ok(call.clone())
     }
 
-    fn describe(signature: &mut Signature) {
+    fn declare_requirements(signature: &mut Signature) {
         signature.takes_any_arguments();
     }
 }
@@ -299,7 +299,7 @@ impl FromCall for JsonObject {
         Ok(call.arguments().clone())
     }
 
-    fn describe(signature: &mut Signature) {
+    fn declare_requirements(signature: &mut Signature) {
         signature.takes_any_arguments();
     }
 }
@@ -411,7 +411,7 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
-    use crate::error::BadArguments;
+    use crate::error::InvalidArguments;
 
     #[derive(Debug, Deserialize)]
     #[allow(dead_code)]
@@ -430,7 +430,9 @@ mod tests {
         let arguments: JsonObject = text.parse().expect("an object");
         let mismatch = decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");
         let error = bad_arguments(mismatch);
-        let error = error.downcast_ref::<BadArguments>().expect("bad arguments");
+        let error = error
+            .downcast_ref::<InvalidArguments>()
+            .expect("bad arguments");
         (error.pointer.clone(), error.reason.clone())
     }
 

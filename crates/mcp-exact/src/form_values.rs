@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 /// Returns the first violation of the schema by the submitted values, if there is one.
-pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
+pub(crate) fn form_violation(schema: &Value, content: &Value) -> Option<String> {
     let Some(values) = content.as_object() else {
         return Some("the values are no object".to_owned());
     };
@@ -20,22 +20,26 @@ pub(crate) fn problem(schema: &Value, content: &Value) -> Option<String> {
         let field = schema
             .get("properties")
             .and_then(|fields| fields.get(name))?;
-        (!fits(field, value)).then(|| format!("{name:?} does not fit its field"))
+        (!matches_field(field, value)).then(|| format!("{name:?} does not fit its field"))
     })
 }
 
 /// Returns true if a value conforms to the schema of one field.
-fn fits(field: &Value, value: &Value) -> bool {
+fn matches_field(field: &Value, value: &Value) -> bool {
     let is_kind = match field.get("type").and_then(Value::as_str) {
-        Some("string") => value.as_str().is_some_and(|text| fits_string(field, text)),
+        Some("string") => value
+            .as_str()
+            .is_some_and(|text| matches_string(field, text)),
         Some("number") => value
             .as_f64()
-            .is_some_and(|number| is_within(field, number, "minimum", "maximum")),
+            .is_some_and(|number| is_number_within(field, number, "minimum", "maximum")),
         Some("integer") => value.as_f64().is_some_and(|number| {
-            number.fract() == 0.0 && is_within(field, number, "minimum", "maximum")
+            number.fract() == 0.0 && is_number_within(field, number, "minimum", "maximum")
         }),
         Some("boolean") => value.is_boolean(),
-        Some("array") => value.as_array().is_some_and(|list| fits_list(field, list)),
+        Some("array") => value
+            .as_array()
+            .is_some_and(|list| matches_list(field, list)),
         _ => true,
     };
     let listed = field.get("enum").and_then(Value::as_array);
@@ -52,7 +56,7 @@ fn fits(field: &Value, value: &Value) -> bool {
         })
 }
 
-fn is_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
+fn is_number_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
     let bound = |name: &str| field.get(name).and_then(Value::as_f64);
     bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
 }
@@ -60,18 +64,18 @@ fn is_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
 /// Returns true if a number of characters or items is within its bounds.
 fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
-    is_within(field, f64::from(count), least, most)
+    is_number_within(field, f64::from(count), least, most)
 }
 
-fn fits_list(field: &Value, list: &[Value]) -> bool {
+fn matches_list(field: &Value, list: &[Value]) -> bool {
     let items = field.get("items").unwrap_or(&Value::Null);
     let is_unique = field.get("uniqueItems") == Some(&Value::Bool(true));
     is_count_within(field, list.len(), "minItems", "maxItems")
-        && list.iter().all(|item| fits(items, item))
+        && list.iter().all(|item| matches_field(items, item))
         && (!is_unique || (1..list.len()).all(|end| !list[..end].contains(&list[end])))
 }
 
-fn fits_string(field: &Value, text: &str) -> bool {
+fn matches_string(field: &Value, text: &str) -> bool {
     let has_format = match field.get("format").and_then(Value::as_str) {
         Some("email") => is_email(text),
         Some("uri") => is_uri(text),
@@ -82,13 +86,13 @@ fn fits_string(field: &Value, text: &str) -> bool {
     let pattern = field.get("pattern").and_then(Value::as_str);
     has_format
         && is_count_within(field, text.chars().count(), "minLength", "maxLength")
-        && pattern.is_none_or(|pattern| has_pattern(text, pattern))
+        && pattern.is_none_or(|pattern| matches_pattern(text, pattern))
 }
 
 /// Returns true if a string matches a pattern. Matching takes linear time for every pattern, and `\d` and `\w` are ASCII as
 /// in ECMA-262. Patterns with look-around, back references or Unicode properties are not checked.
 #[cfg(feature = "patterns")]
-fn has_pattern(text: &str, pattern: &str) -> bool {
+fn matches_pattern(text: &str, pattern: &str) -> bool {
     match regex_lite::Regex::new(pattern) {
         Ok(regex) => regex.is_match(text),
         Err(error) => {
@@ -132,7 +136,7 @@ fn is_uri(text: &str) -> bool {
 }
 
 /// Parses a string of exactly `length` digits; returns `None` for any other string.
-fn digits(text: &str, length: usize) -> Option<u32> {
+fn parse_digits(text: &str, length: usize) -> Option<u32> {
     let is_number = text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number)
 }
@@ -140,7 +144,7 @@ fn digits(text: &str, length: usize) -> Option<u32> {
 /// Returns true if a string is a `full-date` (RFC 3339).
 fn is_date(text: &str) -> bool {
     let mut parts = text.splitn(3, '-');
-    let mut part = |length| digits(parts.next()?, length);
+    let mut part = |length| parse_digits(parts.next()?, length);
     let (Some(year), Some(month), Some(day)) = (part(4), part(2), part(2)) else {
         return false;
     };
@@ -180,7 +184,8 @@ fn is_date_time(text: &str) -> bool {
 /// Returns true if a string consists of two-digit numbers, separated by colons, each below the corresponding limit.
 fn is_time(text: &str, ends: &[u32]) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
-    let is_below = |(part, end): (&&str, &u32)| digits(part, 2).is_some_and(|part| part < *end);
+    let is_below =
+        |(part, end): (&&str, &u32)| parse_digits(part, 2).is_some_and(|part| part < *end);
     parts.len() == ends.len() && parts.iter().zip(ends).all(is_below)
 }
 
@@ -200,7 +205,7 @@ mod tests {
             },
             "required": ["name"]
         });
-        let problem = |values: Value| problem(&schema, &values);
+        let problem = |values: Value| form_violation(&schema, &values);
         assert_eq!(
             problem(json!({"name": "abc", "age": 3, "size": "s", "extras": ["a"], "more": 1})),
             None
@@ -262,10 +267,10 @@ mod tests {
         ] {
             let field = json!({"type": "string", "format": format});
             for text in good {
-                assert!(fits(&field, &json!(text)), "{format}: {text}");
+                assert!(matches_field(&field, &json!(text)), "{format}: {text}");
             }
             for text in bad {
-                assert!(!fits(&field, &json!(text)), "{format}: {text}");
+                assert!(!matches_field(&field, &json!(text)), "{format}: {text}");
             }
         }
     }
@@ -274,7 +279,7 @@ mod tests {
     #[test]
     fn string_patterns_are_validated() {
         let fits = |pattern: &str, text: &str| {
-            fits(&json!({"type": "string", "pattern": pattern}), &json!(text))
+            matches_field(&json!({"type": "string", "pattern": pattern}), &json!(text))
         };
         assert!(fits("^[A-Z]{3}$", "ABC") && !fits("^[A-Z]{3}$", "ABCD"));
         assert!(fits("b", "abc"), "patterns are not anchored");

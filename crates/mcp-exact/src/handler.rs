@@ -32,7 +32,7 @@ pub trait Handler<A, O>: Clone + Send + Sync + 'static {
     fn signature() -> Signature;
 }
 
-macro_rules! handlers {
+macro_rules! impl_handler {
     ($($name:ident),*) => {
         impl<Function, Output, Kind, $($name,)*> Handler<($($name,)*), Kind> for Function
         where
@@ -57,7 +57,7 @@ macro_rules! handlers {
             fn signature() -> Signature {
                 #[allow(unused_mut, reason = "a handler without arguments needs nothing")]
                 let mut signature = Signature::default();
-                $($name::describe(&mut signature);)*
+                $($name::declare_requirements(&mut signature);)*
                 signature.output = <Output::Output as IntoReply<Kind>>::output_schema();
                 signature
             }
@@ -65,15 +65,15 @@ macro_rules! handlers {
     };
 }
 
-handlers!();
-handlers!(A1);
-handlers!(A1, A2);
-handlers!(A1, A2, A3);
-handlers!(A1, A2, A3, A4);
-handlers!(A1, A2, A3, A4, A5);
-handlers!(A1, A2, A3, A4, A5, A6);
-handlers!(A1, A2, A3, A4, A5, A6, A7);
-handlers!(A1, A2, A3, A4, A5, A6, A7, A8);
+impl_handler!();
+impl_handler!(A1);
+impl_handler!(A1, A2);
+impl_handler!(A1, A2, A3);
+impl_handler!(A1, A2, A3, A4);
+impl_handler!(A1, A2, A3, A4, A5);
+impl_handler!(A1, A2, A3, A4, A5, A6);
+impl_handler!(A1, A2, A3, A4, A5, A6, A7);
+impl_handler!(A1, A2, A3, A4, A5, A6, A7, A8);
 
 /// Type-erased handler.
 pub(crate) struct ErasedHandler<O> {
@@ -81,10 +81,10 @@ pub(crate) struct ErasedHandler<O> {
 }
 
 /// Type-erased handler with its requirements, as it is registered. What follows is compiled once for all handlers.
-pub(crate) type Registered<O> = (ErasedHandler<O>, Signature);
+pub(crate) type RegisteredHandler<O> = (ErasedHandler<O>, Signature);
 
 impl<O: 'static> ErasedHandler<O> {
-    pub(crate) fn new<A, H: Handler<A, O>>(handler: H) -> Registered<O> {
+    pub(crate) fn new<A, H: Handler<A, O>>(handler: H) -> RegisteredHandler<O> {
         let erased = Self {
             call: Arc::new(move |call| handler.call(call)),
         };
@@ -104,7 +104,7 @@ impl<O: 'static> ErasedHandler<O> {
     }
 
     /// Returns the handler with its output as the result object of its method, so that the same code runs handlers of all kinds.
-    pub(crate) fn map(
+    pub(crate) fn into_object_handler(
         self,
         object: impl Fn(O, &Call) -> JsonObject + Send + Sync + 'static,
     ) -> ErasedHandler<JsonObject>

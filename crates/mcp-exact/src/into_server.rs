@@ -133,7 +133,7 @@ where
     Fut: Future<Output = T> + 'static,
 {
     let (mut done, output) = tokio::sync::oneshot::channel();
-    let job: Job = Box::new(move || {
+    let job: LocalJob = Box::new(move || {
         tokio::task::spawn_local(async move {
             let mut work = std::pin::pin!(work());
             tokio::select! {
@@ -145,7 +145,9 @@ where
             }
         });
     });
-    let jobs = jobs().as_ref().map_err(|error| Error::msg(error.clone()))?;
+    let jobs = local_job_sender()
+        .as_ref()
+        .map_err(|error| Error::msg(error.clone()))?;
     jobs.send(job)
         .map_err(|_| Error::msg("the thread of local handlers has ended"))?;
     output
@@ -154,15 +156,15 @@ where
 }
 
 #[cfg(feature = "local")]
-type Job = Box<dyn FnOnce() + Send>;
+type LocalJob = Box<dyn FnOnce() + Send>;
 
 /// Returns the channel to the thread that runs local handlers; the first call starts this thread.
 #[cfg(feature = "local")]
-fn jobs() -> &'static Result<tokio::sync::mpsc::UnboundedSender<Job>, String> {
-    type Jobs = Result<tokio::sync::mpsc::UnboundedSender<Job>, String>;
-    static JOBS: std::sync::OnceLock<Jobs> = std::sync::OnceLock::new();
-    JOBS.get_or_init(|| {
-        let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<Job>();
+fn local_job_sender() -> &'static Result<tokio::sync::mpsc::UnboundedSender<LocalJob>, String> {
+    type JobSender = Result<tokio::sync::mpsc::UnboundedSender<LocalJob>, String>;
+    static JOB_SENDER: std::sync::OnceLock<JobSender> = std::sync::OnceLock::new();
+    JOB_SENDER.get_or_init(|| {
+        let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<LocalJob>();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()

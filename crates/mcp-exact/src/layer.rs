@@ -36,11 +36,11 @@ impl Service<Call> for ToolService {
 }
 
 /// Type-erased layer.
-pub(crate) type Wrap =
+pub(crate) type LayerFn =
     Arc<dyn Fn(ErasedHandler<ToolResult>) -> ErasedHandler<ToolResult> + Send + Sync>;
 
 /// Erases the type of a layer.
-pub(crate) fn wrap<L, S>(layer: L) -> Wrap
+pub(crate) fn erase_layer<L, S>(layer: L) -> LayerFn
 where
     L: Layer<ToolService, Service = S> + Send + Sync + 'static,
     S: Service<Call, Response = ToolResult> + Clone + Send + 'static,

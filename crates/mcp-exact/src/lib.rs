@@ -120,17 +120,20 @@ mod visit;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Client, ClientCall, ClientChange, ClientError, Completed, Connect, Definition, Form,
+    Client, ClientCall, ClientChange, ClientError, CompletionOutput, Connect, Definition, Form,
     FormAnswer, List, LogMessage, PromptOutput, Request, ResourceOutput, SampleReply,
     SampleRequest, ToolOutput,
 };
 pub use content::{Content, Role};
 pub use cx::{
-    Amount, Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError,
-    InputRequestErrorKind, OnceError, Root, Roots, Sample, Sampled, Sampling,
+    Cancelled, Cx, Elicit, ElicitUrl, Elicited, FormError, InputRequestError,
+    InputRequestErrorKind, OnceError, ProgressAmount, Root, RootsRequest, Sample, Sampled,
+    SamplingRequest,
 };
 pub use definition::{Icon, Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
-pub use error::{BadArguments, BuildError, Error, Problem, RequestEnded, ResourceNotFound, Result};
+pub use error::{
+    BuildError, Error, InvalidArguments, Problem, RequestEnded, ResourceNotFound, Result,
+};
 pub use extract::{Call, FromCall, Headers, Input, Meta, RawRequest, Signature, State, Uri};
 pub use handler::Handler;
 #[cfg(all(feature = "process", feature = "http-client"))]
@@ -158,9 +161,11 @@ pub use mcp_exact_macros::{complete, prompt, resource, server, tool};
 pub use ok::Ok;
 pub use reply::{Completions, Contents, IntoReply, Json, PromptResult, ToolResult};
 pub use seal::{KeyRing, NoRandomness};
-pub use server::{Caller, Listed, Partial, Prompts, Resources, Server, ServerBuilder, Tools};
+pub use server::{
+    Caller, ListedDefinition, Partial, Prompts, Resources, Server, ServerBuilder, Tools,
+};
 pub use task::{
     DirectoryTaskStore, MemoryTaskStore, TaskError, TaskRecord, TaskStore, TaskStoreError, Tasks,
 };
 pub use template::{TemplateError, TemplateValue, UriTemplate};
-pub use visit::{BadUrl, UrlWarning, Visit, VisitAnswer};
+pub use visit::{InvalidVisitUrl, UrlWarning, Visit, VisitAnswer};

@@ -17,7 +17,7 @@ use crate::link::{Json, Level};
 
 tokio::task_local! {
     /// Context of the request whose handler is being polled.
-    pub(crate) static CURRENT: Cx;
+    pub(crate) static CURRENT_CX: Cx;
 }
 
 /// Layer that sends the events of handlers to the clients of their requests, as [`Cx::log`](crate::Cx::log) would: with their
@@ -51,7 +51,7 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
         if metadata.target().starts_with("mcp_exact") {
             return;
         }
-        let Ok(cx) = CURRENT.try_with(Cx::clone) else {
+        let Ok(cx) = CURRENT_CX.try_with(Cx::clone) else {
             return;
         };
         // An event that occurs while a message is created, such as in the `Debug` of a field, would cause endless
@@ -59,11 +59,11 @@ impl<S: Subscriber> Layer<S> for ClientLogs {
         let Some(_making) = MessageGuard::begin() else {
             return;
         };
-        let mut fields = Fields(Map::new());
+        let mut fields = EventFields(Map::new());
         event.record(&mut fields);
         // An event may occur after the request has ended.
         let _ = cx.log(
-            level_of(*metadata.level()),
+            mcp_level(*metadata.level()),
             Some(metadata.target()),
             Json::from(Value::Object(fields.0)),
         );
@@ -91,7 +91,7 @@ impl Drop for MessageGuard {
     }
 }
 
-fn level_of(level: tracing::Level) -> Level {
+fn mcp_level(level: tracing::Level) -> Level {
     match level {
         tracing::Level::ERROR => Level::Error,
         tracing::Level::WARN => Level::Warning,
@@ -101,36 +101,36 @@ fn level_of(level: tracing::Level) -> Level {
 }
 
 /// Fields of an event, by name.
-struct Fields(Map<String, Value>);
+struct EventFields(Map<String, Value>);
 
-impl Fields {
-    fn set(&mut self, field: &Field, value: impl Into<Value>) {
+impl EventFields {
+    fn record_field(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }
 }
 
-impl Visit for Fields {
+impl Visit for EventFields {
     fn record_f64(&mut self, field: &Field, value: f64) {
-        self.set(field, value);
+        self.record_field(field, value);
     }
 
     fn record_i64(&mut self, field: &Field, value: i64) {
-        self.set(field, value);
+        self.record_field(field, value);
     }
 
     fn record_u64(&mut self, field: &Field, value: u64) {
-        self.set(field, value);
+        self.record_field(field, value);
     }
 
     fn record_bool(&mut self, field: &Field, value: bool) {
-        self.set(field, value);
+        self.record_field(field, value);
     }
 
     fn record_str(&mut self, field: &Field, value: &str) {
-        self.set(field, value);
+        self.record_field(field, value);
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.set(field, format!("{value:?}"));
+        self.record_field(field, format!("{value:?}"));
     }
 }

@@ -12,7 +12,7 @@ use mcp_exact_wire::{JsonRef, Kind};
 use crate::link::{Json, JsonObject, PeerError, Revision};
 
 /// Home revision, in which results, definitions and input requests are built.
-const HOME: KnownRevision = KnownRevision::V2026_07_28;
+const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
 
 /// Kind of the converted object, and its sender.
 enum Payload {
@@ -25,7 +25,8 @@ enum Payload {
 }
 
 impl Payload {
-    fn negotiated(self, method: &str) -> Root<'_> {
+    /// Returns the root of a conversion of this payload.
+    fn conversion_root(self, method: &str) -> Root<'_> {
         let (kind, sender) = match self {
             Self::Result => (MessageKind::Result, Role::Server),
             Self::InputRequest => (MessageKind::Request, Role::Server),
@@ -40,28 +41,34 @@ impl Payload {
 }
 
 /// Returns the home revision.
-pub(crate) fn home() -> Revision {
-    HOME.revision()
+pub(crate) fn home_revision() -> Revision {
+    HOME_REVISION.revision()
 }
 
 /// Converts a result of the home revision to the revision of the client.
 ///
 /// # Errors
 /// The JSON-RPC error to reply with, if the result does not conform to the schema or the revision cannot express it.
-pub(crate) fn result(
+pub(crate) fn convert_result(
     method: &str,
     mut result: JsonObject,
     to: Revision,
     uri: Option<&str>,
 ) -> Result<JsonObject, PeerError> {
-    if to == home() {
+    if to == home_revision() {
         return Ok(result);
     }
-    complete(method, &mut result);
+    add_required_members(method, &mut result);
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.negotiated(method);
-    let converted = convert_payload(root, &result, HOME, require_known_revision(to)?, &mut cx);
-    report(method, to, cx.losses());
+    let root = Payload::Result.conversion_root(method);
+    let converted = convert_payload(
+        root,
+        &result,
+        HOME_REVISION,
+        require_known_revision(to)?,
+        &mut cx,
+    );
+    report_losses(method, to, cx.losses());
     converted.map_err(|reason| {
         let reason =
             format!("the result of `{method}` cannot be sent to a client of {to}: {reason}");
@@ -74,7 +81,7 @@ pub(crate) fn result(
 ///
 /// # Errors
 /// The JSON-RPC error to reply with, if the result does not conform to the schema or the revision cannot express it.
-pub(crate) fn exact_result(
+pub(crate) fn convert_exact_result(
     method: &str,
     result: JsonObject,
     (from, to): (Revision, Revision),
@@ -85,9 +92,9 @@ pub(crate) fn exact_result(
         return Ok(result);
     }
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.negotiated(method);
+    let root = Payload::Result.conversion_root(method);
     let converted = convert_payload(root, &result, source, require_known_revision(to)?, &mut cx);
-    report(method, to, cx.losses());
+    report_losses(method, to, cx.losses());
     converted.map_err(|reason| {
         let reason = format!(
             "the result of `{method}`, of revision {from}, cannot be sent to a client of {to}: {reason}"
@@ -98,7 +105,7 @@ pub(crate) fn exact_result(
 
 /// Adds the members that every result of the home revision must have (2026-07-28, `basic`, "Result Types";
 /// `server/utilities/caching`).
-fn complete(method: &str, result: &mut JsonObject) {
+fn add_required_members(method: &str, result: &mut JsonObject) {
     let cached = matches!(
         method,
         "tools/list"
@@ -124,46 +131,56 @@ fn complete(method: &str, result: &mut JsonObject) {
 ///
 /// # Errors
 /// Description of the mismatch or of the loss.
-pub(crate) fn definition(name: &str, value: &JsonObject, to: Revision) -> Result<Json, String> {
+pub(crate) fn convert_definition(
+    name: &str,
+    value: &JsonObject,
+    to: Revision,
+) -> Result<Json, String> {
     let to = require_known_revision(to).map_err(|error| error.to_string())?;
     let mut cx = Context::new();
-    let text = convert_type(name, value.text(), HOME, to, &mut cx);
+    let text = convert_type(name, value.text(), HOME_REVISION, to, &mut cx);
     let text = text.map_err(|refused| refused.to_string())?;
-    report(name, to.revision(), cx.losses());
+    report_losses(name, to.revision(), cx.losses());
     text.parse::<Json>().map_err(|error| error.to_string())
 }
 
 /// Checks that a definition fits the schema of the home revision.
 pub(crate) fn check_definition(name: &str, value: &JsonObject) -> Result<(), String> {
-    mcp_exact_convert::check_type(name, value.text(), HOME).map_err(|refused| refused.to_string())
+    mcp_exact_convert::check_type(name, value.text(), HOME_REVISION)
+        .map_err(|refused| refused.to_string())
 }
 
 /// Converts the params of an input request from the home revision to the negotiated revision, for servers.
 ///
 /// # Errors
 /// The reason why the revision cannot express the input request.
-pub(crate) fn input_request(
+pub(crate) fn convert_input_request(
     method: &str,
     params: &JsonObject,
     to: Revision,
 ) -> Result<JsonObject, String> {
-    convert_between(Payload::InputRequest.negotiated(method), params, home(), to)
+    convert_between(
+        Payload::InputRequest.conversion_root(method),
+        params,
+        home_revision(),
+        to,
+    )
 }
 
 /// Converts the answer to an input request from the negotiated revision to the home revision, for servers.
 ///
 /// # Errors
 /// The reason why the answer cannot be decoded.
-pub(crate) fn input_response(
+pub(crate) fn convert_input_response(
     method: &str,
     result: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputResponse.negotiated(method),
+        Payload::InputResponse.conversion_root(method),
         result,
         from,
-        home(),
+        home_revision(),
     )
 }
 
@@ -171,16 +188,16 @@ pub(crate) fn input_response(
 ///
 /// # Errors
 /// The reason why the input request cannot be decoded.
-pub(crate) fn received_input_request(
+pub(crate) fn convert_received_input_request(
     method: &str,
     params: &JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputRequest.negotiated(method),
+        Payload::InputRequest.conversion_root(method),
         params,
         from,
-        home(),
+        home_revision(),
     )
 }
 
@@ -188,15 +205,15 @@ pub(crate) fn received_input_request(
 ///
 /// # Errors
 /// The reason why the revision cannot express the answer.
-pub(crate) fn sent_input_response(
+pub(crate) fn convert_sent_input_response(
     method: &str,
     result: &JsonObject,
     to: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputResponse.negotiated(method),
+        Payload::InputResponse.conversion_root(method),
         result,
-        home(),
+        home_revision(),
         to,
     )
 }
@@ -206,32 +223,37 @@ pub(crate) fn sent_input_response(
 ///
 /// # Errors
 /// The reason why the result cannot be decoded.
-pub(crate) fn received_result(
+pub(crate) fn convert_received_result(
     method: &str,
     mut result: JsonObject,
     from: Revision,
 ) -> Result<JsonObject, String> {
-    if from == home() {
+    if from == home_revision() {
         return Ok(result);
     }
-    if method == "tools/call" && is_plain(&result) {
+    if method == "tools/call" && is_plain_result(&result) {
         result.insert("resultType", Json::string("complete"));
         return Ok(result);
     }
-    match HOME.method(method, true) {
-        Some(_) => convert_between(Payload::Result.negotiated(method), &result, from, home()),
+    match HOME_REVISION.method(method, true) {
+        Some(_) => convert_between(
+            Payload::Result.conversion_root(method),
+            &result,
+            from,
+            home_revision(),
+        ),
         None => Ok(result),
     }
 }
 
 /// Returns true if the result of a tool consists of plain text only, which needs no conversion in any revision.
-fn is_plain(result: &JsonObject) -> bool {
+fn is_plain_result(result: &JsonObject) -> bool {
     let mut seen = (false, false);
     let is_known = result.view().iter().all(|(name, value)| match &*name {
         "content" => {
             let blocks = value.decode_as::<Vec<JsonObject>>();
             let is_first = !std::mem::replace(&mut seen.0, true);
-            is_first && blocks.is_ok_and(|blocks| blocks.iter().all(is_text))
+            is_first && blocks.is_ok_and(|blocks| blocks.iter().all(is_plain_text_block))
         }
         "isError" => !std::mem::replace(&mut seen.1, true) && value.kind() == Kind::Boolean,
         _ => false,
@@ -240,7 +262,7 @@ fn is_plain(result: &JsonObject) -> bool {
 }
 
 /// Returns true if a content block is text without annotations or other members.
-fn is_text(block: &JsonObject) -> bool {
+fn is_plain_text_block(block: &JsonObject) -> bool {
     let mut members = block.view().iter();
     let (Some(first), Some(second), None) = (members.next(), members.next(), members.next()) else {
         return false;
@@ -267,7 +289,7 @@ fn convert_between(
     let (from, to) = (known(from)?, known(to)?);
     let mut cx = Context::new();
     let converted = convert_payload(root, object, from, to, &mut cx);
-    report(root.method, to.revision(), cx.losses());
+    report_losses(root.method, to.revision(), cx.losses());
     converted
 }
 
@@ -293,7 +315,7 @@ fn require_known_revision(revision: Revision) -> Result<KnownRevision, PeerError
     KnownRevision::parse(revision.as_str()).ok_or_else(missing)
 }
 
-fn report(what: &str, to: Revision, losses: &[Loss]) {
+fn report_losses(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");
     }
@@ -316,16 +338,17 @@ mod tests {
         ];
         for text in plain {
             let result = object(text);
-            assert!(is_plain(&result), "{text}");
-            for from in crate::link::revisions().filter(|from| *from != home()) {
+            assert!(is_plain_result(&result), "{text}");
+            for from in crate::link::revisions().filter(|from| *from != home_revision()) {
                 let converted = convert_between(
-                    Payload::Result.negotiated("tools/call"),
+                    Payload::Result.conversion_root("tools/call"),
                     &result,
                     from,
-                    home(),
+                    home_revision(),
                 );
                 let converted = converted.expect("it fits");
-                let taken = received_result("tools/call", result.clone(), from).expect("it fits");
+                let taken =
+                    convert_received_result("tools/call", result.clone(), from).expect("it fits");
                 let members = |object: &JsonObject| -> std::collections::BTreeMap<String, String> {
                     let members = object.iter();
                     members
@@ -347,7 +370,7 @@ mod tests {
             r#"{"content":[],"_meta":{}}"#,
         ];
         for text in others {
-            assert!(!is_plain(&object(text)), "{text}");
+            assert!(!is_plain_result(&object(text)), "{text}");
         }
     }
 }

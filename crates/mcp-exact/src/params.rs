@@ -3,16 +3,18 @@
 use crate::link::JsonObject;
 
 /// Returns the name or URI in the params of a request.
-pub(crate) fn subject(method: &str, params: &JsonObject) -> Option<String> {
+pub(crate) fn named_target(method: &str, params: &JsonObject) -> Option<String> {
     match method {
-        "tools/call" | "prompts/get" => text(params, "name"),
-        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => text(params, "uri"),
-        _ => text(params, "name").or_else(|| text(params, "uri")),
+        "tools/call" | "prompts/get" => string_member(params, "name"),
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+            string_member(params, "uri")
+        }
+        _ => string_member(params, "name").or_else(|| string_member(params, "uri")),
     }
 }
 
 /// Returns the value of a string member.
-pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
+pub(crate) fn string_member(params: &JsonObject, name: &str) -> Option<String> {
     params
         .view()
         .find(name)?
@@ -21,8 +23,8 @@ pub(crate) fn text(params: &JsonObject, name: &str) -> Option<String> {
 }
 
 /// Returns the name of a request in the log: its method and the tool, prompt or resource that it names.
-pub(crate) fn label(method: &str, params: Option<&JsonObject>) -> String {
-    match params.and_then(|params| subject(method, params)) {
+pub(crate) fn request_label(method: &str, params: Option<&JsonObject>) -> String {
+    match params.and_then(|params| named_target(method, params)) {
         Some(name) => format!("{method} {name}"),
         None => method.to_owned(),
     }

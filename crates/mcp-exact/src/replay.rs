@@ -15,7 +15,7 @@ use crate::link::{InputRequest, Json, JsonObject};
 
 /// Sealed part of the record, which the client returns with its retry.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Record {
+pub(crate) struct ReplayRecord {
     /// Version of the handler that created the record.
     #[serde(rename = "v")]
     version: String,
@@ -43,33 +43,33 @@ struct RecordedInputRequest {
 
 /// Task that the caller runs in, or its thread outside of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum ExecutionContext {
     Task(tokio::task::Id),
     Thread(ThreadId),
 }
 
-impl Place {
+impl ExecutionContext {
     pub(crate) fn current() -> Self {
         let thread = || Self::Thread(std::thread::current().id());
         tokio::task::try_id().map_or_else(thread, Self::Task)
     }
 }
 
-/// Index of an input request in a [`Run`].
+/// Index of an input request in a [`HandlerRun`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct QuestionId(usize);
+pub(crate) struct InputRequestId(usize);
 
 /// Outcome of an input request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum InputOutcome {
     Result(JsonObject),
     TimedOut,
 }
 
 /// Input request of this run of the handler.
 #[derive(Debug)]
-struct Question {
-    recorded: RecordedInputRequest,
+struct InputRequestState {
+    record: RecordedInputRequest,
     /// True if an earlier run has sent the input request.
     was_sent_before: bool,
     /// True if this run has requested the input.
@@ -86,31 +86,31 @@ struct Question {
 
 /// One run of a handler.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct HandlerRun {
     version: String,
-    input_requests: Vec<Question>,
+    input_requests: Vec<InputRequestState>,
     /// Answers in the client's request, by key, that match no input request of the record.
-    unclaimed: BTreeMap<String, JsonObject>,
-    once: BTreeMap<String, Json>,
+    unmatched_answers: BTreeMap<String, JsonObject>,
+    once_results: BTreeMap<String, Json>,
     /// Tasks of the effects that run.
-    effects: Vec<Place>,
+    running_effects: Vec<ExecutionContext>,
     /// Task of the handler itself, once it has been polled.
-    handler: Option<Place>,
-    runner: Option<Waker>,
+    handler_task: Option<ExecutionContext>,
+    runner_waker: Option<Waker>,
 }
 
 /// Input requests that end the client's request, and the record for its retry.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Suspension {
     pub(crate) input_requests: Vec<(String, InputRequest)>,
-    pub(crate) record: Record,
+    pub(crate) record: ReplayRecord,
 }
 
 /// Reason why a request cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReplayError {
     #[error("the handler has changed since it asked; start the request again")]
-    Version,
+    VersionMismatch,
     #[error(
         "the handler asks {now} although it has asked `{before}` before and not repeated that: a handler that asks runs again \
          with the answers and has to ask the same questions in the same words; take values that change (time, random numbers, \
@@ -119,8 +119,8 @@ pub(crate) enum ReplayError {
     Diverged { before: String, now: String },
 }
 
-impl Record {
-    pub(crate) fn text(&self) -> String {
+impl ReplayRecord {
+    pub(crate) fn to_text(&self) -> String {
         Json::from_serialize(self).map_or_else(|_| "{}".to_owned(), |json| json.to_string())
     }
 
@@ -129,7 +129,7 @@ impl Record {
     }
 }
 
-impl Run {
+impl HandlerRun {
     /// Starts the first run of a request.
     pub(crate) fn new(version: impl Into<String>) -> Self {
         Self {
@@ -141,22 +141,22 @@ impl Run {
     /// Starts another run with the record of the earlier runs and the answers of the retry.
     ///
     /// # Errors
-    /// [`ReplayError::Version`] if another version of the handler created the record.
+    /// [`ReplayError::VersionMismatch`] if another version of the handler created the record.
     pub(crate) fn resume(
         version: &str,
-        record: Record,
+        record: ReplayRecord,
         mut answer: impl FnMut(&str) -> Option<JsonObject>,
     ) -> Result<Self, ReplayError> {
         if record.version != version {
-            return Err(ReplayError::Version);
+            return Err(ReplayError::VersionMismatch);
         }
         let questions = record.input_requests.into_iter().map(|mut recorded| {
             if recorded.answer.is_none() {
                 let given = answer(&recorded.name);
                 recorded.answer = given.map(Json::from);
             }
-            Question {
-                recorded,
+            InputRequestState {
+                record: recorded,
                 was_sent_before: true,
                 is_requested: false,
                 is_settled: false,
@@ -168,7 +168,7 @@ impl Run {
         Ok(Self {
             input_requests: questions.collect(),
             version: record.version,
-            once: record.once,
+            once_results: record.once,
             ..Self::default()
         })
     }
@@ -179,37 +179,37 @@ impl Run {
         &mut self,
         answers: impl IntoIterator<Item = (String, JsonObject)>,
     ) {
-        self.unclaimed.extend(answers);
+        self.unmatched_answers.extend(answers);
     }
 
     /// Sets the key of an input request in `inputRequests`. The key is not changed if an earlier run has sent the input
     /// request, or if another input request already uses the new key.
-    pub(crate) fn set_key(&mut self, id: QuestionId, key: &str) {
+    pub(crate) fn set_key(&mut self, id: InputRequestId, key: &str) {
         let mut others = self.input_requests.iter();
         if self.input_requests[id.0].was_sent_before
-            || others.any(|question| question.recorded.name == key)
+            || others.any(|question| question.record.name == key)
         {
             return;
         }
-        let answer = self.unclaimed.remove(key).map(Json::from);
-        let recorded = &mut self.input_requests[id.0].recorded;
+        let answer = self.unmatched_answers.remove(key).map(Json::from);
+        let recorded = &mut self.input_requests[id.0].record;
         key.clone_into(&mut recorded.name);
         recorded.answer = answer;
     }
 
     /// Records an input request of the handler; returns the existing entry if an earlier run has recorded it.
-    pub(crate) fn ask(&mut self, ask: InputRequest) -> QuestionId {
+    pub(crate) fn record_input_request(&mut self, ask: InputRequest) -> InputRequestId {
         let fingerprint = fingerprint(&ask);
-        let same = |question: &Question| {
-            !question.is_requested && question.recorded.fingerprint == fingerprint
+        let same = |question: &InputRequestState| {
+            !question.is_requested && question.record.fingerprint == fingerprint
         };
         let at = match self.input_requests.iter().position(same) {
             Some(at) => at,
             None => {
                 let kind = ask.method.split('/').next().unwrap_or_default();
                 let name = format!("{kind}-{}", self.next_number());
-                self.input_requests.push(Question {
-                    recorded: RecordedInputRequest {
+                self.input_requests.push(InputRequestState {
+                    record: RecordedInputRequest {
                         name,
                         fingerprint,
                         deadline: None,
@@ -228,13 +228,13 @@ impl Run {
         let question = &mut self.input_requests[at];
         question.is_requested = true;
         question.method_and_params = Some(ask);
-        QuestionId(at)
+        InputRequestId(at)
     }
 
     /// Returns a number that no key of the request contains, because keys are unique within a request.
     fn next_number(&self) -> usize {
-        let number = |question: &Question| {
-            let (_, number) = question.recorded.name.rsplit_once('-')?;
+        let number = |question: &InputRequestState| {
+            let (_, number) = question.record.name.rsplit_once('-')?;
             number.parse::<usize>().ok()
         };
         let used: Vec<usize> = self.input_requests.iter().filter_map(number).collect();
@@ -247,18 +247,18 @@ impl Run {
     }
 
     /// Sets the deadline of an input request. An input request of an earlier run keeps its deadline.
-    pub(crate) fn set_deadline(&mut self, id: QuestionId, deadline: u64) {
+    pub(crate) fn set_deadline(&mut self, id: InputRequestId, deadline: u64) {
         let question = &mut self.input_requests[id.0];
         if !question.was_sent_before {
-            question.recorded.deadline = Some(deadline);
+            question.record.deadline = Some(deadline);
         }
     }
 
     /// Returns the answer to an input request, or records that a caller waits for it. An answer that was received after
     /// the deadline counts as missing, in this run and in every later one.
-    pub(crate) fn take_answer(&mut self, id: QuestionId, now: u64) -> Option<Answer> {
+    pub(crate) fn take_answer(&mut self, id: InputRequestId, now: u64) -> Option<InputOutcome> {
         let question = &mut self.input_requests[id.0];
-        let recorded = &mut question.recorded;
+        let recorded = &mut question.record;
         let deadline = recorded.deadline.filter(|_| question.was_sent_before);
         let late = deadline.is_some_and(|deadline| deadline < now);
         // The deadline is cleared after an answer in time, so that a later run does not treat the answer as late.
@@ -266,12 +266,12 @@ impl Run {
         let answer = match given {
             Some(Ok(answer)) if !late => {
                 recorded.deadline = None;
-                Some(Answer::Result(answer))
+                Some(InputOutcome::Result(answer))
             }
             None if !late => None,
             _ => {
                 recorded.answer = Some(Json::from(false));
-                Some(Answer::TimedOut)
+                Some(InputOutcome::TimedOut)
             }
         };
         question.is_settled = answer.is_some();
@@ -283,7 +283,7 @@ impl Run {
     }
 
     /// Records that no caller waits for the answer any more.
-    pub(crate) fn release_input_request(&mut self, id: QuestionId) {
+    pub(crate) fn release_input_request(&mut self, id: InputRequestId) {
         let question = &mut self.input_requests[id.0];
         question.has_waiter = false;
         question.is_settled = true;
@@ -305,7 +305,7 @@ impl Run {
     /// # Errors
     /// [`ReplayError::Diverged`] if the handler sends a new input request without repeating all earlier ones.
     pub(crate) fn suspend(&self) -> Result<Option<Suspension>, ReplayError> {
-        if !self.effects.is_empty() {
+        if !self.running_effects.is_empty() {
             return Ok(None);
         }
         let wanted = || {
@@ -328,78 +328,83 @@ impl Run {
                 .as_ref()
                 .map_or("something", |ask| &ask.method);
             return Err(ReplayError::Diverged {
-                before: before.recorded.name.clone(),
-                now: format!("`{}` ({now})", new.recorded.name),
+                before: before.record.name.clone(),
+                now: format!("`{}` ({now})", new.record.name),
             });
         }
         let asks = wanted().filter_map(|question| {
             Some((
-                question.recorded.name.clone(),
+                question.record.name.clone(),
                 question.method_and_params.clone()?,
             ))
         });
         Ok(Some(Suspension {
             input_requests: asks.collect(),
-            record: self.record(),
+            record: self.to_record(),
         }))
     }
 
     /// Returns the record from which a later run of the handler reaches the same point.
-    pub(crate) fn record(&self) -> Record {
+    pub(crate) fn to_record(&self) -> ReplayRecord {
         let kept = self.input_requests.iter().filter(|question| {
-            question.was_sent_before || question.has_waiter || question.recorded.answer.is_some()
+            question.was_sent_before || question.has_waiter || question.record.answer.is_some()
         });
-        Record {
+        ReplayRecord {
             version: self.version.clone(),
-            input_requests: kept.map(|question| question.recorded.clone()).collect(),
-            once: self.once.clone(),
+            input_requests: kept.map(|question| question.record.clone()).collect(),
+            once: self.once_results.clone(),
         }
     }
 
     /// Sets the waker that is called when the answer to an input request is received while the handler runs.
-    pub(crate) fn set_waker(&mut self, id: QuestionId, waker: &Waker) {
+    pub(crate) fn set_waker(&mut self, id: InputRequestId, waker: &Waker) {
         self.input_requests[id.0].waker = Some(waker.clone());
     }
 
     /// Returns the deadline of an input request, in milliseconds of the server's clock.
-    pub(crate) fn deadline(&self, id: QuestionId) -> Option<u64> {
-        self.input_requests[id.0].recorded.deadline
+    pub(crate) fn deadline(&self, id: InputRequestId) -> Option<u64> {
+        self.input_requests[id.0].record.deadline
     }
 
     /// Records that the answer to an input request was not received in time.
-    pub(crate) fn expire(&mut self, id: QuestionId) {
+    pub(crate) fn record_timeout(&mut self, id: InputRequestId) {
         let question = &mut self.input_requests[id.0];
-        question.recorded.answer = Some(Json::from(false));
+        question.record.answer = Some(Json::from(false));
         question.has_waiter = false;
         question.is_settled = true;
     }
 
     /// Delivers the answer to an input request of the running handler; returns true if an input request with this key
     /// was waiting.
-    pub(crate) fn deliver(&mut self, key: &str, answer: JsonObject) -> bool {
-        let waits = |question: &&mut Question| question.has_waiter && question.recorded.name == key;
+    pub(crate) fn deliver_answer(&mut self, key: &str, answer: JsonObject) -> bool {
+        let waits =
+            |question: &&mut InputRequestState| question.has_waiter && question.record.name == key;
         let Some(question) = self.input_requests.iter_mut().find(waits) else {
             return false;
         };
-        question.recorded.answer = Some(answer.into());
+        question.record.answer = Some(answer.into());
         // The deadline is cleared because the answer was received in time, so that a later run does not treat it as
         // late.
-        question.recorded.deadline = None;
+        question.record.deadline = None;
         question.has_waiter = false;
-        let wakers = question.waker.take().into_iter().chain(self.runner.clone());
+        let wakers = question
+            .waker
+            .take()
+            .into_iter()
+            .chain(self.runner_waker.clone());
         wakers.for_each(Waker::wake);
         true
     }
 
     /// Returns the recorded result of a `once`.
     pub(crate) fn once_result(&self, key: &str) -> Option<&Json> {
-        self.once.get(key)
+        self.once_results.get(key)
     }
 
     /// Records that a `once` runs its effect, and wakes the input requests that wait: those of other tasks fail now, see
     /// [`has_effect_elsewhere`](Self::has_effect_elsewhere).
-    pub(crate) fn once_started(&mut self, place: Place) {
-        self.effects.push(place);
+    pub(crate) fn start_once(&mut self, place: ExecutionContext) {
+        self.running_effects.push(place);
         let wakers = self.input_requests.iter_mut();
         wakers
             .filter_map(|question| question.waker.take())
@@ -407,37 +412,41 @@ impl Run {
     }
 
     /// Returns whether an effect runs in another task than `place`, which is not the handler's own either.
-    pub(crate) fn has_effect_elsewhere(&self, place: Place) -> bool {
-        self.handler != Some(place) && self.effects.iter().any(|effect| *effect != place)
+    pub(crate) fn has_effect_elsewhere(&self, place: ExecutionContext) -> bool {
+        self.handler_task != Some(place)
+            && self.running_effects.iter().any(|effect| *effect != place)
     }
 
     /// Records the task that polls the handler.
-    pub(crate) fn set_handler(&mut self, place: Place) {
-        self.handler = Some(place);
+    pub(crate) fn set_handler(&mut self, place: ExecutionContext) {
+        self.handler_task = Some(place);
     }
 
     /// Records the end of a `once`, with its result if there is one to record.
-    pub(crate) fn once_ended(&mut self, place: Place, record: Option<(&str, Json)>) {
-        let ended = self.effects.iter().position(|effect| *effect == place);
-        ended.map(|at| self.effects.swap_remove(at));
+    pub(crate) fn end_once(&mut self, place: ExecutionContext, record: Option<(&str, Json)>) {
+        let ended = self
+            .running_effects
+            .iter()
+            .position(|effect| *effect == place);
+        ended.map(|at| self.running_effects.swap_remove(at));
         if let Some((key, value)) = record {
-            self.once.insert(key.to_owned(), value);
+            self.once_results.insert(key.to_owned(), value);
         }
         self.wake_runner();
     }
 
     /// Wakes the handler's task, because another task has sent an input request.
     pub(crate) fn wake_runner(&self) {
-        if let Some(runner) = &self.runner {
+        if let Some(runner) = &self.runner_waker {
             runner.wake_by_ref();
         }
     }
 
     /// Sets the waker that is called when another task than the handler's sends an input request.
     pub(crate) fn set_runner(&mut self, waker: &Waker) {
-        match &mut self.runner {
+        match &mut self.runner_waker {
             Some(runner) => runner.clone_from(waker),
-            None => self.runner = Some(waker.clone()),
+            None => self.runner_waker = Some(waker.clone()),
         }
     }
 }
@@ -455,29 +464,29 @@ fn fingerprint(ask: &InputRequest) -> u64 {
 mod tests {
     use super::*;
 
-    fn ask(message: &str) -> InputRequest {
+    fn input_request(message: &str) -> InputRequest {
         let params = JsonObject::from_iter([("message", Json::string(message))]);
         InputRequest::new("elicitation/create", Some(params))
     }
 
-    fn answer() -> JsonObject {
+    fn accepted_answer() -> JsonObject {
         JsonObject::from_iter([("action", Json::string("accept"))])
     }
 
     /// Suspends the run and starts the next one with an answer to each input request.
-    fn next(run: &Run) -> Run {
+    fn next_run(run: &HandlerRun) -> HandlerRun {
         let suspension = run.suspend().expect("no divergence").expect("questions");
-        let record = Record::parse(&suspension.record.text()).expect("a record");
-        Run::resume("1", record, |_| Some(answer())).expect("the same version")
+        let record = ReplayRecord::parse(&suspension.record.to_text()).expect("a record");
+        HandlerRun::resume("1", record, |_| Some(accepted_answer())).expect("the same version")
     }
 
     /// Keys that a handler sets may end with any number.
     #[test]
     fn input_request_numbers_do_not_overflow() {
-        let mut run = Run::new("1");
-        let first = run.ask(ask("a"));
+        let mut run = HandlerRun::new("1");
+        let first = run.record_input_request(input_request("a"));
         run.set_key(first, &format!("key-{}", usize::MAX));
-        let second = run.ask(ask("b"));
+        let second = run.record_input_request(input_request("b"));
         assert_eq!(
             (run.take_answer(first, 0), run.take_answer(second, 0)),
             (None, None)
@@ -488,15 +497,18 @@ mod tests {
 
     #[test]
     fn answers_persist_across_retries() {
-        let mut run = Run::new("1");
-        let first = run.ask(ask("a"));
+        let mut run = HandlerRun::new("1");
+        let first = run.record_input_request(input_request("a"));
         assert_eq!(run.take_answer(first, 0), None);
-        let mut run = next(&run);
+        let mut run = next_run(&run);
         assert!(run.is_replaying());
-        let first = run.ask(ask("a"));
-        assert_eq!(run.take_answer(first, 0), Some(Answer::Result(answer())));
+        let first = run.record_input_request(input_request("a"));
+        assert_eq!(
+            run.take_answer(first, 0),
+            Some(InputOutcome::Result(accepted_answer()))
+        );
         assert!(!run.is_replaying());
-        let second = run.ask(ask("b"));
+        let second = run.record_input_request(input_request("b"));
         assert_eq!(run.take_answer(second, 0), None);
         let names = run
             .suspend()
@@ -505,32 +517,38 @@ mod tests {
             .input_requests;
         assert_eq!(names.len(), 1);
         assert_eq!(names[0].0, "elicitation-2");
-        let mut run = next(&run);
+        let mut run = next_run(&run);
         for message in ["b", "a"] {
-            let id = run.ask(ask(message));
+            let id = run.record_input_request(input_request(message));
             assert!(run.take_answer(id, 0).is_some(), "{message}");
         }
     }
 
     #[test]
     fn identical_input_requests_are_distinguished() {
-        let mut run = Run::new("1");
-        for id in [run.ask(ask("a")), run.ask(ask("a"))] {
+        let mut run = HandlerRun::new("1");
+        for id in [
+            run.record_input_request(input_request("a")),
+            run.record_input_request(input_request("a")),
+        ] {
             assert_eq!(run.take_answer(id, 0), None);
         }
-        let mut run = next(&run);
-        let (first, second) = (run.ask(ask("a")), run.ask(ask("a")));
+        let mut run = next_run(&run);
+        let (first, second) = (
+            run.record_input_request(input_request("a")),
+            run.record_input_request(input_request("a")),
+        );
         assert_ne!(first, second);
         assert!(run.take_answer(first, 0).is_some() && run.take_answer(second, 0).is_some());
     }
 
     #[test]
     fn different_input_requests_are_divergence() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("at 10:00"));
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("at 10:00"));
         assert_eq!(run.take_answer(id, 0), None);
-        let mut run = next(&run);
-        let id = run.ask(ask("at 10:01"));
+        let mut run = next_run(&run);
+        let id = run.record_input_request(input_request("at 10:01"));
         assert_eq!(run.take_answer(id, 0), None);
         let error = run.suspend().expect_err("a divergence").to_string();
         assert!(
@@ -541,16 +559,16 @@ mod tests {
 
     #[test]
     fn unanswered_input_requests_are_resent() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("a"));
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("a"));
         assert_eq!(run.take_answer(id, 0), None);
         let record = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
             .record;
-        let mut run = Run::resume("1", record, |_| None).expect("the same version");
-        let id = run.ask(ask("a"));
+        let mut run = HandlerRun::resume("1", record, |_| None).expect("the same version");
+        let id = run.record_input_request(input_request("a"));
         assert_eq!(run.take_answer(id, 0), None);
         let asks = run
             .suspend()
@@ -564,15 +582,21 @@ mod tests {
     /// the client send the answer with its first request.
     #[test]
     fn keyed_answers_need_no_retry() {
-        let mut run = Run::new("1");
+        let mut run = HandlerRun::new("1");
         run.offer_answers([
-            ("name".to_owned(), answer()),
-            ("unknown".to_owned(), answer()),
+            ("name".to_owned(), accepted_answer()),
+            ("unknown".to_owned(), accepted_answer()),
         ]);
-        let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
+        let (first, second) = (
+            run.record_input_request(input_request("a")),
+            run.record_input_request(input_request("b")),
+        );
         run.set_key(first, "name");
         run.set_key(second, "name");
-        assert_eq!(run.take_answer(first, 0), Some(Answer::Result(answer())));
+        assert_eq!(
+            run.take_answer(first, 0),
+            Some(InputOutcome::Result(accepted_answer()))
+        );
         assert_eq!(run.take_answer(second, 0), None);
         let asks = run
             .suspend()
@@ -580,32 +604,40 @@ mod tests {
             .expect("questions")
             .input_requests;
         assert_eq!((asks.len(), &*asks[0].0), (1, "elicitation-2"));
-        let mut run = next(&run);
+        let mut run = next_run(&run);
         for message in ["a", "b"] {
-            let id = run.ask(ask(message));
+            let id = run.record_input_request(input_request(message));
             assert!(run.take_answer(id, 0).is_some(), "{message}");
         }
     }
 
     #[test]
     fn input_request_keys_survive_retries() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("a"));
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("a"));
         run.set_key(id, "name");
         assert_eq!(run.take_answer(id, 0), None);
         let suspension = run.suspend().expect("no divergence").expect("questions");
         assert_eq!(suspension.input_requests[0].0, "name");
-        let mut run = Run::resume("1", suspension.record, |key| (key == "name").then(answer))
-            .expect("the same version");
-        let id = run.ask(ask("a"));
+        let mut run = HandlerRun::resume("1", suspension.record, |key| {
+            (key == "name").then(accepted_answer)
+        })
+        .expect("the same version");
+        let id = run.record_input_request(input_request("a"));
         run.set_key(id, "other");
-        assert_eq!(run.take_answer(id, 0), Some(Answer::Result(answer())));
+        assert_eq!(
+            run.take_answer(id, 0),
+            Some(InputOutcome::Result(accepted_answer()))
+        );
     }
 
     #[test]
     fn released_input_requests_are_not_sent() {
-        let mut run = Run::new("1");
-        let (first, second) = (run.ask(ask("a")), run.ask(ask("b")));
+        let mut run = HandlerRun::new("1");
+        let (first, second) = (
+            run.record_input_request(input_request("a")),
+            run.record_input_request(input_request("b")),
+        );
         assert_eq!(
             (run.take_answer(first, 0), run.take_answer(second, 0)),
             (None, None)
@@ -617,63 +649,73 @@ mod tests {
             .expect("questions")
             .input_requests;
         assert_eq!(asks.len(), 1);
-        assert_eq!(asks[0].1, ask("b"));
+        assert_eq!(asks[0].1, input_request("b"));
     }
 
     #[test]
-    fn late_answers_stay_late_on_replay() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("a"));
+    fn late_answers_stay_late() {
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("a"));
         run.set_deadline(id, 10);
         assert_eq!(run.take_answer(id, 0), None);
-        let mut run = next(&run);
-        let id = run.ask(ask("a"));
-        assert_eq!(run.take_answer(id, 11), Some(Answer::TimedOut));
-        let id = run.ask(ask("b"));
+        let mut run = next_run(&run);
+        let id = run.record_input_request(input_request("a"));
+        assert_eq!(run.take_answer(id, 11), Some(InputOutcome::TimedOut));
+        let id = run.record_input_request(input_request("b"));
         assert_eq!(run.take_answer(id, 11), None);
-        let mut run = next(&run);
-        let id = run.ask(ask("a"));
-        assert_eq!(run.take_answer(id, 5), Some(Answer::TimedOut));
+        let mut run = next_run(&run);
+        let id = run.record_input_request(input_request("a"));
+        assert_eq!(run.take_answer(id, 5), Some(InputOutcome::TimedOut));
     }
 
     #[test]
-    fn timely_answers_stay_timely_on_replay() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("a"));
+    fn timely_answers_stay_timely() {
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("a"));
         run.set_deadline(id, 10);
         assert_eq!(run.take_answer(id, 0), None);
-        let mut run = next(&run);
-        let id = run.ask(ask("a"));
-        assert!(matches!(run.take_answer(id, 9), Some(Answer::Result(_))));
-        let id = run.ask(ask("b"));
+        let mut run = next_run(&run);
+        let id = run.record_input_request(input_request("a"));
+        assert!(matches!(
+            run.take_answer(id, 9),
+            Some(InputOutcome::Result(_))
+        ));
+        let id = run.record_input_request(input_request("b"));
         assert_eq!(run.take_answer(id, 9), None);
-        let mut run = next(&run);
-        let id = run.ask(ask("a"));
-        assert!(matches!(run.take_answer(id, 100), Some(Answer::Result(_))));
+        let mut run = next_run(&run);
+        let id = run.record_input_request(input_request("a"));
+        assert!(matches!(
+            run.take_answer(id, 100),
+            Some(InputOutcome::Result(_))
+        ));
     }
 
     #[test]
     fn running_effects_delay_suspension() {
-        let mut run = Run::new("1");
-        let id = run.ask(ask("a"));
+        let mut run = HandlerRun::new("1");
+        let id = run.record_input_request(input_request("a"));
         assert_eq!(run.take_answer(id, 0), None);
-        run.once_started(Place::current());
+        run.start_once(ExecutionContext::current());
         assert_eq!(run.suspend(), Ok(None));
-        run.once_ended(Place::current(), Some(("key", Json::from(7_u64))));
-        let run = next(&run);
+        run.end_once(
+            ExecutionContext::current(),
+            Some(("key", Json::from(7_u64))),
+        );
+        let run = next_run(&run);
         assert_eq!(run.once_result("key"), Some(&Json::from(7_u64)));
     }
 
     #[test]
     fn records_of_other_versions_are_rejected() {
-        let error = Run::resume("2", Record::default(), |_| None).expect_err("another version");
-        assert_eq!(error, ReplayError::Version);
+        let error = HandlerRun::resume("2", ReplayRecord::default(), |_| None)
+            .expect_err("another version");
+        assert_eq!(error, ReplayError::VersionMismatch);
     }
 
     /// Replicas that run different builds must be able to open the same states. The number was computed by another
     /// implementation of FNV-1a.
     #[test]
     fn input_request_fingerprints_are_stable() {
-        assert_eq!(fingerprint(&ask("a")), 0xc665_4b01_06e1_83cf);
+        assert_eq!(fingerprint(&input_request("a")), 0xc665_4b01_06e1_83cf);
     }
 }

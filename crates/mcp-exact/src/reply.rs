@@ -168,7 +168,7 @@ impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
     }
 }
 
-macro_rules! values {
+macro_rules! impl_values {
     ($($value:ty)*) => {
         $(
             /// Converts the value to a text block.
@@ -181,7 +181,7 @@ macro_rules! values {
     };
 }
 
-values!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
+impl_values!(bool u8 u16 u32 u64 u128 usize i8 i16 i32 i64 i128 isize f32 f64);
 
 impl IntoReply<ToolResult> for () {
     fn into_reply(self) -> Result<ToolResult, Error> {
@@ -198,7 +198,7 @@ impl IntoReply<ToolResult> for Vec<Content> {
     }
 }
 
-macro_rules! texts {
+macro_rules! impl_texts {
     ($($text:ty),*) => {
         $(
             impl IntoReply<ToolResult> for $text {
@@ -222,7 +222,7 @@ macro_rules! texts {
     };
 }
 
-texts!(String, &'static str, std::borrow::Cow<'static, str>);
+impl_texts!(String, &'static str, std::borrow::Cow<'static, str>);
 
 impl IntoReply<ToolResult> for Content {
     fn into_reply(self) -> Result<ToolResult, Error> {
@@ -286,20 +286,20 @@ impl IntoReply<Self> for PromptResult {
 /// By default, the URI is the one of the request and the media type the one of the definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
-    items: Vec<Item>,
+    items: Vec<ContentItem>,
     ttl_ms: Option<u64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Item {
+struct ContentItem {
     uri: Option<String>,
     mime_type: Option<String>,
-    data: Data,
+    data: ItemData,
     meta: JsonObject,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Data {
+enum ItemData {
     Text(String),
     Blob(Vec<u8>),
 }
@@ -312,24 +312,24 @@ impl Contents {
 
     /// Creates contents with one text item.
     pub fn text(text: impl Into<String>) -> Self {
-        Self::new().with(Data::Text(text.into()))
+        Self::new().push_item(ItemData::Text(text.into()))
     }
 
     /// Creates contents with one binary item.
     pub fn blob(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::new().with(Data::Blob(bytes.into()))
+        Self::new().push_item(ItemData::Blob(bytes.into()))
     }
 
     /// Adds a text item. [`uri`](Self::uri) and the other setters change the item that was added last.
     #[must_use]
     pub fn and_text(self, text: impl Into<String>) -> Self {
-        self.with(Data::Text(text.into()))
+        self.push_item(ItemData::Text(text.into()))
     }
 
     /// Adds a binary item.
     #[must_use]
     pub fn and_blob(self, bytes: impl Into<Vec<u8>>) -> Self {
-        self.with(Data::Blob(bytes.into()))
+        self.push_item(ItemData::Blob(bytes.into()))
     }
 
     /// Sets the URI of the item, such as the URI of a file in a directory that was read.
@@ -366,8 +366,8 @@ impl Contents {
         self
     }
 
-    fn with(mut self, data: Data) -> Self {
-        self.items.push(Item {
+    fn push_item(mut self, data: ItemData) -> Self {
+        self.items.push(ContentItem {
             uri: None,
             mime_type: None,
             data,
@@ -384,8 +384,8 @@ impl Contents {
                 object.insert("mimeType", link::Json::string(mime_type));
             }
             match &item.data {
-                Data::Text(text) => object.insert("text", link::Json::string(text)),
-                Data::Blob(bytes) => object.insert("blob", encode_base64(bytes)),
+                ItemData::Text(text) => object.insert("text", link::Json::string(text)),
+                ItemData::Blob(bytes) => object.insert("blob", encode_base64(bytes)),
             }
             if !item.meta.is_empty() {
                 object.insert("_meta", item.meta);

@@ -49,7 +49,7 @@ fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
 /// # Errors
 /// The reason why it is not an input schema: "the root of `inputSchema` MUST have type object" (section `server/tools`,
 /// "Tool").
-pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
+pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
     let Value::Object(mut schema) = schema else {
         return Err("it is no object; give `Input` a struct with named fields".to_owned());
     };
@@ -73,7 +73,7 @@ pub(crate) fn arguments(schema: Value) -> Result<JsonObject, String> {
 }
 
 /// Returns the input schema of a tool without arguments.
-pub(crate) fn no_arguments() -> JsonObject {
+pub(crate) fn empty_schema() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
     schema.insert("additionalProperties".to_owned(), Value::from(false));
@@ -81,7 +81,7 @@ pub(crate) fn no_arguments() -> JsonObject {
 }
 
 /// Returns an input schema that accepts any object.
-pub(crate) fn any_arguments() -> JsonObject {
+pub(crate) fn unrestricted_schema() -> JsonObject {
     let mut schema = Map::new();
     schema.insert("type".to_owned(), Value::from("object"));
     JsonObject::from(schema)
@@ -161,7 +161,7 @@ fn is_scalar(schema: &Value) -> bool {
 
 /// Converts arguments that are strings on the wire (prompts, URI templates) to the types of a schema: strings are
 /// parsed as numbers or booleans where the schema requires these types.
-pub(crate) fn from_strings(
+pub(crate) fn parse_string_arguments(
     schema: &Value,
     arguments: impl IntoIterator<Item = (String, String)>,
 ) -> Map<String, Value> {
@@ -231,14 +231,14 @@ mod tests {
 
     #[test]
     fn tool_arguments_have_object_schemas() {
-        let schema = arguments(input_schema_of::<Query>()).expect("an object");
+        let schema = arguments_schema(input_schema_of::<Query>()).expect("an object");
         assert!(
             schema
                 .text()
                 .contains(r#""description":"Text to search for.""#)
         );
         assert!(!schema.text().contains("$schema"));
-        let error = arguments(input_schema_of::<Vec<u8>>()).expect_err("an array");
+        let error = arguments_schema(input_schema_of::<Vec<u8>>()).expect_err("an array");
         assert_eq!(
             error,
             "its root has to be an object and is `\"array\"`; give `Input` a struct with named fields"
@@ -250,7 +250,7 @@ mod tests {
         let schema = input_schema_of::<Query>();
         let given = [("text", "1"), ("limit", "2"), ("exact", "true")];
         let given = given.map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let value = Value::Object(from_strings(&schema, given));
+        let value = Value::Object(parse_string_arguments(&schema, given));
         assert_eq!(value.to_string(), r#"{"exact":true,"limit":2,"text":"1"}"#);
     }
 

@@ -12,7 +12,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 
 use crate::link::Seal;
 
-const NONCE: usize = 24;
+const NONCE_BYTES: usize = 24;
 
 /// Ring of keys: the first key seals states, and every key can open them.
 ///
@@ -59,7 +59,7 @@ impl fmt::Debug for KeyRing {
 
 impl Seal for KeyRing {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
-        let mut nonce = [0; NONCE];
+        let mut nonce = [0; NONCE_BYTES];
         // Without a nonce, the state is the empty string, which no key opens, so the request starts from the beginning.
         let Ok(()) = getrandom::fill(&mut nonce) else {
             tracing::error!("the system gave no random numbers; a state was not sealed");
@@ -78,8 +78,8 @@ impl Seal for KeyRing {
 
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
-        let (nonce, sealed) = bytes.split_at_checked(NONCE)?;
-        let nonce = XNonce::from(<[u8; NONCE]>::try_from(nonce).ok()?);
+        let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;
+        let nonce = XNonce::from(<[u8; NONCE_BYTES]>::try_from(nonce).ok()?);
         let open = |key: &XChaCha20Poly1305| {
             let payload = Payload {
                 msg: sealed,

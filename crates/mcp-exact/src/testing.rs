@@ -35,7 +35,7 @@ where
     Fut: Future<Output = ()> + Send + 'static,
 {
     for revision in revisions() {
-        one_revision(revision, connect(), &test).await;
+        run_for_revision(revision, connect(), &test).await;
     }
 }
 
@@ -53,7 +53,7 @@ where
     for revision in revisions() {
         known |= revision.as_str() == oldest;
         if known {
-            one_revision(revision, connect(), &test).await;
+            run_for_revision(revision, connect(), &test).await;
         }
     }
     assert!(
@@ -62,7 +62,7 @@ where
     );
 }
 
-async fn one_revision<F, Fut>(revision: Revision, connect: Connect, test: &F)
+async fn run_for_revision<F, Fut>(revision: Revision, connect: Connect, test: &F)
 where
     F: Fn(Client) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,

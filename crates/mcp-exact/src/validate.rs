@@ -29,10 +29,12 @@ mod full {
                 validator.map(Some).map_err(|error| error.to_string())
             };
             let name = || tool.name().to_owned();
-            let input = validator(tool.input()).map_err(|reason| Problem::InputSchema {
-                kind: "tool",
-                name: name(),
-                reason,
+            let input = validator(tool.input_schema_or_default()).map_err(|reason| {
+                Problem::InputSchema {
+                    kind: "tool",
+                    name: name(),
+                    reason,
+                }
             })?;
             let output = validator(tool.output()).map_err(|reason| Problem::OutputSchema {
                 name: name(),
@@ -49,7 +51,7 @@ mod full {
             };
             let value: serde_json::Value = call.arguments().parse()?;
             validator.validate(&value).map_err(|error| {
-                Error::arguments(error.instance_path().to_string(), error.to_string())
+                Error::invalid_arguments(error.instance_path().to_string(), error.to_string())
             })
         }
 

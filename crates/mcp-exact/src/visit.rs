@@ -50,13 +50,13 @@ pub enum UrlWarning {
     Punycode,
     /// The host is an IP address instead of a name.
     #[error("the host is an address, not a name")]
-    Address,
+    IpAddress,
 }
 
 /// Reason why a URL is not a page that a user can be sent to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum BadUrl {
+pub enum InvalidVisitUrl {
     /// The scheme is neither https nor http.
     #[error("the URL is neither https nor http")]
     Scheme,
@@ -76,30 +76,32 @@ impl Visit {
     /// URL parser interprets such a URL in the same way, so the displayed host is the one that is opened.
     ///
     /// # Errors
-    /// [`BadUrl`] if the URL violates one of these rules.
-    pub fn new(url: impl Into<String>) -> Result<Self, BadUrl> {
+    /// [`InvalidVisitUrl`] if the URL violates one of these rules.
+    pub fn new(url: impl Into<String>) -> Result<Self, InvalidVisitUrl> {
         let url = url.into();
-        let scheme = url.find("://").ok_or(BadUrl::Scheme)?;
+        let scheme = url.find("://").ok_or(InvalidVisitUrl::Scheme)?;
         let is_known = ["https", "http"]
             .iter()
             .any(|known| url[..scheme].eq_ignore_ascii_case(known));
         if !is_known {
-            return Err(BadUrl::Scheme);
+            return Err(InvalidVisitUrl::Scheme);
         }
         let is_of_urls = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
         if !url.bytes().all(is_of_urls) {
-            return Err(BadUrl::Characters);
+            return Err(InvalidVisitUrl::Characters);
         }
         let begin = scheme + 3;
         let length = url[begin..].find(['/', '?', '#']);
         let authority = &url[begin..length.map_or(url.len(), |length| begin + length)];
         if authority.contains('@') {
-            return Err(BadUrl::UserName);
+            return Err(InvalidVisitUrl::UserName);
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
-                let (address, port) = rest.split_once(']').ok_or(BadUrl::Host)?;
-                address.parse::<Ipv6Addr>().map_err(|_| BadUrl::Host)?;
+                let (address, port) = rest.split_once(']').ok_or(InvalidVisitUrl::Host)?;
+                address
+                    .parse::<Ipv6Addr>()
+                    .map_err(|_| InvalidVisitUrl::Host)?;
                 (&authority[..address.len() + 2], port)
             }
             None => {
@@ -114,7 +116,7 @@ impl Visit {
                 .strip_prefix(':')
                 .is_some_and(|port| port.parse::<u16>().is_ok());
         if !is_port || !(is_name || host.starts_with('[')) {
-            return Err(BadUrl::Host);
+            return Err(InvalidVisitUrl::Host);
         }
         let host = begin..begin + host.len();
         Ok(Self {
@@ -169,7 +171,7 @@ impl Visit {
             warnings.push(UrlWarning::Punycode);
         }
         if is_address && !is_local {
-            warnings.push(UrlWarning::Address);
+            warnings.push(UrlWarning::IpAddress);
         }
         warnings
     }
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn hosts_of_urls_are_parsed() {
-        use UrlWarning::{Address, NotEncrypted, Punycode};
+        use UrlWarning::{IpAddress, NotEncrypted, Punycode};
         for (url, host, warnings) in [
             (
                 "https://mcp.example.com/connect?x=1#y",
@@ -198,9 +200,9 @@ mod tests {
             ("http://localhost:8080/", "localhost", &[]),
             ("http://127.0.0.1:8080/", "127.0.0.1", &[]),
             ("http://[::1]:8080/", "[::1]", &[]),
-            ("https://10.0.0.1/", "10.0.0.1", &[Address]),
-            ("https://2130706433/", "2130706433", &[Address]),
-            ("https://a.0x7f/", "a.0x7f", &[Address]),
+            ("https://10.0.0.1/", "10.0.0.1", &[IpAddress]),
+            ("https://2130706433/", "2130706433", &[IpAddress]),
+            ("https://a.0x7f/", "a.0x7f", &[IpAddress]),
             (
                 "https://xn--pple-43d.example/",
                 "xn--pple-43d.example",
@@ -209,7 +211,7 @@ mod tests {
             (
                 "http://xn--a.1/",
                 "xn--a.1",
-                &[NotEncrypted, Punycode, Address],
+                &[NotEncrypted, Punycode, IpAddress],
             ),
         ] {
             let visit = Visit::new(url).expect(url);
@@ -222,24 +224,33 @@ mod tests {
     #[test]
     fn ambiguous_urls_are_refused() {
         for (url, error) in [
-            ("javascript:alert(1)", BadUrl::Scheme),
-            ("file:///etc/passwd", BadUrl::Scheme),
-            ("//mcp.example.com/", BadUrl::Scheme),
-            ("", BadUrl::Scheme),
-            ("https://good.example\\@evil.example/", BadUrl::Characters),
-            ("https://good.example/\u{202e}", BadUrl::Characters),
-            ("https://g\u{43e}od.example/", BadUrl::Characters),
-            ("https://good.example/ x", BadUrl::Characters),
-            ("https://good.example/\n", BadUrl::Characters),
-            ("https://good.example@evil.example/", BadUrl::UserName),
-            ("https://user:secret@good.example/", BadUrl::UserName),
-            ("https:///path", BadUrl::Host),
-            ("https://", BadUrl::Host),
-            ("https://a%2eb/", BadUrl::Host),
-            ("https://good.example:port/", BadUrl::Host),
-            ("https://good.example:1:2/", BadUrl::Host),
-            ("https://[::1/", BadUrl::Host),
-            ("https://[::1]x/", BadUrl::Host),
+            ("javascript:alert(1)", InvalidVisitUrl::Scheme),
+            ("file:///etc/passwd", InvalidVisitUrl::Scheme),
+            ("//mcp.example.com/", InvalidVisitUrl::Scheme),
+            ("", InvalidVisitUrl::Scheme),
+            (
+                "https://good.example\\@evil.example/",
+                InvalidVisitUrl::Characters,
+            ),
+            ("https://good.example/\u{202e}", InvalidVisitUrl::Characters),
+            ("https://g\u{43e}od.example/", InvalidVisitUrl::Characters),
+            ("https://good.example/ x", InvalidVisitUrl::Characters),
+            ("https://good.example/\n", InvalidVisitUrl::Characters),
+            (
+                "https://good.example@evil.example/",
+                InvalidVisitUrl::UserName,
+            ),
+            (
+                "https://user:secret@good.example/",
+                InvalidVisitUrl::UserName,
+            ),
+            ("https:///path", InvalidVisitUrl::Host),
+            ("https://", InvalidVisitUrl::Host),
+            ("https://a%2eb/", InvalidVisitUrl::Host),
+            ("https://good.example:port/", InvalidVisitUrl::Host),
+            ("https://good.example:1:2/", InvalidVisitUrl::Host),
+            ("https://[::1/", InvalidVisitUrl::Host),
+            ("https://[::1]x/", InvalidVisitUrl::Host),
         ] {
             assert_eq!(Visit::new(url), Err(error), "{url}");
         }

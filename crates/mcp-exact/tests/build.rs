@@ -19,9 +19,9 @@ struct Nested {
 }
 
 #[derive(Clone)]
-struct Db;
+struct Database;
 
-fn problems(builder: ServerBuilder, expected: &[&str]) {
+fn build_problems(builder: ServerBuilder, expected: &[&str]) {
     let error = builder.build().expect_err("a problem");
     let found: Vec<String> = error.problems().iter().map(ToString::to_string).collect();
     assert_eq!(found, expected);
@@ -42,7 +42,7 @@ fn duplicate_definitions_are_rejected() {
         .template("x://{a}", || async { "" })
         .prompt("p", || async { "" })
         .prompt("p", || async { "" });
-    problems(
+    build_problems(
         builder,
         &[
             "tool \"a\" is registered twice; rename or remove one of the two",
@@ -58,7 +58,7 @@ fn duplicate_definitions_are_rejected() {
 fn invalid_tool_names_are_rejected() {
     let long = "a".repeat(129);
     for name in ["", "a b", "ä", "a/b", long.as_str()] {
-        problems(
+        build_problems(
             builder().tool(name, || async { "" }),
             &[&format!(
                 "tool name {name:?} is not accepted by all clients; use 1 to 128 of the characters A-Z a-z 0-9 _ - ."
@@ -81,7 +81,7 @@ fn invalid_schemas_are_rejected() {
             |Input(_): Input<Args>, Input(_): Input<Args>| async { "" },
         )
         .resource("x://a", |Input(_): Input<Args>| async { "" });
-    problems(
+    build_problems(
         builder,
         &[
             "the input schema of tool \"list\" cannot be used: its root has to be an object and is `\"array\"`; give `Input` a struct with named fields",
@@ -95,30 +95,33 @@ fn invalid_schemas_are_rejected() {
 
 #[test]
 fn build_error_names_missing_states() {
-    problems(
-        builder().tool("a", |State(_): State<Db>| async { "" }),
+    build_problems(
+        builder().tool("a", |State(_): State<Database>| async { "" }),
         &[
-            "the handler of tool \"a\" takes `State<build::Db>`, which the server does not have; call `.state(…)` with a value of this type",
+            "the handler of tool \"a\" takes `State<build::Database>`, which the server does not have; call `.state(…)` with a value of this type",
         ],
     );
     let later = builder()
-        .tool("a", |State(_): State<Db>| async { "" })
-        .state(Db);
+        .tool("a", |State(_): State<Database>| async { "" })
+        .state(Database);
     assert!(later.build().is_ok());
 }
 
 /// Ambiguous definitions of a merged server are reported as problems.
 #[test]
 fn contradicting_merged_builders_are_rejected() {
-    let part = builder().state(Db).state(1_u8).visible(|_, _| false);
+    let part = builder().state(Database).state(1_u8).visible(|_, _| false);
     let other = builder().capability(
         "experimental",
         mcp_exact::JsonObject::from_iter([("a", true)]),
     );
-    problems(
-        builder().state(Db).merge(None, part).merge(None, other),
+    build_problems(
+        builder()
+            .state(Database)
+            .merge(None, part)
+            .merge(None, other),
         &[
-            "both builders have a state `build::Db`; give it once, or wrap the one of the merged builder into a type of its own",
+            "both builders have a state `build::Database`; give it once, or wrap the one of the merged builder into a type of its own",
             "`visible` of the merged builder cannot be taken over; call it on the builder that merges",
             "`capability` of the merged builder cannot be taken over; call it on the builder that merges",
         ],
@@ -134,7 +137,7 @@ fn invalid_uri_templates_are_rejected() {
             ResourceTemplate::new("x://{file}").with_name("files"),
             |Input(_): Input<Args>| async { "" },
         );
-    problems(
+    build_problems(
         builder,
         &[
             "resource template \"x://{a\" cannot be used: the brace at byte 4 has no counterpart; braces enclose expressions",
@@ -151,7 +154,7 @@ fn dangling_completions_are_reported() {
         .complete_prompt("review", "path", |_: Partial| async { vec![String::new()] })
         .complete_prompt("review", "code", |_: Partial| async { vec![String::new()] })
         .complete_template("x://{a}", "a", |_: Partial| async { vec![String::new()] });
-    problems(
+    build_problems(
         builder,
         &[
             "the completion of \"code\" belongs to prompt \"review\", which has no such argument; register it or correct the name",
@@ -161,8 +164,8 @@ fn dangling_completions_are_reported() {
 }
 
 #[test]
-fn every_revision_may_be_missing() {
-    problems(
+fn servers_need_a_revision() {
+    build_problems(
         builder().revisions([]),
         &["no revision is offered; name at least one that is known and not below the floor"],
     );

@@ -53,7 +53,7 @@ async fn lists_are_cached_until_they_change() {
         (vec!["tool".to_owned()], vec!["tool".to_owned()])
     );
     assert_eq!(listed.load(Ordering::SeqCst), 1);
-    client.tools().fresh().all().await.expect("tools");
+    client.tools().without_cache().all().await.expect("tools");
     assert_eq!(listed.load(Ordering::SeqCst), 2);
     // What was asked for again is kept in place of the page before.
     assert_eq!(names().await, ["tool"]);
@@ -112,7 +112,7 @@ async fn private_lists_are_cached_per_caller() {
 }
 
 /// Creates a server that only responds to `tools/list`; `page` returns the page for a cursor.
-fn pages(
+fn paged_server(
     page: impl Fn(Option<String>) -> Result<JsonObject, PeerError> + Send + Sync + 'static,
 ) -> Server {
     let page = Arc::new(page);
@@ -144,7 +144,7 @@ fn page(tool: &str, more: &str) -> JsonObject {
 #[tokio::test]
 async fn endless_lists_end_with_an_error() {
     for ttl_ms in [0, 3_600_000] {
-        let server = pages(move |_| {
+        let server = paged_server(move |_| {
             let more = format!(r#""nextCursor":"x","ttlMs":{ttl_ms},"#);
             Ok(page("tool", &more))
         });
@@ -155,7 +155,7 @@ async fn endless_lists_end_with_an_error() {
         }
     }
     let count = AtomicUsize::new(0);
-    let server = pages(move |_| {
+    let server = paged_server(move |_| {
         let cursor = count.fetch_add(1, Ordering::SeqCst);
         let more = format!(r#""nextCursor":"{cursor}","ttlMs":0,"#);
         Ok(page("tool", &more))
@@ -174,7 +174,7 @@ async fn endless_lists_end_with_an_error() {
 async fn expired_cursors_restart_the_list() {
     let generation = Arc::new(AtomicUsize::new(0));
     let now = Arc::clone(&generation);
-    let server = pages(move |cursor| {
+    let server = paged_server(move |cursor| {
         let now = now.load(Ordering::SeqCst).to_string();
         match cursor {
             None => {
@@ -208,7 +208,7 @@ async fn expired_cursors_restart_the_list() {
 /// A list whose cursors are always invalid is restarted only once.
 #[tokio::test]
 async fn lists_restart_at_most_once() {
-    let server = pages(|cursor| match cursor {
+    let server = paged_server(|cursor| match cursor {
         None => Ok(page("tool", r#""nextCursor":"x","ttlMs":3600000,"#)),
         Some(_) => Err(PeerError::invalid_params("no such cursor")),
     });

@@ -33,8 +33,8 @@ async fn panics_are_answered_as_internal_errors() {
         .expect("a server");
     let connect = || {
         Client::in_memory(&server)
-            .on_elicit(|_: Form| async move { panics::<FormAnswer>() })
-            .on_sample(|_: SampleRequest| async move { panics::<SampleReply>() })
+            .on_elicit(|_: Form| async move { panicking_handler::<FormAnswer>() })
+            .on_sample(|_: SampleRequest| async move { panicking_handler::<SampleReply>() })
     };
     revisions_from("2025-06-18", connect, |client| async move {
         for tool in ["elicit", "sample"] {
@@ -50,7 +50,7 @@ async fn panics_are_answered_as_internal_errors() {
     .await;
 }
 
-fn panics<T>() -> T {
+fn panicking_handler<T>() -> T {
     panic!("a handler of the test")
 }
 
@@ -67,8 +67,8 @@ async fn panics_lose_no_results() {
         .expect("a server");
     let connect = || {
         Client::in_memory(&server)
-            .on_log(|_| panics())
-            .on_change(|_| panics())
+            .on_log(|_| panicking_handler())
+            .on_change(|_| panicking_handler())
     };
     let shared = server.clone();
     every_revision(connect, move |client| {
@@ -78,7 +78,7 @@ async fn panics_lose_no_results() {
             let text: String = client
                 .call("work", &())
                 .log_level(Level::Debug)
-                .on_progress(|_: Progress| panics())
+                .on_progress(|_: Progress| panicking_handler())
                 .await
                 .expect("a text");
             assert_eq!(text, "done");
@@ -270,16 +270,31 @@ async fn subscriptions_of_one_resource_are_counted() {
         let first = client.subscribe(["x://a"]).await.expect("a subscription");
         let second = client.subscribe(["x://a"]).await.expect("a subscription");
         drop(first);
-        client.resources().fresh().all().await.expect("resources");
+        client
+            .resources()
+            .without_cache()
+            .all()
+            .await
+            .expect("resources");
         server.resources().updated("x://a");
         let change = changes.recv().await.expect("a change");
         assert_eq!(change, ClientChange::Resource("x://a".to_owned()));
         drop(second);
         // An answer comes after what was announced before.
-        client.resources().fresh().all().await.expect("resources");
+        client
+            .resources()
+            .without_cache()
+            .all()
+            .await
+            .expect("resources");
         while changes.try_recv().is_ok() {}
         server.resources().updated("x://a");
-        client.resources().fresh().all().await.expect("resources");
+        client
+            .resources()
+            .without_cache()
+            .all()
+            .await
+            .expect("resources");
         assert!(changes.try_recv().is_err(), "{revision}");
         // The next subscription is a new one.
         let _third = client.subscribe(["x://a"]).await.expect("a subscription");
@@ -370,7 +385,7 @@ async fn subscriptions_survive_switch_to_newer_revision() {
     let serving = tokio::spawn(listener.serve(service, std::future::pending()));
     // A request finds out that the session is over.
     while client.revision().as_str() != "2026-07-28" {
-        let _ = client.tools().fresh().all().await;
+        let _ = client.tools().without_cache().all().await;
         tokio::task::yield_now().await;
     }
     let resource = ClientChange::Resource("x://a".to_owned());
@@ -396,7 +411,7 @@ async fn subscriptions_survive_switch_to_newer_revision() {
 async fn sampling_with_tools_can_be_declared() {
     let server = Server::builder("test", "1")
         .tool("sample", |cx: Cx| async move {
-            let sample = Sample::new("Who?", 10).set("tools", object_list());
+            let sample = Sample::new("Who?", 10).set_param("tools", object_list());
             let answer = cx.sample(&sample).await?;
             let reason = answer.stop_reason().unwrap_or_default();
             Ok::<_, Error>(format!("{} {reason}", answer.blocks().len()))
@@ -410,7 +425,7 @@ async fn sampling_with_tools_can_be_declared() {
             .on_sample(|_: SampleRequest| async move {
                 let reply = r#"{"role":"assistant","model":"m","stopReason":"maxTokens","content":[
                     {"type":"text","text":"a"},{"type":"text","text":"b"}]}"#;
-                SampleReply::exact(reply.parse().expect("an object"))
+                SampleReply::from_result(reply.parse().expect("an object"))
             })
     };
     revisions_from("2025-11-25", connect, |client| async move {

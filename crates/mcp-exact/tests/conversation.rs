@@ -11,9 +11,9 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
 /// Subscriber that records the log lines of this crate at `debug` and above.
-struct Lines(Arc<Mutex<Vec<String>>>);
+struct RecordedLines(Arc<Mutex<Vec<String>>>);
 
-impl Subscriber for Lines {
+impl Subscriber for RecordedLines {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
         *metadata.level() <= Level::DEBUG && metadata.target().starts_with("mcp_exact::")
     }
@@ -27,7 +27,7 @@ impl Subscriber for Lines {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(String::new());
+        let mut line = LineVisitor(String::new());
         event.record(&mut line);
         self.0.lock().expect("no panic").push(line.0);
     }
@@ -37,9 +37,9 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-struct Line(String);
+struct LineVisitor(String);
 
-impl Visit for Line {
+impl Visit for LineVisitor {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         if field.name() == "message" {
             self.0 = format!("{value:?}");
@@ -55,7 +55,8 @@ struct Arguments {
 #[tokio::test]
 async fn conversation_lines_name_the_request() {
     let lines: Arc<Mutex<Vec<String>>> = Arc::default();
-    tracing::subscriber::set_global_default(Lines(Arc::clone(&lines))).expect("no other one");
+    tracing::subscriber::set_global_default(RecordedLines(Arc::clone(&lines)))
+        .expect("no other one");
     let server = Server::builder("test", "1.0.0")
         .tool("echo", |Input(arguments): Input<Arguments>| async move {
             arguments.text

@@ -61,7 +61,7 @@ async fn failing_servers_do_not_affect_others() {
     assert_eq!(text("good_too__say").await.as_deref(), Ok("again"));
     assert_eq!(
         text("bad__say").await,
-        Err(HostError::Unknown("bad__say".to_owned()))
+        Err(HostError::UnknownServer("bad__say".to_owned()))
     );
     host.client("good").expect("a client").close();
     assert!(text("good__say").await.is_err());
@@ -112,7 +112,7 @@ async fn dropped_calls_are_audited() {
     let (tool, result) = audited.recv().await.expect("a call");
     assert_eq!(tool, "hang");
     assert!(
-        matches!(result, Err(HostError::Dropped { .. })),
+        matches!(result, Err(HostError::CallDropped { .. })),
         "{result:?}"
     );
 }
@@ -154,7 +154,7 @@ async fn servers_are_restarted_alone() {
         .await;
     let newest = mcp_exact::revisions().next_back();
     let status = |name: &str| host.status()[name].clone();
-    let state = |name: &str| (status(name).state, status(name).attempts);
+    let state = |name: &str| (status(name).state, status(name).attempt_count);
     assert_eq!(state("good"), (ServerState::Connected, 1));
     assert_eq!(status("good").revision, newest);
     assert_eq!(state("missing"), (ServerState::Disconnected, 1));
@@ -165,14 +165,14 @@ async fn servers_are_restarted_alone() {
 
     let (first, other) = (host.client("good"), host.client("other"));
     let first = first.expect("a client");
-    let began = status("good").since;
+    let began = status("good").changed_at;
     first.close();
     assert!(first.call_tool("say", &()).await.is_err());
     assert_eq!(state("good"), (ServerState::Disconnected, 1));
     assert_eq!(status("good").revision, None);
     host.restart("good").await.expect("a client");
     assert_eq!(state("good"), (ServerState::Connected, 2));
-    assert!(status("good").since >= began);
+    assert!(status("good").changed_at >= began);
     let text = host
         .call("good__say", &())
         .await

@@ -59,7 +59,7 @@ fn serve(kind: &str) -> ExitCode {
     let builder =
         Server::builder(kind, "1").tool("echo", |Input(Text { text }): Input<Text>| async { text });
     let builder = match kind {
-        "crashing" => builder.tool("work", || async { crash() }),
+        "crashing" => builder.tool("work", || async { crash_process() }),
         "hanging" => builder.tool("work", std::future::pending::<()>),
         _ => builder.tool("work", || async {
             let directory = std::env::current_dir().unwrap_or_default();
@@ -77,24 +77,24 @@ fn serve(kind: &str) -> ExitCode {
     }
 }
 
-fn crash() {
+fn crash_process() {
     std::process::exit(3)
 }
 
 /// Returns the configuration entry of a server.
-fn entry(kind: &str) -> String {
+fn server_entry(kind: &str) -> String {
     let program = std::env::current_exe().expect("a path");
     format!(r#""{kind}":{{"command":{program:?},"args":["serve","{kind}"]}}"#)
 }
 
 fn host(kinds: &[&str]) -> HostBuilder {
-    let entries: Vec<String> = kinds.iter().copied().map(entry).collect();
+    let entries: Vec<String> = kinds.iter().copied().map(server_entry).collect();
     let text = format!(r#"{{"mcpServers":{{{}}}}}"#, entries.join(","));
     let host = Host::builder().config(&text).expect("a configuration");
     host.timeout(CONNECT_TIMEOUT)
 }
 
-async fn echo(host: &Host, name: &str) -> Result<String, HostError> {
+async fn call_echo(host: &Host, name: &str) -> Result<String, HostError> {
     let text = Text {
         text: name.to_owned(),
     };
@@ -172,9 +172,9 @@ async fn faulty_servers_do_not_affect_others() {
     assert_eq!(server, "crashing");
 
     for name in ["steady__echo", "hanging__echo"] {
-        assert_eq!(echo(&host, name).await.as_deref(), Ok(name));
+        assert_eq!(call_echo(&host, name).await.as_deref(), Ok(name));
     }
-    assert!(echo(&host, "crashing__echo").await.is_err());
+    assert!(call_echo(&host, "crashing__echo").await.is_err());
     let tools = host.tools().await;
     let names: Vec<&str> = tools.tools.iter().map(|tool| tool.name()).collect();
     let expected = [
@@ -203,7 +203,7 @@ async fn policies_decide_by_server() {
         })
         .start()
         .await;
-    assert!(echo(&host, "steady__echo").await.is_ok());
+    assert!(call_echo(&host, "steady__echo").await.is_ok());
     for name in ["steady__work", "hanging__echo"] {
         let refused = host.call(name, &()).await;
         assert!(matches!(refused, Err(HostError::Refused { .. })), "{name}");

@@ -9,7 +9,7 @@ use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientError, Cx, IntoServer as _, Result, server};
 use tokio::sync::Notify;
 
-struct Local {
+struct LocalServer {
     dropped: Arc<Notify>,
 }
 
@@ -23,7 +23,7 @@ impl Drop for NotifyOnDrop {
 }
 
 #[server(name = "local", version = "1.0.0")]
-impl Local {
+impl LocalServer {
     /// Holds a value that is not `Send` across an await point.
     #[tool(local)]
     async fn count(&self, to: u32, cx: &Cx) -> Result<String> {
@@ -54,7 +54,7 @@ impl Local {
 
 #[tokio::test]
 async fn local_handlers_serve_every_revision() {
-    let server = Local {
+    let server = LocalServer {
         dropped: Arc::default(),
     };
     let server = server.into_server().expect("a server");
@@ -82,7 +82,7 @@ async fn local_handlers_serve_every_revision() {
 #[tokio::test]
 async fn local_handlers_are_cancelled() {
     let dropped = Arc::new(Notify::new());
-    let server = Local {
+    let server = LocalServer {
         dropped: Arc::clone(&dropped),
     };
     let client = Client::in_memory(&server.into_server().expect("a server"));

@@ -11,7 +11,7 @@ use mcp_exact::{Client, ClientLogs, Level, LogMessage, Server};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Installs the layer globally, because `tracing` prevents recursive calls of a thread-local subscriber.
-fn listen() {
+fn install_layer() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::registry().with(ClientLogs::new());
@@ -20,22 +20,22 @@ fn listen() {
 }
 
 /// Value that writes a log event whenever it is formatted.
-struct Noisy;
+struct LoggingValue;
 
-impl fmt::Debug for Noisy {
+impl fmt::Debug for LoggingValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        tracing::warn!(value = ?Noisy, "written");
+        tracing::warn!(value = ?LoggingValue, "written");
         f.write_str("noisy")
     }
 }
 
 #[tokio::test]
 async fn log_messages_cause_no_others() {
-    listen();
+    install_layer();
     let server = Server::builder("test", "1.0.0")
         .log_level(Level::Info)
         .tool("work", || async {
-            tracing::warn!(value = ?Noisy, "once");
+            tracing::warn!(value = ?LoggingValue, "once");
             "done"
         })
         .build()
@@ -62,7 +62,7 @@ async fn log_messages_cause_no_others() {
 }
 
 /// Future whose waker writes a log event, as the runtime and HTTP libraries do.
-struct LogsWakes<F>(Pin<Box<F>>);
+struct LoggingFuture<F>(Pin<Box<F>>);
 
 struct LoggingWaker(Waker);
 
@@ -74,7 +74,7 @@ impl Wake for LoggingWaker {
     }
 }
 
-impl<F: Future> Future for LogsWakes<F> {
+impl<F: Future> Future for LoggingFuture<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
@@ -90,7 +90,7 @@ impl<F: Future> Future for LogsWakes<F> {
 /// None of these events becomes a log message.
 #[tokio::test]
 async fn sending_log_messages_causes_no_others() {
-    listen();
+    install_layer();
     let server = Server::builder("test", "1.0.0")
         .log_level(Level::Debug)
         .tool("work", || async {
@@ -102,7 +102,9 @@ async fn sending_log_messages_causes_no_others() {
         .build()
         .expect("a server");
     let (near, far) = mcp_exact::transport::memory_pair(1 << 16, 1 << 20);
-    tokio::spawn(LogsWakes(Box::pin(async move { server.serve(far).await })));
+    tokio::spawn(LoggingFuture(Box::pin(
+        async move { server.serve(far).await },
+    )));
     let logs: Arc<Mutex<Vec<LogMessage>>> = Arc::default();
     let taken = Arc::clone(&logs);
     let client = Client::over(near)
@@ -119,7 +121,7 @@ async fn sending_log_messages_causes_no_others() {
 
 #[tokio::test]
 async fn events_become_log_messages() {
-    listen();
+    install_layer();
     tracing::info!("outside of every request");
     let server = Server::builder("test", "1.0.0")
         .log_level(Level::Info)

@@ -26,11 +26,11 @@ struct Count {
 }
 
 /// Type that implements neither serde's nor schemars' traits, as one of another crate.
-struct Foreign(std::time::Duration);
+struct ForeignType(std::time::Duration);
 
-fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Foreign, D::Error> {
+fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ForeignType, D::Error> {
     let milliseconds = <u64 as serde::Deserialize>::deserialize(from)?;
-    Ok(Foreign(std::time::Duration::from_millis(milliseconds)))
+    Ok(ForeignType(std::time::Duration::from_millis(milliseconds)))
 }
 
 struct Files {
@@ -105,7 +105,7 @@ impl Files {
         &self,
         #[serde(deserialize_with = "milliseconds")]
         #[schemars(with = "u64")]
-        time: Foreign,
+        time: ForeignType,
     ) -> String {
         time.0.as_millis().to_string()
     }

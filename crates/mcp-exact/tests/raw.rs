@@ -11,7 +11,7 @@ use mcp_exact::{
 use common::object;
 
 /// Creates a server whose handler uses the types of 2025-06-18 for clients of every revision.
-fn raw() -> ServerBuilder {
+fn raw_server() -> ServerBuilder {
     Server::raw("raw", "1.0.0", |request: RawRequest, cx: Cx| async move {
         if request.method == "tools/list" {
             return mcp_exact::Ok(object(
@@ -36,7 +36,7 @@ fn raw() -> ServerBuilder {
 
 #[tokio::test]
 async fn raw_servers_answer_every_revision() {
-    let server = raw().build().expect("a server");
+    let server = raw_server().build().expect("a server");
     every_revision(
         || Client::in_memory(&server),
         |client| async move {
@@ -59,7 +59,7 @@ async fn raw_servers_answer_every_revision() {
 /// Registered tools are called by their handlers, all others by the raw handler.
 #[tokio::test]
 async fn registered_tools_precede_raw_handler() {
-    let server = raw()
+    let server = raw_server()
         .tool("registered", || async { "by its handler" })
         .build()
         .expect("a server");
@@ -96,7 +96,7 @@ async fn registered_methods_precede_raw_handler() {
 
 #[test]
 fn only_one_raw_handler_is_allowed() {
-    let error = raw()
+    let error = raw_server()
         .raw(|| async { mcp_exact::Ok(JsonObject::new()) })
         .build();
     let error = error.expect_err("two of them").to_string();

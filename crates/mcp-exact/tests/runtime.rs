@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use mcp_exact::testing::every_revision;
 use mcp_exact::{
-    Caller, Client, ClientChange, ClientError, Cx, Input, Listed, Partial, Problem, Prompt,
-    Resource, ResourceTemplate, Server, Tool, revisions, schemars, serde,
+    Caller, Client, ClientChange, ClientError, Cx, Input, ListedDefinition, Partial, Problem,
+    Prompt, Resource, ResourceTemplate, Server, Tool, revisions, schemars, serde,
 };
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
@@ -154,7 +154,7 @@ async fn hidden_tools_behave_as_unknown() {
     let server = Server::builder("test", "1")
         .tool(Tool::new("open"), || async { "open" })
         .tool(Tool::new("secret").scope("admin"), || async { "secret" })
-        .visible(|caller: Caller<'_>, listed: Listed<'_>| {
+        .visible(|caller: Caller<'_>, listed: ListedDefinition<'_>| {
             listed.scope().is_none() || caller.principal().is_some()
         })
         .build()
@@ -197,7 +197,7 @@ async fn hidden_completions_behave_as_unknown() {
         .complete_template("x://{item}", "item", complete)
         .prompt("open", |Input(item): Input<Item>| async { item.item })
         .complete_prompt("open", "item", complete)
-        .visible(|_, listed: Listed<'_>| listed.scope().is_none())
+        .visible(|_, listed: ListedDefinition<'_>| listed.scope().is_none())
         .build()
         .expect("a server");
     server.prompts().remove("removed");
@@ -237,7 +237,7 @@ async fn hidden_resources_are_not_notified() {
         .resource("x://a", || async { "" })
         .resource("x://later", || async { "" })
         .resource(Resource::new("x://secret").scope("admin"), || async { "" })
-        .visible(move |_, listed: Listed<'_>| {
+        .visible(move |_, listed: ListedDefinition<'_>| {
             let is_later = listed.name() == "later" && hidden.load(Ordering::SeqCst);
             listed.scope().is_none() && !is_later
         })

@@ -62,27 +62,27 @@ fn server() -> Server {
 }
 
 /// Server over HTTP that is stopped on drop.
-struct Listening {
+struct RunningServer {
     url: String,
     task: AbortHandle,
 }
 
-impl Drop for Listening {
+impl Drop for RunningServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-async fn listen(server: &Server) -> Listening {
-    listen_with(server, HttpServerOptions::default()).await
+async fn start_server(server: &Server) -> RunningServer {
+    start_server_with(server, HttpServerOptions::default()).await
 }
 
-async fn listen_with(server: &Server, options: HttpServerOptions) -> Listening {
+async fn start_server_with(server: &Server, options: HttpServerOptions) -> RunningServer {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     let service = server.http(options);
     let task = tokio::spawn(listener.serve(service, std::future::pending()));
-    Listening {
+    RunningServer {
         url: format!("http://{address}/mcp"),
         task: task.abort_handle(),
     }
@@ -96,7 +96,7 @@ fn connect(url: &str) -> Connect {
 /// Calls work over HTTP in every revision; 2024-11-05 clients use HTTP+SSE at another URL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_work_over_http() {
-    let listening = listen(&server()).await;
+    let listening = start_server(&server()).await;
     revisions_from(
         "2025-03-26",
         || connect(&listening.url),
@@ -112,7 +112,7 @@ async fn calls_work_over_http() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn input_requests_work_over_http() {
-    let listening = listen(&server()).await;
+    let listening = start_server(&server()).await;
     revisions_from(
         "2025-06-18",
         || connect(&listening.url),
@@ -137,7 +137,7 @@ async fn input_requests_work_over_http() {
 /// from Tool Parameters").
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mirrored_arguments_are_compared() {
-    let listening = listen(&server()).await;
+    let listening = start_server(&server()).await;
     let arguments = object(r#"{"region":"eu"}"#);
     let client = connect(&listening.url).await.expect("a client");
     // A client knows what to mirror once it has listed the tools.
@@ -154,7 +154,7 @@ async fn mirrored_arguments_are_compared() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn list_changes_are_notified_over_http() {
     let server = server();
-    let listening = listen(&server).await;
+    let listening = start_server(&server).await;
     for revision in revisions().filter(|revision| revision.as_str() >= "2025-03-26") {
         let (changed, mut changes) = tokio::sync::mpsc::unbounded_channel();
         let client = connect(&listening.url)
@@ -235,7 +235,7 @@ async fn only_idempotent_calls_are_repeated() {
         let call = client.call::<_, String>(called, &());
         let tool = tools.iter().find(|tool| Some(&*tool.name()) == allowed);
         let answer = match tool {
-            Some(tool) => call.repeats(tool.object()).await,
+            Some(tool) => call.allow_repeat(tool.object()).await,
             None => call.await,
         };
         let expected = if is_repeated {
@@ -277,7 +277,7 @@ async fn handlers_extract_principals_and_metadata() {
         authenticate: Some(Arc::new(ByHeader)),
         ..HttpServerOptions::default()
     };
-    let listening = listen_with(&server, options).await;
+    let listening = start_server_with(&server, options).await;
     let endpoint = || HttpEndpoint::new(&listening.url).expect("a URL");
     let as_ada = || {
         let name = http::HeaderName::from_static("x-user");
@@ -326,7 +326,7 @@ async fn services_sharing_a_bus_notify_once() {
             change_bus: Some(Arc::clone(&bus) as _),
             ..HttpServerOptions::default()
         };
-        let listening = listen_with(&server, options).await;
+        let listening = start_server_with(&server, options).await;
         let (changed, changes) = tokio::sync::mpsc::unbounded_channel();
         let client = connect(&listening.url)
             .on_change(move |change| drop(changed.send(change)))
@@ -370,7 +370,7 @@ async fn services_sharing_a_bus_notify_once() {
 }
 
 /// Sends a message by POST and returns the whole response.
-async fn post(server: &Listening, session_id: Option<&str>, message: &str) -> String {
+async fn post(server: &RunningServer, session_id: Option<&str>, message: &str) -> String {
     let host = server.url.trim_start_matches("http://");
     let host = host.trim_end_matches("/mcp");
     let session = session_id.map_or_else(String::new, |id| format!("Mcp-Session-Id: {id}\r\n"));
@@ -401,7 +401,7 @@ async fn session_ids_survive_rotated_keys() {
             session_ids: Some(Arc::new(keys)),
             ..HttpServerOptions::default()
         };
-        listen_with(&server(), options).await
+        start_server_with(&server(), options).await
     };
     let (old, new) = ([1; 32], [2; 32]);
     let before = listen(KeyRing::new(old, [])).await;

@@ -102,7 +102,7 @@ async fn clients_check_results() {
 
 /// The error of `ServerBuilder::build` names the tool whose output schema is invalid.
 #[test]
-fn bad_output_schemas_are_named() {
+fn invalid_output_schemas_are_named() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"nothing"}}}"#;
     let tool =
         Tool::new("bad").output_schema(schema.parse::<mcp_exact::JsonObject>().expect("JSON"));

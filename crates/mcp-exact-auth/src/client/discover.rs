@@ -171,7 +171,7 @@ pub(crate) async fn fetch_server_metadata(
 ) -> Result<ServerMetadata, OAuthError> {
     let url = fetch.check_url("the issuer", issuer)?;
     let tried = locate::server_metadata_urls(&url);
-    match first_document(fetch, &tried).await? {
+    match fetch_first_document(fetch, &tried).await? {
         Some((url, server)) => check_metadata(options, &url, issuer, server),
         None => Err(OAuthError::NoServerMetadata {
             issuer: issuer.to_owned(),
@@ -180,7 +180,7 @@ pub(crate) async fn fetch_server_metadata(
     }
 }
 
-async fn first_document(
+async fn fetch_first_document(
     fetch: &MetadataClient,
     urls: &[String],
 ) -> Result<Option<(String, ServerMetadata)>, OAuthError> {
@@ -248,7 +248,7 @@ async fn fetch_origin_metadata(
     let url = fetch.check_url("the issuer", &origin)?;
     let mut tried = locate::server_metadata_urls(&url);
     tried.truncate(1);
-    let (server, is_assumed) = match first_document(fetch, &tried).await? {
+    let (server, is_assumed) = match fetch_first_document(fetch, &tried).await? {
         Some((url, server)) => (check_metadata(options, &url, &origin, server)?, false),
         None => (ServerMetadata::assumed_for_origin(&origin), true),
     };

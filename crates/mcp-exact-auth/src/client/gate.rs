@@ -42,7 +42,7 @@ impl UrlGate {
         if url.scheme() != "https" && !may_be_plain {
             return Err(blocked("it is not https"));
         }
-        if check_address(&url).is_none_or(|address| self.0.is_allowed(address)) {
+        if ip_address_of(&url).is_none_or(|address| self.0.is_allowed(address)) {
             Ok(url)
         } else {
             Err(blocked(
@@ -52,7 +52,7 @@ impl UrlGate {
     }
 }
 
-fn check_address(url: &Url) -> Option<IpAddr> {
+fn ip_address_of(url: &Url) -> Option<IpAddr> {
     match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),
         Some(Host::Ipv6(address)) => Some(address.into()),
@@ -62,7 +62,7 @@ fn check_address(url: &Url) -> Option<IpAddr> {
 
 /// Returns true if the host of a URL is a loopback address or `localhost`.
 pub(crate) fn is_loopback(url: &Url) -> bool {
-    match check_address(url) {
+    match ip_address_of(url) {
         Some(address) => address.to_canonical().is_loopback(),
         None => url.host_str().is_some_and(is_localhost),
     }

@@ -308,7 +308,7 @@ impl Config {
 
 /// Parses the entries of a file in `mcp.json` format.
 fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
-    let entries = ServerEntry::read_all(text)?.into_iter();
+    let entries = ServerEntry::parse_all(text)?.into_iter();
     let entries = entries.map(|(name, entry)| {
         let entry = entry.with_context(|| format!("server {name:?}"))?;
         Ok((name, entry))

@@ -74,7 +74,7 @@ fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildErro
             let (pages, url) = (Arc::clone(&pages), url.clone());
             async move {
                 let granted = credential(&cx, &access, &pages).await?;
-                documents(&url, &granted).await
+                fetch_documents(&url, &granted).await
             }
         })
         .build()
@@ -88,7 +88,9 @@ async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Resul
     if let Some(granted) = pages.credential(&user) {
         return Ok(granted);
     }
-    let page = cx.once("page", async { pages.invite(&user) }).await?;
+    let page = cx
+        .once("page", async { pages.invitation_url(&user) })
+        .await?;
     let words = "The documents are kept by another service. Allow this server to read yours.";
     match cx.elicit_url(words, page).await? {
         Elicited::Accepted(()) => {}
@@ -97,11 +99,13 @@ async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Resul
         }
     }
     // Consent is not completion: the user is in the browser now.
-    let granted = pages.wait_for(&user, Duration::from_secs(300)).await;
+    let granted = pages
+        .wait_for_credential(&user, Duration::from_secs(300))
+        .await;
     granted.ok_or_else(|| Error::msg("the user has not finished yet; call the tool again"))
 }
 
-async fn documents(url: &str, granted: &GrantedTokens) -> mcp_exact::Result<String> {
+async fn fetch_documents(url: &str, granted: &GrantedTokens) -> mcp_exact::Result<String> {
     let bearer = format!("Bearer {}", granted.access_token.expose());
     let mut bearer = http::HeaderValue::from_str(&bearer)?;
     bearer.set_sensitive(true);

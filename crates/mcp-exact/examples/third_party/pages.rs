@@ -28,13 +28,13 @@ pub struct Pages {
     users: CodeGrant,
     verifier: Box<dyn TokenVerifier>,
     service: CodeGrant,
-    table: Mutex<Table>,
+    state: Mutex<PageState>,
     /// Notifies waiting tasks when a credential is added.
-    changed: watch::Sender<()>,
+    credential_added: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Table {
+struct PageState {
     invitations: HashMap<String, (User, Instant)>,
     visits: HashMap<String, (Visit, Instant)>,
     credentials: HashMap<User, GrantedTokens>,
@@ -54,8 +54,8 @@ enum Visit {
 
 /// Reason why a page refuses a request. It contains no information about another user.
 enum PageError {
-    Gone,
-    Stranger,
+    InvitationExpired,
+    OtherUser,
     Authorization(OAuthError),
 }
 
@@ -68,11 +68,11 @@ impl From<OAuthError> for PageError {
 impl IntoResponse for PageError {
     fn into_response(self) -> Response {
         let (status, words) = match self {
-            Self::Gone => (
+            Self::InvitationExpired => (
                 StatusCode::NOT_FOUND,
                 "This page has expired. Call the tool again.".to_owned(),
             ),
-            Self::Stranger => (
+            Self::OtherUser => (
                 StatusCode::FORBIDDEN,
                 "Somebody else was asked to visit this page. Whoever sent it to you may want your documents.".to_owned(),
             ),
@@ -96,13 +96,13 @@ impl Pages {
             users,
             verifier,
             service,
-            table: Mutex::default(),
-            changed: watch::Sender::default(),
+            state: Mutex::default(),
+            credential_added: watch::Sender::default(),
         }
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
-        let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock_state(&self) -> MutexGuard<'_, PageState> {
+        let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         table
             .invitations
             .retain(|_, (_, begun)| begun.elapsed() < INVITATION_LIFETIME);
@@ -114,20 +114,20 @@ impl Pages {
 
     /// Returns the credential of a user.
     pub fn credential(&self, user: &User) -> Option<GrantedTokens> {
-        self.table().credentials.get(user).cloned()
+        self.lock_state().credentials.get(user).cloned()
     }
 
     /// Returns the URL of a page for one user. It contains no information about the user, and gives no access by itself.
-    pub fn invite(&self, user: &User) -> mcp_exact::Result<String> {
-        let id = random()?;
+    pub fn invitation_url(&self, user: &User) -> mcp_exact::Result<String> {
+        let id = random_id()?;
         let invitation = (user.clone(), Instant::now());
-        self.table().invitations.insert(id.clone(), invitation);
+        self.lock_state().invitations.insert(id.clone(), invitation);
         Ok(format!("{}/connect?id={id}", self.origin))
     }
 
     /// Waits for the credential of a user.
-    pub async fn wait_for(&self, user: &User, limit: Duration) -> Option<GrantedTokens> {
-        let mut changed = self.changed.subscribe();
+    pub async fn wait_for_credential(&self, user: &User, limit: Duration) -> Option<GrantedTokens> {
+        let mut changed = self.credential_added.subscribe();
         let waiting = async {
             loop {
                 if let Some(granted) = self.credential(user) {
@@ -141,8 +141,8 @@ impl Pages {
     }
 
     /// Redirects the browser to another page, with a cookie that identifies the visit.
-    fn send(&self, visit: Visit, url: &Url) -> Result<Response, PageError> {
-        let id = random().map_err(|_| OAuthError::NoRandomness)?;
+    fn redirect_with_cookie(&self, visit: Visit, url: &Url) -> Result<Response, PageError> {
+        let id = random_id().map_err(|_| OAuthError::NoRandomness)?;
         // A browser sends the cookie with the redirect back to this server (`Lax`), and hides it from scripts.
         let secure = if self.origin.starts_with("https") {
             "; Secure"
@@ -151,7 +151,7 @@ impl Pages {
         };
         let cookie =
             format!("{COOKIE_NAME}={id}; Path=/; HttpOnly; SameSite=Lax; Max-Age=600{secure}");
-        self.table().visits.insert(id, (visit, Instant::now()));
+        self.lock_state().visits.insert(id, (visit, Instant::now()));
         let headers = [
             ("set-cookie", cookie),
             ("cache-control", "no-store".to_owned()),
@@ -160,18 +160,18 @@ impl Pages {
     }
 
     /// Removes and returns the visit that the browser's cookie identifies.
-    fn take(&self, headers: &HeaderMap) -> Result<Visit, PageError> {
+    fn take_visit(&self, headers: &HeaderMap) -> Result<Visit, PageError> {
         let cookies = headers.get_all("cookie").iter();
         let cookies = cookies.filter_map(|cookies| cookies.to_str().ok());
         let mut pairs = cookies.flat_map(|cookies| cookies.split("; "));
         let prefix = format!("{COOKIE_NAME}=");
         let id = pairs.find_map(|pair| pair.strip_prefix(&prefix));
-        let visit = id.and_then(|id| self.table().visits.remove(id));
-        Ok(visit.ok_or(PageError::Gone)?.0)
+        let visit = id.and_then(|id| self.lock_state().visits.remove(id));
+        Ok(visit.ok_or(PageError::InvitationExpired)?.0)
     }
 }
 
-fn random() -> Result<String, getrandom::Error> {
+fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
@@ -180,9 +180,9 @@ fn random() -> Result<String, getrandom::Error> {
 /// Returns the routes of the pages.
 pub fn router(pages: Arc<Pages>) -> Router {
     Router::new()
-        .route("/connect", get(connect))
-        .route("/signed-in", get(signed_in))
-        .route("/connected", get(connected))
+        .route("/connect", get(connect_page))
+        .route("/signed-in", get(signed_in_page))
+        .route("/connected", get(connected_page))
         .with_state(pages)
 }
 
@@ -192,23 +192,23 @@ struct Invitation {
 }
 
 /// Handles the page that the user was asked to visit. Anybody may open the page, so the visitor is identified first.
-async fn connect(
+async fn connect_page(
     State(pages): State<Arc<Pages>>,
     Query(Invitation { id }): Query<Invitation>,
 ) -> Result<Response, PageError> {
-    let is_known = pages.table().invitations.contains_key(&id);
+    let is_known = pages.lock_state().invitations.contains_key(&id);
     if !is_known {
-        return Err(PageError::Gone);
+        return Err(PageError::InvitationExpired);
     }
     let (pending, url) = pages.users.begin()?;
     let visit = Visit::SignIn {
         invitation: id,
         pending,
     };
-    pages.send(visit, &url)
+    pages.redirect_with_cookie(visit, &url)
 }
 
-async fn signed_in(
+async fn signed_in_page(
     State(pages): State<Arc<Pages>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
@@ -216,19 +216,22 @@ async fn signed_in(
     let Visit::SignIn {
         invitation,
         pending,
-    } = pages.take(&headers)?
+    } = pages.take_visit(&headers)?
     else {
-        return Err(PageError::Gone);
+        return Err(PageError::InvitationExpired);
     };
     let query = Secret::new(query.unwrap_or_default());
     let granted = pages.users.finish(pending, &query).await?;
     let access = pages.verifier.verify(granted.access_token.expose()).await;
     let visitor = access.ok().and_then(|access| access.user());
-    let visitor = visitor.ok_or(PageError::Stranger)?;
-    let mut table = pages.table();
-    let invited = table.invitations.get(&invitation).ok_or(PageError::Gone)?;
+    let visitor = visitor.ok_or(PageError::OtherUser)?;
+    let mut table = pages.lock_state();
+    let invited = table
+        .invitations
+        .get(&invitation)
+        .ok_or(PageError::InvitationExpired)?;
     if invited.0 != visitor {
-        return Err(PageError::Stranger);
+        return Err(PageError::OtherUser);
     }
     table.invitations.remove(&invitation);
     drop(table);
@@ -237,20 +240,20 @@ async fn signed_in(
         user: visitor,
         pending,
     };
-    pages.send(visit, &url)
+    pages.redirect_with_cookie(visit, &url)
 }
 
-async fn connected(
+async fn connected_page(
     State(pages): State<Arc<Pages>>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, PageError> {
-    let Visit::Connect { user, pending } = pages.take(&headers)? else {
-        return Err(PageError::Gone);
+    let Visit::Connect { user, pending } = pages.take_visit(&headers)? else {
+        return Err(PageError::InvitationExpired);
     };
     let query = Secret::new(query.unwrap_or_default());
     let granted = pages.service.finish(pending, &query).await?;
-    pages.table().credentials.insert(user, granted);
-    pages.changed.send_replace(());
+    pages.lock_state().credentials.insert(user, granted);
+    pages.credential_added.send_replace(());
     Ok("This server may read your documents now. You can close this page.".into_response())
 }

@@ -21,24 +21,24 @@ type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Handlers that the application has registered for input requests.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
-    pub(super) elicit: Option<Arc<dyn Fn(Form) -> AnswerFuture<FormAnswer> + Send + Sync>>,
-    pub(super) visit: Option<Arc<dyn Fn(Visit) -> AnswerFuture<VisitAnswer> + Send + Sync>>,
+    pub(super) on_elicit: Option<Arc<dyn Fn(Form) -> AnswerFuture<FormAnswer> + Send + Sync>>,
+    pub(super) on_visit: Option<Arc<dyn Fn(Visit) -> AnswerFuture<VisitAnswer> + Send + Sync>>,
     pub(super) sample:
         Option<Arc<dyn Fn(SampleRequest) -> AnswerFuture<SampleReply> + Send + Sync>>,
-    pub(super) roots: Option<Roots>,
+    pub(super) roots: Option<RootsList>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
     pub(super) declared_capabilities: JsonObject,
-    pub(super) log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
-    pub(super) change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
+    pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
+    pub(super) on_change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
     #[cfg(feature = "validation")]
-    pub(super) validate_output: bool,
+    pub(super) validates_output: bool,
 }
 
 /// Roots of a client, which the application can replace while the client is connected.
 #[derive(Clone)]
-pub(super) struct Roots(Arc<Mutex<Vec<Root>>>);
+pub(super) struct RootsList(Arc<Mutex<Vec<Root>>>);
 
-impl Roots {
+impl RootsList {
     pub(super) fn new(roots: Vec<Root>) -> Self {
         Self(Arc::new(Mutex::new(roots)))
     }
@@ -70,7 +70,7 @@ pub struct FormAnswer {
 impl Form {
     /// Returns the message to the user.
     pub fn message(&self) -> String {
-        text(&self.params, "message").unwrap_or_default()
+        member_text(&self.params, "message").unwrap_or_default()
     }
 
     /// Returns the schema of the form: a flat object of primitive fields.
@@ -84,7 +84,7 @@ impl Form {
     pub fn accept<T: Serialize + ?Sized>(&self, values: &T) -> FormAnswer {
         // A value that is not JSON is rejected later, with other violations of the schema.
         let content = Json::from_serialize(values).unwrap_or(Json::null());
-        let mut result = action("accept");
+        let mut result = result_with_action("accept");
         result.insert("content", content);
         FormAnswer { result }
     }
@@ -92,24 +92,24 @@ impl Form {
     /// Creates the answer `decline`: the user has declined.
     pub fn decline(&self) -> FormAnswer {
         FormAnswer {
-            result: action("decline"),
+            result: result_with_action("decline"),
         }
     }
 
     /// Creates the answer `cancel`: the user has closed the dialogue.
     pub fn cancel(&self) -> FormAnswer {
         FormAnswer {
-            result: action("cancel"),
+            result: result_with_action("cancel"),
         }
     }
 }
 
-fn text(params: &JsonObject, name: &str) -> Option<String> {
+fn member_text(params: &JsonObject, name: &str) -> Option<String> {
     let value = params.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
-fn action(name: &str) -> JsonObject {
+fn result_with_action(name: &str) -> JsonObject {
     JsonObject::from_iter([("action", Json::string(name))])
 }
 
@@ -167,7 +167,7 @@ impl SampleReply {
 
     /// Creates an answer from a complete result in the form of revision 2026-07-28 (`role`, `content`, `model` and so
     /// on), such as one with several content blocks or a `stopReason`.
-    pub fn exact(result: JsonObject) -> Self {
+    pub fn from_result(result: JsonObject) -> Self {
         Self { answer: Ok(result) }
     }
 
@@ -184,8 +184,8 @@ impl Handlers {
     pub(super) fn capabilities(&self) -> JsonObject {
         let mut capabilities = JsonObject::new();
         let modes = [
-            ("form", self.elicit.is_some()),
-            ("url", self.visit.is_some()),
+            ("form", self.on_elicit.is_some()),
+            ("url", self.on_visit.is_some()),
         ];
         let modes = modes.into_iter().filter(|(_, has_handler)| *has_handler);
         let modes: JsonObject = modes.map(|(mode, _)| (mode, JsonObject::new())).collect();
@@ -204,14 +204,14 @@ impl Handlers {
         capabilities
     }
 
-    pub(super) fn log(&self, message: LogMessage) {
-        if let Some(handler) = &self.log {
+    pub(super) fn handle_log(&self, message: LogMessage) {
+        if let Some(handler) = &self.on_log {
             catch_async_panic("on_log", || handler(message));
         }
     }
 
-    pub(super) fn change(&self, change: ClientChange) {
-        if let Some(handler) = &self.change {
+    pub(super) fn handle_change(&self, change: ClientChange) {
+        if let Some(handler) = &self.on_change {
             catch_async_panic("on_change", || handler(change));
         }
     }
@@ -226,14 +226,15 @@ impl Handlers {
         let (handlers, method) = (self.clone(), method.to_owned());
         let params = params.cloned().unwrap_or_default();
         async move {
-            let params = outgoing::received_input_request(&method, &params, revision)
+            let params = outgoing::convert_received_input_request(&method, &params, revision)
                 .map_err(PeerError::invalid_params)?;
             let result = catch_panic(handlers.answer_in_home_revision(&method, params)).await;
             let result = result.unwrap_or_else(|message| {
                 tracing::error!(%message, "the handler of `{method}` panicked");
                 Err(PeerError::internal("the handler of the client panicked"))
             })?;
-            outgoing::sent_input_response(&method, &result, revision).map_err(PeerError::internal)
+            outgoing::convert_sent_input_response(&method, &result, revision)
+                .map_err(PeerError::internal)
         }
     }
 
@@ -243,18 +244,21 @@ impl Handlers {
         params: JsonObject,
     ) -> Result<JsonObject, PeerError> {
         match method {
-            "elicitation/create" if text(&params, "mode").as_deref() == Some("url") => {
-                let handler = self.visit.as_ref().ok_or_else(|| unsupported_mode("url"))?;
+            "elicitation/create" if member_text(&params, "mode").as_deref() == Some("url") => {
+                let handler = self
+                    .on_visit
+                    .as_ref()
+                    .ok_or_else(|| unsupported_mode("url"))?;
                 // A URL that could display one host and open another is not shown to the user.
-                let visit = Visit::new(text(&params, "url").unwrap_or_default())
+                let visit = Visit::new(member_text(&params, "url").unwrap_or_default())
                     .map_err(|error| PeerError::invalid_params(error.to_string()))?;
-                let message = text(&params, "message").unwrap_or_default();
+                let message = member_text(&params, "message").unwrap_or_default();
                 let answer = handler(visit.with_message(message)).await;
-                Ok(action(answer.action()))
+                Ok(result_with_action(answer.action()))
             }
             "elicitation/create" => {
                 let handler = self
-                    .elicit
+                    .on_elicit
                     .as_ref()
                     .ok_or_else(|| unsupported_mode("form"))?;
                 let form = Form { params };
@@ -311,5 +315,6 @@ fn check_form(schema: Option<&JsonObject>, answer: &JsonObject) -> Result<(), Pe
     };
     let schema: Value = schema.parse().map_err(|error| refuse(error.to_string()))?;
     let content: Value = content.parse().map_err(|error| refuse(error.to_string()))?;
-    crate::form_values::problem(&schema, &content).map_or(Ok(()), |problem| Err(refuse(problem)))
+    crate::form_values::form_violation(&schema, &content)
+        .map_or(Ok(()), |problem| Err(refuse(problem)))
 }

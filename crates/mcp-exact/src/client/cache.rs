@@ -17,38 +17,38 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
 #[derive(Debug, Default)]
-pub(super) struct Cache(Mutex<State>);
+pub(super) struct PageCache(Mutex<CacheState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CacheState {
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
-    now: Generation,
+    generation: CacheGeneration,
 }
 
 /// Cache generation in which a request was sent. A page is not kept if the list or the access token has changed since
 /// then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Generation {
+pub(super) struct CacheGeneration {
     /// Number of changes that the server has announced.
-    changes: u64,
+    change_count: u64,
     /// Version of the access token.
-    token: u64,
+    token_version: u64,
 }
 
-impl Cache {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl PageCache {
+    fn state(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the cache generation for a request that is sent with the access token of version `token`. Clears the
     /// cache if that version has changed ("a different access token requires a different cache").
-    pub(super) fn current_generation(&self, token: u64) -> Generation {
+    pub(super) fn current_generation(&self, token: u64) -> CacheGeneration {
         let mut state = self.state();
-        if state.now.token != token {
-            state.now.token = token;
+        if state.generation.token_version != token {
+            state.generation.token_version = token;
             state.pages.clear();
         }
-        state.now
+        state.generation
     }
 
     /// Returns the cached page of a list for these params.
@@ -69,7 +69,7 @@ impl Cache {
         &self,
         list: &'static str,
         params: &str,
-        asked: Generation,
+        asked: CacheGeneration,
         token: u64,
         page: &JsonObject,
     ) {
@@ -107,7 +107,7 @@ impl Cache {
             ClientChange::Resource(_) => return,
         };
         let mut state = self.state();
-        state.now.changes += 1;
+        state.generation.change_count += 1;
         state.pages.retain(|(list, _), _| !lists.contains(list));
     }
 }
@@ -116,39 +116,48 @@ impl Cache {
 mod tests {
     use super::*;
 
-    const LIST: &str = "tools/list";
+    const TOOLS_METHOD: &str = "tools/list";
 
-    fn page(text: &str) -> JsonObject {
+    fn cached_page(text: &str) -> JsonObject {
         text.parse().expect(text)
     }
 
     /// "Caches MUST NOT be shared across authorization contexts (e.g. a different access token requires a different cache)".
     #[test]
     fn cached_pages_belong_to_one_token() {
-        let cache = Cache::default();
-        let kept = page(r#"{"ttlMs":60000}"#);
+        let cache = PageCache::default();
+        let kept = cached_page(r#"{"ttlMs":60000}"#);
         let asked = cache.current_generation(1);
-        cache.insert_page(LIST, "", asked, 1, &kept);
-        assert_eq!(cache.page_of_generation(LIST, ""), Some(kept.clone()));
+        cache.insert_page(TOOLS_METHOD, "", asked, 1, &kept);
+        assert_eq!(
+            cache.page_of_generation(TOOLS_METHOD, ""),
+            Some(kept.clone())
+        );
         let asked = cache.current_generation(2);
-        assert_eq!(cache.page_of_generation(LIST, ""), None);
+        assert_eq!(cache.page_of_generation(TOOLS_METHOD, ""), None);
         // The token was replaced while the request was in flight.
-        cache.insert_page(LIST, "", asked, 3, &kept);
-        assert_eq!(cache.page_of_generation(LIST, ""), None);
+        cache.insert_page(TOOLS_METHOD, "", asked, 3, &kept);
+        assert_eq!(cache.page_of_generation(TOOLS_METHOD, ""), None);
     }
 
     #[test]
     fn newer_pages_replace_cached_pages() {
-        let cache = Cache::default();
+        let cache = PageCache::default();
         for (text, is_kept) in [
             (r#"{"ttlMs":60000,"tools":[]}"#, true),
             (r#"{"ttlMs":60000,"tools":[{}]}"#, true),
             (r#"{"ttlMs":0}"#, false),
         ] {
-            cache.insert_page(LIST, "", cache.current_generation(0), 0, &page(text));
+            cache.insert_page(
+                TOOLS_METHOD,
+                "",
+                cache.current_generation(0),
+                0,
+                &cached_page(text),
+            );
             assert_eq!(
-                cache.page_of_generation(LIST, ""),
-                is_kept.then(|| page(text)),
+                cache.page_of_generation(TOOLS_METHOD, ""),
+                is_kept.then(|| cached_page(text)),
                 "{text}"
             );
         }

@@ -9,15 +9,15 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use super::link::{ClientLink, Options};
+use super::link::{ClientLink, RequestOptions};
 use super::panics::catch_async_panic;
 use super::{Client, ClientError, into_result};
 use crate::link::{Json, JsonObject, Level, PendingRequest, Progress, TraceContext};
 use crate::outgoing;
-use crate::params::label;
+use crate::params::request_label;
 use mcp_exact_transport::ProgressCallback;
 
-enum State {
+enum RequestState {
     New {
         params: Option<JsonObject>,
         progress: Option<ProgressCallback>,
@@ -31,8 +31,8 @@ enum State {
 pub struct Request {
     link: Arc<ClientLink>,
     method: String,
-    options: Options,
-    state: State,
+    options: RequestOptions,
+    state: RequestState,
     /// Name of the request in the log; empty if the log is not enabled.
     label: String,
 }
@@ -42,8 +42,8 @@ impl Request {
         Self {
             link: Arc::clone(client.link()),
             method: method.to_owned(),
-            options: Options::default(),
-            state: State::New {
+            options: RequestOptions::default(),
+            state: RequestState::New {
                 params,
                 progress: None,
             },
@@ -53,13 +53,13 @@ impl Request {
 
     /// Sets the idle timeout of the request: the time without a message about the request; progress restarts it.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.options.idle = Some(limit);
+        self.options.idle_timeout = Some(limit);
         self
     }
 
     /// Sets the total time limit of the request, which progress notifications do not extend.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.options.total = Some(limit);
+        self.options.total_timeout = Some(limit);
         self
     }
 
@@ -78,7 +78,7 @@ impl Request {
 
     /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(mut self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        if let State::New { progress, .. } = &mut self.state {
+        if let RequestState::New { progress, .. } = &mut self.state {
             *progress = Some(Box::new(move |progress| {
                 catch_async_panic("on_progress", || handler(progress.clone()));
             }));
@@ -94,37 +94,37 @@ impl Future for Request {
         let this = self.get_mut();
         loop {
             match &mut this.state {
-                State::New { params, progress } => {
+                RequestState::New { params, progress } => {
                     let (params, progress) = (params.take(), progress.take());
                     if tracing::enabled!(tracing::Level::DEBUG) {
-                        this.label = label(&this.method, params.as_ref());
+                        this.label = request_label(&this.method, params.as_ref());
                     }
                     tracing::debug!("-> {}", this.label);
                     if let Some(params) = &params {
                         tracing::trace!("-> {}: {params}", this.label);
                     }
-                    this.state = State::Done;
+                    this.state = RequestState::Done;
                     let sent = this.link.request(
                         &this.method,
                         params,
                         std::mem::take(&mut this.options),
                         progress,
                     );
-                    this.state = State::Waiting(sent.map_err(ClientError::Send)?);
+                    this.state = RequestState::Waiting(sent.map_err(ClientError::Send)?);
                 }
-                State::Waiting(pending) => {
+                RequestState::Waiting(pending) => {
                     let outcome = ready!(Pin::new(pending).poll(cx));
-                    this.state = State::Done;
+                    this.state = RequestState::Done;
                     let result = into_result(outcome)
                         .map_err(|error| this.link.authorization().explain(error))
                         .inspect_err(|error| tracing::debug!("<- {}: {error}", this.label))?;
                     tracing::debug!("<- {}: result", this.label);
                     tracing::trace!("<- {}: {result}", this.label);
                     let revision = this.link.revision();
-                    let result = outgoing::received_result(&this.method, result, revision);
+                    let result = outgoing::convert_received_result(&this.method, result, revision);
                     return Poll::Ready(result.map_err(ClientError::Result));
                 }
-                State::Done => return Poll::Ready(Err(ClientError::Lost)),
+                RequestState::Done => return Poll::Ready(Err(ClientError::Lost)),
             }
         }
     }
@@ -137,7 +137,7 @@ pub struct ClientCall<T> {
     request: Result<Request, ClientError>,
     /// Name of the tool, for `tools/call`.
     tool: Option<String>,
-    decode: fn(JsonObject) -> Result<T, ClientError>,
+    decode_result: fn(JsonObject) -> Result<T, ClientError>,
 }
 
 impl<T> ClientCall<T> {
@@ -150,7 +150,7 @@ impl<T> ClientCall<T> {
         Self {
             request: Ok(client.request(method, Some(params))),
             tool: None,
-            decode,
+            decode_result: decode,
         }
     }
 
@@ -169,35 +169,35 @@ impl<T> ClientCall<T> {
         Self {
             request: params.map(|params| client.request("tools/call", Some(params))),
             tool: Some(tool.to_owned()),
-            decode,
+            decode_result: decode,
         }
     }
 
     /// Sets the idle timeout of the call: the time without a message about the call; progress restarts it.
     pub fn idle_timeout(self, limit: Duration) -> Self {
-        self.with(|request| request.idle_timeout(limit))
+        self.map_request(|request| request.idle_timeout(limit))
     }
 
     /// Sets the total time limit of the call, which progress notifications do not extend.
     pub fn timeout(self, limit: Duration) -> Self {
-        self.with(|request| request.timeout(limit))
+        self.map_request(|request| request.timeout(limit))
     }
 
     /// Requests log messages about the call, from this level up (from 2026-07-28 on).
     pub fn log_level(self, level: Level) -> Self {
-        self.with(|request| request.log_level(level))
+        self.map_request(|request| request.log_level(level))
     }
 
     /// Sends the trace context of the call to the server (from 2026-07-28 on).
     pub fn trace_context(self, trace: TraceContext) -> Self {
-        self.with(|request| request.trace_context(trace))
+        self.map_request(|request| request.trace_context(trace))
     }
 
     /// Accepts that the server executes the call twice: if it ends the session of the call (HTTP 404), and `tool` is the called
     /// tool as the server has [listed](Client::tools) it, with the annotation `idempotentHint`, the call is sent again in the
     /// next session. Calls are never repeated otherwise; lists and reads always are.
-    pub fn repeats(self, tool: &JsonObject) -> Self {
-        self.with(|mut request| {
+    pub fn allow_repeat(self, tool: &JsonObject) -> Self {
+        self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());
             request
         })
@@ -205,10 +205,10 @@ impl<T> ClientCall<T> {
 
     /// Requests progress notifications and calls `handler` with each of them.
     pub fn on_progress(self, handler: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.with(|request| request.on_progress(handler))
+        self.map_request(|request| request.on_progress(handler))
     }
 
-    fn with(mut self, change: impl FnOnce(Request) -> Request) -> Self {
+    fn map_request(mut self, change: impl FnOnce(Request) -> Request) -> Self {
         self.request = self.request.map(change);
         self
     }
@@ -222,14 +222,14 @@ impl<T: 'static> IntoFuture for ClientCall<T> {
         Box::pin(async move {
             let request = self.request?;
             let Some(tool) = self.tool else {
-                return (self.decode)(request.await?);
+                return (self.decode_result)(request.await?);
             };
             let client = Client::for_link(&request.link);
-            let limit = request.options.total;
+            let limit = request.options.total_timeout;
             let call = async {
                 let result = client.wait_for_call_end(request.await?).await?;
                 client.check_output(&tool, &result).await?;
-                (self.decode)(result)
+                (self.decode_result)(result)
             };
             // The time limit of a request covers its first answer only, and that answer may be a task.
             match limit {

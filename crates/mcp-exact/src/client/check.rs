@@ -17,33 +17,33 @@ use super::{Client, ClientError};
 type Validators = Arc<HashMap<String, Validator>>;
 
 #[derive(Debug, Default)]
-pub(super) struct OutputChecks(Mutex<State>);
+pub(super) struct OutputChecks(Mutex<CheckState>);
 
 #[derive(Debug, Default)]
-struct State {
+struct CheckState {
     validators_by_tool: Option<Validators>,
     /// Number of changes of the tool list that the server has announced.
-    changes: u64,
+    change_count: u64,
 }
 
 impl OutputChecks {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, CheckState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Discards the schemas, because the list of tools has changed.
-    pub(super) fn forget(&self) {
+    pub(super) fn discard_schemas(&self) {
         let mut state = self.state();
-        state.changes += 1;
+        state.change_count += 1;
         state.validators_by_tool = None;
     }
 
     /// Lists the tools and compiles their output schemas, which are kept unless the list changes meanwhile.
-    async fn fetch(&self, client: &Client) -> Result<Validators, ClientError> {
-        let changes = self.state().changes;
-        let validators = Arc::new(validators(client).await?);
+    async fn fetch_validators(&self, client: &Client) -> Result<Validators, ClientError> {
+        let changes = self.state().change_count;
+        let validators = Arc::new(compile_validators(client).await?);
         let mut state = self.state();
-        if state.changes == changes {
+        if state.change_count == changes {
             state.validators_by_tool = Some(Arc::clone(&validators));
         }
         Ok(validators)
@@ -68,12 +68,12 @@ impl OutputChecks {
             .map_err(|error| ClientError::Result(error.to_string()))?;
         let known = self.state().validators_by_tool.clone();
         if let Some(validators) = known
-            && problem(&validators, tool, &value).is_none()
+            && output_violation(&validators, tool, &value).is_none()
         {
             return Ok(());
         }
-        match self.fetch(client).await {
-            Ok(validators) => problem(&validators, tool, &value).map_or(Ok(()), Err),
+        match self.fetch_validators(client).await {
+            Ok(validators) => output_violation(&validators, tool, &value).map_or(Ok(()), Err),
             Err(error) => {
                 tracing::warn!(tool, %error, "a result is not checked: the tools cannot be listed");
                 Ok(())
@@ -83,7 +83,7 @@ impl OutputChecks {
 }
 
 /// Returns the violation of a tool's output schema by a value, if there is one.
-fn problem(validators: &Validators, tool: &str, value: &Value) -> Option<ClientError> {
+fn output_violation(validators: &Validators, tool: &str, value: &Value) -> Option<ClientError> {
     let error = validators.get(tool)?.validate(value).err()?;
     let place = error.instance_path().to_string();
     Some(ClientError::Result(format!(
@@ -93,9 +93,9 @@ fn problem(validators: &Validators, tool: &str, value: &Value) -> Option<ClientE
 
 /// Returns the validators of all tools. A schema that cannot be compiled is logged with `tracing` and its tool is not
 /// validated.
-async fn validators(client: &Client) -> Result<HashMap<String, Validator>, ClientError> {
+async fn compile_validators(client: &Client) -> Result<HashMap<String, Validator>, ClientError> {
     let mut validators = HashMap::new();
-    for tool in client.tools().fresh().all().await? {
+    for tool in client.tools().without_cache().all().await? {
         let Some(schema) = tool.output_schema() else {
             continue;
         };

@@ -10,8 +10,8 @@ use std::time::Duration;
 use mcp_exact_transport as transport;
 use transport::{ConnectionOptions, Transport, memory_pair};
 
-use super::answer::{Form, FormAnswer, Handlers, Roots, SampleReply, SampleRequest};
-use super::link::{ClientLink, Dial, Settings};
+use super::answer::{Form, FormAnswer, Handlers, RootsList, SampleReply, SampleRequest};
+use super::link::{ClientLink, DialFn, Settings};
 use super::oauth::Authorization;
 use super::{Client, ClientError};
 use crate::cx::Root;
@@ -63,7 +63,7 @@ pub struct Connect {
 }
 
 /// Function that opens a connection once the settings are known. A host calls it again to restart a server.
-type DialWith = Arc<dyn Fn(&Settings) -> Result<Dial, ClientError> + Send + Sync>;
+type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
 
 impl Connect {
     fn new(dial: Result<DialWith, ClientError>) -> Self {
@@ -171,7 +171,7 @@ impl Connect {
 
     /// Reuses the negotiation result of an earlier connection to the same server ([`Client::negotiation`]), which saves
     /// a probe request.
-    pub fn cached(mut self, negotiation: CachedNegotiation) -> Self {
+    pub fn with_cached_negotiation(mut self, negotiation: CachedNegotiation) -> Self {
         self.cached_negotiation = Some(negotiation);
         self
     }
@@ -196,14 +196,14 @@ impl Connect {
 
     /// Sets the oldest revision that the client accepts in a negotiation.
     pub fn minimum_revision(mut self, revision: Revision) -> Self {
-        self.settings.set_floor(revision);
+        self.settings.set_minimum_revision(revision);
         self
     }
 
     /// Sets the idle timeout of requests: the time without a message about the request; progress restarts it. The
     /// default is one minute.
     pub fn idle_timeout(mut self, limit: Duration) -> Self {
-        self.settings.set_idle(limit);
+        self.settings.set_idle_timeout(limit);
         self
     }
 
@@ -218,7 +218,7 @@ impl Connect {
     /// [`ClientError::Result`].
     #[cfg(feature = "validation")]
     pub fn validate_output(mut self) -> Self {
-        self.handlers.validate_output = true;
+        self.handlers.validates_output = true;
         self
     }
 
@@ -242,7 +242,7 @@ impl Connect {
         F: Fn(Form) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = FormAnswer> + Send + 'static,
     {
-        self.handlers.elicit = Some(Arc::new(move |form| Box::pin(handler(form))));
+        self.handlers.on_elicit = Some(Arc::new(move |form| Box::pin(handler(form))));
         self
     }
 
@@ -254,7 +254,7 @@ impl Connect {
         F: Fn(Visit) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = VisitAnswer> + Send + 'static,
     {
-        self.handlers.visit = Some(Arc::new(move |visit| Box::pin(handler(visit))));
+        self.handlers.on_visit = Some(Arc::new(move |visit| Box::pin(handler(visit))));
         self
     }
 
@@ -271,7 +271,7 @@ impl Connect {
     /// Sets the roots that the server may request and declares the capability `roots`. [`Client::set_roots`] replaces
     /// them later.
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
-        self.handlers.roots = Some(Roots::new(roots.into_iter().collect()));
+        self.handlers.roots = Some(RootsList::new(roots.into_iter().collect()));
         self
     }
 
@@ -284,7 +284,7 @@ impl Connect {
 
     /// Sets the handler for log messages of the server.
     pub fn on_log(mut self, handler: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
-        self.handlers.log = Some(Arc::new(handler));
+        self.handlers.on_log = Some(Arc::new(handler));
         self
     }
 
@@ -292,13 +292,13 @@ impl Connect {
     /// to. From 2026-07-28 on, the client subscribes to the lists when it connects. If the server ends a subscription,
     /// the client subscribes again and reports every change that it may have missed.
     pub fn on_change(mut self, handler: impl Fn(ClientChange) + Send + Sync + 'static) -> Self {
-        self.handlers.change = Some(Arc::new(handler));
+        self.handlers.on_change = Some(Arc::new(handler));
         self
     }
 
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
-        let wants_changes = self.handlers.change.is_some();
+        let wants_changes = self.handlers.on_change.is_some();
         let client = Client(self.open_connection().await?);
         if wants_changes {
             client.listen_to_lists().await?;

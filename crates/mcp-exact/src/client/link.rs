@@ -16,13 +16,13 @@ use tokio::task::{AbortHandle, JoinHandle};
 use transport::{ClientHandle, ClientHandler, ConnectError, PendingRequest, ProgressCallback};
 
 use super::ClientError;
-use super::answer::{Handlers, Roots};
-use super::cache::Cache;
+use super::answer::{Handlers, RootsList};
+use super::cache::PageCache;
 #[cfg(feature = "validation")]
 use super::check::OutputChecks;
 use super::connect::{ClientChange, LogMessage};
 use super::oauth::Authorization;
-use super::subscribe::{self, Listening, SubscriptionCounts};
+use super::subscribe::{self, ListenSubscription, SubscriptionCounts};
 use crate::link::{
     CachedNegotiation, Identity, JsonObject, Level, Lifecycle, Limits, PeerError, RequestKey,
     Revision, SendError, TraceContext,
@@ -47,11 +47,11 @@ impl Settings {
         self.0.offer.revisions = revisions;
     }
 
-    pub(super) fn set_floor(&mut self, revision: Revision) {
+    pub(super) fn set_minimum_revision(&mut self, revision: Revision) {
         self.0.offer.floor = Some(revision);
     }
 
-    pub(super) fn set_idle(&mut self, limit: Duration) {
+    pub(super) fn set_idle_timeout(&mut self, limit: Duration) {
         self.0.request_timeout.idle = limit;
     }
 
@@ -82,16 +82,16 @@ impl Settings {
 
 /// Options of one request.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Options {
-    pub(super) idle: Option<Duration>,
-    pub(super) total: Option<Duration>,
+pub(super) struct RequestOptions {
+    pub(super) idle_timeout: Option<Duration>,
+    pub(super) total_timeout: Option<Duration>,
     pub(super) log_level: Option<Level>,
     pub(super) trace: Option<TraceContext>,
     pub(super) repeats_tool: Option<JsonObject>,
 }
 
 /// Function that connects over a transport.
-pub(super) type Dial = Box<
+pub(super) type DialFn = Box<
     dyn FnOnce(
             Arc<ClientSettings>,
             Option<&CachedNegotiation>,
@@ -102,12 +102,12 @@ pub(super) type Dial = Box<
 
 pub(super) struct ClientLink {
     handle: ClientHandle,
-    events: Arc<Events>,
+    events: Arc<EventState>,
     defaults: session::RequestTimeout,
     info: SessionInfo,
     negotiation: CachedNegotiation,
     /// The subscription to the server's lists (from 2026-07-28 on).
-    lists: Mutex<Option<Listening>>,
+    list_subscription: Mutex<Option<ListenSubscription>>,
     authorization: Authorization,
 }
 
@@ -133,7 +133,7 @@ impl ClientLink {
         settings: Settings,
         handlers: Handlers,
         cached: Option<CachedNegotiation>,
-        dial: Dial,
+        dial: DialFn,
         authorization: Authorization,
     ) -> Result<Arc<Self>, ClientError> {
         let defaults = settings.0.request_timeout;
@@ -141,27 +141,28 @@ impl ClientLink {
             .0
             .build()
             .map_err(|error| ClientError::Config(error.to_string()))?;
-        let events = Arc::new(Events {
+        let events = Arc::new(EventState {
             #[cfg(feature = "validation")]
-            checks: handlers.validate_output.then(OutputChecks::default),
+            output_checks: handlers.validates_output.then(OutputChecks::default),
             handlers,
-            answering: Mutex::default(),
+            answer_tasks: Mutex::default(),
             acknowledged_subscriptions: Mutex::default(),
-            changed: Notify::new(),
-            closed: Mutex::default(),
+            changes_during_reconnect: Notify::new(),
+            closed_at: Mutex::default(),
             has_negotiated: AtomicBool::new(false),
-            resources: SubscriptionCounts::default(),
-            cache: Cache::default(),
+            session_subscriptions: SubscriptionCounts::default(),
+            cache: PageCache::default(),
             link: OnceLock::new(),
         });
-        let handler: Arc<dyn ClientHandler> = Arc::new(Handler(Arc::clone(&events)));
-        let (handle, _driver) = dial(shared, cached.as_ref(), handler).map_err(ClientError::of)?;
+        let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler(Arc::clone(&events)));
+        let (handle, _driver) =
+            dial(shared, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
         let closes = CloseOnDrop(Some(handle));
         let ready = match &closes.0 {
             Some(handle) => handle.ready().await,
             None => Err(ConnectError::Closed),
         };
-        let (info, negotiation) = ready.map_err(ClientError::of)?;
+        let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
         let handle = closes.close_on_drop().ok_or(ClientError::Lost)?;
         let link = Arc::new(Self {
             handle,
@@ -169,7 +170,7 @@ impl ClientLink {
             defaults,
             info,
             negotiation,
-            lists: Mutex::default(),
+            list_subscription: Mutex::default(),
             authorization,
         });
         let weak = Arc::downgrade(&link);
@@ -201,14 +202,16 @@ impl ClientLink {
         &self,
         method: &str,
         params: Option<JsonObject>,
-        options: Options,
+        options: RequestOptions,
         progress: Option<ProgressCallback>,
     ) -> Result<PendingRequest, SendError> {
-        let idle = options.idle.unwrap_or(self.defaults.idle);
+        let idle = options.idle_timeout.unwrap_or(self.defaults.idle);
         let timeout = session::RequestTimeout {
             idle,
             reset_on_progress: true,
-            total: options.total.unwrap_or(self.defaults.total.max(idle)),
+            total: options
+                .total_timeout
+                .unwrap_or(self.defaults.total.max(idle)),
         };
         let options = session::CallOptions {
             timeout: Some(timeout),
@@ -225,10 +228,10 @@ impl ClientLink {
     /// ends when the returned request is dropped.
     pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
-        let options = Options {
-            idle: Some(NO_TIMEOUT),
-            total: Some(NO_TIMEOUT),
-            ..Options::default()
+        let options = RequestOptions {
+            idle_timeout: Some(NO_TIMEOUT),
+            total_timeout: Some(NO_TIMEOUT),
+            ..RequestOptions::default()
         };
         let start = || {
             self.request(
@@ -241,7 +244,7 @@ impl ClientLink {
         let mut request = start()?;
         let mut key = request.key();
         loop {
-            let changed = self.events.changed.notified();
+            let changed = self.events.changes_during_reconnect.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
@@ -265,14 +268,14 @@ impl ClientLink {
 
     #[cfg(feature = "validation")]
     pub(super) fn output_checks(&self) -> Option<&OutputChecks> {
-        self.events.checks.as_ref()
+        self.events.output_checks.as_ref()
     }
 
-    pub(super) fn roots(&self) -> Option<&Roots> {
+    pub(super) fn roots(&self) -> Option<&RootsList> {
         self.events.handlers.roots.as_ref()
     }
 
-    pub(super) fn cache(&self) -> &Cache {
+    pub(super) fn cache(&self) -> &PageCache {
         &self.events.cache
     }
 
@@ -289,8 +292,8 @@ impl ClientLink {
             .await
     }
 
-    pub(super) fn set_list_caching(&self, subscription: Listening) {
-        *lock_ignoring_poison(&self.lists) = Some(subscription);
+    pub(super) fn set_list_caching(&self, subscription: ListenSubscription) {
+        *lock_ignoring_poison(&self.list_subscription) = Some(subscription);
     }
 
     /// Returns true once the connection has ended.
@@ -299,7 +302,7 @@ impl ClientLink {
     }
 
     pub(super) fn closed_at(&self) -> Option<SystemTime> {
-        *lock_ignoring_poison(&self.events.closed)
+        *lock_ignoring_poison(&self.events.closed_at)
     }
 
     /// Reports a change for each entry of the filter, because it may have changed while the subscription was
@@ -309,19 +312,19 @@ impl ClientLink {
         let Some(Ok(filter)) = filter else {
             return;
         };
-        for (_, name, change) in LISTS {
+        for (_, name, change) in LIST_KINDS {
             if filter.get(name).is_some() {
-                self.events.announce(change);
+                self.events.announce_change(change);
             }
         }
         for uri in subscribe::subscribed_uris(params) {
-            self.events.announce(ClientChange::Resource(uri));
+            self.events.announce_change(ClientChange::Resource(uri));
         }
     }
 
     /// Returns the subscriptions of the session (up to 2025-11-25).
-    pub(super) fn resources(&self) -> &SubscriptionCounts {
-        &self.events.resources
+    pub(super) fn session_subscriptions(&self) -> &SubscriptionCounts {
+        &self.events.session_subscriptions
     }
 
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
@@ -334,14 +337,14 @@ impl ClientLink {
 }
 
 /// For each list: the capability, the member of the subscription filter, and the reported change.
-pub(super) const LISTS: [(&str, &str, ClientChange); 3] = [
+pub(super) const LIST_KINDS: [(&str, &str, ClientChange); 3] = [
     ("tools", "toolsListChanged", ClientChange::Tools),
     ("prompts", "promptsListChanged", ClientChange::Prompts),
     ("resources", "resourcesListChanged", ClientChange::Resources),
 ];
 
 /// Returns true if a server announces changes of a list.
-pub(super) fn announces(capabilities: &JsonObject, list: &str) -> bool {
+pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
     let capabilities = capabilities.view();
     let list = capabilities.find(list).and_then(|list| list.object());
     let flag = list.and_then(|list| list.find("listChanged"));
@@ -366,7 +369,7 @@ impl Drop for CloseOnDrop {
 }
 
 impl ClientError {
-    fn of(error: ConnectError) -> Self {
+    fn from_connect_error(error: ConnectError) -> Self {
         match error {
             ConnectError::Negotiation(error) => Self::Negotiation(error),
             ConnectError::Closed => Self::Lost,
@@ -376,27 +379,27 @@ impl ClientError {
 }
 
 /// State that is changed by the events of a connection.
-struct Events {
+struct EventState {
     handlers: Handlers,
-    answering: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
+    answer_tasks: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
     /// Subscriptions that the server has acknowledged but the application has not observed yet.
     acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
-    changed: Notify,
+    changes_during_reconnect: Notify,
     /// When the connection has ended.
-    closed: Mutex<Option<SystemTime>>,
+    closed_at: Mutex<Option<SystemTime>>,
     has_negotiated: AtomicBool,
     /// Subscriptions of the session (up to 2025-11-25).
-    resources: SubscriptionCounts,
-    cache: Cache,
+    session_subscriptions: SubscriptionCounts,
+    cache: PageCache,
     #[cfg(feature = "validation")]
-    checks: Option<OutputChecks>,
+    output_checks: Option<OutputChecks>,
     /// The connection itself, once it is open.
     link: OnceLock<Weak<ClientLink>>,
 }
 
-struct Handler(Arc<Events>);
+struct EventHandler(Arc<EventState>);
 
-impl ClientHandler for Handler {
+impl ClientHandler for EventHandler {
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
         let events = &self.0;
         match event {
@@ -404,16 +407,16 @@ impl ClientHandler for Handler {
                 events.answer_server_request(client, key, &request)
             }
             ClientEvent::RequestCancelled(key) => {
-                let answering = lock_ignoring_poison(&events.answering).remove(&key);
+                let answering = lock_ignoring_poison(&events.answer_tasks).remove(&key);
                 if let Some(answering) = answering {
                     answering.abort();
                 }
             }
             ClientEvent::Subscribed(key, _) => {
                 lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key);
-                events.changed.notify_waiters();
+                events.changes_during_reconnect.notify_waiters();
             }
-            ClientEvent::Log { message: log, .. } => events.handlers.log(LogMessage {
+            ClientEvent::Log { message: log, .. } => events.handlers.handle_log(LogMessage {
                 level: log.level,
                 logger: log.logger,
                 data: log.data,
@@ -426,21 +429,21 @@ impl ClientHandler for Handler {
                     session::Change::Resource(uri) => ClientChange::Resource(uri),
                     _ => return,
                 };
-                events.announce(change);
+                events.announce_change(change);
             }
             ClientEvent::Negotiated(info, _)
                 if events.has_negotiated.swap(true, Ordering::AcqRel) =>
             {
                 // The end of the session before was not that of the connection.
-                *lock_ignoring_poison(&events.closed) = None;
+                *lock_ignoring_poison(&events.closed_at) = None;
                 events.resume_after_reconnect(client, &info);
             }
             ClientEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the server broke a rule");
             }
             ClientEvent::Closed => {
-                lock_ignoring_poison(&events.closed).get_or_insert_with(SystemTime::now);
-                let answering = std::mem::take(&mut *lock_ignoring_poison(&events.answering));
+                lock_ignoring_poison(&events.closed_at).get_or_insert_with(SystemTime::now);
+                let answering = std::mem::take(&mut *lock_ignoring_poison(&events.answer_tasks));
                 answering.into_values().for_each(|task| task.abort());
             }
             _ => {}
@@ -448,14 +451,14 @@ impl ClientHandler for Handler {
     }
 }
 
-impl Events {
-    fn announce(&self, change: ClientChange) {
+impl EventState {
+    fn announce_change(&self, change: ClientChange) {
         self.cache.remove_changed(&change);
         #[cfg(feature = "validation")]
-        if let (Some(checks), ClientChange::Tools) = (&self.checks, &change) {
-            checks.forget();
+        if let (Some(checks), ClientChange::Tools) = (&self.output_checks, &change) {
+            checks.discard_schemas();
         }
-        self.handlers.change(change);
+        self.handlers.handle_change(change);
     }
 
     /// Renews the subscriptions after a lost session was replaced, and reports the changes that may have been missed.
@@ -463,20 +466,20 @@ impl Events {
         if crate::link::lifecycle_of(info.revision) == Lifecycle::Discover {
             // Nothing is subscribed to before the connection is open.
             if let Some(link) = self.link.get().and_then(Weak::upgrade) {
-                let lists = self.handlers.change.is_some();
+                let lists = self.handlers.on_change.is_some();
                 tokio::spawn(subscribe::subscribe_by_requests(link, lists));
             }
             return;
         }
-        let lists = LISTS.into_iter();
-        let lists = lists.filter(|(list, ..)| announces(&info.capabilities, list));
+        let lists = LIST_KINDS.into_iter();
+        let lists = lists.filter(|(list, ..)| announces_changes(&info.capabilities, list));
         let lists: Vec<ClientChange> = lists.map(|(.., change)| change).collect();
         let (events, client) = (Arc::clone(self), client.clone());
         tokio::spawn(async move {
-            let mut subscribed = events.resources.lock().await;
+            let mut subscribed = events.session_subscriptions.lock().await;
             for (uri, subscription) in subscribed.iter_mut() {
                 subscription.replacement = None;
-                let params = Some(subscribe::params(uri));
+                let params = Some(subscribe::uri_params(uri));
                 let options = session::CallOptions::default();
                 let sent = client.request("resources/subscribe", params, options, None);
                 let answer = match sent {
@@ -486,11 +489,11 @@ impl Events {
                 if let Err(error) = answer {
                     tracing::warn!(uri, %error, "a subscription could not be begun again");
                 }
-                events.announce(ClientChange::Resource(uri.clone()));
+                events.announce_change(ClientChange::Resource(uri.clone()));
             }
             drop(subscribed);
             for change in lists {
-                events.announce(change);
+                events.announce_change(change);
             }
         });
     }
@@ -509,10 +512,10 @@ impl Events {
         );
         let (events, client) = (Arc::clone(self), client.clone());
         // The lock is held until the task handle is stored, because the task may finish immediately.
-        let mut answering = lock_ignoring_poison(&self.answering);
+        let mut answering = lock_ignoring_poison(&self.answer_tasks);
         let task = tokio::spawn(async move {
             let answer = answer.await;
-            lock_ignoring_poison(&events.answering).remove(&key);
+            lock_ignoring_poison(&events.answer_tasks).remove(&key);
             let answer = answer.map(session::RawResult::from);
             if let Err(error) = client.answer(key, answer) {
                 tracing::debug!(%error, "an answer was not sent");

@@ -77,7 +77,7 @@ pub struct List {
     cursor: Cursor,
     ignores_cache: bool,
     /// Number of received pages that had a cursor.
-    pages: usize,
+    page_count: usize,
     /// Hashes of the names or URIs that were returned already.
     returned_hashes: HashSet<u64>,
     hasher: RandomState,
@@ -94,7 +94,7 @@ struct Page {
 #[derive(Debug)]
 enum Cursor {
     First,
-    Next(Json),
+    After(Json),
     End,
 }
 
@@ -107,7 +107,7 @@ impl List {
             page: VecDeque::new(),
             cursor: Cursor::First,
             ignores_cache: false,
-            pages: 0,
+            page_count: 0,
             returned_hashes: HashSet::new(),
             hasher: RandomState::new(),
             has_restarted: false,
@@ -138,7 +138,7 @@ impl List {
     }
 
     /// Fetches every page from the server and ignores cached pages.
-    pub fn fresh(mut self) -> Self {
+    pub fn without_cache(mut self) -> Self {
         self.ignores_cache = true;
         self
     }
@@ -154,7 +154,7 @@ impl List {
         tokio::task::consume_budget().await;
         let params = match &self.cursor {
             Cursor::First => None,
-            Cursor::Next(cursor) => Some(JsonObject::from_iter([("cursor", cursor.clone())])),
+            Cursor::After(cursor) => Some(JsonObject::from_iter([("cursor", cursor.clone())])),
             Cursor::End => return Ok(None),
         };
         let mut is_first = params.is_none();
@@ -168,7 +168,7 @@ impl List {
                     .link()
                     .cache()
                     .remove_resource_pages(self.method);
-                self.pages = 0;
+                self.page_count = 0;
                 self.cursor = Cursor::First;
                 self.has_restarted = true;
                 is_first = true;
@@ -192,7 +192,7 @@ impl List {
         self.cursor = match next {
             Some(cursor) => {
                 self.count_page()?;
-                Cursor::Next(cursor)
+                Cursor::After(cursor)
             }
             None => Cursor::End,
         };
@@ -209,8 +209,8 @@ impl List {
     /// # Errors
     /// [`ClientError::Result`] if the list has too many pages.
     fn count_page(&mut self) -> Result<(), ClientError> {
-        self.pages += 1;
-        if self.pages < MAX_PAGES {
+        self.page_count += 1;
+        if self.page_count < MAX_PAGES {
             return Ok(());
         }
         self.cursor = Cursor::End;

@@ -34,7 +34,7 @@ pub use answer::{Form, FormAnswer, SampleReply, SampleRequest};
 pub use call::{ClientCall, Request};
 pub use connect::{ClientChange, Connect, LogMessage};
 pub use list::{Definition, List};
-pub use output::{Completed, PromptOutput, ResourceOutput, ToolOutput};
+pub use output::{CompletionOutput, PromptOutput, ResourceOutput, ToolOutput};
 pub use subscribe::Subscription;
 
 use crate::cx::Root;
@@ -173,7 +173,7 @@ impl Client {
         Connect::http(Ok(endpoint))
     }
 
-    /// Returns the result of the negotiation, which [`Connect::cached`] accepts for a later connection.
+    /// Returns the result of the negotiation, which [`Connect::with_cached_negotiation`] accepts for a later connection.
     pub fn negotiation(&self) -> CachedNegotiation {
         self.0.negotiation()
     }
@@ -272,7 +272,7 @@ impl Client {
         prompt: &str,
         argument: &str,
         value: &str,
-    ) -> ClientCall<Completed> {
+    ) -> ClientCall<CompletionOutput> {
         let reference = [
             ("type", Json::string("ref/prompt")),
             ("name", Json::string(prompt)),
@@ -286,7 +286,7 @@ impl Client {
         template: &str,
         variable: &str,
         value: &str,
-    ) -> ClientCall<Completed> {
+    ) -> ClientCall<CompletionOutput> {
         let reference = [
             ("type", Json::string("ref/resource")),
             ("uri", Json::string(template)),
@@ -294,13 +294,18 @@ impl Client {
         self.complete(JsonObject::from_iter(reference), variable, value)
     }
 
-    fn complete(&self, reference: JsonObject, name: &str, value: &str) -> ClientCall<Completed> {
+    fn complete(
+        &self,
+        reference: JsonObject,
+        name: &str,
+        value: &str,
+    ) -> ClientCall<CompletionOutput> {
         let argument = [("name", Json::string(name)), ("value", Json::string(value))];
         let params = JsonObject::from_iter([
             ("ref", reference),
             ("argument", JsonObject::from_iter(argument)),
         ]);
-        let decode = |result| Completed::new(&result);
+        let decode = |result| CompletionOutput::new(&result);
         ClientCall::new(self, "completion/complete", params, decode)
     }
 

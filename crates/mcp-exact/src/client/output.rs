@@ -80,7 +80,7 @@ pub struct ResourceOutput {
 impl ResourceOutput {
     pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
-            items: list(result, "contents")?,
+            items: object_list(result, "contents")?,
         })
     }
 
@@ -114,7 +114,7 @@ pub struct PromptOutput {
 impl PromptOutput {
     pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
         Ok(Self {
-            messages: list(result, "messages")?,
+            messages: object_list(result, "messages")?,
             description: block_text(result, "description"),
         })
     }
@@ -142,7 +142,7 @@ impl PromptOutput {
 /// Suggested values of an argument (`server/utilities/completion`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Completed {
+pub struct CompletionOutput {
     /// Suggested values, the most relevant one first.
     pub values: Vec<String>,
     /// Total number of matching values, if the server states it.
@@ -152,7 +152,7 @@ pub struct Completed {
     pub has_more: bool,
 }
 
-impl Completed {
+impl CompletionOutput {
     pub(super) fn new(result: &JsonObject) -> Result<Self, ClientError> {
         let completion = result.get("completion").unwrap_or(Json::null());
         completion
@@ -161,7 +161,7 @@ impl Completed {
     }
 }
 
-fn list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
+fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
 }

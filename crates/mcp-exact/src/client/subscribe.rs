@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Mutex, MutexGuard, OwnedMutexGuard};
 use tokio::task::AbortHandle;
 
-use super::link::{ClientLink, LISTS, Options, announces};
+use super::link::{ClientLink, LIST_KINDS, RequestOptions, announces_changes};
 use super::{Client, ClientError};
 use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 
@@ -22,12 +22,17 @@ use crate::link::{Json, JsonObject, Lifecycle, PendingRequest, lifecycle_of};
 #[must_use = "the subscription ends when it is dropped"]
 pub struct Subscription {
     client: Client,
-    kind: Kind,
+    kind: SubscriptionKind,
 }
 
-enum Kind {
-    Session { uris: Vec<String>, runtime: Handle },
-    Request(#[allow(dead_code, reason = "held until the subscription is dropped")] Listening),
+enum SubscriptionKind {
+    Session {
+        uris: Vec<String>,
+        runtime: Handle,
+    },
+    Request(
+        #[allow(dead_code, reason = "held until the subscription is dropped")] ListenSubscription,
+    ),
 }
 
 impl fmt::Debug for Subscription {
@@ -50,7 +55,7 @@ pub(super) struct SessionSubscription {
     /// Number of [`Subscription`]s that share it.
     count: usize,
     /// Request that replaces it after the server has moved to 2026-07-28 or later.
-    pub(super) replacement: Option<Listening>,
+    pub(super) replacement: Option<ListenSubscription>,
 }
 
 impl SubscriptionCounts {
@@ -65,11 +70,12 @@ impl Subscription {
         match lifecycle_of(client.revision()) {
             Lifecycle::Discover => {
                 let notifications = [("resourceSubscriptions", Json::from_encode(&uris))];
-                let listening = Listening::begin(client, JsonObject::from_iter(notifications));
-                subscription.kind = Kind::Request(listening.await?);
+                let listening =
+                    ListenSubscription::begin(client, JsonObject::from_iter(notifications));
+                subscription.kind = SubscriptionKind::Request(listening.await?);
             }
             // After an error, dropping `subscription` ends what was already subscribed to.
-            Lifecycle::Initialize => subscription.add(uris).await?,
+            Lifecycle::Initialize => subscription.subscribe_to(uris).await?,
         }
         Ok(subscription)
     }
@@ -78,22 +84,22 @@ impl Subscription {
     fn for_session(client: &Client) -> Self {
         Self {
             client: client.clone(),
-            kind: Kind::Session {
+            kind: SubscriptionKind::Session {
                 uris: Vec::new(),
                 runtime: Handle::current(),
             },
         }
     }
 
-    async fn add(&mut self, added: Vec<String>) -> Result<(), ClientError> {
+    async fn subscribe_to(&mut self, added: Vec<String>) -> Result<(), ClientError> {
         for uri in added {
-            let mut subscribed = self.client.link().resources().lock().await;
+            let mut subscribed = self.client.link().session_subscriptions().lock().await;
             let request = self
                 .client
-                .request("resources/subscribe", Some(params(&uri)));
+                .request("resources/subscribe", Some(uri_params(&uri)));
             request.await?;
             subscribed.entry(uri.clone()).or_default().count += 1;
-            if let Kind::Session { uris, .. } = &mut self.kind {
+            if let SubscriptionKind::Session { uris, .. } = &mut self.kind {
                 uris.push(uri);
             }
         }
@@ -103,23 +109,23 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        let Kind::Session { uris, runtime } = &mut self.kind else {
+        let SubscriptionKind::Session { uris, runtime } = &mut self.kind else {
             return;
         };
         let uris = std::mem::take(uris);
         let link = Arc::clone(self.client.link());
-        let subscribed = Arc::clone(&link.resources().0);
+        let subscribed = Arc::clone(&link.session_subscriptions().0);
         match Arc::clone(&subscribed).try_lock_owned() {
             // The request is sent immediately, so that the subscription has ended before the application's next
             // request.
             Ok(mut locked) => {
                 let requests = unsubscribe(&link, &mut locked, &uris);
-                runtime.spawn(finish(requests, locked));
+                runtime.spawn(await_all(requests, locked));
             }
             Err(_) => drop(runtime.spawn(async move {
                 let mut locked = subscribed.lock_owned().await;
                 let requests = unsubscribe(&link, &mut locked, &uris);
-                finish(requests, locked).await;
+                await_all(requests, locked).await;
             })),
         }
     }
@@ -143,13 +149,18 @@ fn unsubscribe(
         subscribed.remove(uri);
         let method = "resources/unsubscribe";
         // A closed connection has already ended the subscription, and from 2026-07-28 on, dropping its request does.
-        requests.extend(link.request(method, Some(params(uri)), Options::default(), None));
+        requests.extend(link.request(
+            method,
+            Some(uri_params(uri)),
+            RequestOptions::default(),
+            None,
+        ));
     }
     requests
 }
 
 /// Waits for the answers, because dropping the future of a request cancels it.
-async fn finish(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscriptions>) {
+async fn await_all(requests: Vec<PendingRequest>, locked: OwnedMutexGuard<Subscriptions>) {
     for request in requests {
         request.await;
     }
@@ -165,7 +176,7 @@ impl Client {
         let filter = filter_of_lists(&self.capabilities());
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
-            let listening = Listening::begin(self, filter).await?;
+            let listening = ListenSubscription::begin(self, filter).await?;
             self.link().set_list_caching(listening);
         }
         Ok(())
@@ -174,37 +185,41 @@ impl Client {
 
 /// Returns the filter for all lists whose changes a server announces.
 fn filter_of_lists(capabilities: &JsonObject) -> JsonObject {
-    let announced = LISTS
+    let announced = LIST_KINDS
         .into_iter()
-        .filter(|(list, ..)| announces(capabilities, list));
+        .filter(|(list, ..)| announces_changes(capabilities, list));
     announced.map(|(_, member, _)| (member, true)).collect()
 }
 
 /// Minimum and maximum pause before the client subscribes again.
-const SHORTEST_PAUSE: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
 /// ends the subscription earlier, such as when the access token of the request expires (`basic/patterns/subscriptions`,
 /// "Cancellation"), the client sends a new request.
-pub(super) struct Listening(AbortHandle);
+pub(super) struct ListenSubscription(AbortHandle);
 
-impl Listening {
+impl ListenSubscription {
     /// Starts a subscription; returns after the server has acknowledged it.
     async fn begin(client: &Client, filter: JsonObject) -> Result<Self, ClientError> {
         let params = JsonObject::from_iter([("notifications", filter)]);
         let request = client.link().listen(params.clone()).await?;
-        Ok(Self::renew(client.link(), params, Some(request)))
+        Ok(Self::spawn_renewal(client.link(), params, Some(request)))
     }
 
     /// Renews a subscription each time it has ended; without a `request`, starts it first.
-    fn renew(link: &Arc<ClientLink>, params: JsonObject, request: Option<PendingRequest>) -> Self {
+    fn spawn_renewal(
+        link: &Arc<ClientLink>,
+        params: JsonObject,
+        request: Option<PendingRequest>,
+    ) -> Self {
         let task = tokio::spawn(listen_again(Arc::downgrade(link), params, request));
         Self(task.abort_handle())
     }
 }
 
-impl Drop for Listening {
+impl Drop for ListenSubscription {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -216,7 +231,7 @@ async fn listen_again(
     params: JsonObject,
     mut request: Option<PendingRequest>,
 ) {
-    let mut pause = SHORTEST_PAUSE;
+    let mut pause = MIN_PAUSE;
     loop {
         if request.is_none() {
             let Some(link) = link.upgrade().filter(|link| !link.is_closed()) else {
@@ -239,7 +254,7 @@ async fn listen_again(
         }
         // A subscription that ends early is renewed only after a growing pause.
         pause = if begun.elapsed() > MAX_PAUSE {
-            SHORTEST_PAUSE
+            MIN_PAUSE
         } else {
             MAX_PAUSE.min(pause * 2)
         };
@@ -252,13 +267,13 @@ async fn listen_again(
 pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
     let renew = |filter: JsonObject| {
         let params = JsonObject::from_iter([("notifications", filter)]);
-        Listening::renew(&link, params, None)
+        ListenSubscription::spawn_renewal(&link, params, None)
     };
     let filter = filter_of_lists(&link.session().capabilities);
     if lists && !filter.is_empty() {
         link.set_list_caching(renew(filter));
     }
-    for (uri, subscription) in link.resources().lock().await.iter_mut() {
+    for (uri, subscription) in link.session_subscriptions().lock().await.iter_mut() {
         let uris = Json::from_encode(&vec![uri.clone()]);
         let filter = JsonObject::from_iter([("resourceSubscriptions", uris)]);
         subscription.replacement = Some(renew(filter));
@@ -273,7 +288,7 @@ async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
         return link.announce_missed(params);
     }
     let mut subscription = Subscription::for_session(&Client::for_link(&link));
-    if let Err(error) = subscription.add(uris).await {
+    if let Err(error) = subscription.subscribe_to(uris).await {
         tracing::warn!(%error, "a subscription could not be begun again");
         return;
     }
@@ -291,6 +306,6 @@ pub(super) fn subscribed_uris(params: &JsonObject) -> Vec<String> {
 }
 
 /// Returns the params of `resources/subscribe` and `resources/unsubscribe`.
-pub(super) fn params(uri: &str) -> JsonObject {
+pub(super) fn uri_params(uri: &str) -> JsonObject {
     JsonObject::from_iter([("uri", Json::string(uri))])
 }

@@ -26,12 +26,12 @@ impl Drop for CancelOnDrop {
             return;
         };
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { cancel(&client, &id).await });
+            runtime.spawn(async move { cancel_task(&client, &id).await });
         }
     }
 }
 
-async fn cancel(client: &Client, id: &str) {
+async fn cancel_task(client: &Client, id: &str) {
     let params = JsonObject::from_iter([("taskId", Json::string(id))]);
     if let Err(error) = client.request("tasks/cancel", Some(params)).await {
         tracing::debug!(%error, "a task could not be cancelled");
@@ -48,10 +48,10 @@ impl Client {
         &self,
         result: JsonObject,
     ) -> Result<JsonObject, ClientError> {
-        if text(&result, "resultType").as_deref() != Some("task") {
+        if string_member(&result, "resultType").as_deref() != Some("task") {
             return Ok(result);
         }
-        let id = text(&result, "taskId");
+        let id = string_member(&result, "taskId");
         let id = id.ok_or_else(|| ClientError::Result("the task has no `taskId`".to_owned()))?;
         let mut guard = CancelOnDrop {
             client: self.clone(),
@@ -78,9 +78,9 @@ impl Client {
         let mut task = created;
         let mut answered = HashSet::new();
         loop {
-            match text(&task, "status").as_deref() {
+            match string_member(&task, "status").as_deref() {
                 Some("completed") => {
-                    let result = object(&task, "result");
+                    let result = object_member(&task, "result");
                     return result
                         .ok_or_else(|| ClientError::Result("the task has no `result`".to_owned()));
                 }
@@ -114,7 +114,7 @@ impl Client {
         task: &JsonObject,
         answered: &mut HashSet<String>,
     ) -> Result<(), ClientError> {
-        let asks = object(task, "inputRequests").unwrap_or_default();
+        let asks = object_member(task, "inputRequests").unwrap_or_default();
         let mut names = HashSet::new();
         if !asks.view().iter().all(|(key, _)| names.insert(key)) {
             let text = "`inputRequests` holds a name twice";
@@ -126,8 +126,8 @@ impl Client {
                 continue;
             }
             let ask = ask.object().map(|ask| ask.to_object()).unwrap_or_default();
-            let method = text(&ask, "method").unwrap_or_default();
-            let params = object(&ask, "params");
+            let method = string_member(&ask, "method").unwrap_or_default();
+            let params = object_member(&ask, "params");
             let answer = self
                 .link()
                 .answer_server_request(&method, params.as_ref())
@@ -146,11 +146,11 @@ impl Client {
     }
 }
 
-fn text(object: &JsonObject, name: &str) -> Option<String> {
+fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
-fn object(object: &JsonObject, name: &str) -> Option<JsonObject> {
+fn object_member(object: &JsonObject, name: &str) -> Option<JsonObject> {
     JsonObject::try_from(object.get(name)?).ok()
 }

@@ -14,7 +14,7 @@ use crate::link::{
     InputRequest, JsonObject, Lifecycle, Outcome, PeerError, PendingRequest, Revision, now_millis,
 };
 use crate::outgoing;
-use crate::replay::{Answer, QuestionId};
+use crate::replay::{InputOutcome, InputRequestId};
 
 /// Reason why a request to the client has no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -75,10 +75,10 @@ pub enum InputRequestErrorKind {
     Inexpressible(String),
     /// Clients cannot display the form.
     #[error(transparent)]
-    Form(super::FormError),
+    UnsupportedForm(super::FormError),
     /// The URL is not a page that a user can be sent to.
     #[error("{0}; give an absolute URL without a user name")]
-    Url(crate::visit::BadUrl),
+    InvalidUrl(crate::visit::InvalidVisitUrl),
     /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
     Refused(PeerError),
@@ -87,13 +87,13 @@ pub enum InputRequestErrorKind {
     TimedOut,
     /// The answer does not have the requested form.
     #[error("the answer does not fit: {0}")]
-    Answer(String),
+    InvalidAnswer(String),
     /// The request has ended, or the connection was lost.
     #[error("the request has ended; nothing can be asked for it any more")]
     Ended,
 }
 
-enum State {
+enum PendingState {
     /// The input request was not sent yet.
     New {
         input_request: InputRequest,
@@ -102,7 +102,7 @@ enum State {
     /// Waits for the answer to a request of the server.
     Waiting(PendingRequest),
     /// Waits for the retry of the request, or for an answer to its task.
-    Recorded(QuestionId),
+    Recorded(InputRequestId),
     Failed(InputRequestErrorKind),
     Done,
 }
@@ -111,15 +111,15 @@ enum State {
 ///
 /// An input request is numbered when the future is created, so that the order does not depend on the order in which
 /// futures are polled. The request is sent when the future is first polled and cancelled when the future is dropped.
-pub(super) struct Question {
+pub(super) struct PendingInputRequest {
     cx: Cx,
     method: &'static str,
-    state: State,
+    state: PendingState,
     /// Timer of the time limit, used in tasks.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
-impl Question {
+impl PendingInputRequest {
     /// Creates an input request that requires `capability` of the client.
     pub(super) fn new(
         cx: &Cx,
@@ -128,12 +128,14 @@ impl Question {
         params: Result<JsonObject, InputRequestErrorKind>,
     ) -> Self {
         let state = match prepare_request(cx, method, capability, params) {
-            Ok(ask) if cx.lifecycle() == Lifecycle::Discover => State::Recorded(cx.run().ask(ask)),
-            Ok(ask) => State::New {
+            Ok(ask) if cx.lifecycle() == Lifecycle::Discover => {
+                PendingState::Recorded(cx.handler_run().record_input_request(ask))
+            }
+            Ok(ask) => PendingState::New {
                 input_request: ask,
                 timeout: None,
             },
-            Err(kind) => State::Failed(kind),
+            Err(kind) => PendingState::Failed(kind),
         };
         Self {
             cx: cx.clone(),
@@ -145,19 +147,19 @@ impl Question {
 
     pub(super) fn set_timeout(&mut self, limit: Duration) {
         match &mut self.state {
-            State::New { timeout, .. } => *timeout = Some(limit),
-            State::Recorded(id) => {
+            PendingState::New { timeout, .. } => *timeout = Some(limit),
+            PendingState::Recorded(id) => {
                 let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
                 let deadline = now_millis().saturating_add(limit);
-                self.cx.run().set_deadline(*id, deadline);
+                self.cx.handler_run().set_deadline(*id, deadline);
             }
             _ => {}
         }
     }
 
     pub(super) fn set_key(&mut self, key: &str) {
-        if let State::Recorded(id) = &self.state {
-            self.cx.run().set_key(*id, key);
+        if let PendingState::Recorded(id) = &self.state {
+            self.cx.handler_run().set_key(*id, key);
         }
     }
 
@@ -173,8 +175,8 @@ impl Question {
             }
             error => InputRequestErrorKind::Inexpressible(error.to_string()),
         })?;
-        self.cx.wait();
-        self.state = State::Waiting(pending);
+        self.cx.count_waiting();
+        self.state = PendingState::Waiting(pending);
         Ok(())
     }
 
@@ -182,8 +184,8 @@ impl Question {
         match outcome {
             Outcome::Result(result) => {
                 let revision = self.cx.revision();
-                outgoing::input_response(self.method, result.object(), revision)
-                    .map_err(InputRequestErrorKind::Answer)
+                outgoing::convert_input_response(self.method, result.object(), revision)
+                    .map_err(InputRequestErrorKind::InvalidAnswer)
             }
             Outcome::Error(error) => Err(InputRequestErrorKind::Refused(error)),
             Outcome::TimedOut => Err(InputRequestErrorKind::TimedOut),
@@ -195,7 +197,7 @@ impl Question {
 
     /// Returns true if the time limit of an input request has elapsed, and otherwise registers a wake-up. An input
     /// request that ends its request needs no timer, because no future waits for the answer.
-    fn is_late(&mut self, deadline: Option<u64>, now: u64, cx: &mut Context<'_>) -> bool {
+    fn is_timed_out(&mut self, deadline: Option<u64>, now: u64, cx: &mut Context<'_>) -> bool {
         let Some(deadline) = deadline else {
             return false;
         };
@@ -206,7 +208,7 @@ impl Question {
         timer.as_mut().poll(cx).is_ready()
     }
 
-    fn poll_kind(
+    fn poll_answer(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<JsonObject, InputRequestErrorKind>> {
@@ -214,79 +216,79 @@ impl Question {
             if self.cx.has_ended() {
                 return Poll::Ready(Err(InputRequestErrorKind::Ended));
             }
-            let is_asked = matches!(self.state, State::Waiting(_));
+            let is_asked = matches!(self.state, PendingState::Waiting(_));
             if self.cx.is_in_effect() || !is_asked && self.cx.has_other_effect() {
                 return Poll::Ready(Err(InputRequestErrorKind::InsideOnce));
             }
             match &mut self.state {
-                State::New { .. } => {
-                    if let State::New {
+                PendingState::New { .. } => {
+                    if let PendingState::New {
                         input_request: ask,
                         timeout,
-                    } = std::mem::replace(&mut self.state, State::Done)
+                    } = std::mem::replace(&mut self.state, PendingState::Done)
                         && let Err(kind) = self.send(ask, timeout)
                     {
                         return Poll::Ready(Err(kind));
                     }
                 }
-                State::Waiting(pending) => {
+                PendingState::Waiting(pending) => {
                     let Poll::Ready(outcome) = Pin::new(pending).poll(cx) else {
                         return Poll::Pending;
                     };
-                    self.cx.clear_waiting();
-                    self.state = State::Done;
+                    self.cx.reset_waiting_count();
+                    self.state = PendingState::Done;
                     return Poll::Ready(self.recorded_answer(outcome));
                 }
-                State::Recorded(id) => {
+                PendingState::Recorded(id) => {
                     let id = *id;
                     let now = now_millis();
-                    let mut run = self.cx.run();
+                    let mut run = self.cx.handler_run();
                     let Some(answer) = run.take_answer(id, now) else {
                         run.set_waker(id, cx.waker());
                         let deadline = run.deadline(id);
                         drop(run);
-                        if self.cx.task().is_none() || !self.is_late(deadline, now, cx) {
+                        if self.cx.task().is_none() || !self.is_timed_out(deadline, now, cx) {
                             return Poll::Pending;
                         }
-                        self.cx.run().expire(id);
+                        self.cx.handler_run().record_timeout(id);
                         continue;
                     };
                     drop(run);
-                    self.state = State::Done;
+                    self.state = PendingState::Done;
                     return Poll::Ready(match answer {
-                        Answer::Result(result) => {
+                        InputOutcome::Result(result) => {
                             self.recorded_answer(Outcome::Result(result.into()))
                         }
-                        Answer::TimedOut => Err(InputRequestErrorKind::TimedOut),
+                        InputOutcome::TimedOut => Err(InputRequestErrorKind::TimedOut),
                     });
                 }
-                State::Failed(kind) => {
+                PendingState::Failed(kind) => {
                     let kind = kind.clone();
-                    self.state = State::Done;
+                    self.state = PendingState::Done;
                     return Poll::Ready(Err(kind));
                 }
-                State::Done => return Poll::Ready(Err(InputRequestErrorKind::Ended)),
+                PendingState::Done => return Poll::Ready(Err(InputRequestErrorKind::Ended)),
             }
         }
     }
 }
 
-impl Future for Question {
+impl Future for PendingInputRequest {
     type Output = Result<JsonObject, InputRequestError>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        let polled = this.poll_kind(cx);
+        let polled = this.poll_answer(cx);
         polled.map_err(|kind| InputRequestError::new(this.method, kind))
     }
 }
 
-impl Drop for Question {
+impl Drop for PendingInputRequest {
     fn drop(&mut self) {
         match &self.state {
             // Dropping the pending request cancels the input request.
-            State::Waiting(_) => self.cx.clear_waiting(),
-            State::Recorded(id) => self.cx.run().release_input_request(*id),
+            PendingState::Waiting(_) => self.cx.reset_waiting_count(),
+            PendingState::Recorded(id) => self.cx.handler_run().release_input_request(*id),
             _ => {}
         }
     }
@@ -313,7 +315,7 @@ fn prepare_request(
             revision: cx.revision(),
         });
     }
-    let params = outgoing::input_request(method, &params, cx.revision());
+    let params = outgoing::convert_input_request(method, &params, cx.revision());
     let params = params.map_err(InputRequestErrorKind::Inexpressible)?;
     let params = (!params.is_empty()).then_some(params);
     Ok(InputRequest::new(method, params))

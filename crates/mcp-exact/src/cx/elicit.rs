@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::ask::{InputRequestError, InputRequestErrorKind, Question};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use super::{Cx, form};
 use crate::decode;
 use crate::form_values;
@@ -19,7 +19,7 @@ use crate::link::{Json, JsonObject};
 use crate::schema;
 use crate::visit::Visit;
 
-const METHOD: &str = "elicitation/create";
+const ELICIT_METHOD: &str = "elicitation/create";
 
 /// Answer of the user to an elicitation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Cx {
     ///
     /// `T` is a struct whose fields are strings, numbers, booleans, enums without data, lists of such enums (from
     /// 2025-11-25 on), or options of these; doc comments become descriptions. An answer that violates the schema of the
-    /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`InputRequestErrorKind::Answer`]. Do not
+    /// form, such as a string longer than `#[schemars(length(max = 3))]` allows, is [`InputRequestErrorKind::InvalidAnswer`]. Do not
     /// ask for secrets: use [`elicit_url`](Self::elicit_url).
     pub fn elicit<T: DeserializeOwned + JsonSchema>(&self, message: impl AsRef<str>) -> Elicit<T> {
         Elicit {
@@ -70,7 +70,7 @@ impl Cx {
     pub fn elicit_url(&self, message: impl AsRef<str>, url: impl AsRef<str>) -> ElicitUrl {
         let url = url.as_ref();
         let params = Visit::new(url)
-            .map_err(InputRequestErrorKind::Url)
+            .map_err(InputRequestErrorKind::InvalidUrl)
             .map(|_| {
                 JsonObject::from_iter([
                     ("mode", Json::string("url")),
@@ -79,7 +79,7 @@ impl Cx {
                 ])
             });
         ElicitUrl {
-            input_request: Question::new(self, METHOD, "elicitation.url", params),
+            input_request: PendingInputRequest::new(self, ELICIT_METHOD, "elicitation.url", params),
         }
     }
 }
@@ -125,23 +125,23 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
 
 /// Input request of a form, without the type that its values are decoded into.
 struct Form {
-    input_request: Question,
+    input_request: PendingInputRequest,
     schema: Value,
 }
 
 impl Form {
     fn new(cx: &Cx, message: &str, type_schema: &Value) -> Self {
-        let schema = form::form(type_schema).map(Value::Object);
+        let schema = form::form_of_object(type_schema).map(Value::Object);
         let params = match &schema {
             Ok(schema) => Ok(JsonObject::from_iter([
                 ("mode", Json::string("form")),
                 ("message", Json::string(message)),
                 ("requestedSchema", Json::from(schema.clone())),
             ])),
-            Err(error) => Err(InputRequestErrorKind::Form(error.clone())),
+            Err(error) => Err(InputRequestErrorKind::UnsupportedForm(error.clone())),
         };
         Self {
-            input_request: Question::new(cx, METHOD, "elicitation.form", params),
+            input_request: PendingInputRequest::new(cx, ELICIT_METHOD, "elicitation.form", params),
             schema: schema.unwrap_or_default(),
         }
     }
@@ -153,13 +153,13 @@ impl Form {
 }
 
 fn wrong_answer(reason: String) -> InputRequestError {
-    InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason))
+    InputRequestError::new(ELICIT_METHOD, InputRequestErrorKind::InvalidAnswer(reason))
 }
 
 /// Future of the user's consent to a visit; see [`Cx::elicit_url`].
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct ElicitUrl {
-    input_request: Question,
+    input_request: PendingInputRequest,
 }
 
 impl ElicitUrl {
@@ -196,7 +196,7 @@ fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Jso
                 .get("content")
                 .unwrap_or_else(|| JsonObject::new().into());
             let values: Value = content.parse().map_err(|error| error.to_string())?;
-            match form_values::problem(schema, &values) {
+            match form_values::form_violation(schema, &values) {
                 Some(problem) => Err(problem),
                 None => Ok(Elicited::Accepted(content)),
             }

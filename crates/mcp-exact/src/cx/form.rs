@@ -13,30 +13,30 @@ use crate::schema;
 pub enum FormError {
     /// The type is not a struct with named fields.
     #[error("the type is no form; use a struct with named fields")]
-    Struct,
+    NotAStruct,
     /// A field is not a primitive value.
     #[error(
-        "field {field:?} cannot be in a form: it is {found}; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
+        "field {field:?} cannot be in a form: it is {found_kind}; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
     )]
-    Field {
+    UnsupportedField {
         /// Name of the field.
         field: String,
         /// Kind of value that was found.
-        found: String,
+        found_kind: String,
     },
 }
 
 /// Returns the form schema of a type.
-pub(super) fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
+pub(super) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormError> {
     if schema.get("type").and_then(Value::as_str) != Some("object") {
-        return Err(FormError::Struct);
+        return Err(FormError::NotAStruct);
     }
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut fields = Map::new();
     for (name, property) in properties.into_iter().flatten() {
-        let field = field(property).map_err(|found| FormError::Field {
+        let field = field_schema(property).map_err(|found| FormError::UnsupportedField {
             field: name.clone(),
-            found,
+            found_kind: found,
         })?;
         fields.insert(name.clone(), Value::Object(field));
     }
@@ -51,12 +51,12 @@ pub(super) fn form(schema: &Value) -> Result<Map<String, Value>, FormError> {
 }
 
 /// Returns the form schema of one field. The error names the actual kind of a field that is not primitive.
-fn field(property: &Value) -> Result<Map<String, Value>, String> {
+fn field_schema(property: &Value) -> Result<Map<String, Value>, String> {
     let Some(property) = property.as_object() else {
         return Err("of any type".to_owned());
     };
     if let Some(inner) = without_null(property) {
-        let mut found = field(&inner)?;
+        let mut found = field_schema(&inner)?;
         for name in ["title", "description", "default"] {
             if let Some(value) = property.get(name).filter(|value| !value.is_null()) {
                 found.insert(name.to_owned(), value.clone());
@@ -64,7 +64,7 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
         }
         return Ok(found);
     }
-    if let Some(titled) = titled_enum(property, "oneOf") {
+    if let Some(titled) = titled_enum_options(property, "oneOf") {
         return Ok(retained_members(
             property,
             &["title", "description", "default"],
@@ -114,17 +114,17 @@ fn field(property: &Value) -> Result<Map<String, Value>, String> {
             &["title", "description", "default"],
             json!({"type": "boolean"}),
         )),
-        Some("array") => list(property),
+        Some("array") => list_schema(property),
         Some(kind) => Err(format!("of type {kind}")),
         None => Err("of no single type".to_owned()),
     }
 }
 
 /// Returns the form schema of a multiple-choice list.
-fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+fn list_schema(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let items = property.get("items").and_then(Value::as_object);
     let items = items.ok_or("a list of anything")?;
-    let choices = match (titled_enum(items, "oneOf"), items.get("enum")) {
+    let choices = match (titled_enum_options(items, "oneOf"), items.get("enum")) {
         (Some(titled), _) => json!({"anyOf": titled}),
         (None, Some(values)) => json!({"type": "string", "enum": values}),
         (None, None) => return Err("a list of something else than enums".to_owned()),
@@ -137,7 +137,7 @@ fn list(property: &Map<String, Value>) -> Result<Map<String, Value>, String> {
 }
 
 /// Returns the values and titles of an enum whose variants have documentation.
-fn titled_enum(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
+fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Value>> {
     let variants = schema.get(name)?.as_array()?;
     let mut titled = Vec::new();
     for variant in variants {
@@ -232,7 +232,7 @@ mod tests {
 
     #[test]
     fn struct_fields_become_form_fields() {
-        let form = form(&schema::input_schema_of::<Form>()).expect("a form");
+        let form = form_of_object(&schema::input_schema_of::<Form>()).expect("a form");
         expect_test::expect![[r#"
             {
               "properties": {
@@ -300,7 +300,7 @@ mod tests {
     fn legacy_enum_titles_are_preserved() {
         let legacy = json!({"type": "string", "enum": ["a"], "enumNames": ["A"]});
         let schema = json!({"type": "object", "properties": {"choice": legacy.clone()}});
-        let form = form(&schema).expect("a form");
+        let form = form_of_object(&schema).expect("a form");
         assert_eq!(form["properties"]["choice"], legacy);
     }
 
@@ -311,14 +311,14 @@ mod tests {
         struct Outer {
             inner: Form,
         }
-        let error = form(&schema::input_schema_of::<Outer>()).expect_err("nested");
+        let error = form_of_object(&schema::input_schema_of::<Outer>()).expect_err("nested");
         assert_eq!(
             error.to_string(),
             "field \"inner\" cannot be in a form: it is of type object; use strings, numbers, booleans, enums without data, lists of such enums, or options of these"
         );
         assert_eq!(
-            form(&schema::input_schema_of::<u8>()),
-            Err(FormError::Struct)
+            form_of_object(&schema::input_schema_of::<u8>()),
+            Err(FormError::NotAStruct)
         );
     }
 }

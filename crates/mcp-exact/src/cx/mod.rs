@@ -22,31 +22,31 @@ pub use ask::{InputRequestError, InputRequestErrorKind};
 pub use elicit::{Elicit, ElicitUrl, Elicited};
 pub use form::FormError;
 pub use once::OnceError;
-pub use roots::{Root, Roots};
-pub use sample::{Sample, Sampled, Sampling};
+pub use roots::{Root, RootsRequest};
+pub use sample::{Sample, Sampled, SamplingRequest};
+pub(crate) use token::CancellationToken;
 pub use token::Cancelled;
-pub(crate) use token::Token;
 
 use crate::error::RequestEnded;
 use crate::extract::CallInput;
 use crate::link::{
-    Encode, Home, Json, JsonObject, Level, Lifecycle, Link, PeerError, Principal, Progress,
-    Request, Revision, SendError, TraceContext, TypedRequest,
+    Encode, Home, Json, JsonObject, Level, Lifecycle, PeerError, Principal, Progress, Request,
+    RequestLink, Revision, SendError, TraceContext, TypedRequest,
 };
 use crate::outgoing;
-use crate::replay::Run;
+use crate::replay::HandlerRun;
 use crate::task::{CallTask, TaskError};
 
 /// Number type that progress is measured in; implemented for every primitive number.
-pub trait Amount {
+pub trait ProgressAmount {
     /// Returns the number as `f64`, rounded if it cannot be represented exactly.
     fn to_f64(self) -> f64;
 }
 
-macro_rules! amounts {
+macro_rules! impl_progress_amount {
     ($($number:ty)*) => {
         $(
-            impl Amount for $number {
+            impl ProgressAmount for $number {
                 #[allow(clippy::cast_lossless, clippy::cast_precision_loss, reason = "one macro for all numbers")]
                 fn to_f64(self) -> f64 {
                     self as f64
@@ -56,7 +56,7 @@ macro_rules! amounts {
     };
 }
 
-amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
+impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 
 /// Context of a request. A context is cheap to clone, `Send` and `'static`, so that it can be moved into spawned tasks.
 ///
@@ -108,16 +108,16 @@ amounts!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// Only tools, prompts and resources can send input requests. If the client has not declared the required capability,
 /// or the negotiated revision does not define it, the input request fails with [`InputRequestErrorKind::Unsupported`].
 #[derive(Clone)]
-pub struct Cx(Arc<Inner>);
+pub struct Cx(Arc<CxInner>);
 
-struct Inner {
+struct CxInner {
     request: Arc<Request>,
-    link: Link,
-    run: Mutex<Run>,
+    link: RequestLink,
+    handler_run: Mutex<HandlerRun>,
     input: CallInput,
     has_ended: AtomicBool,
     /// Number of input requests that wait for their answers (up to 2025-11-25).
-    waiting: AtomicUsize,
+    waiting_count: AtomicUsize,
     /// True if the handler may send requests to the client.
     can_send_requests: bool,
     task: Mutex<TaskState>,
@@ -129,12 +129,12 @@ enum TaskState {
     /// The request cannot become a task, or its client does not support tasks.
     #[default]
     Impossible,
-    Possible,
+    Allowed,
     /// The handler waits until the call is a task.
-    Wanted(Waker),
-    Refused(TaskError),
+    Requested(Waker),
+    Unavailable(TaskError),
     /// The call is a task; the reference is empty after the task has ended.
-    Task(Weak<dyn CallTask>),
+    Created(Weak<dyn CallTask>),
 }
 
 impl fmt::Debug for Cx {
@@ -147,18 +147,23 @@ impl fmt::Debug for Cx {
 }
 
 impl Cx {
-    pub(crate) fn new(request: Arc<Request>, link: Link, run: Run, input: CallInput) -> Self {
+    pub(crate) fn new(
+        request: Arc<Request>,
+        link: RequestLink,
+        run: HandlerRun,
+        input: CallInput,
+    ) -> Self {
         let can_send_requests = matches!(
             request.method(),
             "tools/call" | "resources/read" | "prompts/get"
         );
-        Self(Arc::new(Inner {
+        Self(Arc::new(CxInner {
             request,
             link,
-            run: Mutex::new(run),
+            handler_run: Mutex::new(run),
             input,
             has_ended: AtomicBool::new(false),
-            waiting: AtomicUsize::new(0),
+            waiting_count: AtomicUsize::new(0),
             can_send_requests,
             task: Mutex::default(),
         }))
@@ -170,50 +175,53 @@ impl Cx {
 
     /// Allows the request to become a task.
     pub(crate) fn allow_task(&self) {
-        *self.task_state() = TaskState::Possible;
+        *self.task_state() = TaskState::Allowed;
     }
 
     /// Returns true if the request can become a task and is not a task yet.
     pub(crate) fn may_become_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Possible)
+        matches!(*self.task_state(), TaskState::Allowed)
     }
 
     /// Returns true if the handler waits for the call to become a task.
     pub(crate) fn wants_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Wanted(_))
+        matches!(*self.task_state(), TaskState::Requested(_))
     }
 
     fn set_task_state(&self, state: TaskState) {
         let before = std::mem::replace(&mut *self.task_state(), state);
-        if let TaskState::Wanted(waker) = before {
+        if let TaskState::Requested(waker) = before {
             waker.wake();
         }
     }
 
     /// Records that the call has become a task.
     pub(crate) fn set_task(&self, task: Weak<dyn CallTask>) {
-        self.set_task_state(TaskState::Task(task));
+        self.set_task_state(TaskState::Created(task));
     }
 
     /// Records that the call cannot become a task.
     pub(crate) fn refuse_task(&self, error: TaskError) {
-        self.set_task_state(TaskState::Refused(error));
+        self.set_task_state(TaskState::Unavailable(error));
     }
 
     /// Returns the task that the call has become.
     pub(crate) fn task(&self) -> Option<Arc<dyn CallTask>> {
         match &*self.task_state() {
-            TaskState::Task(task) => task.upgrade(),
+            TaskState::Created(task) => task.upgrade(),
             _ => None,
         }
     }
 
     fn is_task(&self) -> bool {
-        matches!(*self.task_state(), TaskState::Task(_))
+        matches!(*self.task_state(), TaskState::Created(_))
     }
 
-    pub(crate) fn run(&self) -> MutexGuard<'_, Run> {
-        self.0.run.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn handler_run(&self) -> MutexGuard<'_, HandlerRun> {
+        self.0
+            .handler_run
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the input of the handler.
@@ -221,7 +229,7 @@ impl Cx {
         &self.0.input
     }
 
-    pub(crate) fn link(&self) -> &Link {
+    pub(crate) fn link(&self) -> &RequestLink {
         &self.0.link
     }
 
@@ -235,15 +243,15 @@ impl Cx {
 
     /// Returns true if an input request waits for its answer.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.0.waiting.load(Ordering::Relaxed) > 0
+        self.0.waiting_count.load(Ordering::Relaxed) > 0
     }
 
-    fn wait(&self) {
-        self.0.waiting.fetch_add(1, Ordering::Relaxed);
+    fn count_waiting(&self) {
+        self.0.waiting_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn clear_waiting(&self) {
-        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
+    fn reset_waiting_count(&self) {
+        self.0.waiting_count.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// Notifies the handler that the client has cancelled the request.
@@ -336,12 +344,12 @@ impl Cx {
         let uri = request.params().and_then(|params| params.get("uri"));
         let uri = uri.and_then(|uri| uri.view().as_str().map(Cow::into_owned));
         let way = (H::REVISION, self.revision());
-        outgoing::exact_result(request.method(), result, way, uri.as_deref())
+        outgoing::convert_exact_result(request.method(), result, way, uri.as_deref())
     }
 
     /// Returns true if the handler repeats an earlier run (see the rules of [`Cx`]).
     pub fn is_replaying(&self) -> bool {
-        self.run().is_replaying()
+        self.handler_run().is_replaying()
     }
 
     /// Sends a progress notification: `done` of `total` (`basic/utilities/progress`).
@@ -351,7 +359,11 @@ impl Cx {
     ///
     /// # Errors
     /// [`RequestEnded`].
-    pub fn progress(&self, done: impl Amount, total: impl Amount) -> Result<(), RequestEnded> {
+    pub fn progress(
+        &self,
+        done: impl ProgressAmount,
+        total: impl ProgressAmount,
+    ) -> Result<(), RequestEnded> {
         self.send_progress(Progress::new(done.to_f64()).of(total.to_f64()))
     }
 
@@ -360,7 +372,7 @@ impl Cx {
     /// # Errors
     /// [`RequestEnded`].
     pub fn send_progress(&self, progress: Progress) -> Result<(), RequestEnded> {
-        self.check_open()?;
+        self.check_not_ended()?;
         if self.is_replaying() {
             return Ok(());
         }
@@ -370,7 +382,7 @@ impl Cx {
             }
             return Ok(());
         }
-        match self.0.link.progress(progress) {
+        match self.0.link.send_progress(progress) {
             Ok(()) => Ok(()),
             Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
             Err(error) => {
@@ -393,11 +405,11 @@ impl Cx {
         logger: Option<&str>,
         data: impl Into<Json>,
     ) -> Result<(), RequestEnded> {
-        self.check_open()?;
+        self.check_not_ended()?;
         if self.is_replaying() || self.is_task() {
             return Ok(());
         }
-        match self.0.link.log(level, logger, data.into()) {
+        match self.0.link.send_log(level, logger, data.into()) {
             Ok(()) => Ok(()),
             Err(SendError::UnknownRequest | SendError::Closed) => Err(RequestEnded),
             Err(error) => {
@@ -423,7 +435,7 @@ impl Cx {
         if self.has_ended() {
             return Err(SendError::UnknownRequest);
         }
-        self.0.link.notify(method, params)
+        self.0.link.send_notification(method, params)
     }
 
     /// Waits until the client cancels the request or this run of the handler ends early. A run ends early if its time
@@ -434,7 +446,7 @@ impl Cx {
     /// [cooperative](crate::Tool::cooperative). Cooperative handlers and work that a handler has started elsewhere
     /// await this method.
     pub async fn cancelled(&self) {
-        self.0.request.token().cancelled().await;
+        self.0.request.token().wait_for_cancel().await;
     }
 
     /// Returns true if the request is [cancelled](Self::cancelled); blocking code can poll this method.
@@ -472,25 +484,25 @@ impl Cx {
     pub async fn become_task(&self) -> Result<bool, TaskError> {
         std::future::poll_fn(|context| {
             let mut state = self.task_state();
-            let is_new = matches!(*state, TaskState::Possible);
+            let is_new = matches!(*state, TaskState::Allowed);
             match &*state {
                 TaskState::Impossible => return Poll::Ready(Ok(false)),
-                TaskState::Task(_) => return Poll::Ready(Ok(true)),
-                TaskState::Refused(error) => return Poll::Ready(Err(error.clone())),
-                TaskState::Possible | TaskState::Wanted(_) => {
-                    *state = TaskState::Wanted(context.waker().clone());
+                TaskState::Created(_) => return Poll::Ready(Ok(true)),
+                TaskState::Unavailable(error) => return Poll::Ready(Err(error.clone())),
+                TaskState::Allowed | TaskState::Requested(_) => {
+                    *state = TaskState::Requested(context.waker().clone());
                 }
             }
             drop(state);
             if is_new {
-                self.run().wake_runner();
+                self.handler_run().wake_runner();
             }
             Poll::Pending
         })
         .await
     }
 
-    fn check_open(&self) -> Result<(), RequestEnded> {
+    fn check_not_ended(&self) -> Result<(), RequestEnded> {
         if self.has_ended() {
             Err(RequestEnded)
         } else {

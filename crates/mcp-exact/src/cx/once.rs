@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use super::Cx;
 use crate::error::Error;
 use crate::link::Json;
-use crate::replay::Place;
+use crate::replay::ExecutionContext;
 
 /// Error of [`Cx::once`]: its result cannot be recorded or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum OnceError {
     #[error(
         "the result of once({key:?}) cannot be recorded: {reason}; return a value that serialises to JSON"
     )]
-    Record {
+    NotRecordable {
         /// Key of the effect.
         key: String,
         /// Description of the problem.
@@ -34,7 +34,7 @@ pub enum OnceError {
     #[error(
         "the result of once({key:?}) has another type than before: {reason}; use one key for each effect"
     )]
-    Read {
+    NotReadable {
         /// Key of the effect.
         key: String,
         /// Description of the problem.
@@ -43,47 +43,48 @@ pub enum OnceError {
 }
 
 /// Guard that counts a `once` as running until the guard is dropped.
-struct Running<'c> {
+struct RunningEffect<'c> {
     cx: &'c Cx,
-    current_place: Place,
+    current_task: ExecutionContext,
 }
 
-impl Drop for Running<'_> {
+impl Drop for RunningEffect<'_> {
     fn drop(&mut self) {
-        self.cx.run().once_ended(self.current_place, None);
+        self.cx.handler_run().end_once(self.current_task, None);
     }
 }
 
 thread_local! {
     /// Context whose effect this thread polls; null if this thread polls no effect.
-    static EFFECT: Cell<*const super::Inner> = const { Cell::new(std::ptr::null()) };
+    static POLLED_EFFECT: Cell<*const super::CxInner> = const { Cell::new(std::ptr::null()) };
 }
 
 /// Guard that marks this thread as polling an effect of a context until the guard is dropped.
-struct Polling(*const super::Inner);
+struct PollingGuard(*const super::CxInner);
 
-impl Polling {
-    fn within(cx: &Cx) -> Self {
-        Self(EFFECT.replace(Arc::as_ptr(&cx.0)))
+impl PollingGuard {
+    fn enter(cx: &Cx) -> Self {
+        Self(POLLED_EFFECT.replace(Arc::as_ptr(&cx.0)))
     }
 }
 
-impl Drop for Polling {
+impl Drop for PollingGuard {
     fn drop(&mut self) {
-        EFFECT.set(self.0);
+        POLLED_EFFECT.set(self.0);
     }
 }
 
 impl Cx {
     /// Returns true if this thread polls an effect of [`once`](Self::once).
     pub(super) fn is_in_effect(&self) -> bool {
-        EFFECT.get() == Arc::as_ptr(&self.0)
+        POLLED_EFFECT.get() == Arc::as_ptr(&self.0)
     }
 
     /// Returns whether an effect runs in another task than the caller's, which is not the handler's own task either. The
     /// effect may wait for the caller, and the request cannot end before the effect does.
     pub(super) fn has_other_effect(&self) -> bool {
-        self.run().has_effect_elsewhere(Place::current())
+        self.handler_run()
+            .has_effect_elsewhere(ExecutionContext::current())
     }
 
     /// Runs an effect, or returns the recorded result if an earlier run of the handler for the same request has run the
@@ -111,34 +112,34 @@ impl Cx {
         E: Into<Error>,
         F: Future<Output = Result<T, E>>,
     {
-        let recorded = self.run().once_result(key).cloned();
+        let recorded = self.handler_run().once_result(key).cloned();
         if let Some(recorded) = recorded {
             let read = crate::decode::decode::<T>(&recorded);
             return read.map_err(|error| {
-                Error::from(OnceError::Read {
+                Error::from(OnceError::NotReadable {
                     key: key.to_owned(),
                     reason: error.to_string(),
                 })
             });
         }
-        let place = Place::current();
-        self.run().once_started(place);
-        let running = Running {
+        let place = ExecutionContext::current();
+        self.handler_run().start_once(place);
+        let running = RunningEffect {
             cx: self,
-            current_place: place,
+            current_task: place,
         };
         let mut effect = pin!(effect);
         let polled = poll_fn(|task| {
-            let _polling = Polling::within(self);
+            let _polling = PollingGuard::enter(self);
             effect.as_mut().poll(task)
         });
         let value = polled.await.map_err(Into::into)?;
-        let json = Json::from_serialize(&value).map_err(|error| OnceError::Record {
+        let json = Json::from_serialize(&value).map_err(|error| OnceError::NotRecordable {
             key: key.to_owned(),
             reason: error.to_string(),
         })?;
         std::mem::forget(running);
-        self.run().once_ended(place, Some((key, json)));
+        self.handler_run().end_once(place, Some((key, json)));
         if let Some(task) = self.task() {
             let saved = task.save_progress().await;
             saved.map_err(crate::task::TaskError::from)?;

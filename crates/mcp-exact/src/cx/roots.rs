@@ -6,10 +6,10 @@ use std::task::{Context, Poll, ready};
 use serde::Deserialize;
 
 use super::Cx;
-use super::ask::{InputRequestError, InputRequestErrorKind, Question};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use crate::link::JsonObject;
 
-const METHOD: &str = "roots/list";
+const ROOTS_METHOD: &str = "roots/list";
 
 /// Directory or file that the client lets the server work in.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -22,20 +22,25 @@ pub struct Root {
 
 impl Cx {
     /// Requests the client's roots. Clients of every revision can support roots.
-    pub fn roots(&self) -> Roots {
-        Roots {
-            input_request: Question::new(self, METHOD, "roots", Ok(JsonObject::new())),
+    pub fn roots(&self) -> RootsRequest {
+        RootsRequest {
+            input_request: PendingInputRequest::new(
+                self,
+                ROOTS_METHOD,
+                "roots",
+                Ok(JsonObject::new()),
+            ),
         }
     }
 }
 
 /// Future of the client's roots; see [`Cx::roots`].
 #[must_use = "futures do nothing unless they are awaited"]
-pub struct Roots {
-    input_request: Question,
+pub struct RootsRequest {
+    input_request: PendingInputRequest,
 }
 
-impl Roots {
+impl RootsRequest {
     /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
     /// input request and a number. A client that knows the key can send the answer with its first request; then no
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
@@ -46,13 +51,14 @@ impl Roots {
     }
 }
 
-impl Future for Roots {
+impl Future for RootsRequest {
     type Output = Result<Vec<Root>, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
-        let wrong =
-            |reason: String| InputRequestError::new(METHOD, InputRequestErrorKind::Answer(reason));
+        let wrong = |reason: String| {
+            InputRequestError::new(ROOTS_METHOD, InputRequestErrorKind::InvalidAnswer(reason))
+        };
         let roots = result
             .get("roots")
             .ok_or_else(|| wrong("it has no roots".to_owned()));

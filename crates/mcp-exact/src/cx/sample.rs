@@ -7,11 +7,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use super::Cx;
-use super::ask::{InputRequestError, InputRequestErrorKind, Question};
-use crate::content::{Content, Role, number};
+use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
+use crate::content::{Content, Role, to_json_number};
 use crate::link::{Json, JsonObject};
 
-const METHOD: &str = "sampling/createMessage";
+const SAMPLING_METHOD: &str = "sampling/createMessage";
 
 /// Request for a message of the client's model.
 ///
@@ -48,25 +48,25 @@ impl Sample {
     /// Sets the system prompt.
     #[must_use]
     pub fn system(self, prompt: &str) -> Self {
-        self.set("systemPrompt", Json::string(prompt))
+        self.set_param("systemPrompt", Json::string(prompt))
     }
 
     /// Sets the temperature.
     #[must_use]
     pub fn temperature(self, temperature: f64) -> Self {
-        self.set("temperature", number(temperature))
+        self.set_param("temperature", to_json_number(temperature))
     }
 
     /// Sets the stop sequences, at which the model ends the message.
     #[must_use]
     pub fn stop_sequences(self, sequences: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let sequences: Vec<String> = sequences.into_iter().map(Into::into).collect();
-        self.set("stopSequences", Json::from_encode(&sequences))
+        self.set_param("stopSequences", Json::from_encode(&sequences))
     }
 
     /// Sets a member of the parameters by its name in revision 2026-07-28, such as `modelPreferences` or `tools`.
     #[must_use]
-    pub fn set(mut self, name: &str, value: impl Into<Json>) -> Self {
+    pub fn set_param(mut self, name: &str, value: impl Into<Json>) -> Self {
         self.params.insert(name, value);
         self
     }
@@ -126,26 +126,26 @@ impl Sampled {
 
 impl Cx {
     /// Requests a message from the client's model. Clients of every revision can support sampling.
-    pub fn sample(&self, sample: &Sample) -> Sampling {
+    pub fn sample(&self, sample: &Sample) -> SamplingRequest {
         let params = sample.params();
         let with_tools = params.get("tools").or_else(|| params.get("toolChoice"));
         let capability = match with_tools {
             Some(_) => "sampling.tools",
             None => "sampling",
         };
-        Sampling {
-            input_request: Question::new(self, METHOD, capability, Ok(params)),
+        SamplingRequest {
+            input_request: PendingInputRequest::new(self, SAMPLING_METHOD, capability, Ok(params)),
         }
     }
 }
 
 /// Future of a message of the client's model; see [`Cx::sample`].
 #[must_use = "futures do nothing unless they are awaited"]
-pub struct Sampling {
-    input_request: Question,
+pub struct SamplingRequest {
+    input_request: PendingInputRequest,
 }
 
-impl Sampling {
+impl SamplingRequest {
     /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on). The default key is the kind of the
     /// input request and a number. A client that knows the key can send the answer with its first request; then no
     /// input request is sent. Every input request of a handler needs a unique key; a key that is already in use is
@@ -162,7 +162,7 @@ impl Sampling {
     }
 }
 
-impl Future for Sampling {
+impl Future for SamplingRequest {
     type Output = Result<Sampled, InputRequestError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -172,8 +172,8 @@ impl Future for Sampling {
             None => {
                 let reason = "it has no content".to_owned();
                 Err(InputRequestError::new(
-                    METHOD,
-                    InputRequestErrorKind::Answer(reason),
+                    SAMPLING_METHOD,
+                    InputRequestErrorKind::InvalidAnswer(reason),
                 ))
             }
         })

@@ -13,22 +13,22 @@ pub struct Cancelled;
 
 /// Cancellation signal.
 #[derive(Debug, Default)]
-pub(crate) struct Token {
-    cancelled: AtomicBool,
+pub(crate) struct CancellationToken {
+    is_cancelled: AtomicBool,
     notify: Notify,
 }
 
-impl Token {
+impl CancellationToken {
     pub(crate) fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Release);
+        self.is_cancelled.store(true, Ordering::Release);
         self.notify.notify_waiters();
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled.load(Ordering::Acquire)
+        self.is_cancelled.load(Ordering::Acquire)
     }
 
-    pub(crate) async fn cancelled(&self) {
+    pub(crate) async fn wait_for_cancel(&self) {
         let notified = self.notify.notified();
         tokio::pin!(notified);
         // The waiter is registered before the flag is read, so that a cancellation in between is not missed.

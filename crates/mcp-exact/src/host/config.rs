@@ -25,11 +25,11 @@ pub enum ConfigFileError {
     #[error(
         "the configuration has another form: {0}; it needs an object `mcpServers` of servers by name"
     )]
-    Form(String),
+    InvalidFormat(String),
 }
 
 #[derive(Deserialize)]
-struct File {
+struct ConfigFile {
     #[serde(alias = "servers", rename = "mcpServers")]
     servers: BTreeMap<String, serde_json::Value>,
 }
@@ -89,12 +89,12 @@ impl ServerEntry {
     /// the other entries are still parsed.
     ///
     /// # Errors
-    /// [`ConfigFileError::Form`] when the text has no such form.
-    pub fn read_all(
+    /// [`ConfigFileError::InvalidFormat`] when the text has no such form.
+    pub fn parse_all(
         text: &str,
     ) -> Result<BTreeMap<String, Result<Self, ClientError>>, ConfigFileError> {
-        let file: File =
-            serde_json::from_str(text).map_err(|error| ConfigFileError::Form(error.to_string()))?;
+        let file: ConfigFile = serde_json::from_str(text)
+            .map_err(|error| ConfigFileError::InvalidFormat(error.to_string()))?;
         let read = |entry| {
             decode::decode::<Self>(&Json::from(entry))
                 .map_err(|error| ClientError::Config(format!("the entry cannot be read: {error}")))
@@ -108,7 +108,7 @@ impl ServerEntry {
     /// # Errors
     /// [`ClientError::Config`] if a variable is missing, or the entry names neither a command nor a URL, or both.
     pub fn address(&self) -> Result<ServerAddress, ClientError> {
-        self.address_with(|name| std::env::var(name).ok())
+        self.resolve_address(|name| std::env::var(name).ok())
     }
 
     pub(super) fn connect(&self) -> Result<Connect, ClientError> {
@@ -119,7 +119,7 @@ impl ServerEntry {
     }
 
     /// Returns the address of the server; `variable` looks up environment variables.
-    fn address_with(
+    fn resolve_address(
         &self,
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<ServerAddress, ClientError> {
@@ -214,16 +214,16 @@ mod tests {
     #[test]
     fn both_configuration_formats_are_read() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["1"],"env":{"K":"v"}},"b":{"url":"http://h/mcp","type":"sse"}}}"#;
-        let servers = ServerEntry::read_all(file).expect("a configuration");
+        let servers = ServerEntry::parse_all(file).expect("a configuration");
         let entry = |name: &str| servers[name].as_ref().expect("an entry");
         assert_eq!(entry("a").args, ["1"]);
         assert_eq!(entry("b").transport(), Ok(HttpTransport::Sse));
         assert!(
-            ServerEntry::read_all(r#"{"servers":{}}"#)
+            ServerEntry::parse_all(r#"{"servers":{}}"#)
                 .expect("an empty one")
                 .is_empty()
         );
-        let error = ServerEntry::read_all("[]")
+        let error = ServerEntry::parse_all("[]")
             .expect_err("an array")
             .to_string();
         assert!(
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn debug_output_hides_secrets() {
         let file = r#"{"mcpServers":{"a":{"command":"x","args":["--key=s3cret"],"env":{"K":"s3cret"},"headers":{"H":"s3cret"}},"b":{"url":"https://h/?key=s3cret"}}}"#;
-        for entry in ServerEntry::read_all(file).expect("entries").values() {
+        for entry in ServerEntry::parse_all(file).expect("entries").values() {
             let shown = format!("{entry:?}");
             assert!(!shown.contains("s3cret"), "{shown}");
         }

@@ -47,30 +47,30 @@ const SEPARATOR: &str = "__";
 pub struct Host {
     servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
-    prefixes: BTreeMap<String, String>,
+    tool_prefixes: BTreeMap<String, String>,
     timeout: Duration,
     policies: Policies,
-    audit: Option<Arc<Audit>>,
+    audit: Option<Arc<AuditFn>>,
 }
 
 /// Policies that a tool call must satisfy: one for all servers of the host, and one per server.
 #[derive(Clone, Default)]
 struct Policies {
-    host: Option<Arc<Policy>>,
-    servers: BTreeMap<String, Arc<Policy>>,
+    host: Option<Arc<CallPolicy>>,
+    servers: BTreeMap<String, Arc<CallPolicy>>,
 }
 
 impl Policies {
-    fn allow(&self, call: &HostCall<'_>) -> bool {
+    fn is_allowed(&self, call: &HostCall<'_>) -> bool {
         let server = self.servers.get(call.server);
         let mut policies = self.host.iter().chain(server);
         policies.all(|policy| policy(call))
     }
 }
 
-type Policy = dyn Fn(&HostCall<'_>) -> bool + Send + Sync;
-type Audit = dyn Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync;
-type Configure = dyn Fn(&str, Connect) -> Connect + Send + Sync;
+type CallPolicy = dyn Fn(&HostCall<'_>) -> bool + Send + Sync;
+type AuditFn = dyn Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync;
+type ConfigureConnection = dyn Fn(&str, Connect) -> Connect + Send + Sync;
 
 /// A call that a host is about to make, or has made.
 #[derive(Debug, Clone, Copy)]
@@ -90,7 +90,7 @@ pub struct HostCall<'c> {
 pub enum HostError {
     /// No server of this name is connected.
     #[error("no server is connected for {0:?}; names are those of `Host::tools`")]
-    Unknown(String),
+    UnknownServer(String),
     /// The policy of the host rejects the call.
     #[error("the policy of the host does not allow {tool:?} of server {server:?}")]
     Refused {
@@ -104,7 +104,7 @@ pub enum HostError {
     #[error(
         "nobody waits for {tool:?} of server {server:?} any more; the server may have done the work"
     )]
-    Dropped {
+    CallDropped {
         /// The server.
         server: String,
         /// The tool.
@@ -241,7 +241,7 @@ impl Host {
                 Ok((server, Ok(definitions))) => {
                     all.tools
                         .extend(definitions.into_iter().map(|definition| HostTool {
-                            name: self.name(&server, &definition.name()),
+                            name: self.prefixed_name(&server, &definition.name()),
                             server: server.clone(),
                             definition,
                         }))
@@ -264,8 +264,8 @@ impl Host {
         name: &str,
         arguments: &A,
     ) -> Result<ToolOutput, HostError> {
-        let unknown = || HostError::Unknown(name.to_owned());
-        let (server, client, tool) = self.find(name).ok_or_else(unknown)?;
+        let unknown = || HostError::UnknownServer(name.to_owned());
+        let (server, client, tool) = self.resolve_tool_name(name).ok_or_else(unknown)?;
         let failed = |error| HostError::Client {
             server: server.to_owned(),
             error,
@@ -280,7 +280,7 @@ impl Host {
             call,
             audit: self.audit.as_deref(),
         };
-        let result = if self.policies.allow(&call) {
+        let result = if self.policies.is_allowed(&call) {
             client.call_tool(tool, &arguments).await.map_err(failed)
         } else {
             Err(HostError::Refused {
@@ -288,21 +288,24 @@ impl Host {
                 tool: tool.to_owned(),
             })
         };
-        audited.end(&result);
+        audited.report(&result);
         result
     }
 
     /// Returns the name of a tool, with the prefix of its server.
-    fn name(&self, server: &str, tool: &str) -> String {
-        let prefix = self.prefixes.get(server).map_or(server, String::as_str);
+    fn prefixed_name(&self, server: &str, tool: &str) -> String {
+        let prefix = self
+            .tool_prefixes
+            .get(server)
+            .map_or(server, String::as_str);
         format!("{prefix}{SEPARATOR}{tool}")
     }
 
     /// Splits a name into server and tool. The split is unique because a prefix neither contains the separator nor ends
     /// with an underscore.
-    fn find<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
+    fn resolve_tool_name<'h, 'n>(&'h self, name: &'n str) -> Option<(&'h str, Client, &'n str)> {
         let (prefix, tool) = name.split_once(SEPARATOR)?;
-        let mut prefixes = self.prefixes.iter();
+        let mut prefixes = self.tool_prefixes.iter();
         let (server, _) = prefixes.find(|(_, known)| *known == prefix)?;
         Some((server, self.client(server)?, tool))
     }
@@ -317,11 +320,11 @@ impl Host {
 /// received.
 struct AuditGuard<'c> {
     call: HostCall<'c>,
-    audit: Option<&'c Audit>,
+    audit: Option<&'c AuditFn>,
 }
 
 impl AuditGuard<'_> {
-    fn end(mut self, result: &Result<ToolOutput, HostError>) {
+    fn report(mut self, result: &Result<ToolOutput, HostError>) {
         if let Some(audit) = self.audit.take() {
             audit(&self.call, result);
         }
@@ -331,7 +334,7 @@ impl AuditGuard<'_> {
 impl Drop for AuditGuard<'_> {
     fn drop(&mut self) {
         if let Some(audit) = self.audit.take() {
-            let dropped = HostError::Dropped {
+            let dropped = HostError::CallDropped {
                 server: self.call.server.to_owned(),
                 tool: self.call.tool.to_owned(),
             };
@@ -341,8 +344,8 @@ impl Drop for AuditGuard<'_> {
 }
 
 /// Returns the prefix of the tool names of each server; see [`HostTool::name`].
-fn prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
-    let named = servers.map(|server| (server, prefix(server)));
+fn unique_tool_prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, String> {
+    let named = servers.map(|server| (server, tool_prefix(server)));
     // Names that need no change are assigned first, so that no other server can use them.
     let (plain, changed): (Vec<_>, Vec<_>) = named.partition(|(server, prefix)| server == prefix);
     let mut taken = BTreeSet::new();
@@ -357,7 +360,7 @@ fn prefixes<'n>(servers: impl Iterator<Item = &'n str>) -> BTreeMap<String, Stri
 }
 
 /// Returns the name of a server, restricted to characters that are valid in tool names.
-fn prefix(server: &str) -> String {
+fn tool_prefix(server: &str) -> String {
     let mut prefix = String::new();
     for character in server.chars() {
         let is_kept = character.is_ascii_alphanumeric() || character == '-';
@@ -381,8 +384,8 @@ pub struct HostBuilder {
     servers: BTreeMap<String, Result<Connect, ClientError>>,
     timeout: Duration,
     policies: Policies,
-    audit: Option<Arc<Audit>>,
-    configure: Option<Arc<Configure>>,
+    audit: Option<Arc<AuditFn>>,
+    configure: Option<Arc<ConfigureConnection>>,
 }
 
 impl fmt::Debug for HostBuilder {
@@ -420,7 +423,7 @@ impl HostBuilder {
     /// # Errors
     /// [`ConfigFileError`] when the text has no such form.
     pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
-        for (name, entry) in ServerEntry::read_all(text)? {
+        for (name, entry) in ServerEntry::parse_all(text)? {
             if !entry.as_ref().is_ok_and(|entry| entry.disabled) {
                 self.servers
                     .insert(name, entry.and_then(|entry| entry.connect()));
@@ -450,13 +453,13 @@ impl HostBuilder {
         server: impl Into<String>,
         policy: impl Fn(&HostCall<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
-        let policy: Arc<Policy> = Arc::new(policy);
+        let policy: Arc<CallPolicy> = Arc::new(policy);
         self.policies.servers.insert(server.into(), policy);
         self
     }
 
     /// Sets a function that receives every executed or rejected call with its result. A call whose future was dropped
-    /// has [`HostError::Dropped`].
+    /// has [`HostError::CallDropped`].
     pub fn audit(
         mut self,
         audit: impl Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync + 'static,
@@ -478,7 +481,7 @@ impl HostBuilder {
     /// Connects all servers concurrently. Servers that cannot be connected are [failures](Host::failures) of the host.
     pub async fn start(self) -> Host {
         let configure = self.configure;
-        let prefixes = prefixes(self.servers.keys().map(String::as_str));
+        let prefixes = unique_tool_prefixes(self.servers.keys().map(String::as_str));
         let servers = self.servers.into_iter().map(|(name, connect)| {
             let connect = match &configure {
                 Some(configure) => connect.map(|connect| configure(&name, connect)),
@@ -488,7 +491,7 @@ impl HostBuilder {
         });
         let host = Host {
             servers: servers.collect(),
-            prefixes,
+            tool_prefixes: prefixes,
             timeout: self.timeout,
             policies: self.policies,
             audit: self.audit,
@@ -516,7 +519,7 @@ mod tests {
     #[test]
     fn tool_prefixes_are_unique() {
         let servers = ["a", "a__b", "a b", "a_b", "_", "größe", "x-1_"];
-        let prefixes = prefixes(servers.into_iter());
+        let prefixes = unique_tool_prefixes(servers.into_iter());
         let of = |server: &str| prefixes[server].as_str();
         assert_eq!(
             servers.map(of),

@@ -25,9 +25,9 @@ pub struct ServerStatus {
     /// State of the connection.
     pub state: ServerState,
     /// Time of the last change of the state.
-    pub since: SystemTime,
+    pub changed_at: SystemTime,
     /// Number of attempts to connect.
-    pub attempts: u32,
+    pub attempt_count: u32,
     /// Error of the last attempt that has failed, also after a later one has succeeded.
     pub last_error: Option<ClientError>,
     /// Negotiated revision, while the server is connected.
@@ -37,16 +37,16 @@ pub struct ServerStatus {
 /// Server of a host.
 pub(super) struct HostServer {
     connect: Result<Connect, ClientError>,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// Held during an attempt.
     connecting: tokio::sync::Mutex<()>,
 }
 
-struct State {
+struct ConnectionState {
     client: Option<Client>,
     /// Time of the last change that the host has made.
-    since: SystemTime,
-    attempts: u32,
+    changed_at: SystemTime,
+    attempt_count: u32,
     last_error: Option<ClientError>,
 }
 
@@ -54,17 +54,17 @@ impl HostServer {
     pub(super) fn new(connect: Result<Connect, ClientError>) -> Arc<Self> {
         Arc::new(Self {
             connect,
-            state: Mutex::new(State {
+            state: Mutex::new(ConnectionState {
                 client: None,
-                since: SystemTime::now(),
-                attempts: 0,
+                changed_at: SystemTime::now(),
+                attempt_count: 0,
                 last_error: None,
             }),
             connecting: tokio::sync::Mutex::default(),
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,17 +85,17 @@ impl HostServer {
         let state = self.state();
         let closed = state.client.as_ref().map(Client::closed_at);
         let (phase, since) = match closed {
-            _ if is_connecting => (ServerState::Connecting, state.since),
-            Some(None) => (ServerState::Connected, state.since),
+            _ if is_connecting => (ServerState::Connecting, state.changed_at),
+            Some(None) => (ServerState::Connected, state.changed_at),
             Some(Some(closed)) => (ServerState::Disconnected, closed),
-            None => (ServerState::Disconnected, state.since),
+            None => (ServerState::Disconnected, state.changed_at),
         };
         let connected = state.client.as_ref();
         let connected = connected.filter(|_| phase == ServerState::Connected);
         ServerStatus {
             state: phase,
-            since,
-            attempts: state.attempts,
+            changed_at: since,
+            attempt_count: state.attempt_count,
             last_error: state.last_error.clone(),
             revision: connected.map(Client::revision),
         }
@@ -106,8 +106,8 @@ impl HostServer {
         let _connecting = self.connecting.lock().await;
         let before = {
             let mut state = self.state();
-            state.since = SystemTime::now();
-            state.attempts = state.attempts.saturating_add(1);
+            state.changed_at = SystemTime::now();
+            state.attempt_count = state.attempt_count.saturating_add(1);
             state.client.take()
         };
         if let Some(client) = before {
@@ -136,7 +136,7 @@ struct Attempt<'s> {
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         let mut state = self.server.state();
-        state.since = SystemTime::now();
+        state.changed_at = SystemTime::now();
         match &self.result {
             Ok(client) => state.client = Some(client.clone()),
             Err(error) => state.last_error = Some(error.clone()),

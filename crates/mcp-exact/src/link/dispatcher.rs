@@ -13,40 +13,40 @@ use session::ServerEvent;
 use tokio::task::AbortHandle;
 
 use super::listeners::Subscription;
-use super::{Link, PeerError, Reply, Request, RequestKey, lock_ignoring_poison};
+use super::{PeerError, Reply, Request, RequestKey, RequestLink, lock_ignoring_poison};
 use crate::background;
 use crate::server::{Server, call_rule};
 
 /// A request in flight.
-struct Running {
+struct RunningRequest {
     handle: ServerHandle,
-    abort: AbortHandle,
+    abort_handle: AbortHandle,
     request: Arc<Request>,
-    cooperative: bool,
+    is_cooperative: bool,
 }
 
-impl Running {
+impl RunningRequest {
     fn cancel(self) {
         self.request.token().cancel();
-        if !self.cooperative {
-            self.abort.abort();
+        if !self.is_cooperative {
+            self.abort_handle.abort();
         }
     }
 }
 
 /// Requests in flight, by key. Keys are unique within one endpoint only.
 #[derive(Clone, Default)]
-struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<Running>>>>);
+struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<RunningRequest>>>>);
 
 impl RunningRequests {
-    fn insert(&self, key: RequestKey, running: Running) {
+    fn insert(&self, key: RequestKey, running: RunningRequest) {
         lock_ignoring_poison(&self.0)
             .entry(key)
             .or_default()
             .push(running);
     }
 
-    fn take_run(&self, handle: &ServerHandle, key: RequestKey) -> Option<Running> {
+    fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<RunningRequest> {
         let mut all = lock_ignoring_poison(&self.0);
         let same_key = all.get_mut(&key)?;
         let at = same_key
@@ -59,7 +59,7 @@ impl RunningRequests {
         Some(running)
     }
 
-    fn take_all_runs(&self, handle: &ServerHandle) -> Vec<Running> {
+    fn take_all(&self, handle: &ServerHandle) -> Vec<RunningRequest> {
         let mut taken = Vec::new();
         lock_ignoring_poison(&self.0).retain(|_, same_key| {
             let of_handle = same_key.extract_if(.., |running| running.handle.is_same(handle));
@@ -75,7 +75,7 @@ type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
 /// the part of a closure before its async block.
-fn poll_caught(serving: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
+fn poll_catching_panics(serving: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
     let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
     polled.unwrap_or_else(|panic| {
         let message = crate::server::panic_message(&*panic);
@@ -101,17 +101,21 @@ impl Dispatcher {
 
     /// Polls a handler once, and spawns a task only if the handler is still pending, because handlers that never wait
     /// need no task.
-    fn start(&self, handle: &ServerHandle, incoming: session::IncomingRequest<RequestContext>) {
+    fn poll_or_spawn(
+        &self,
+        handle: &ServerHandle,
+        incoming: session::IncomingRequest<RequestContext>,
+    ) {
         let key = incoming.key;
         let request = Arc::new(Request::new(incoming));
-        let link = Link::new(handle, key);
+        let link = RequestLink::new(handle, key);
         let server = self.server.clone();
         let serving = server.answer_request(Arc::clone(&request), link.clone());
         let mut serving: ReplyFuture = Box::pin(serving);
         // A pending future registers the waker of its task when the task polls it.
         let mut first = Context::from_waker(Waker::noop());
-        if let Poll::Ready(reply) = poll_caught(&mut serving, &mut first) {
-            return link.reply(reply);
+        if let Poll::Ready(reply) = poll_catching_panics(&mut serving, &mut first) {
+            return link.send_reply(reply);
         }
         let cooperative = self.server.is_cooperative(&request);
         let (running, done) = (self.running.clone(), handle.clone());
@@ -119,17 +123,17 @@ impl Dispatcher {
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = background::spawn(async move {
             let _ = is_known.await;
-            let reply = poll_fn(|cx| poll_caught(&mut serving, cx)).await;
-            running.take_run(&done, key);
-            link.reply(reply);
+            let reply = poll_fn(|cx| poll_catching_panics(&mut serving, cx)).await;
+            running.take(&done, key);
+            link.send_reply(reply);
         });
         self.running.insert(
             key,
-            Running {
+            RunningRequest {
                 handle: handle.clone(),
-                abort: task.abort_handle(),
+                abort_handle: task.abort_handle(),
                 request,
-                cooperative,
+                is_cooperative: cooperative,
             },
         );
         let _ = known.send(());
@@ -138,7 +142,7 @@ impl Dispatcher {
 
 impl Dispatcher {
     /// Starts a subscription, limited to the resources and tasks that are visible to its sender.
-    fn subscribe(
+    fn handle_subscription(
         &self,
         handle: &ServerHandle,
         key: RequestKey,
@@ -157,10 +161,10 @@ impl Dispatcher {
             tasks: Vec::new(),
         };
         let listeners = self.server.listeners();
-        listeners.change(handle, |listener| listener.subscriptions.push(subscription));
+        listeners.update(handle, |listener| listener.subscriptions.push(subscription));
         handle.acknowledge_part(key, filter);
         if let Some(ids) = tasks.filter(|ids| !ids.is_empty()) {
-            let (server, link) = (self.server.clone(), Link::new(handle, key));
+            let (server, link) = (self.server.clone(), RequestLink::new(handle, key));
             background::spawn(async move { server.send_task_states(ids, &request, &link).await });
         }
     }
@@ -170,36 +174,36 @@ impl ServerHandler for Dispatcher {
     fn handle(&self, handle: &ServerHandle, event: ServerEvent<RequestContext>) {
         let listeners = self.server.listeners();
         match event {
-            ServerEvent::Request(incoming) => self.start(handle, incoming),
+            ServerEvent::Request(incoming) => self.poll_or_spawn(handle, incoming),
             ServerEvent::Cancelled { key, .. } => {
-                if let Some(running) = self.running.take_run(handle, key) {
+                if let Some(running) = self.running.take(handle, key) {
                     running.cancel();
                 } else {
-                    listeners.change(handle, |listener| {
+                    listeners.update(handle, |listener| {
                         listener.subscriptions.retain(|one| one.key != key)
                     });
                 }
             }
             ServerEvent::Negotiated(_) => {
-                listeners.change(handle, |listener| listener.is_session = true)
+                listeners.update(handle, |listener| listener.is_session = true)
             }
             ServerEvent::Subscribed {
                 key,
                 filter,
                 request,
-            } => self.subscribe(handle, key, filter, request),
+            } => self.handle_subscription(handle, key, filter, request),
             ServerEvent::Violation(violation) => {
                 tracing::debug!(%violation, "the client broke a rule")
             }
             ServerEvent::Closed => {
-                listeners.change(handle, |listener| {
+                listeners.update(handle, |listener| {
                     listener.is_session = false;
                     listener.subscriptions.clear();
                 });
                 self.running
-                    .take_all_runs(handle)
+                    .take_all(handle)
                     .into_iter()
-                    .for_each(Running::cancel);
+                    .for_each(RunningRequest::cancel);
             }
             _ => {}
         }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use mcp_exact_transport as transport;
 use mcp_exact_transport::ServerHandle;
 
-use super::{Change, JsonObject, Link, Request, RequestKey, lock_ignoring_poison};
+use super::{Change, JsonObject, Request, RequestKey, RequestLink, lock_ignoring_poison};
 
 /// Endpoints whose clients are notified of changes.
 #[derive(Default)]
@@ -59,7 +59,7 @@ pub(super) struct Subscription {
 
 impl Listeners {
     /// Records the request that subscribes to a resource in a session (up to 2025-11-25).
-    pub(crate) fn record_subscription(&self, link: &Link, request: &Arc<Request>) {
+    pub(crate) fn record_subscription(&self, link: &RequestLink, request: &Arc<Request>) {
         let Some(handle) = &link.handle else {
             return;
         };
@@ -71,7 +71,7 @@ impl Listeners {
     }
 
     /// Adds a task to the tasks that a subscription is notified of.
-    pub(crate) fn watch_task(&self, link: &Link, id: &str) {
+    pub(crate) fn watch_task(&self, link: &RequestLink, id: &str) {
         let Some(handle) = &link.handle else {
             return;
         };
@@ -83,7 +83,7 @@ impl Listeners {
         }
     }
 
-    pub(super) fn change(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
+    pub(super) fn update(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
         let mut all = lock_ignoring_poison(&self.by_endpoint);
         let at = all
             .iter()
@@ -115,7 +115,7 @@ impl Listeners {
             let wanted = listener.subscriptions.iter();
             let wanted = wanted.filter(|one| one.tasks.iter().any(|task| task == id));
             subscribed.extend(wanted.map(|one| {
-                let link = Link::new(&listener.handle, one.key);
+                let link = RequestLink::new(&listener.handle, one.key);
                 (link, Arc::clone(&one.request))
             }));
         }

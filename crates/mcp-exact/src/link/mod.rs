@@ -20,7 +20,7 @@ use mcp_exact_wire::{Direction, RevisionTypes};
 pub(crate) use mcp_exact_wire::{JsonRef, ObjectRef};
 pub(crate) use request::Reply;
 pub use request::Request;
-pub(crate) use sender::Link;
+pub(crate) use sender::RequestLink;
 #[cfg(feature = "client")]
 pub use session::CachedNegotiation;
 pub use session::Home;
@@ -84,8 +84,8 @@ pub(crate) fn tasks_extension() -> session::Extension {
 /// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Deadlines that one process has
 /// recorded are compared with this time by later processes.
 pub(crate) fn now_millis() -> u64 {
-    static ORIGIN: OnceLock<(Instant, Duration)> = OnceLock::new();
-    let (start, epoch) = ORIGIN.get_or_init(|| {
+    static CLOCK_START: OnceLock<(Instant, Duration)> = OnceLock::new();
+    let (start, epoch) = CLOCK_START.get_or_init(|| {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH);
         (Instant::now(), epoch.unwrap_or_default())
     });

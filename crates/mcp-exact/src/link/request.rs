@@ -10,19 +10,19 @@ use super::{
     InputRequest, InputResponses, JsonObject, Lifecycle, Mirrored, PeerError, Principal, Revision,
     SessionInfo, TraceContext, TypedRequest, lifecycle_of,
 };
-use crate::cx::Token;
+use crate::cx::CancellationToken;
 
 /// A received request and the connection data of its sender.
 pub struct Request {
     pub(super) incoming: session::IncomingRequest<RequestContext>,
-    pub(super) token: Token,
+    pub(super) token: CancellationToken,
 }
 
 impl Request {
     pub(super) fn new(incoming: session::IncomingRequest<RequestContext>) -> Self {
         Self {
             incoming,
-            token: Token::default(),
+            token: CancellationToken::default(),
         }
     }
 
@@ -53,7 +53,7 @@ impl Request {
     }
 
     /// Returns the cancellation signal.
-    pub(crate) fn token(&self) -> &Token {
+    pub(crate) fn token(&self) -> &CancellationToken {
         &self.token
     }
 

@@ -14,7 +14,7 @@ use crate::background;
 
 /// Sending half of the connection that a request was received on.
 #[derive(Debug, Clone)]
-pub(crate) struct Link {
+pub(crate) struct RequestLink {
     /// Handle of the connection; `None` if the connection is closed, so that nothing can be sent.
     pub(super) handle: Option<ServerHandle>,
     pub(super) key: RequestKey,
@@ -22,7 +22,7 @@ pub(crate) struct Link {
     delayed_progress: OnceLock<Arc<Mutex<Option<Progress>>>>,
 }
 
-impl Link {
+impl RequestLink {
     pub(super) fn new(handle: &ServerHandle, key: RequestKey) -> Self {
         Self {
             handle: Some(handle.clone()),
@@ -45,7 +45,7 @@ impl Link {
     }
 
     /// Sends a progress notification. If the client reads slowly, only the latest progress is sent, later.
-    pub(crate) fn progress(&self, progress: Progress) -> Result<(), SendError> {
+    pub(crate) fn send_progress(&self, progress: Progress) -> Result<(), SendError> {
         let sent = self.handle()?.progress(self.key, &progress)?;
         if sent != session::Sent::Dropped {
             return Ok(());
@@ -56,13 +56,13 @@ impl Link {
         };
         let delayed = self.delayed_progress.get_or_init(Arc::default);
         if lock_ignoring_poison(delayed).replace(progress).is_none() {
-            let work = self.clone().send_delayed(Arc::clone(delayed));
+            let work = self.clone().send_delayed_progress(Arc::clone(delayed));
             background::spawn_on(&runtime, work);
         }
         Ok(())
     }
 
-    async fn send_delayed(self, delayed: Arc<Mutex<Option<Progress>>>) {
+    async fn send_delayed_progress(self, delayed: Arc<Mutex<Option<Progress>>>) {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;
             let Some(latest) = lock_ignoring_poison(&delayed).clone() else {
@@ -84,7 +84,7 @@ impl Link {
         }
     }
 
-    pub(crate) fn log(
+    pub(crate) fn send_log(
         &self,
         level: Level,
         logger: Option<&str>,
@@ -96,12 +96,16 @@ impl Link {
 
     /// Sends a task status notification to a subscription.
     pub(crate) fn notify_task_status(&self, task: &JsonObject) {
-        if let Err(error) = self.notify("notifications/tasks", Some(task.clone())) {
+        if let Err(error) = self.send_notification("notifications/tasks", Some(task.clone())) {
             tracing::debug!(%error, "the status of a task was not sent");
         }
     }
 
-    pub(crate) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
+    pub(crate) fn send_notification(
+        &self,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<(), SendError> {
         let scope = session::Scope::During(self.key);
         self.handle()?.notify(scope, method, params).map(drop)
     }
@@ -130,7 +134,7 @@ impl Link {
     }
 
     /// Answers the request. If the endpoint rejects the answer, the reason is sent as the error of the request.
-    pub(super) fn reply(&self, reply: Reply) {
+    pub(super) fn send_reply(&self, reply: Reply) {
         let Some(handle) = &self.handle else {
             return;
         };

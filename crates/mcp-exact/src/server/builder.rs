@@ -11,13 +11,13 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use super::catalogue::{self, Catalogue, Reference};
-use super::visibility::{Caller, Listed, Visibility};
-use super::{Inner, Server};
-use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_json};
+use super::visibility::{Caller, ListedDefinition, Visibility};
+use super::{Server, ServerInner};
+use crate::definition::{Icon, Prompt, Resource, ResourceTemplate, Tool, icons_to_json};
 use crate::error::{BuildError, Problem};
 use crate::extract::{Call, States};
-use crate::handler::{BoxFuture, ErasedHandler, Handler, Registered};
-use crate::layer::{self, ToolService, Wrap};
+use crate::handler::{BoxFuture, ErasedHandler, Handler, RegisteredHandler};
+use crate::layer::{self, LayerFn, ToolService};
 use crate::link::{
     CacheHint, Identity, Json, JsonObject, Level, Limits, Listeners, Offer, Revision, ServerConfig,
     Settings, tasks_extension,
@@ -46,17 +46,17 @@ pub struct ServerBuilder {
     states: States,
     registrations: Vec<Registration>,
     visibility: Visibility,
-    layers: Vec<Wrap>,
+    tool_layers: Vec<LayerFn>,
     page_size: usize,
     timeout: Option<Duration>,
     icons: Vec<Icon>,
     keys: Option<KeyRing>,
     declared_lists: Vec<&'static str>,
-    logging: bool,
+    declares_logging: bool,
     tasks: Option<Tasks>,
-    start: Vec<Hook>,
-    shutdown: Vec<Hook>,
-    more_capabilities: JsonObject,
+    start_hooks: Vec<Hook>,
+    shutdown_hooks: Vec<Hook>,
+    additional_capabilities: JsonObject,
     /// Problems that were found before [`build`](Self::build) was called.
     problems: Vec<Problem>,
 }
@@ -77,17 +77,17 @@ impl ServerBuilder {
             states: States::default(),
             registrations: Vec::new(),
             visibility: Visibility::default(),
-            layers: Vec::new(),
+            tool_layers: Vec::new(),
             page_size: 100,
             timeout: None,
             icons: Vec::new(),
             keys: None,
             declared_lists: Vec::new(),
-            logging: true,
+            declares_logging: true,
             tasks: None,
-            start: Vec::new(),
-            shutdown: Vec::new(),
-            more_capabilities: JsonObject::new(),
+            start_hooks: Vec::new(),
+            shutdown_hooks: Vec::new(),
+            additional_capabilities: JsonObject::new(),
             problems: Vec::new(),
         }
     }
@@ -104,9 +104,9 @@ impl ServerBuilder {
         self.register_tool(tool.into(), ErasedHandler::new(handler))
     }
 
-    fn register_tool(self, tool: Tool, handler: Registered<ToolResult>) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.add_tool(catalogue::tool(tool, handler, states)?)
+    fn register_tool(self, tool: Tool, handler: RegisteredHandler<ToolResult>) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_tool(catalogue::tool_entry(tool, handler, states)?)
         }))
     }
 
@@ -119,9 +119,9 @@ impl ServerBuilder {
         self.register_resource(resource.into(), ErasedHandler::new(handler))
     }
 
-    fn register_resource(self, resource: Resource, handler: Registered<Contents>) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.add_resource(catalogue::resource(resource, handler, states)?)
+    fn register_resource(self, resource: Resource, handler: RegisteredHandler<Contents>) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_resource(catalogue::resource_entry(resource, handler, states)?)
         }))
     }
 
@@ -140,9 +140,13 @@ impl ServerBuilder {
         self.register_template(template.into(), ErasedHandler::new(handler))
     }
 
-    fn register_template(self, template: ResourceTemplate, handler: Registered<Contents>) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.add_template(catalogue::template(template, handler, states)?)
+    fn register_template(
+        self,
+        template: ResourceTemplate,
+        handler: RegisteredHandler<Contents>,
+    ) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_template(catalogue::template_entry(template, handler, states)?)
         }))
     }
 
@@ -155,9 +159,9 @@ impl ServerBuilder {
         self.register_prompt(prompt.into(), ErasedHandler::new(handler))
     }
 
-    fn register_prompt(self, prompt: Prompt, handler: Registered<PromptResult>) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.add_prompt(catalogue::prompt(prompt, handler, states)?)
+    fn register_prompt(self, prompt: Prompt, handler: RegisteredHandler<PromptResult>) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_prompt(catalogue::prompt_entry(prompt, handler, states)?)
         }))
     }
 
@@ -169,7 +173,7 @@ impl ServerBuilder {
         handler: H,
     ) -> Self {
         let reference = Reference::Prompt(prompt.into());
-        self.complete(reference, argument.into(), ErasedHandler::new(handler))
+        self.register_completion(reference, argument.into(), ErasedHandler::new(handler))
     }
 
     /// Registers the completion of a variable of a resource template.
@@ -180,7 +184,7 @@ impl ServerBuilder {
         handler: H,
     ) -> Self {
         let reference = Reference::Template(template.into());
-        self.complete(reference, variable.into(), ErasedHandler::new(handler))
+        self.register_completion(reference, variable.into(), ErasedHandler::new(handler))
     }
 
     /// Registers a method of a vendor or extension, such as `example.com/index`, for clients of every revision. The
@@ -195,27 +199,27 @@ impl ServerBuilder {
         self.register_method(method.into(), ErasedHandler::new(handler))
     }
 
-    fn register_method(mut self, method: String, handler: Registered<JsonObject>) -> Self {
+    fn register_method(mut self, method: String, handler: RegisteredHandler<JsonObject>) -> Self {
         self.config.extensions.requests.push(method.clone());
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.add_method(catalogue::method(method, handler, states)?)
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.add_method(catalogue::method_entry(method, handler, states)?)
         }))
     }
 
-    fn complete(
+    fn register_completion(
         self,
         reference: Reference,
         argument: String,
-        handler: Registered<Completions>,
+        handler: RegisteredHandler<Completions>,
     ) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            let entry = catalogue::completion(reference, argument, handler, states)?;
+        self.add_registration(Box::new(move |catalogue, states| {
+            let entry = catalogue::completion_entry(reference, argument, handler, states)?;
             catalogue.completions.push(Arc::new(entry));
             Ok(())
         }))
     }
 
-    fn register(mut self, registration: Registration) -> Self {
+    fn add_registration(mut self, registration: Registration) -> Self {
         self.registrations.push(registration);
         self
     }
@@ -238,17 +242,17 @@ impl ServerBuilder {
         self.problems.extend(other.problems);
         self.problems
             .extend(twice.map(|state| Problem::SecondState { state }));
-        let rule = other.visibility.is_rule().then_some("visible");
-        let capability = (!other.more_capabilities.is_empty()).then_some("capability");
+        let rule = other.visibility.has_rules().then_some("visible");
+        let capability = (!other.additional_capabilities.is_empty()).then_some("capability");
         let settings = rule.into_iter().chain(capability);
         self.problems
             .extend(settings.map(|setting| Problem::Merge { setting }));
-        self.start.extend(other.start);
-        self.shutdown.extend(other.shutdown);
+        self.start_hooks.extend(other.start_hooks);
+        self.shutdown_hooks.extend(other.shutdown_hooks);
         let prefix = prefix.map(str::to_owned);
         for registration in other.registrations {
-            let (prefix, layers) = (prefix.clone(), other.layers.clone());
-            self = self.register(Box::new(move |catalogue, states| {
+            let (prefix, layers) = (prefix.clone(), other.tool_layers.clone());
+            self = self.add_registration(Box::new(move |catalogue, states| {
                 let mut own = Catalogue {
                     layers,
                     ..Catalogue::default()
@@ -262,7 +266,7 @@ impl ServerBuilder {
             .requests
             .extend(other.config.extensions.requests);
         for capability in other.declared_lists {
-            self = self.declare(capability);
+            self = self.declare_list(capability);
         }
         self
     }
@@ -274,7 +278,7 @@ impl ServerBuilder {
     /// definition is visible only if all of them allow it.
     pub fn visible(
         mut self,
-        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+        rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         self.visibility = self.visibility.with_rule(rule);
         self
@@ -293,7 +297,7 @@ impl ServerBuilder {
         S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
         S::Future: Send,
     {
-        self.layers.push(layer::wrap(layer));
+        self.tool_layers.push(layer::erase_layer(layer));
         self
     }
 
@@ -365,7 +369,7 @@ impl ServerBuilder {
         F: Fn(Server) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = crate::Result> + Send + 'static,
     {
-        self.start.push(boxed_hook(hook));
+        self.start_hooks.push(boxed_hook(hook));
         self
     }
 
@@ -377,7 +381,7 @@ impl ServerBuilder {
         F: Fn(Server) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = crate::Result> + Send + 'static,
     {
-        self.shutdown.push(boxed_hook(hook));
+        self.shutdown_hooks.push(boxed_hook(hook));
         self
     }
 
@@ -390,16 +394,16 @@ impl ServerBuilder {
         self.register_raw(ErasedHandler::new(handler))
     }
 
-    fn register_raw(self, handler: Registered<JsonObject>) -> Self {
-        self.register(Box::new(move |catalogue, states| {
-            catalogue.set_raw(catalogue::method("*".to_owned(), handler, states)?)
+    fn register_raw(self, handler: RegisteredHandler<JsonObject>) -> Self {
+        self.add_registration(Box::new(move |catalogue, states| {
+            catalogue.set_raw(catalogue::method_entry("*".to_owned(), handler, states)?)
         }))
     }
 
     /// Declares a capability that does not follow from the registered definitions, for [`raw`](Self::raw) and for
     /// extensions, in the form of the newest revision.
     pub fn capability(mut self, name: &str, value: impl Into<Json>) -> Self {
-        self.more_capabilities.insert(name, value);
+        self.additional_capabilities.insert(name, value);
         self
     }
 
@@ -437,26 +441,26 @@ impl ServerBuilder {
 
     /// Disables the capability `logging`; [`Cx::log`](crate::Cx::log) then sends nothing.
     pub fn without_logging(mut self) -> Self {
-        self.logging = false;
+        self.declares_logging = false;
         self
     }
 
     /// Declares the capability `tools`, for a server whose tools are inserted while it runs.
     pub fn declare_tools(self) -> Self {
-        self.declare("tools")
+        self.declare_list("tools")
     }
 
     /// Declares the capability `resources`, for a server whose resources are inserted while it runs.
     pub fn declare_resources(self) -> Self {
-        self.declare("resources")
+        self.declare_list("resources")
     }
 
     /// Declares the capability `prompts`, for a server whose prompts are inserted while it runs.
     pub fn declare_prompts(self) -> Self {
-        self.declare("prompts")
+        self.declare_list("prompts")
     }
 
-    fn declare(mut self, capability: &'static str) -> Self {
+    fn declare_list(mut self, capability: &'static str) -> Self {
         self.declared_lists.push(capability);
         self
     }
@@ -468,14 +472,14 @@ impl ServerBuilder {
     /// them.
     pub fn build(mut self) -> Result<Server, BuildError> {
         let mut catalogue = Catalogue {
-            layers: std::mem::take(&mut self.layers),
+            layers: std::mem::take(&mut self.tool_layers),
             ..Catalogue::default()
         };
         let mut problems = std::mem::take(&mut self.problems);
         for registration in std::mem::take(&mut self.registrations) {
             problems.extend(registration(&mut catalogue, &self.states).err());
         }
-        problems.extend(catalogue.dangling_completions());
+        problems.extend(catalogue.unregistered_completion_targets());
         BuildError::check(problems)?;
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
@@ -493,9 +497,9 @@ impl ServerBuilder {
             self.config
                 .identity
                 .more
-                .insert("icons", icons_json(&self.icons));
+                .insert("icons", icons_to_json(&self.icons));
         }
-        if self.visibility.is_rule() {
+        if self.visibility.has_rules() {
             self.config.cache.public = false;
         }
         let config =
@@ -510,18 +514,18 @@ impl ServerBuilder {
             self.config.identity.name, self.config.identity.version
         );
         let settings = Settings::new(self.config).map_err(|error| config(&error))?;
-        Ok(Server(Arc::new(Inner {
+        Ok(Server(Arc::new(ServerInner {
             settings,
             catalogue: RwLock::new(Arc::new(catalogue)),
             states: self.states,
             visibility: self.visibility,
             page_size: self.page_size,
             timeout: self.timeout,
-            version,
+            server_version: version,
             listeners: Listeners::default(),
-            tasks: self.tasks.map(Tasks::start),
-            start: self.start,
-            shutdown: self.shutdown,
+            tasks: self.tasks.map(Tasks::new_service),
+            start_hooks: self.start_hooks,
+            shutdown_hooks: self.shutdown_hooks,
         })))
     }
 
@@ -545,9 +549,9 @@ impl ServerBuilder {
                 r#"{"listChanged":true}"#,
             ),
             ("completions", !catalogue.completions.is_empty(), "{}"),
-            ("logging", self.logging, "{}"),
+            ("logging", self.declares_logging, "{}"),
         ];
-        let mut capabilities = self.more_capabilities.clone();
+        let mut capabilities = self.additional_capabilities.clone();
         for (name, is_there, value) in registered {
             if is_there || self.declared_lists.contains(&name) {
                 capabilities.insert(name, value.parse::<Json>().unwrap_or(Json::null()));
@@ -581,7 +585,7 @@ impl Catalogue {
         for entry in other.methods.into_iter().filter_map(Arc::into_inner) {
             self.add_method(entry)?;
         }
-        if let Some(entry) = other.raw.and_then(Arc::into_inner) {
+        if let Some(entry) = other.raw_handler.and_then(Arc::into_inner) {
             self.set_raw(entry)?;
         }
         for mut entry in other.completions.into_iter().filter_map(Arc::into_inner) {
@@ -594,7 +598,7 @@ impl Catalogue {
     }
 
     /// Returns a problem for each completion whose prompt, template or argument is not registered.
-    fn dangling_completions(&self) -> Vec<Problem> {
+    fn unregistered_completion_targets(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         for entry in &self.completions {
             if !self.has_argument(&entry.reference, &entry.argument) {

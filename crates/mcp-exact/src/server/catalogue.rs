@@ -4,12 +4,12 @@
 
 use serde_json::Value;
 
-use super::visibility::Listed;
+use super::visibility::ListedDefinition;
 use crate::definition::{AdvertisedDefinition, Prompt, Resource, ResourceTemplate, Tool};
 use crate::error::Problem;
 use crate::extract::{Signature, States};
-use crate::handler::{ErasedHandler, Registered};
-use crate::layer::Wrap;
+use crate::handler::{ErasedHandler, RegisteredHandler};
+use crate::layer::LayerFn;
 use crate::link::{self, JsonObject, Mirrored};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema;
@@ -26,9 +26,9 @@ pub(super) struct Catalogue {
     pub(super) completions: Vec<Arc<CompletionEntry>>,
     pub(super) methods: Vec<Arc<MethodEntry>>,
     /// Catch-all handler for requests that no other entry answers.
-    pub(super) raw: Option<Arc<MethodEntry>>,
+    pub(super) raw_handler: Option<Arc<MethodEntry>>,
     /// Layers around the handler of every tool, innermost first.
-    pub(super) layers: Vec<Wrap>,
+    pub(super) layers: Vec<LayerFn>,
 }
 
 /// Method of a vendor or extension.
@@ -98,13 +98,13 @@ impl Catalogue {
     }
 
     /// Returns every template that matches a URI, with the values of its variables, in the order of registration.
-    pub(super) fn matching(
+    pub(super) fn matching_templates(
         &self,
         uri: &str,
     ) -> impl Iterator<Item = (&Arc<TemplateEntry>, Vec<(String, String)>)> {
         let found = |entry| {
             let entry: &Arc<TemplateEntry> = entry;
-            entry.uri.find(uri).map(|values| (entry, values))
+            entry.uri.match_uri(uri).map(|values| (entry, values))
         };
         self.templates.iter().filter_map(found)
     }
@@ -112,11 +112,11 @@ impl Catalogue {
     /// # Errors
     /// [`Problem::Duplicate`] if a catch-all handler is already set.
     pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
-        if self.raw.is_some() {
+        if self.raw_handler.is_some() {
             let (kind, name) = ("raw handler", "*".to_owned());
             return Err(Problem::Duplicate { kind, name });
         }
-        self.raw = Some(Arc::new(entry));
+        self.raw_handler = Some(Arc::new(entry));
         Ok(())
     }
 
@@ -130,7 +130,7 @@ impl Catalogue {
         let mut methods = self.methods.iter();
         let listed = methods.find(|entry| entry.method == method);
         listed.or_else(|| {
-            self.raw
+            self.raw_handler
                 .as_ref()
                 .filter(|_| !self.has_handler_for(method, name))
         })
@@ -146,7 +146,7 @@ impl Catalogue {
             ("tools/call", Some(name)) => self.tool(name).is_some(),
             ("prompts/get", Some(name)) => self.prompt(name).is_some(),
             ("resources/read" | "resources/subscribe" | "resources/unsubscribe", Some(uri)) => {
-                self.resource(uri).is_some() || self.matching(uri).next().is_some()
+                self.resource(uri).is_some() || self.matching_templates(uri).next().is_some()
             }
             ("completion/complete", _) => !self.completions.is_empty(),
             _ => false,
@@ -156,7 +156,7 @@ impl Catalogue {
     /// # Errors
     /// [`Problem`] that describes why the tool was rejected.
     pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
-        self.wrap(&mut entry);
+        self.wrap_in_layers(&mut entry);
         let name = entry.tool.name().to_owned();
         if self.tool(&name).is_some() {
             return Err(Problem::Duplicate { kind: "tool", name });
@@ -223,7 +223,7 @@ impl Catalogue {
     }
 
     /// Wraps the handler of a tool in the layers.
-    pub(super) fn wrap(&self, entry: &mut ToolEntry) {
+    pub(super) fn wrap_in_layers(&self, entry: &mut ToolEntry) {
         for layer in &self.layers {
             entry.handler = layer(entry.handler.clone());
         }
@@ -245,15 +245,15 @@ impl Catalogue {
     }
 
     /// Returns the prompt or template of a completion.
-    pub(super) fn referenced_entry(&self, reference: &Reference) -> Option<Listed<'_>> {
+    pub(super) fn referenced_entry(&self, reference: &Reference) -> Option<ListedDefinition<'_>> {
         match reference {
             Reference::Prompt(name) => {
                 let entry = self.prompt(name)?;
-                Some(Listed::Prompt(&entry.prompt))
+                Some(ListedDefinition::Prompt(&entry.prompt))
             }
             Reference::Template(template) => {
                 let entry = self.template(template)?;
-                Some(Listed::Template(&entry.template))
+                Some(ListedDefinition::Template(&entry.template))
             }
         }
     }
@@ -283,7 +283,10 @@ pub(super) fn check_signature(
     if signature.inputs.len() > 1 {
         return Err(Problem::SecondInput { kind, name: name() });
     }
-    let missing = signature.states.iter().find(|(id, _)| !states.has(*id));
+    let missing = signature
+        .states
+        .iter()
+        .find(|(id, _)| !states.contains(*id));
     match missing {
         Some((_, state)) => Err(Problem::MissingState {
             kind,
@@ -294,15 +297,15 @@ pub(super) fn check_signature(
     }
 }
 
-fn definition(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
+fn definition_problem(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
     let name = name.to_owned();
     move |reason| Problem::Definition { kind, name, reason }
 }
 
 /// Creates the entry of a tool from its definition and handler.
-pub(super) fn tool(
+pub(super) fn tool_entry(
     mut tool: Tool,
-    (handler, signature): Registered<ToolResult>,
+    (handler, signature): RegisteredHandler<ToolResult>,
     states: &States,
 ) -> Result<ToolEntry, Problem> {
     let name = tool.name().to_owned();
@@ -313,13 +316,18 @@ pub(super) fn tool(
         name: name.clone(),
         reason,
     };
-    match (tool.input(), signature.inputs.into_iter().next()) {
+    match (
+        tool.input_schema_or_default(),
+        signature.inputs.into_iter().next(),
+    ) {
         (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
-        (None, Some(schema)) => tool = tool.input_schema(schema::arguments(schema).map_err(input)?),
-        (None, None) if signature.takes_any_arguments => {
-            tool = tool.input_schema(schema::any_arguments())
+        (None, Some(schema)) => {
+            tool = tool.input_schema(schema::arguments_schema(schema).map_err(input)?)
         }
-        (None, None) => tool = tool.input_schema(schema::no_arguments()),
+        (None, None) if signature.takes_any_arguments => {
+            tool = tool.input_schema(schema::unrestricted_schema())
+        }
+        (None, None) => tool = tool.input_schema(schema::empty_schema()),
     }
     if let (None, Some(schema)) = (tool.output(), signature.output) {
         let schema = schema::structured_schema(schema).map_err(|reason| Problem::OutputSchema {
@@ -329,12 +337,15 @@ pub(super) fn tool(
         tool = tool.output_schema(schema);
     }
     let checks = crate::validate::Checks::new(&tool)?;
-    let mirrored = tool.input().map(link::mirrored).transpose();
+    let mirrored = tool
+        .input_schema_or_default()
+        .map(link::mirrored)
+        .transpose();
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?
         .unwrap_or_default();
-    let advertised =
-        AdvertisedDefinition::new("Tool", tool.definition()).map_err(definition("tool", &name))?;
+    let advertised = AdvertisedDefinition::new("Tool", tool.definition())
+        .map_err(definition_problem("tool", &name))?;
     Ok(ToolEntry {
         tool,
         handler,
@@ -355,9 +366,9 @@ fn check_tool_name(name: &str) -> Result<(), Problem> {
 }
 
 /// Creates the entry of a resource.
-pub(super) fn resource(
+pub(super) fn resource_entry(
     resource: Resource,
-    (handler, signature): Registered<Contents>,
+    (handler, signature): RegisteredHandler<Contents>,
     states: &States,
 ) -> Result<ResourceEntry, Problem> {
     check_signature("resource", resource.uri(), &signature, states)?;
@@ -369,7 +380,7 @@ pub(super) fn resource(
         });
     }
     let advertised = AdvertisedDefinition::new("Resource", resource.definition());
-    let advertised = advertised.map_err(definition("resource", resource.uri()))?;
+    let advertised = advertised.map_err(definition_problem("resource", resource.uri()))?;
     let media_type = resource.media_type().map(str::to_owned);
     Ok(ResourceEntry {
         resource,
@@ -383,20 +394,20 @@ fn with_media_type(
     handler: ErasedHandler<Contents>,
     media_type: Option<String>,
 ) -> ErasedHandler<JsonObject> {
-    handler.map(move |contents, call| {
+    handler.into_object_handler(move |contents, call| {
         contents.object(call.uri().unwrap_or_default(), media_type.as_deref())
     })
 }
 
 /// Creates the entry of a template.
-pub(super) fn template(
+pub(super) fn template_entry(
     template: ResourceTemplate,
-    (handler, signature): Registered<Contents>,
+    (handler, signature): RegisteredHandler<Contents>,
     states: &States,
 ) -> Result<TemplateEntry, Problem> {
-    const KIND: &str = "resource template";
+    const TEMPLATE_KIND: &str = "resource template";
     let name = template.template().to_owned();
-    check_signature(KIND, &name, &signature, states)?;
+    check_signature(TEMPLATE_KIND, &name, &signature, states)?;
     let bad = |error: crate::TemplateError| Problem::Template {
         template: name.clone(),
         reason: error.to_string(),
@@ -408,7 +419,7 @@ pub(super) fn template(
         check_variables(&name, &uri, input)?;
     }
     let advertised = AdvertisedDefinition::new("ResourceTemplate", template.definition());
-    let advertised = advertised.map_err(definition(KIND, &name))?;
+    let advertised = advertised.map_err(definition_problem(TEMPLATE_KIND, &name))?;
     let media_type = template.media_type().map(str::to_owned);
     Ok(TemplateEntry {
         template,
@@ -436,9 +447,9 @@ fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), P
 }
 
 /// Creates the entry of a prompt.
-pub(super) fn prompt(
+pub(super) fn prompt_entry(
     mut prompt: Prompt,
-    (handler, signature): Registered<PromptResult>,
+    (handler, signature): RegisteredHandler<PromptResult>,
     states: &States,
 ) -> Result<PromptEntry, Problem> {
     let name = prompt.name().to_owned();
@@ -455,34 +466,34 @@ pub(super) fn prompt(
         }
     }
     let advertised = AdvertisedDefinition::new("Prompt", prompt.definition());
-    let advertised = advertised.map_err(definition("prompt", &name))?;
+    let advertised = advertised.map_err(definition_problem("prompt", &name))?;
     Ok(PromptEntry {
         prompt,
-        handler: handler.map(|result, _| result.object()),
+        handler: handler.into_object_handler(|result, _| result.object()),
         input,
         advertised_definition: advertised,
     })
 }
 
 /// Creates the entry of a completion.
-pub(super) fn completion(
+pub(super) fn completion_entry(
     reference: Reference,
     argument: String,
-    (handler, signature): Registered<Completions>,
+    (handler, signature): RegisteredHandler<Completions>,
     states: &States,
 ) -> Result<CompletionEntry, Problem> {
     check_signature("completion", &argument, &signature, states)?;
     Ok(CompletionEntry {
         reference,
         argument,
-        handler: handler.map(|completions, _| completions.object()),
+        handler: handler.into_object_handler(|completions, _| completions.object()),
     })
 }
 
 /// Creates the entry of a method.
-pub(super) fn method(
+pub(super) fn method_entry(
     method: String,
-    (handler, signature): Registered<JsonObject>,
+    (handler, signature): RegisteredHandler<JsonObject>,
     states: &States,
 ) -> Result<MethodEntry, Problem> {
     check_signature("method", &method, &signature, states)?;
@@ -505,9 +516,12 @@ impl Reference {
 }
 
 /// Converts string arguments of a call to the JSON types of the handler's `Input`.
-pub(super) fn from_strings(input: Option<&Value>, values: Vec<(String, String)>) -> JsonObject {
+pub(super) fn parse_string_arguments(
+    input: Option<&Value>,
+    values: Vec<(String, String)>,
+) -> JsonObject {
     let nothing = Value::Bool(true);
-    let values = schema::from_strings(input.unwrap_or(&nothing), values);
+    let values = schema::parse_string_arguments(input.unwrap_or(&nothing), values);
     JsonObject::from(values)
 }
 
@@ -515,9 +529,10 @@ impl ToolEntry {
     /// Returns the entry under another name.
     pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
         check_tool_name(&name)?;
-        self.tool.rename(name);
+        self.tool.set_name(name);
         let advertised = AdvertisedDefinition::new("Tool", self.tool.definition());
-        self.advertised_definition = advertised.map_err(definition("tool", self.tool.name()))?;
+        self.advertised_definition =
+            advertised.map_err(definition_problem("tool", self.tool.name()))?;
         Ok(self)
     }
 }
@@ -525,10 +540,10 @@ impl ToolEntry {
 impl PromptEntry {
     /// Returns the entry under another name.
     pub(super) fn with_name(mut self, name: String) -> Result<Self, Problem> {
-        self.prompt.rename(name);
+        self.prompt.set_name(name);
         let advertised = AdvertisedDefinition::new("Prompt", self.prompt.definition());
         self.advertised_definition =
-            advertised.map_err(definition("prompt", self.prompt.name()))?;
+            advertised.map_err(definition_problem("prompt", self.prompt.name()))?;
         Ok(self)
     }
 }

@@ -23,7 +23,7 @@ impl FromCall for Partial {
     fn from_call(call: &Call) -> Result<Self, Error> {
         let not_here =
             || Error::msg("`Partial` belongs to handlers of completions; take it out of this one");
-        let value: String = text(call.arguments(), "value").ok_or_else(not_here)?;
+        let value: String = string_member(call.arguments(), "value").ok_or_else(not_here)?;
         let arguments = call.arguments().get("arguments");
         let arguments = arguments.and_then(|arguments| decode::decode(&arguments).ok());
         Ok(Self {
@@ -54,7 +54,8 @@ impl CompletionRequest {
         };
         let params = params.ok_or_else(|| missing("ref"))?;
         let (reference, argument) = (object(params, "ref")?, object(params, "argument")?);
-        let member = |from: &JsonObject, name: &str| text(from, name).ok_or_else(|| missing(name));
+        let member =
+            |from: &JsonObject, name: &str| string_member(from, name).ok_or_else(|| missing(name));
         let kind = member(&reference, "type")?;
         let reference = match kind.as_str() {
             "ref/prompt" => Reference::Prompt(member(&reference, "name")?),
@@ -82,7 +83,7 @@ impl CompletionRequest {
     }
 }
 
-fn text(from: &JsonObject, name: &str) -> Option<String> {
+fn string_member(from: &JsonObject, name: &str) -> Option<String> {
     from.view()
         .find(name)?
         .as_str()

@@ -5,31 +5,31 @@
 use std::time::Instant;
 
 use crate::link::{JsonObject, Reply, Request};
-use crate::params::label;
+use crate::params::request_label;
 
 /// Log entry of a request that is being answered; does nothing if the log is disabled.
-pub(super) struct Conversation(Option<(String, Instant)>);
+pub(super) struct RequestLog(Option<(String, Instant)>);
 
-impl Conversation {
-    pub(super) fn write_begin(request: &Request) -> Self {
+impl RequestLog {
+    pub(super) fn write_request(request: &Request) -> Self {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return Self(None);
         }
-        let what = label(request.method(), request.params());
+        let what = request_label(request.method(), request.params());
         tracing::debug!("<- {what} ({})", request.revision());
         let params = request.params().map_or("{}", JsonObject::text);
         tracing::trace!("<- {what}: {params}");
         Self(Some((what, Instant::now())))
     }
 
-    pub(super) fn write_end(self, reply: &Reply) {
+    pub(super) fn write_response(self, reply: &Reply) {
         let Some((what, start)) = self.0 else {
             return;
         };
         let took = start.elapsed().as_secs_f64() * 1e3;
         match reply {
             Reply::Result(result) => {
-                tracing::debug!("-> {what}: {} after {took:.1} ms", kind(result));
+                tracing::debug!("-> {what}: {} after {took:.1} ms", error_kind(result));
                 tracing::trace!("-> {what}: {result}");
             }
             Reply::Error(error) => {
@@ -53,7 +53,7 @@ impl Conversation {
     }
 }
 
-fn kind(result: &JsonObject) -> &'static str {
+fn error_kind(result: &JsonObject) -> &'static str {
     let found = |name: &str, text: &str| result.get(name).is_some_and(|value| value.text() == text);
     if found("isError", "true") {
         "result with isError"

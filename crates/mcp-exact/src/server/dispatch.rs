@@ -7,40 +7,40 @@ use std::sync::Arc;
 use tracing::Instrument as _;
 
 use super::Server;
-use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, from_strings};
+use super::catalogue::{Catalogue, MethodEntry, PromptEntry, ToolEntry, parse_string_arguments};
 use super::complete::CompletionRequest;
-use super::conversation::Conversation;
-use super::page::{Entry, page};
-use super::runner::{End, Running, Step, run};
-use super::visibility::Listed;
+use super::conversation::RequestLog;
+use super::page::{ListEntry, list_page};
+use super::runner::{RunEnd, RunStep, RunningHandler, run_handler};
+use super::visibility::ListedDefinition;
 use crate::cx::{Cx, InputRequestError};
 use crate::error::{Error, protocol_error};
 use crate::extract::{Arguments, Call, CallInput};
 use crate::handler::ErasedHandler;
 use crate::link::{
-    self, JsonObject, JsonRef, Lifecycle, Link, Outcome, PeerError, Reply, Request,
+    self, JsonObject, JsonRef, Lifecycle, Outcome, PeerError, Reply, Request, RequestLink,
     resource_not_found,
 };
 use crate::outgoing;
-use crate::params::{subject, text};
-use crate::replay::{Record, ReplayError, Run};
+use crate::params::{named_target, string_member};
+use crate::replay::{HandlerRun, ReplayError, ReplayRecord};
 use crate::reply::{Completions, ToolResult};
 use crate::task;
 
 /// State of one request in flight.
-pub(super) struct Serving {
+pub(super) struct ActiveRequest {
     pub(super) request: Arc<Request>,
-    link: Link,
+    link: RequestLink,
     catalogue: Arc<Catalogue>,
 }
 
 /// Form of the result object of a handler.
 #[derive(Clone, Copy)]
-enum Form {
+enum ResultForm {
     /// The form of the newest revision, which is converted for the client.
-    Newest,
+    NewestRevision,
     /// The form that the handler has chosen, which is sent unchanged.
-    Own,
+    AsReturned,
 }
 
 impl Server {
@@ -49,34 +49,36 @@ impl Server {
         if request.method() != "tools/call" {
             return false;
         }
-        let name = request.params().and_then(|params| text(params, "name"));
+        let name = request
+            .params()
+            .and_then(|params| string_member(params, "name"));
         let catalogue = self.catalogue();
         let entry = name.and_then(|name| catalogue.tool(&name).cloned());
         entry.is_some_and(|entry| entry.tool.cooperative)
     }
 
     /// Answers a request within a `tracing` span that contains the method and revision, but never arguments.
-    pub(crate) async fn answer_request(self, request: Arc<Request>, link: Link) -> Reply {
+    pub(crate) async fn answer_request(self, request: Arc<Request>, link: RequestLink) -> Reply {
         let span = tracing::debug_span!("request", method = request.method(), revision = %request.revision());
-        let talk = Conversation::write_begin(&request);
+        let talk = RequestLog::write_request(&request);
         let reply = self.reply_to(request, link).instrument(span).await;
-        talk.write_end(&reply);
+        talk.write_response(&reply);
         reply
     }
 
-    async fn reply_to(self, request: Arc<Request>, link: Link) -> Reply {
-        let serving = Serving {
+    async fn reply_to(self, request: Arc<Request>, link: RequestLink) -> Reply {
+        let serving = ActiveRequest {
             catalogue: self.catalogue(),
             request: Arc::clone(&request),
             link,
         };
         let all = Arc::clone(&serving.catalogue);
         // Most servers have neither, so the name of the called item is not looked up.
-        let own = if all.methods.is_empty() && all.raw.is_none() {
+        let own = if all.methods.is_empty() && all.raw_handler.is_none() {
             None
         } else {
             let named = request.params();
-            let named = named.and_then(|params| subject(request.method(), params));
+            let named = named.and_then(|params| named_target(request.method(), params));
             all.registered_method(request.method(), named.as_deref())
         };
         if let Some(entry) = own {
@@ -91,69 +93,88 @@ impl Server {
             }
             "resources/read" => Box::pin(self.read_resource(serving)).await,
             "prompts/get" => Box::pin(self.read_prompt(serving)).await,
-            "completion/complete" => Box::pin(self.complete(serving)).await,
+            "completion/complete" => Box::pin(self.answer_completion(serving)).await,
             _ => self.answer_without_handler(&serving).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
     }
 
     /// Answers a request that needs no handler.
-    fn answer_without_handler(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
+    fn answer_without_handler(&self, serving: &ActiveRequest) -> Result<JsonObject, PeerError> {
         let request = &*serving.request;
         let all = &*serving.catalogue;
         match request.method() {
             "tools/list" => {
-                let tools = all
-                    .tools
-                    .iter()
-                    .map(|one| (Listed::Tool(&one.tool), &one.advertised_definition));
-                self.list(request, "tools", tools, |listed| listed.name())
+                let tools = all.tools.iter().map(|one| {
+                    (
+                        ListedDefinition::Tool(&one.tool),
+                        &one.advertised_definition,
+                    )
+                });
+                self.answer_list(request, "tools", tools, |listed| listed.name())
             }
             "resources/list" => {
                 let resources = all.resources.iter();
-                let resources = resources
-                    .map(|one| (Listed::Resource(&one.resource), &one.advertised_definition));
-                self.list(request, "resources", resources, required_uri)
+                let resources = resources.map(|one| {
+                    (
+                        ListedDefinition::Resource(&one.resource),
+                        &one.advertised_definition,
+                    )
+                });
+                self.answer_list(request, "resources", resources, required_uri)
             }
             "resources/templates/list" => {
                 let templates = all.templates.iter();
-                let templates = templates
-                    .map(|one| (Listed::Template(&one.template), &one.advertised_definition));
-                self.list(request, "resourceTemplates", templates, required_uri)
+                let templates = templates.map(|one| {
+                    (
+                        ListedDefinition::Template(&one.template),
+                        &one.advertised_definition,
+                    )
+                });
+                self.answer_list(request, "resourceTemplates", templates, required_uri)
             }
             "prompts/list" => {
-                let prompts = all
-                    .prompts
-                    .iter()
-                    .map(|one| (Listed::Prompt(&one.prompt), &one.advertised_definition));
-                self.list(request, "prompts", prompts, |listed| listed.name())
+                let prompts = all.prompts.iter().map(|one| {
+                    (
+                        ListedDefinition::Prompt(&one.prompt),
+                        &one.advertised_definition,
+                    )
+                });
+                self.answer_list(request, "prompts", prompts, |listed| listed.name())
             }
-            "resources/subscribe" => self.subscribe(serving),
+            "resources/subscribe" => self.answer_subscribe(serving),
             // The subscription is removed even if the resource no longer exists or is hidden now.
-            "resources/unsubscribe" => member(request.params(), "uri").map(|_| JsonObject::new()),
+            "resources/unsubscribe" => {
+                required_string(request.params(), "uri").map(|_| JsonObject::new())
+            }
             method => Err(PeerError::method_not_found(method)),
         }
     }
 
-    fn list<'e>(
+    fn answer_list<'e>(
         &self,
         request: &Request,
         member: &str,
-        entries: impl Iterator<Item = (Listed<'e>, &'e crate::definition::AdvertisedDefinition)>,
-        key: impl Fn(Listed<'e>) -> &'e str,
+        entries: impl Iterator<
+            Item = (
+                ListedDefinition<'e>,
+                &'e crate::definition::AdvertisedDefinition,
+            ),
+        >,
+        key: impl Fn(ListedDefinition<'e>) -> &'e str,
     ) -> Result<JsonObject, PeerError> {
         let seen = entries.filter(|(listed, _)| self.0.visibility.is_visible(request, *listed));
         let mut forms = seen.filter_map(|(listed, advertised)| {
-            Some(Entry {
+            Some(ListEntry {
                 name: key(listed),
-                form: advertised.form(request.revision())?,
+                definition: advertised.text_for_revision(request.revision())?,
             })
         });
-        page(member, &mut forms, request.params(), self.0.page_size)
+        list_page(member, &mut forms, request.params(), self.0.page_size)
     }
 
-    fn subscribe(&self, serving: &Serving) -> Result<JsonObject, PeerError> {
-        let uri = member(serving.request.params(), "uri")?;
+    fn answer_subscribe(&self, serving: &ActiveRequest) -> Result<JsonObject, PeerError> {
+        let uri = required_string(serving.request.params(), "uri")?;
         if !self.may_subscribe(&serving.request, &uri) {
             return Err(resource_not_found(&uri));
         }
@@ -168,34 +189,38 @@ impl Server {
         let catalogue = self.catalogue();
         let sees = |listed| self.0.visibility.is_visible(request, listed);
         let fixed = catalogue.resource(uri);
-        fixed.is_some_and(|entry| sees(Listed::Resource(&entry.resource)))
+        fixed.is_some_and(|entry| sees(ListedDefinition::Resource(&entry.resource)))
             || catalogue
-                .matching(uri)
-                .any(|(entry, _)| sees(Listed::Template(&entry.template)))
+                .matching_templates(uri)
+                .any(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))
             // Only the application knows which resources exist.
             || catalogue.registered_method("resources/read", Some(uri)).is_some()
     }
 
-    async fn call_tool(&self, serving: Serving) -> Result<Reply, PeerError> {
+    async fn call_tool(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
         let (entry, arguments) = self.find_called_tool(&serving, may_be_task)?;
-        let cx = self.cx(serving, &entry.tool.version, arguments, None)?;
+        let cx = self.new_cx(serving, &entry.tool.version, arguments, None)?;
         if may_be_task {
             cx.allow_task();
         }
         let call = Call::new(&cx);
         if let Err(error) = entry.checks.input(&call) {
-            let end = End::Finished(Err(error));
-            return finish_reply(end, &cx, |result| tool_object(&entry, &cx, result));
+            let end = RunEnd::Finished(Err(error));
+            return finish_reply(end, &cx, |result| tool_result_object(&entry, &cx, result));
         }
-        let mut running = Some(Running::new(entry.handler.call(call), &cx, self.0.timeout));
+        let mut running = Some(RunningHandler::new(
+            entry.handler.call(call),
+            &cx,
+            self.0.timeout,
+        ));
         self.run_tool(&entry, &mut running, &cx).await
     }
 
     /// Finds the tool that a request calls, and its arguments.
     fn find_called_tool(
         &self,
-        serving: &Serving,
+        serving: &ActiveRequest,
         may_be_task: bool,
     ) -> Result<(Arc<ToolEntry>, Arguments), PeerError> {
         let request = &serving.request;
@@ -207,11 +232,11 @@ impl Server {
         let entry = found.filter(|entry| {
             self.0
                 .visibility
-                .is_visible(request, Listed::Tool(&entry.tool))
+                .is_visible(request, ListedDefinition::Tool(&entry.tool))
         });
         let unknown = || PeerError::invalid_params(format!("Unknown tool: {name}"));
         let entry = entry.ok_or_else(unknown)?;
-        let arguments = arguments(params, given)?;
+        let arguments = call_arguments(params, given)?;
         request.check_mirrored(&entry.mirrored_arguments, arguments.view(request))?;
         if entry.tool.task_required && !may_be_task {
             return Err(link::missing_tasks(&name, request.lifecycle()));
@@ -223,7 +248,7 @@ impl Server {
     async fn run_tool(
         &self,
         entry: &Arc<ToolEntry>,
-        running: &mut Option<Running<ToolResult>>,
+        running: &mut Option<RunningHandler<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, PeerError> {
         if entry.tool.task && cx.may_become_task() {
@@ -232,11 +257,11 @@ impl Server {
         }
         while let Some(handler) = running {
             match handler.run_in_request().await {
-                Step::Ended(end) => {
-                    return finish_reply(end, cx, |result| tool_object(entry, cx, result));
+                RunStep::Ended(end) => {
+                    return finish_reply(end, cx, |result| tool_result_object(entry, cx, result));
                 }
-                Step::SendsInputRequests => {}
-                Step::WantsTask => match self.begin_task(entry, running, cx).await {
+                RunStep::SendsInputRequests => {}
+                RunStep::WantsTask => match self.begin_task(entry, running, cx).await {
                     Ok(created) => return Ok(created),
                     Err(error) => cx.refuse_task(error),
                 },
@@ -246,73 +271,90 @@ impl Server {
     }
 
     /// Calls the handler of a vendor method, whose result is sent unchanged.
-    async fn call_method(&self, serving: Serving, entry: &MethodEntry) -> Result<Reply, PeerError> {
+    async fn call_method(
+        &self,
+        serving: ActiveRequest,
+        entry: &MethodEntry,
+    ) -> Result<Reply, PeerError> {
         let params = serving.request.params().cloned().unwrap_or_default();
         let handler = entry.handler.clone();
-        self.call_handler(serving, handler, Arguments::Own(params), None, Form::Own)
-            .await
+        self.call_handler(
+            serving,
+            handler,
+            Arguments::Own(params),
+            None,
+            ResultForm::AsReturned,
+        )
+        .await
     }
 
     /// Calls a handler whose output is a result object.
     async fn call_handler(
         &self,
-        serving: Serving,
+        serving: ActiveRequest,
         handler: ErasedHandler<JsonObject>,
         arguments: Arguments,
         uri: Option<String>,
-        form: Form,
+        form: ResultForm,
     ) -> Result<Reply, PeerError> {
-        let cx = self.cx(serving, "", arguments, uri)?;
+        let cx = self.new_cx(serving, "", arguments, uri)?;
         let call = Call::new(&cx);
-        let end = run(handler.call(call), &cx, self.0.timeout).await;
+        let end = run_handler(handler.call(call), &cx, self.0.timeout).await;
         finish_reply(end, &cx, |result| {
             let object = result.map_err(|error| protocol_error_of(&error, &cx))?;
             match form {
-                Form::Own => Ok(object),
-                Form::Newest => {
+                ResultForm::AsReturned => Ok(object),
+                ResultForm::NewestRevision => {
                     let method = cx.request().method();
-                    outgoing::result(method, object, cx.revision(), cx.input().uri())
+                    outgoing::convert_result(method, object, cx.revision(), cx.input().uri())
                 }
             }
         })
     }
 
-    async fn read_resource(&self, serving: Serving) -> Result<Reply, PeerError> {
-        let uri = member(serving.request.params(), "uri")?;
+    async fn read_resource(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
+        let uri = required_string(serving.request.params(), "uri")?;
         let found = self
             .find_resource(&serving, &uri)
             .ok_or_else(|| resource_not_found(&uri))?;
         let (handler, arguments) = found;
         let arguments = Arguments::Own(arguments);
-        self.call_handler(serving, handler, arguments, Some(uri), Form::Newest)
-            .await
+        self.call_handler(
+            serving,
+            handler,
+            arguments,
+            Some(uri),
+            ResultForm::NewestRevision,
+        )
+        .await
     }
 
     /// Returns the handler of a URI and its variables. Fixed URIs have precedence over templates.
     fn find_resource(
         &self,
-        serving: &Serving,
+        serving: &ActiveRequest,
         uri: &str,
     ) -> Option<(ErasedHandler<JsonObject>, JsonObject)> {
         let sees = |listed| self.0.visibility.is_visible(&serving.request, listed);
         let fixed = serving.catalogue.resource(uri);
-        if let Some(entry) = fixed.filter(|entry| sees(Listed::Resource(&entry.resource))) {
+        if let Some(entry) = fixed.filter(|entry| sees(ListedDefinition::Resource(&entry.resource)))
+        {
             return Some((entry.handler.clone(), JsonObject::new()));
         }
-        let mut matching = serving.catalogue.matching(uri);
+        let mut matching = serving.catalogue.matching_templates(uri);
         let (entry, values) =
-            matching.find(|(entry, _)| sees(Listed::Template(&entry.template)))?;
-        let arguments = from_strings(entry.input.as_ref(), values);
+            matching.find(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))?;
+        let arguments = parse_string_arguments(entry.input.as_ref(), values);
         Some((entry.handler.clone(), arguments))
     }
 
-    async fn read_prompt(&self, serving: Serving) -> Result<Reply, PeerError> {
+    async fn read_prompt(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let params = serving.request.params();
-        let name = member(params, "name")?;
+        let name = required_string(params, "name")?;
         let seen = |entry: &&Arc<PromptEntry>| {
             self.0
                 .visibility
-                .is_visible(&serving.request, Listed::Prompt(&entry.prompt))
+                .is_visible(&serving.request, ListedDefinition::Prompt(&entry.prompt))
         };
         let unknown = || PeerError::invalid_params(format!("Unknown prompt: {name}"));
         let entry = Arc::clone(
@@ -324,11 +366,17 @@ impl Server {
         );
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
         let handler = entry.handler.clone();
-        self.call_handler(serving, handler, arguments, None, Form::Newest)
-            .await
+        self.call_handler(
+            serving,
+            handler,
+            arguments,
+            None,
+            ResultForm::NewestRevision,
+        )
+        .await
     }
 
-    async fn complete(&self, serving: Serving) -> Result<Reply, PeerError> {
+    async fn answer_completion(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let wanted = CompletionRequest::read_params(serving.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
         let all = &serving.catalogue;
@@ -347,8 +395,14 @@ impl Server {
         };
         let handler = entry.handler.clone();
         let arguments = Arguments::Own(wanted.partial);
-        self.call_handler(serving, handler, arguments, None, Form::Newest)
-            .await
+        self.call_handler(
+            serving,
+            handler,
+            arguments,
+            None,
+            ResultForm::NewestRevision,
+        )
+        .await
     }
 
     pub(super) fn call_input(&self, arguments: Arguments, uri: Option<String>) -> CallInput {
@@ -356,9 +410,9 @@ impl Server {
     }
 
     /// Creates the context of a request; for a retry, with the record of earlier runs.
-    fn cx(
+    fn new_cx(
         &self,
-        serving: Serving,
+        serving: ActiveRequest,
         version: &str,
         arguments: Arguments,
         uri: Option<String>,
@@ -366,16 +420,16 @@ impl Server {
         let request = &serving.request;
         let mut run = match (request.lifecycle(), request.state()) {
             // The handler waits for its input requests, so nothing is recorded.
-            (Lifecycle::Initialize, _) => Run::default(),
-            (Lifecycle::Discover, None) => Run::new(handler_version(self, version)),
+            (Lifecycle::Initialize, _) => HandlerRun::default(),
+            (Lifecycle::Discover, None) => HandlerRun::new(handler_version(self, version)),
             (Lifecycle::Discover, Some(state)) => {
                 let version = handler_version(self, version);
                 let invalid =
                     || PeerError::invalid_params("the request state is not valid; start again");
-                let record = Record::parse(state).ok_or_else(invalid)?;
+                let record = ReplayRecord::parse(state).ok_or_else(invalid)?;
                 let answer =
                     |name: &str| Some(request.input_responses().result(name)?.object().clone());
-                let run = Run::resume(&version, record, answer);
+                let run = HandlerRun::resume(&version, record, answer);
                 run.map_err(|error| PeerError::invalid_params(error.to_string()))?
             }
         };
@@ -392,32 +446,32 @@ impl Server {
 
 /// Converts the outcome of a run to a reply.
 fn finish_reply<O>(
-    end: End<O>,
+    end: RunEnd<O>,
     cx: &Cx,
     object: impl FnOnce(Result<O, Error>) -> Result<JsonObject, PeerError>,
 ) -> Result<Reply, PeerError> {
     // Work that the handler has started is notified of the cancellation.
-    if !matches!(end, End::Finished(_)) {
+    if !matches!(end, RunEnd::Finished(_)) {
         cx.cancel();
     }
     cx.end_run();
     match end {
-        End::Suspended(suspension) => Ok(Reply::InputRequired {
+        RunEnd::Suspended(suspension) => Ok(Reply::InputRequired {
             input_requests: suspension.input_requests,
-            state: suspension.record.text(),
+            state: suspension.record.to_text(),
         }),
         end => convert_run_end(end, cx).and_then(object).map(Reply::Result),
     }
 }
 
 /// Converts the end of a handler's run to its output, or to the error to reply with.
-pub(super) fn convert_run_end<O>(end: End<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
+pub(super) fn convert_run_end<O>(end: RunEnd<O>, cx: &Cx) -> Result<Result<O, Error>, PeerError> {
     match end {
-        End::Finished(result) => Ok(result),
-        End::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
-        End::Suspended(_) => Err(PeerError::internal("nobody can be asked here")),
-        End::Diverged(error) => Err(divergence_error(&error, cx)),
-        End::Panicked(message) => Err(panic_error(&message, cx)),
+        RunEnd::Finished(result) => Ok(result),
+        RunEnd::TimedOut => Ok(Err(Error::from(HandlerTimedOut))),
+        RunEnd::Suspended(_) => Err(PeerError::internal("nobody can be asked here")),
+        RunEnd::Diverged(error) => Err(divergence_error(&error, cx)),
+        RunEnd::Panicked(message) => Err(panic_error(&message, cx)),
     }
 }
 
@@ -432,7 +486,7 @@ fn panic_error(message: &str, cx: &Cx) -> PeerError {
 }
 
 /// Returns the result of a tool in the revision of its request, or the JSON-RPC error that ends the request.
-pub(super) fn tool_object(
+pub(super) fn tool_result_object(
     entry: &ToolEntry,
     cx: &Cx,
     result: Result<ToolResult, Error>,
@@ -447,17 +501,17 @@ pub(super) fn tool_object(
     if plain {
         Ok(object)
     } else {
-        outgoing::result("tools/call", object, cx.revision(), None)
+        outgoing::convert_result("tools/call", object, cx.revision(), None)
     }
 }
 
 /// Returns the version of a handler, to which sealed states and tasks are bound.
 pub(super) fn handler_version(server: &Server, version: &str) -> String {
-    format!("{}/{version}", server.0.version)
+    format!("{}/{version}", server.0.server_version)
 }
 
 /// Returns the arguments of a call.
-pub(super) fn arguments(
+pub(super) fn call_arguments(
     params: &JsonObject,
     given: Option<JsonRef<'_>>,
 ) -> Result<Arguments, PeerError> {
@@ -480,12 +534,12 @@ fn check_tool_result(entry: &ToolEntry, result: ToolResult) -> Result<ToolResult
 
 /// Returns the result that reports an error to the model, or the JSON-RPC error that ends the request.
 fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
-    if error.find::<PeerError>().is_some() {
+    if error.find_source::<PeerError>().is_some() {
         return Err(protocol_error(error));
     }
     match missing_capability_error(error, cx) {
         Some(error) => Err(error),
-        None => Ok(ToolResult::error(error.chain())),
+        None => Ok(ToolResult::error(error.message_with_sources())),
     }
 }
 
@@ -496,7 +550,9 @@ fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
 /// "If processing a request requires a capability that the client has not declared, servers MUST return
 /// MissingRequiredClientCapabilityError" (2026-07-28, `basic`, "Client Capabilities").
 fn missing_capability_error(error: &Error, cx: &Cx) -> Option<PeerError> {
-    let capability = error.find::<InputRequestError>()?.missing_capability()?;
+    let capability = error
+        .find_source::<InputRequestError>()?
+        .missing_capability()?;
     (cx.lifecycle() == Lifecycle::Discover).then(|| link::missing_capability(capability))
 }
 
@@ -532,19 +588,22 @@ fn prompt_arguments(
             missing.name,
             entry.prompt.name()
         ))),
-        None => Ok(from_strings(entry.input.as_ref(), values)),
+        None => Ok(parse_string_arguments(entry.input.as_ref(), values)),
     }
 }
 
-fn required_uri(listed: Listed<'_>) -> &str {
+fn required_uri(listed: ListedDefinition<'_>) -> &str {
     match listed {
-        Listed::Resource(resource) => resource.uri(),
-        Listed::Template(template) => template.template(),
-        Listed::Tool(_) | Listed::Prompt(_) => listed.name(),
+        ListedDefinition::Resource(resource) => resource.uri(),
+        ListedDefinition::Template(template) => template.template(),
+        ListedDefinition::Tool(_) | ListedDefinition::Prompt(_) => listed.name(),
     }
 }
 
-pub(super) fn member(params: Option<&JsonObject>, name: &str) -> Result<String, PeerError> {
-    let value = params.and_then(|params| text(params, name));
+pub(super) fn required_string(
+    params: Option<&JsonObject>,
+    name: &str,
+) -> Result<String, PeerError> {
+    let value = params.and_then(|params| string_member(params, name));
     value.ok_or_else(|| PeerError::invalid_params(format!("`{name}` has to be a string")))
 }

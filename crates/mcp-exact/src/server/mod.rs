@@ -26,7 +26,7 @@ pub(crate) use runner::panic_message;
 pub use runtime::{Prompts, Resources, Tools};
 pub(crate) use tasks::ServerTasks;
 pub(crate) use visibility::call_rule;
-pub use visibility::{Caller, Listed};
+pub use visibility::{Caller, ListedDefinition};
 
 use crate::extract::States;
 use crate::handler::Handler;
@@ -54,20 +54,20 @@ use visibility::Visibility;
 /// # Ok::<(), mcp_exact::BuildError>(())
 /// ```
 #[derive(Clone)]
-pub struct Server(Arc<Inner>);
+pub struct Server(Arc<ServerInner>);
 
-struct Inner {
+struct ServerInner {
     settings: Settings,
     catalogue: RwLock<Arc<Catalogue>>,
     states: States,
     visibility: Visibility,
     page_size: usize,
     timeout: Option<Duration>,
-    version: String,
+    server_version: String,
     listeners: Listeners,
     tasks: Option<ServerTasks>,
-    start: Vec<builder::Hook>,
-    shutdown: Vec<builder::Hook>,
+    start_hooks: Vec<builder::Hook>,
+    shutdown_hooks: Vec<builder::Hook>,
 }
 
 impl fmt::Debug for Server {
@@ -121,7 +121,7 @@ impl Server {
     pub fn advertised_tools(&self, revision: Revision) -> Vec<JsonObject> {
         let catalogue = self.catalogue();
         let tools = catalogue.tools.iter().filter_map(|tool| {
-            let form = tool.advertised_definition.form(revision)?;
+            let form = tool.advertised_definition.text_for_revision(revision)?;
             form.parse().ok()
         });
         tools.collect()
@@ -145,7 +145,7 @@ impl Server {
 
     /// Notifies every subscribed client of a change.
     fn publish(&self, change: &Change) {
-        let has_rule = self.0.visibility.is_rule();
+        let has_rule = self.0.visibility.has_rules();
         let sees = |request: &Request, uri: &str| {
             !has_rule || call_rule(|| self.may_subscribe(request, uri))
         };

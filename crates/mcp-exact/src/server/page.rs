@@ -11,27 +11,27 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::link::{JsonObject, PeerError};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
-pub(super) struct Entry<'e> {
+pub(super) struct ListEntry<'e> {
     pub(super) name: &'e str,
-    pub(super) form: Arc<str>,
+    pub(super) definition: Arc<str>,
 }
 
 /// Returns one page of a list under `member`, such as `tools`.
 ///
 /// # Errors
 /// The error to reply with: "Invalid cursors SHOULD result in an error with code -32602".
-pub(super) fn page<'e>(
+pub(super) fn list_page<'e>(
     member: &str,
-    entries: &mut dyn Iterator<Item = Entry<'e>>,
+    entries: &mut dyn Iterator<Item = ListEntry<'e>>,
     params: Option<&JsonObject>,
     size: usize,
 ) -> Result<JsonObject, PeerError> {
-    let mut entries: Vec<Entry<'_>> = entries.collect();
+    let mut entries: Vec<ListEntry<'_>> = entries.collect();
     if let Some(cursor) = params.and_then(|params| params.get("cursor")) {
         let last = cursor
             .decode_as::<String>()
             .ok()
-            .and_then(|cursor| entry_of_cursor(&cursor));
+            .and_then(|cursor| position_after_cursor(&cursor));
         let at = last.and_then(|last| entries.iter().position(|entry| entry.name == last));
         let invalid = || {
             PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
@@ -40,7 +40,7 @@ pub(super) fn page<'e>(
     }
     let more = entries.len() > size;
     entries.truncate(size);
-    let forms: Vec<&str> = entries.iter().map(|entry| &*entry.form).collect();
+    let forms: Vec<&str> = entries.iter().map(|entry| &*entry.definition).collect();
     let mut text = format!("{{{:?}:[{}]", member, forms.join(","));
     if let Some(last) = entries.last().filter(|_| more) {
         text.push_str(&format!(
@@ -53,7 +53,7 @@ pub(super) fn page<'e>(
         .map_err(|error| PeerError::internal(format!("{error}")))
 }
 
-fn entry_of_cursor(cursor: &str) -> Option<String> {
+fn position_after_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
 }
@@ -64,15 +64,15 @@ mod tests {
 
     fn entry_names(cursor: Option<&str>) -> Result<String, String> {
         let names = ["a", "b", "c"];
-        let mut entries = names.iter().map(|name| Entry {
+        let mut entries = names.iter().map(|name| ListEntry {
             name,
-            form: format!("{{\"name\":{name:?}}}").into(),
+            definition: format!("{{\"name\":{name:?}}}").into(),
         });
         let params = cursor.map(|cursor| {
             let cursor = crate::link::Json::string(cursor);
             JsonObject::from_iter([("cursor", cursor)])
         });
-        let page = page("tools", &mut entries, params.as_ref(), 2);
+        let page = list_page("tools", &mut entries, params.as_ref(), 2);
         page.map(|page| page.to_string())
             .map_err(|error| error.message().to_owned())
     }

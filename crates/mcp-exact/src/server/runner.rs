@@ -15,11 +15,11 @@ use crate::cx::Cx;
 use crate::error::Error;
 use crate::handler::BoxFuture;
 use crate::link::Lifecycle;
-use crate::replay::{Place, ReplayError, Suspension};
+use crate::replay::{ExecutionContext, ReplayError, Suspension};
 use crate::task::{LiveTask, TaskError};
 
 /// End of a run of a handler.
-pub(super) enum End<O> {
+pub(super) enum RunEnd<O> {
     Finished(Result<O, Error>),
     Suspended(Suspension),
     Diverged(ReplayError),
@@ -28,8 +28,8 @@ pub(super) enum End<O> {
 }
 
 /// Progress of a handler's run.
-pub(super) enum Step<O> {
-    Ended(End<O>),
+pub(super) enum RunStep<O> {
+    Ended(RunEnd<O>),
     /// The handler waits until its call has become a task.
     WantsTask,
     /// The input requests that a task waits for have changed.
@@ -37,29 +37,31 @@ pub(super) enum Step<O> {
 }
 
 /// Runs a handler for its request. `limit` is the time limit of the handler.
-pub(super) async fn run<O>(
+pub(super) async fn run_handler<O>(
     handler: BoxFuture<Result<O, Error>>,
     cx: &Cx,
     limit: Option<Duration>,
-) -> End<O> {
-    let mut running = Running::new(handler, cx, limit);
+) -> RunEnd<O> {
+    let mut running = RunningHandler::new(handler, cx, limit);
     loop {
         match running.run_in_request().await {
-            Step::Ended(end) => return end,
+            RunStep::Ended(end) => return end,
             // Only calls of tools become tasks.
-            Step::WantsTask | Step::SendsInputRequests => cx.refuse_task(TaskError::NotConfigured),
+            RunStep::WantsTask | RunStep::SendsInputRequests => {
+                cx.refuse_task(TaskError::NotConfigured)
+            }
         }
     }
 }
 
 /// Running handler: first as part of its request, then possibly as a task.
-pub(super) struct Running<O> {
+pub(super) struct RunningHandler<O> {
     handler: BoxFuture<Result<O, Error>>,
     cx: Cx,
-    budget: Option<Budget>,
+    budget: Option<TimeBudget>,
 }
 
-impl<O> Running<O> {
+impl<O> RunningHandler<O> {
     pub(super) fn new(
         handler: BoxFuture<Result<O, Error>>,
         cx: &Cx,
@@ -68,7 +70,7 @@ impl<O> Running<O> {
         Self {
             handler,
             cx: cx.clone(),
-            budget: limit.map(Budget::new),
+            budget: limit.map(TimeBudget::new),
         }
     }
 
@@ -78,26 +80,26 @@ impl<O> Running<O> {
     }
 
     /// Runs the handler until it ends, sends an input request, or asks to become a task.
-    pub(super) async fn run_in_request(&mut self) -> Step<O> {
+    pub(super) async fn run_in_request(&mut self) -> RunStep<O> {
         let suspends = self.cx.lifecycle() == Lifecycle::Discover && self.cx.can_send_requests();
         std::future::poll_fn(|task| {
             if let Some(end) = self.poll(suspends, task) {
-                return Poll::Ready(Step::Ended(end));
+                return Poll::Ready(RunStep::Ended(end));
             }
             if suspends && self.cx.wants_task() {
-                return Poll::Ready(Step::WantsTask);
+                return Poll::Ready(RunStep::WantsTask);
             }
             if suspends {
-                match self.cx.run().suspend() {
+                match self.cx.handler_run().suspend() {
                     Ok(None) => {}
                     Ok(Some(suspension)) => {
-                        return Poll::Ready(Step::Ended(End::Suspended(suspension)));
+                        return Poll::Ready(RunStep::Ended(RunEnd::Suspended(suspension)));
                     }
-                    Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
+                    Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
                 }
             }
-            if self.is_spent(self.cx.is_waiting(), task) {
-                Poll::Ready(Step::Ended(End::TimedOut))
+            if self.is_time_spent(self.cx.is_waiting(), task) {
+                Poll::Ready(RunStep::Ended(RunEnd::TimedOut))
             } else {
                 Poll::Pending
             }
@@ -107,20 +109,20 @@ impl<O> Running<O> {
 
     /// Runs the handler of a task until it ends, or its pending input requests change. A handler that waits for answers
     /// keeps running.
-    pub(super) async fn run_in_task(&mut self, live: &LiveTask) -> Step<O> {
+    pub(super) async fn run_in_task(&mut self, live: &LiveTask) -> RunStep<O> {
         std::future::poll_fn(|task| {
             if let Some(end) = self.poll(true, task) {
-                return Poll::Ready(Step::Ended(end));
+                return Poll::Ready(RunStep::Ended(end));
             }
-            let asks = match self.cx.run().suspend() {
+            let asks = match self.cx.handler_run().suspend() {
                 Ok(suspension) => suspension.map(|suspension| suspension.input_requests),
-                Err(error) => return Poll::Ready(Step::Ended(End::Diverged(error))),
+                Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
             };
             if live.set_input_requests(asks.unwrap_or_default()) {
-                return Poll::Ready(Step::SendsInputRequests);
+                return Poll::Ready(RunStep::SendsInputRequests);
             }
-            if self.is_spent(live.is_waiting(), task) {
-                Poll::Ready(Step::Ended(End::TimedOut))
+            if self.is_time_spent(live.is_waiting(), task) {
+                Poll::Ready(RunStep::Ended(RunEnd::TimedOut))
             } else {
                 Poll::Pending
             }
@@ -128,62 +130,62 @@ impl<O> Running<O> {
         .await
     }
 
-    fn poll(&mut self, asks: bool, task: &mut Context<'_>) -> Option<End<O>> {
+    fn poll(&mut self, asks: bool, task: &mut Context<'_>) -> Option<RunEnd<O>> {
         {
-            let mut run = self.cx.run();
-            run.set_handler(Place::current());
+            let mut run = self.cx.handler_run();
+            run.set_handler(ExecutionContext::current());
             if asks {
                 run.set_runner(task.waker());
             }
         }
         let poll = || self.handler.as_mut().poll(task);
         #[cfg(feature = "logs")]
-        let poll = || crate::logs::CURRENT.sync_scope(self.cx.clone(), poll);
+        let poll = || crate::logs::CURRENT_CX.sync_scope(self.cx.clone(), poll);
         let polled = std::panic::catch_unwind(AssertUnwindSafe(poll));
         match polled {
-            Ok(Poll::Ready(result)) => Some(End::Finished(result)),
+            Ok(Poll::Ready(result)) => Some(RunEnd::Finished(result)),
             Ok(Poll::Pending) => None,
-            Err(panic) => Some(End::Panicked(panic_message(&*panic))),
+            Err(panic) => Some(RunEnd::Panicked(panic_message(&*panic))),
         }
     }
 
-    fn is_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
+    fn is_time_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
         let budget = self.budget.as_mut();
-        budget.is_some_and(|budget| budget.is_spent(waiting, task))
+        budget.is_some_and(|budget| budget.is_time_spent(waiting, task))
     }
 }
 
 /// Remaining time of a handler.
-struct Budget {
+struct TimeBudget {
     remaining_time: Duration,
     /// Time since which the handler has been working; `None` while it waits for an answer.
-    since: Option<Instant>,
+    working_since: Option<Instant>,
     timer: Pin<Box<Sleep>>,
 }
 
-impl Budget {
+impl TimeBudget {
     fn new(limit: Duration) -> Self {
         Self {
             remaining_time: limit,
-            since: Some(Instant::now()),
+            working_since: Some(Instant::now()),
             timer: Box::pin(tokio::time::sleep(limit)),
         }
     }
 
-    fn is_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
-        match (waiting, self.since) {
+    fn is_time_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
+        match (waiting, self.working_since) {
             (true, Some(start)) => {
                 self.remaining_time = self.remaining_time.saturating_sub(start.elapsed());
-                self.since = None;
+                self.working_since = None;
             }
             (false, None) => {
                 let now = Instant::now();
-                self.since = Some(now);
+                self.working_since = Some(now);
                 self.timer.as_mut().reset(now + self.remaining_time);
             }
             _ => {}
         }
-        self.since.is_some() && self.timer.as_mut().poll(task).is_ready()
+        self.working_since.is_some() && self.timer.as_mut().poll(task).is_ready()
     }
 }
 

@@ -37,23 +37,24 @@ impl Tools {
         handler: H,
     ) -> Result<(), Problem> {
         let mut entry =
-            catalogue::tool(tool.into(), ErasedHandler::new(handler), &self.0.0.states)?;
+            catalogue::tool_entry(tool.into(), ErasedHandler::new(handler), &self.0.0.states)?;
         if entry.tool.task_required && self.0.0.tasks.is_none() {
             let name = entry.tool.name().to_owned();
             return Err(Problem::NoTasks { name });
         }
-        self.0.change("tools", &Change::Tools, |catalogue| {
-            catalogue.wrap(&mut entry);
-            let name = entry.tool.name().to_owned();
-            replace(&mut catalogue.tools, Arc::new(entry), |known| {
-                known.tool.name() == name
-            });
-        })
+        self.0
+            .change_catalogue("tools", &Change::Tools, |catalogue| {
+                catalogue.wrap_in_layers(&mut entry);
+                let name = entry.tool.name().to_owned();
+                replace_or_push(&mut catalogue.tools, Arc::new(entry), |known| {
+                    known.tool.name() == name
+                });
+            })
     }
 
     /// Removes a tool; returns true if the tool existed. Calls in flight are completed.
     pub fn remove(&self, name: &str) -> bool {
-        self.0.remove(
+        self.0.remove_entry(
             &Change::Tools,
             |catalogue| &mut catalogue.tools,
             |known| known.tool.name() == name,
@@ -81,17 +82,18 @@ impl Resources {
         resource: impl Into<Resource>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::resource(
+        let entry = catalogue::resource_entry(
             resource.into(),
             ErasedHandler::new(handler),
             &self.0.0.states,
         )?;
-        self.0.change("resources", &Change::Resources, |catalogue| {
-            let uri = entry.resource.uri().to_owned();
-            replace(&mut catalogue.resources, Arc::new(entry), |known| {
-                known.resource.uri() == uri
-            });
-        })
+        self.0
+            .change_catalogue("resources", &Change::Resources, |catalogue| {
+                let uri = entry.resource.uri().to_owned();
+                replace_or_push(&mut catalogue.resources, Arc::new(entry), |known| {
+                    known.resource.uri() == uri
+                });
+            })
     }
 
     /// Inserts a resource template and replaces an equal one.
@@ -103,22 +105,23 @@ impl Resources {
         template: impl Into<ResourceTemplate>,
         handler: H,
     ) -> Result<(), Problem> {
-        let entry = catalogue::template(
+        let entry = catalogue::template_entry(
             template.into(),
             ErasedHandler::new(handler),
             &self.0.0.states,
         )?;
-        self.0.change("resources", &Change::Resources, |catalogue| {
-            let text = entry.template.template().to_owned();
-            replace(&mut catalogue.templates, Arc::new(entry), |known| {
-                known.template.template() == text
-            });
-        })
+        self.0
+            .change_catalogue("resources", &Change::Resources, |catalogue| {
+                let text = entry.template.template().to_owned();
+                replace_or_push(&mut catalogue.templates, Arc::new(entry), |known| {
+                    known.template.template() == text
+                });
+            })
     }
 
     /// Removes a resource; returns true if the resource existed.
     pub fn remove(&self, uri: &str) -> bool {
-        self.0.remove(
+        self.0.remove_entry(
             &Change::Resources,
             |catalogue| &mut catalogue.resources,
             |known| known.resource.uri() == uri,
@@ -128,7 +131,7 @@ impl Resources {
     /// Removes a resource template; returns true if the template existed.
     pub fn remove_template(&self, template: &str) -> bool {
         let found = |known: &catalogue::TemplateEntry| known.template.template() == template;
-        self.0.remove(
+        self.0.remove_entry(
             &Change::Resources,
             |catalogue| &mut catalogue.templates,
             found,
@@ -152,18 +155,19 @@ impl Prompts {
         handler: H,
     ) -> Result<(), Problem> {
         let entry =
-            catalogue::prompt(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
-        self.0.change("prompts", &Change::Prompts, |catalogue| {
-            let name = entry.prompt.name().to_owned();
-            replace(&mut catalogue.prompts, Arc::new(entry), |known| {
-                known.prompt.name() == name
-            });
-        })
+            catalogue::prompt_entry(prompt.into(), ErasedHandler::new(handler), &self.0.0.states)?;
+        self.0
+            .change_catalogue("prompts", &Change::Prompts, |catalogue| {
+                let name = entry.prompt.name().to_owned();
+                replace_or_push(&mut catalogue.prompts, Arc::new(entry), |known| {
+                    known.prompt.name() == name
+                });
+            })
     }
 
     /// Removes a prompt; returns true if the prompt existed.
     pub fn remove(&self, name: &str) -> bool {
-        self.0.remove(
+        self.0.remove_entry(
             &Change::Prompts,
             |catalogue| &mut catalogue.prompts,
             |known| known.prompt.name() == name,
@@ -172,7 +176,7 @@ impl Prompts {
 }
 
 impl Server {
-    fn change(
+    fn change_catalogue(
         &self,
         capability: &'static str,
         change: &Change,
@@ -186,7 +190,7 @@ impl Server {
         Ok(())
     }
 
-    fn remove<E>(
+    fn remove_entry<E>(
         &self,
         change: &Change,
         list: impl FnOnce(&mut Catalogue) -> &mut Vec<Arc<E>>,
@@ -215,7 +219,7 @@ impl Server {
     }
 }
 
-fn replace<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
+fn replace_or_push<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
     match list.iter_mut().find(|known| same(known)) {
         Some(known) => *known = entry,
         None => list.push(entry),

@@ -21,10 +21,10 @@ impl Server {
         let Ok(text) = std::str::from_utf8(body) else {
             return Vec::new();
         };
-        let mut scopes = Scopes::default();
+        let mut scopes = ScopeSet::default();
         let catalogue = self.catalogue();
         // The first one that the caller sees serves a URI: which one is not known here, so all count.
-        let hides = self.0.visibility.is_rule();
+        let hides = self.0.visibility.has_rules();
         if let Ok(message) = text.parse::<JsonObject>() {
             scopes.add_message(&message, &catalogue, hides);
         } else if let Ok(batch) = serde_json::from_str::<Vec<&RawValue>>(text) {
@@ -40,10 +40,10 @@ impl Server {
 }
 
 #[derive(Default)]
-struct Scopes(Vec<String>);
+struct ScopeSet(Vec<String>);
 
-impl Scopes {
-    fn add(&mut self, label: Option<&str>) {
+impl ScopeSet {
+    fn add_scopes(&mut self, label: Option<&str>) {
         for scope in label.into_iter().flat_map(str::split_whitespace) {
             if !self.0.iter().any(|known| known == scope) {
                 self.0.push(scope.to_owned());
@@ -59,17 +59,17 @@ impl Scopes {
         hides: bool,
     ) -> Option<()> {
         let params = JsonObject::try_from(message.get("params")?).ok()?;
-        match text(message, "method")?.as_str() {
+        match string_member(message, "method")?.as_str() {
             "tools/call" => {
-                let entry = catalogue.tool(&text(&params, "name")?)?;
-                self.add(entry.tool.scope_label());
+                let entry = catalogue.tool(&string_member(&params, "name")?)?;
+                self.add_scopes(entry.tool.scope_label());
             }
             "prompts/get" => {
-                let entry = catalogue.prompt(&text(&params, "name")?)?;
-                self.add(entry.prompt.scope_label());
+                let entry = catalogue.prompt(&string_member(&params, "name")?)?;
+                self.add_scopes(entry.prompt.scope_label());
             }
             "resources/read" | "resources/subscribe" => {
-                self.add_resource(&text(&params, "uri")?, catalogue, hides);
+                self.add_resource(&string_member(&params, "uri")?, catalogue, hides);
             }
             "subscriptions/listen" => {
                 let filter = JsonObject::try_from(params.get("notifications")?).ok()?;
@@ -80,7 +80,7 @@ impl Scopes {
             }
             "completion/complete" => {
                 let wanted = CompletionRequest::read_params(Some(&params)).ok()?;
-                self.add(catalogue.referenced_entry(&wanted.reference)?.scope());
+                self.add_scopes(catalogue.referenced_entry(&wanted.reference)?.scope());
             }
             _ => {}
         }
@@ -89,16 +89,16 @@ impl Scopes {
 
     fn add_resource(&mut self, uri: &str, catalogue: &Catalogue, hides: bool) {
         let fixed = catalogue.resource(uri);
-        self.add(fixed.and_then(|entry| entry.resource.scope_label()));
+        self.add_scopes(fixed.and_then(|entry| entry.resource.scope_label()));
         if fixed.is_none() || hides {
-            for (entry, _) in catalogue.matching(uri) {
-                self.add(entry.template.scope_label());
+            for (entry, _) in catalogue.matching_templates(uri) {
+                self.add_scopes(entry.template.scope_label());
             }
         }
     }
 }
 
-fn text(object: &JsonObject, name: &str) -> Option<String> {
+fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }

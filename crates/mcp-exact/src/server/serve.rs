@@ -27,7 +27,7 @@ impl Server {
     /// The error of the first function that fails; later ones do not run.
     pub fn start(&self) -> impl Future<Output = crate::Result> + Send {
         boxed_future(async move {
-            for hook in &self.0.start {
+            for hook in &self.0.start_hooks {
                 hook(self.clone()).await?;
             }
             match self.resume_tasks().await {
@@ -44,7 +44,7 @@ impl Server {
     /// Runs the functions of [`on_shutdown`](crate::ServerBuilder::on_shutdown). Applications that have called
     /// [`start`](Self::start) must call this method once, after the last reply.
     pub async fn shutdown(&self) {
-        for hook in self.0.shutdown.iter().rev() {
+        for hook in self.0.shutdown_hooks.iter().rev() {
             if let Err(error) = hook(self.clone()).await {
                 tracing::error!(%error, "a function of `on_shutdown` failed");
             }

@@ -8,26 +8,27 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::catalogue::ToolEntry;
-use super::dispatch::{handler_version, member, tool_object};
-use super::runner::{End, Running, Step};
-use super::visibility::Listed;
+use super::dispatch::{handler_version, required_string, tool_result_object};
+use super::runner::{RunEnd, RunStep, RunningHandler};
+use super::visibility::ListedDefinition;
 use super::{Server, call_rule, dispatch};
 use crate::background;
 use crate::cx::Cx;
 use crate::definition::Tool;
 use crate::extract::Call;
-use crate::link::{JsonObject, Link, PeerError, Principal, Reply, Request};
-use crate::replay::Run;
+use crate::link::{JsonObject, PeerError, Principal, Reply, Request, RequestLink};
+use crate::replay::HandlerRun;
 use crate::reply::ToolResult;
 use crate::task::{
-    LiveTask, Origin, Registry, TaskEnd, TaskError, TaskRecord, TaskStoreError, Unclaimed,
+    LiveTask, TaskEnd, TaskError, TaskOrigin, TaskRecord, TaskRegistry, TaskStoreError,
+    UnclaimedRecord,
 };
 
 /// Delay before a failed save of a task's end is retried.
 const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
 /// A task by its id.
-enum FoundTask {
+enum TaskLookup {
     /// The handler of the task runs in this process.
     Live(Arc<LiveTask>),
     /// The task has ended.
@@ -40,47 +41,47 @@ enum FoundTask {
 pub(crate) struct ServerTasks(Arc<dyn TaskService>);
 
 impl ServerTasks {
-    pub(crate) fn new(registry: Registry) -> Self {
+    pub(crate) fn new(registry: TaskRegistry) -> Self {
         Self(Arc::new(registry))
     }
 }
 
-type Work<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 trait TaskService: Send + Sync {
     fn resume_all<'a>(
         self: Arc<Self>,
         server: &'a Server,
-    ) -> Work<'a, Result<usize, TaskStoreError>>;
+    ) -> TaskWork<'a, Result<usize, TaskStoreError>>;
 
     fn begin<'a>(
         self: Arc<Self>,
         server: &'a Server,
         entry: &'a Arc<ToolEntry>,
-        running: &'a mut Option<Running<ToolResult>>,
+        running: &'a mut Option<RunningHandler<ToolResult>>,
         cx: &'a Cx,
-    ) -> Work<'a, Result<Reply, TaskError>>;
+    ) -> TaskWork<'a, Result<Reply, TaskError>>;
 
     fn notify_tasks<'a>(
         self: Arc<Self>,
         server: &'a Server,
         ids: Vec<String>,
         request: &'a Request,
-        subscription: &'a Link,
-    ) -> Work<'a, ()>;
+        subscription: &'a RequestLink,
+    ) -> TaskWork<'a, ()>;
 
     fn answer_task_request<'a>(
         self: Arc<Self>,
         server: &'a Server,
         request: &'a Request,
-    ) -> Work<'a, Result<Reply, PeerError>>;
+    ) -> TaskWork<'a, Result<Reply, PeerError>>;
 }
 
-impl TaskService for Registry {
+impl TaskService for TaskRegistry {
     fn resume_all<'a>(
         self: Arc<Self>,
         server: &'a Server,
-    ) -> Work<'a, Result<usize, TaskStoreError>> {
+    ) -> TaskWork<'a, Result<usize, TaskStoreError>> {
         Box::pin(async move { server.resume_all(&self).await })
     }
 
@@ -88,9 +89,9 @@ impl TaskService for Registry {
         self: Arc<Self>,
         server: &'a Server,
         entry: &'a Arc<ToolEntry>,
-        running: &'a mut Option<Running<ToolResult>>,
+        running: &'a mut Option<RunningHandler<ToolResult>>,
         cx: &'a Cx,
-    ) -> Work<'a, Result<Reply, TaskError>> {
+    ) -> TaskWork<'a, Result<Reply, TaskError>> {
         Box::pin(async move {
             server
                 .begin_task_in_service(&self, entry, running, cx)
@@ -103,8 +104,8 @@ impl TaskService for Registry {
         server: &'a Server,
         ids: Vec<String>,
         request: &'a Request,
-        subscription: &'a Link,
-    ) -> Work<'a, ()> {
+        subscription: &'a RequestLink,
+    ) -> TaskWork<'a, ()> {
         Box::pin(async move {
             server
                 .send_task_state(&self, ids, request, subscription)
@@ -116,7 +117,7 @@ impl TaskService for Registry {
         self: Arc<Self>,
         server: &'a Server,
         request: &'a Request,
-    ) -> Work<'a, Result<Reply, PeerError>> {
+    ) -> TaskWork<'a, Result<Reply, PeerError>> {
         Box::pin(async move { server.answer_task_in_service(&self, request).await })
     }
 }
@@ -142,11 +143,11 @@ impl Server {
         }
     }
 
-    async fn resume_all(&self, registry: &Arc<Registry>) -> Result<usize, TaskStoreError> {
+    async fn resume_all(&self, registry: &Arc<TaskRegistry>) -> Result<usize, TaskStoreError> {
         let mut resumed = 0;
         for record in registry.store().unfinished().await? {
             if registry.get(record.id()).is_none() {
-                self.resume(registry, record).await;
+                self.resume_task(registry, record).await;
                 resumed += 1;
             }
         }
@@ -160,7 +161,7 @@ impl Server {
     pub(super) async fn begin_task(
         &self,
         entry: &Arc<ToolEntry>,
-        running: &mut Option<Running<ToolResult>>,
+        running: &mut Option<RunningHandler<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
         let tasks = self.task_service().ok_or(TaskError::NotConfigured)?;
@@ -169,19 +170,19 @@ impl Server {
 
     async fn begin_task_in_service(
         &self,
-        registry: &Arc<Registry>,
+        registry: &Arc<TaskRegistry>,
         entry: &Arc<ToolEntry>,
-        running: &mut Option<Running<ToolResult>>,
+        running: &mut Option<RunningHandler<ToolResult>>,
         cx: &Cx,
     ) -> Result<Reply, TaskError> {
         // The slot is reserved until the task is registered.
         let _place = registry.reserve()?;
         let id = new_task_id().ok_or_else(|| TaskError::Store("no random numbers".to_owned()))?;
-        let origin = Origin::new(&entry.tool, cx.request());
-        let record = cx.run().record();
+        let origin = TaskOrigin::new(&entry.tool, cx.request());
+        let record = cx.handler_run().to_record();
         let record = TaskRecord::new(id, registry.lifetime(), origin, record);
         // "A server MUST NOT return `CreateTaskResult` until the task is durably created" (section "Task Creation").
-        let saved = Unclaimed::save(record, registry.store()).await?;
+        let saved = UnclaimedRecord::save(record, registry.store()).await?;
         let (Some(mut running), Some(record)) = (running.take(), saved.claim()) else {
             return Err(TaskError::NotConfigured);
         };
@@ -194,10 +195,10 @@ impl Server {
 
     fn spawn_task(
         &self,
-        registry: &Arc<Registry>,
+        registry: &Arc<TaskRegistry>,
         live: Arc<LiveTask>,
         entry: Arc<ToolEntry>,
-        running: Running<ToolResult>,
+        running: RunningHandler<ToolResult>,
     ) {
         if registry.insert(Arc::clone(&live)).is_ok() {
             let registry = Arc::clone(registry);
@@ -208,10 +209,10 @@ impl Server {
     /// Runs the handler of a task to its end.
     async fn run_task(
         self,
-        registry: Arc<Registry>,
+        registry: Arc<TaskRegistry>,
         live: Arc<LiveTask>,
         entry: Arc<ToolEntry>,
-        mut running: Running<ToolResult>,
+        mut running: RunningHandler<ToolResult>,
     ) {
         let cx = live.cx().clone();
         let end = loop {
@@ -226,10 +227,10 @@ impl Server {
                 step = running.run_in_task(&live) => step,
             };
             match step {
-                Step::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
-                Step::Ended(end) => break task_end_of(end, &entry, &cx),
-                Step::SendsInputRequests => self.save_and_notify(&registry, &live).await,
-                Step::WantsTask => {}
+                RunStep::Ended(_) if cx.is_cancelled() => break TaskEnd::Cancelled,
+                RunStep::Ended(end) => break task_end_of(end, &entry, &cx),
+                RunStep::SendsInputRequests => self.save_and_notify(&registry, &live).await,
+                RunStep::WantsTask => {}
             }
         };
         drop(running);
@@ -249,7 +250,7 @@ impl Server {
     }
 
     /// Saves the current state of a task, and notifies its subscribers.
-    async fn save_and_notify(&self, registry: &Registry, live: &Arc<LiveTask>) {
+    async fn save_and_notify(&self, registry: &TaskRegistry, live: &Arc<LiveTask>) {
         if let Err(error) = live.save().await {
             tracing::error!(%error, task = live.id(), "the state of a task was not saved");
         }
@@ -257,7 +258,7 @@ impl Server {
     }
 
     /// Notifies the subscribers of a task of its current state.
-    fn publish_task(&self, registry: &Registry, live: &LiveTask) {
+    fn publish_task(&self, registry: &TaskRegistry, live: &LiveTask) {
         let task = live.detailed_result(registry.poll_interval());
         let origin = live.record().origin().clone();
         let may_know = |request: &Request| call_rule(|| self.check_task(&origin, request).is_ok());
@@ -269,7 +270,7 @@ impl Server {
         &self,
         ids: Vec<String>,
         request: &Request,
-        subscription: &Link,
+        subscription: &RequestLink,
     ) {
         if let Some(tasks) = self.task_service() {
             tasks.notify_tasks(self, ids, request, subscription).await;
@@ -278,10 +279,10 @@ impl Server {
 
     async fn send_task_state(
         &self,
-        registry: &Arc<Registry>,
+        registry: &Arc<TaskRegistry>,
         ids: Vec<String>,
         request: &Request,
-        subscription: &Link,
+        subscription: &RequestLink,
     ) {
         for id in ids {
             let Ok(known) = self.find_task(registry, &id, request).await else {
@@ -302,10 +303,10 @@ impl Server {
 
     async fn answer_task_in_service(
         &self,
-        registry: &Arc<Registry>,
+        registry: &Arc<TaskRegistry>,
         request: &Request,
     ) -> Result<Reply, PeerError> {
-        let id = member(request.params(), "taskId")?;
+        let id = required_string(request.params(), "taskId")?;
         let known = self.find_task(registry, &id, request).await?;
         match (request.method(), known) {
             ("tasks/get", known) => return Ok(Reply::Result(detailed_task(registry, &known))),
@@ -316,15 +317,15 @@ impl Server {
                     let words = "`inputResponses` has to be an object";
                     return Err(PeerError::invalid_params(words));
                 };
-                if let FoundTask::Live(live) = known
+                if let TaskLookup::Live(live) = known
                     && live.deliver(&responses)
                 {
                     self.save_and_notify(registry, &live).await;
                 }
             }
-            (_, FoundTask::Live(live)) => live.cx().cancel(),
+            (_, TaskLookup::Live(live)) => live.cx().cancel(),
             // "tasks/cancel" of a task that has ended changes nothing.
-            (_, FoundTask::Finished(_)) => {}
+            (_, TaskLookup::Finished(_)) => {}
         }
         Ok(Reply::Result(JsonObject::new()))
     }
@@ -333,37 +334,41 @@ impl Server {
     /// unfinished.
     async fn find_task(
         &self,
-        registry: &Arc<Registry>,
+        registry: &Arc<TaskRegistry>,
         id: &str,
         request: &Request,
-    ) -> Result<FoundTask, PeerError> {
+    ) -> Result<TaskLookup, PeerError> {
         if !is_task_id(id) {
             return Err(unknown_task());
         }
         if let Some(live) = registry.get(id) {
             self.check_task(live.record().origin(), request)?;
-            return Ok(FoundTask::Live(live));
+            return Ok(TaskLookup::Live(live));
         }
         let record = registry.store().load(id).await;
         let record = record.map_err(|error| PeerError::internal(error.to_string()))?;
         let record = record.ok_or_else(unknown_task)?;
         self.check_task(record.origin(), request)?;
         if record.is_finished() {
-            Ok(FoundTask::Finished(Box::new(record)))
+            Ok(TaskLookup::Finished(Box::new(record)))
         } else {
-            Ok(self.resume(registry, record).await)
+            Ok(self.resume_task(registry, record).await)
         }
     }
 
     /// Checks that the sender of a request may use a task: the sender must be the principal of the call, must see the
     /// tool and must have its scope. "Servers MUST perform authentication and authorization checks on each task-related
     /// request" (section "Security Considerations").
-    fn check_task(&self, origin: &Origin, request: &Request) -> Result<(), PeerError> {
+    fn check_task(&self, origin: &TaskOrigin, request: &Request) -> Result<(), PeerError> {
         let principal = request.principal().map(|principal| &*principal.0);
         let catalogue = self.catalogue();
         // Visibility rules do not apply to a tool that was removed since then.
         let tool = catalogue.tool(&origin.tool).map(|entry| &entry.tool);
-        let sees = |tool| self.0.visibility.is_visible(request, Listed::Tool(tool));
+        let sees = |tool| {
+            self.0
+                .visibility
+                .is_visible(request, ListedDefinition::Tool(tool))
+        };
         if origin.principal.as_deref() != principal || !tool.is_none_or(sees) {
             return Err(unknown_task());
         }
@@ -372,25 +377,25 @@ impl Server {
     }
 
     /// Runs the handler of an unfinished task again, with the answers in the record.
-    async fn resume(&self, registry: &Arc<Registry>, record: TaskRecord) -> FoundTask {
+    async fn resume_task(&self, registry: &Arc<TaskRegistry>, record: TaskRecord) -> TaskLookup {
         // Another request may have resumed the task, or the task may have ended since the record was read.
         if let Some(live) = registry.get(record.id()) {
-            return FoundTask::Live(live);
+            return TaskLookup::Live(live);
         }
         if let Ok(Some(newer)) = registry.store().load(record.id()).await
             && newer.is_finished()
         {
-            return FoundTask::Finished(Box::new(newer));
+            return TaskLookup::Finished(Box::new(newer));
         }
         match self.is_running_again(&record) {
             Ok((entry, running, cx)) => {
                 let live = LiveTask::new(record, &cx, registry.store());
                 if let Err(known) = registry.insert(Arc::clone(&live)) {
-                    return FoundTask::Live(known);
+                    return TaskLookup::Live(known);
                 }
                 let (server, registry) = (self.clone(), Arc::clone(registry));
                 background::spawn(server.run_task(registry, Arc::clone(&live), entry, running));
-                FoundTask::Live(live)
+                TaskLookup::Live(live)
             }
             Err(error) => {
                 let mut record = record;
@@ -403,7 +408,7 @@ impl Server {
                 if let Err(error) = registry.store().save(record.clone()).await {
                     tracing::error!(%error, task = record.id(), "the end of a task was not saved");
                 }
-                FoundTask::Finished(Box::new(record))
+                TaskLookup::Finished(Box::new(record))
             }
         }
     }
@@ -411,7 +416,7 @@ impl Server {
     fn is_running_again(
         &self,
         record: &TaskRecord,
-    ) -> Result<(Arc<ToolEntry>, Running<ToolResult>, Cx), PeerError> {
+    ) -> Result<(Arc<ToolEntry>, RunningHandler<ToolResult>, Cx), PeerError> {
         let origin = record.origin();
         let catalogue = self.catalogue();
         let gone =
@@ -424,17 +429,17 @@ impl Server {
             Request::for_resumed_task("tools/call", origin.params.clone(), client, principal);
         let request = Arc::new(request.ok_or_else(unknown)?);
         let version = handler_version(self, &entry.tool.version);
-        let run = Run::resume(&version, record.record().clone(), |_| None);
+        let run = HandlerRun::resume(&version, record.record().clone(), |_| None);
         let run = run.map_err(|error| PeerError::internal(error.to_string()))?;
-        let link = Link::for_resumed_task(&request);
+        let link = RequestLink::for_resumed_task(&request);
         let arguments = origin.params.view().find("arguments");
-        let arguments = dispatch::arguments(&origin.params, arguments)?;
+        let arguments = dispatch::call_arguments(&origin.params, arguments)?;
         let cx = Cx::new(request, link, run, self.call_input(arguments, None));
         let call = Call::new(&cx);
         // Extractors run with the first poll, so that their panic ends only the task.
         let handler = entry.handler.clone();
         let handler = Box::pin(async move { handler.call(call).await });
-        let running = Running::new(handler, &cx, None);
+        let running = RunningHandler::new(handler, &cx, None);
         Ok((entry, running, cx))
     }
 }
@@ -471,17 +476,19 @@ fn check_scopes<'l>(
     Ok(())
 }
 
-fn detailed_task(registry: &Registry, known: &FoundTask) -> JsonObject {
+fn detailed_task(registry: &TaskRegistry, known: &TaskLookup) -> JsonObject {
     match known {
-        FoundTask::Live(live) => live.detailed_result(registry.poll_interval()),
-        FoundTask::Finished(record) => record.detailed_content(registry.poll_interval(), None),
+        TaskLookup::Live(live) => live.detailed_result(registry.poll_interval()),
+        TaskLookup::Finished(record) => record.detailed_content(registry.poll_interval(), None),
     }
 }
 
 /// "If the underlying request resulted in a JSON-RPC error, the task uses `failed` status […]. If the request completed with a
 /// result (even if `isError: true` for tool results), the task uses `completed`" (section "Task Execution Errors").
-fn task_end_of(end: End<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
-    match dispatch::convert_run_end(end, cx).and_then(|result| tool_object(entry, cx, result)) {
+fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
+    match dispatch::convert_run_end(end, cx)
+        .and_then(|result| tool_result_object(entry, cx, result))
+    {
         Ok(mut result) => {
             result.insert("resultType", crate::link::Json::string("complete"));
             TaskEnd::Completed(result)

@@ -65,7 +65,7 @@ impl fmt::Debug for Caller<'_> {
 /// Definition to which a visibility rule is applied.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub enum Listed<'d> {
+pub enum ListedDefinition<'d> {
     /// A tool.
     Tool(&'d Tool),
     /// A resource.
@@ -76,7 +76,7 @@ pub enum Listed<'d> {
     Prompt(&'d Prompt),
 }
 
-impl<'d> Listed<'d> {
+impl<'d> ListedDefinition<'d> {
     /// Returns the name.
     pub fn name(&self) -> &'d str {
         match self {
@@ -98,14 +98,14 @@ impl<'d> Listed<'d> {
     }
 }
 
-type Rule = dyn Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync;
+type VisibilityRule = dyn Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync;
 
 #[derive(Clone, Default)]
-pub(super) struct Visibility(Option<Arc<Rule>>);
+pub(super) struct Visibility(Option<Arc<VisibilityRule>>);
 
 impl Visibility {
     pub(super) fn from_rule(
-        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+        rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(rule)))
     }
@@ -113,7 +113,7 @@ impl Visibility {
     /// Adds a rule; a definition is hidden if any rule hides it.
     pub(super) fn with_rule(
         self,
-        rule: impl Fn(Caller<'_>, Listed<'_>) -> bool + Send + Sync + 'static,
+        rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         match self.0 {
             None => Self::from_rule(rule),
@@ -123,11 +123,11 @@ impl Visibility {
         }
     }
 
-    pub(super) fn is_rule(&self) -> bool {
+    pub(super) fn has_rules(&self) -> bool {
         self.0.is_some()
     }
 
-    pub(super) fn is_visible(&self, request: &Request, listed: Listed<'_>) -> bool {
+    pub(super) fn is_visible(&self, request: &Request, listed: ListedDefinition<'_>) -> bool {
         let rule = self.0.as_ref();
         rule.is_none_or(|rule| rule(Caller::new(request), listed))
     }

@@ -44,28 +44,28 @@ impl DirectoryTaskStore {
             folder: folder.into(),
             writes: Arc::default(),
         };
-        store.sweep()?;
+        store.remove_old_files()?;
         Ok(store)
     }
 
     /// Removes the files of expired tasks, and temporary files that a process has left behind.
-    fn sweep(&self) -> io::Result<()> {
-        for path in self.files("json")? {
+    fn remove_old_files(&self) -> io::Result<()> {
+        for path in self.task_files("json")? {
             if read(&path)?.is_some_and(|record| record.is_expired()) {
-                remove(&path)?;
+                remove_file(&path)?;
             }
         }
-        for path in self.files("new")? {
+        for path in self.task_files("new")? {
             let written = fs::metadata(&path).and_then(|file| file.modified());
             let age = written.map(|at| at.elapsed().unwrap_or_default());
             if age.is_ok_and(|age| age > ABANDONED_AGE) {
-                remove(&path)?;
+                remove_file(&path)?;
             }
         }
         Ok(())
     }
 
-    fn files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
+    fn task_files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
@@ -77,13 +77,13 @@ impl DirectoryTaskStore {
     }
 
     /// Returns the path of a task's file; `None` for an invalid id, such as one with a path separator.
-    fn path(&self, id: &str) -> Option<PathBuf> {
+    fn path_of_id(&self, id: &str) -> Option<PathBuf> {
         let plain = id.bytes().all(|byte| byte.is_ascii_hexdigit());
         (plain && !id.is_empty()).then(|| self.folder.join(format!("{id}.json")))
     }
 
     fn write(&self, record: &TaskRecord) -> io::Result<()> {
-        let path = self.path(record.id());
+        let path = self.path_of_id(record.id());
         let path = path.ok_or_else(|| io::Error::other("the id of the task is not hexadecimal"))?;
         // No two writers have the same number, also not a process that died with the id of this one.
         let mut number = [0; 8];
@@ -108,7 +108,7 @@ impl DirectoryTaskStore {
         }
         let writes = self.writes.fetch_add(1, Ordering::Relaxed) + 1;
         if writes.is_multiple_of(WRITES_PER_SWEEP)
-            && let Err(error) = self.sweep()
+            && let Err(error) = self.remove_old_files()
         {
             tracing::warn!(%error, "the files of expired tasks were not removed");
         }
@@ -116,12 +116,12 @@ impl DirectoryTaskStore {
     }
 
     fn read(&self, id: &str) -> io::Result<Option<TaskRecord>> {
-        let Some(path) = self.path(id) else {
+        let Some(path) = self.path_of_id(id) else {
             return Ok(None);
         };
         match read(&path)? {
             Some(record) if record.is_expired() => {
-                remove(&path)?;
+                remove_file(&path)?;
                 Ok(None)
             }
             found => Ok(found),
@@ -130,7 +130,7 @@ impl DirectoryTaskStore {
 
     fn read_unfinished(&self) -> io::Result<Vec<TaskRecord>> {
         let mut open = Vec::new();
-        for path in self.files("json")? {
+        for path in self.task_files("json")? {
             let record = read(&path)?;
             open.extend(record.filter(|one| !one.is_finished() && !one.is_expired()));
         }
@@ -138,7 +138,7 @@ impl DirectoryTaskStore {
     }
 
     /// Runs a file system operation on a thread for blocking work.
-    fn run<T: Send + 'static>(
+    fn run_blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
     ) -> StoreFuture<'static, T> {
@@ -152,7 +152,7 @@ impl DirectoryTaskStore {
 }
 
 /// Removes a file; a missing file is not an error.
-fn remove(path: &Path) -> io::Result<()> {
+fn remove_file(path: &Path) -> io::Result<()> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -177,15 +177,15 @@ fn read(path: &Path) -> io::Result<Option<TaskRecord>> {
 
 impl TaskStore for DirectoryTaskStore {
     fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
-        self.run(move |store| store.write(&record))
+        self.run_blocking(move |store| store.write(&record))
     }
 
     fn load<'a>(&'a self, id: &'a str) -> StoreFuture<'a, Option<TaskRecord>> {
         let id = id.to_owned();
-        self.run(move |store| store.read(&id))
+        self.run_blocking(move |store| store.read(&id))
     }
 
     fn unfinished(&self) -> StoreFuture<'_, Vec<TaskRecord>> {
-        self.run(Self::read_unfinished)
+        self.run_blocking(Self::read_unfinished)
     }
 }

@@ -16,12 +16,12 @@ pub(crate) struct LiveTask {
     id: String,
     cx: Cx,
     store: Arc<dyn TaskStore>,
-    state: Mutex<State>,
+    state: Mutex<LiveState>,
     /// Lock that is held while a record is saved, so that an older record never replaces a newer one.
-    saving: tokio::sync::Mutex<()>,
+    save_lock: tokio::sync::Mutex<()>,
 }
 
-struct State {
+struct LiveState {
     record: TaskRecord,
     input_requests: Vec<(String, InputRequest)>,
 }
@@ -32,11 +32,11 @@ impl LiveTask {
             id: record.id().to_owned(),
             cx: cx.clone(),
             store: Arc::clone(store),
-            state: Mutex::new(State {
+            state: Mutex::new(LiveState {
                 record,
                 input_requests: Vec::new(),
             }),
-            saving: tokio::sync::Mutex::default(),
+            save_lock: tokio::sync::Mutex::default(),
         });
         let weak = Arc::downgrade(&task);
         cx.set_task(weak);
@@ -51,7 +51,7 @@ impl LiveTask {
         &self.cx
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,8 +77,8 @@ impl LiveTask {
         let task = Arc::clone(self);
         let (done, saved) = tokio::sync::oneshot::channel();
         background::spawn(async move {
-            let _saving = task.saving.lock().await;
-            let mut record = task.with_run();
+            let _saving = task.save_lock.lock().await;
+            let mut record = task.record_with_run_state();
             if let Some(end) = end {
                 record.finish(end);
             }
@@ -94,8 +94,8 @@ impl LiveTask {
     }
 
     /// Returns the record with the current answers and results of the handler.
-    fn with_run(&self) -> TaskRecord {
-        let recorded = self.cx.run().record();
+    fn record_with_run_state(&self) -> TaskRecord {
+        let recorded = self.cx.handler_run().to_record();
         let mut state = self.state();
         if !state.record.is_finished() {
             state.record.set_record(recorded);
@@ -122,11 +122,11 @@ impl LiveTask {
     /// currently outstanding" (section "Task Update Requests"). Returns true if at least one answer was expected.
     pub(crate) fn deliver(&self, responses: &JsonObject) -> bool {
         let mut delivered = Vec::new();
-        let mut run = self.cx.run();
+        let mut run = self.cx.handler_run();
         for (key, answer) in responses.iter() {
             let answer = answer.parse::<Json>().map(JsonObject::try_from);
             if let Ok(Ok(answer)) = answer
-                && run.deliver(&key, answer)
+                && run.deliver_answer(&key, answer)
             {
                 delivered.push(key.into_owned());
             }
@@ -150,7 +150,7 @@ impl LiveTask {
 
     /// Returns the result that creates the task.
     pub(crate) fn creation_result(&self, poll_interval: Duration) -> JsonObject {
-        let mut created = self.state().record.task(poll_interval, None);
+        let mut created = self.state().record.task_members(poll_interval, None);
         created.insert("resultType", Json::string("task"));
         created
     }
@@ -179,12 +179,12 @@ impl CallTask for LiveTask {
 
 /// Saved record of a task whose handler does not run as a task yet. If it is dropped, such as when the client cancels
 /// the call, the task is saved as cancelled, so that no later process runs it.
-pub(crate) struct Unclaimed {
+pub(crate) struct UnclaimedRecord {
     record: Option<TaskRecord>,
     store: Arc<dyn TaskStore>,
 }
 
-impl Unclaimed {
+impl UnclaimedRecord {
     /// Saves a new record in a separate tokio task, which completes even if the call is cancelled.
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl Unclaimed {
     }
 }
 
-impl Drop for Unclaimed {
+impl Drop for UnclaimedRecord {
     fn drop(&mut self) {
         let Some(mut record) = self.record.take() else {
             return;

@@ -19,9 +19,9 @@ use crate::handler::BoxFuture;
 use crate::server::ServerTasks;
 
 pub use directory::DirectoryTaskStore;
-pub(crate) use live::{LiveTask, Unclaimed};
+pub(crate) use live::{LiveTask, UnclaimedRecord};
 pub use record::TaskRecord;
-pub(crate) use record::{Origin, TaskEnd};
+pub(crate) use record::{TaskEnd, TaskOrigin};
 pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
 
 /// Identifier of the extension.
@@ -47,9 +47,9 @@ pub struct Tasks {
     store: Arc<dyn TaskStore>,
     lifetime: Option<Duration>,
     poll_interval: Duration,
-    limit: usize,
+    max_running: usize,
     /// Makes the tasks of a server: only programs with this configuration contain them.
-    service: fn(Self) -> ServerTasks,
+    service_constructor: fn(Self) -> ServerTasks,
 }
 
 impl fmt::Debug for Tasks {
@@ -57,7 +57,7 @@ impl fmt::Debug for Tasks {
         f.debug_struct("Tasks")
             .field("lifetime", &self.lifetime)
             .field("poll_interval", &self.poll_interval)
-            .field("limit", &self.limit)
+            .field("limit", &self.max_running)
             .finish_non_exhaustive()
     }
 }
@@ -75,13 +75,13 @@ impl Tasks {
             store: Arc::new(MemoryTaskStore::default()),
             lifetime: Some(Duration::from_secs(3600)),
             poll_interval: Duration::from_millis(500),
-            limit: 1_000,
-            service: |config| ServerTasks::new(Registry::new(config)),
+            max_running: 1_000,
+            service_constructor: |config| ServerTasks::new(TaskRegistry::new(config)),
         }
     }
 
-    pub(crate) fn start(self) -> ServerTasks {
-        (self.service)(self)
+    pub(crate) fn new_service(self) -> ServerTasks {
+        (self.service_constructor)(self)
     }
 
     /// Sets the store of tasks. With a store that outlives the process, such as [`DirectoryTaskStore`], results can be
@@ -119,7 +119,7 @@ impl Tasks {
     /// rejected.
     #[must_use]
     pub fn limit(mut self, tasks: usize) -> Self {
-        self.limit = tasks;
+        self.max_running = tasks;
         self
     }
 }
@@ -157,7 +157,7 @@ pub(crate) trait CallTask: Send + Sync {
 }
 
 /// Tasks of one server.
-pub(crate) struct Registry {
+pub(crate) struct TaskRegistry {
     config: Tasks,
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
     /// Slots reserved for tasks that are being created.
@@ -165,15 +165,15 @@ pub(crate) struct Registry {
 }
 
 /// Slot of a task that is being created, which counts towards the limit until it is dropped.
-pub(crate) struct Place<'r>(&'r Registry);
+pub(crate) struct ReservedSlot<'r>(&'r TaskRegistry);
 
-impl Drop for Place<'_> {
+impl Drop for ReservedSlot<'_> {
     fn drop(&mut self) {
         self.0.reserved_slots.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Registry {
+impl TaskRegistry {
     pub(crate) fn new(config: Tasks) -> Self {
         Self {
             config,
@@ -221,13 +221,13 @@ impl Registry {
     ///
     /// # Errors
     /// [`TaskError::TooMany`].
-    pub(crate) fn reserve(&self) -> Result<Place<'_>, TaskError> {
+    pub(crate) fn reserve(&self) -> Result<ReservedSlot<'_>, TaskError> {
         // Slots are counted under the lock, so that two calls cannot both take the last slot.
         let live = self.live();
-        if live.len() + self.reserved_slots.load(Ordering::Relaxed) >= self.config.limit {
-            return Err(TaskError::TooMany(self.config.limit));
+        if live.len() + self.reserved_slots.load(Ordering::Relaxed) >= self.config.max_running {
+            return Err(TaskError::TooMany(self.config.max_running));
         }
         self.reserved_slots.fetch_add(1, Ordering::Relaxed);
-        Ok(Place(self))
+        Ok(ReservedSlot(self))
     }
 }

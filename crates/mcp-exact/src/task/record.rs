@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::definition::Tool;
 use crate::link::{Json, JsonObject, PeerError, Request, SessionInfo};
-use crate::replay::Record;
+use crate::replay::ReplayRecord;
 
 /// Record of a task, as a [`TaskStore`](crate::TaskStore) keeps it. The serialised form is private to this crate;
 /// stores keep it unchanged.
@@ -18,23 +18,26 @@ use crate::replay::Record;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
     id: String,
-    /// Milliseconds since the Unix epoch.
-    created: u64,
-    updated: u64,
+    /// Time of the creation, in milliseconds since the Unix epoch.
+    #[serde(rename = "created")]
+    created_at: u64,
+    /// Time of the last change, in milliseconds since the Unix epoch.
+    #[serde(rename = "updated")]
+    updated_at: u64,
     /// Lifetime in milliseconds, measured from the creation; `None` if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lifetime: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    origin: Origin,
-    record: Record,
+    origin: TaskOrigin,
+    record: ReplayRecord,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<TaskEnd>,
 }
 
 /// Call that has created a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Origin {
+pub(crate) struct TaskOrigin {
     pub(crate) tool: String,
     /// Label of the tool's `scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -48,7 +51,7 @@ pub(crate) struct Origin {
     pub(crate) principal: Option<String>,
 }
 
-impl Origin {
+impl TaskOrigin {
     pub(crate) fn new(tool: &Tool, request: &Request) -> Self {
         Self {
             tool: tool.name().to_owned(),
@@ -95,15 +98,15 @@ impl TaskRecord {
     pub(crate) fn new(
         id: String,
         lifetime: Option<Duration>,
-        origin: Origin,
-        record: Record,
+        origin: TaskOrigin,
+        record: ReplayRecord,
     ) -> Self {
         let now = now_millis();
         Self {
             id,
-            created: now,
-            updated: now,
-            lifetime: lifetime.map(millis),
+            created_at: now,
+            updated_at: now,
+            lifetime: lifetime.map(duration_millis),
             message: None,
             origin,
             record,
@@ -123,7 +126,7 @@ impl TaskRecord {
 
     /// Returns the time at which the store may drop the record; `None` if the record does not expire.
     pub fn expires_at(&self) -> Option<SystemTime> {
-        let end = self.created.checked_add(self.lifetime?)?;
+        let end = self.created_at.checked_add(self.lifetime?)?;
         UNIX_EPOCH.checked_add(Duration::from_millis(end))
     }
 
@@ -133,37 +136,41 @@ impl TaskRecord {
             .is_some_and(|end| end <= SystemTime::now())
     }
 
-    pub(crate) fn origin(&self) -> &Origin {
+    pub(crate) fn origin(&self) -> &TaskOrigin {
         &self.origin
     }
 
-    pub(crate) fn record(&self) -> &Record {
+    pub(crate) fn record(&self) -> &ReplayRecord {
         &self.record
     }
 
-    pub(crate) fn set_record(&mut self, record: Record) {
+    pub(crate) fn set_record(&mut self, record: ReplayRecord) {
         self.record = record;
-        self.touch();
+        self.set_updated_now();
     }
 
     pub(crate) fn set_message(&mut self, message: Option<String>) {
         self.message = message;
-        self.touch();
+        self.set_updated_now();
     }
 
     pub(crate) fn finish(&mut self, end: TaskEnd) {
         // Answers and results of `once` are of no use any more.
-        self.record = Record::default();
+        self.record = ReplayRecord::default();
         self.end = Some(end);
-        self.touch();
+        self.set_updated_now();
     }
 
-    fn touch(&mut self) {
-        self.updated = now_millis().max(self.updated);
+    fn set_updated_now(&mut self) {
+        self.updated_at = now_millis().max(self.updated_at);
     }
 
     /// Returns the members of `Task`, including those that depend on the status. `asks` are the pending input requests.
-    pub(crate) fn task(&self, poll_interval: Duration, asks: Option<JsonObject>) -> JsonObject {
+    pub(crate) fn task_members(
+        &self,
+        poll_interval: Duration,
+        asks: Option<JsonObject>,
+    ) -> JsonObject {
         let status = match (&self.end, &asks) {
             (Some(TaskEnd::Completed(_)), _) => "completed",
             (Some(TaskEnd::Failed(_)), _) => "failed",
@@ -174,12 +181,18 @@ impl TaskRecord {
         let mut task = JsonObject::from_iter([
             ("taskId", Json::string(&self.id)),
             ("status", Json::string(status)),
-            ("createdAt", Json::string(&timestamp(self.created))),
-            ("lastUpdatedAt", Json::string(&timestamp(self.updated))),
+            (
+                "createdAt",
+                Json::string(&format_timestamp(self.created_at)),
+            ),
+            (
+                "lastUpdatedAt",
+                Json::string(&format_timestamp(self.updated_at)),
+            ),
             ("ttlMs", self.lifetime.map_or(Json::null(), Json::from)),
-            ("pollIntervalMs", millis(poll_interval).into()),
+            ("pollIntervalMs", duration_millis(poll_interval).into()),
         ]);
-        let message = self.message.clone().or_else(|| self.failure());
+        let message = self.message.clone().or_else(|| self.failed_end());
         if let Some(message) = message {
             task.insert("statusMessage", Json::string(&message));
         }
@@ -193,7 +206,7 @@ impl TaskRecord {
         poll_interval: Duration,
         asks: Option<JsonObject>,
     ) -> JsonObject {
-        let mut task = self.task(poll_interval, asks.clone());
+        let mut task = self.task_members(poll_interval, asks.clone());
         match (&self.end, asks) {
             (Some(TaskEnd::Completed(result)), _) => task.insert("result", result.clone()),
             (Some(TaskEnd::Failed(error)), _) => task.insert("error", error.clone()),
@@ -203,7 +216,7 @@ impl TaskRecord {
         task
     }
 
-    fn failure(&self) -> Option<String> {
+    fn failed_end(&self) -> Option<String> {
         let Some(TaskEnd::Failed(error)) = &self.end else {
             return None;
         };
@@ -214,16 +227,16 @@ impl TaskRecord {
 /// Returns the milliseconds since the Unix epoch: other processes compare them with their own clocks.
 fn now_millis() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    millis(now.unwrap_or_default())
+    duration_millis(now.unwrap_or_default())
 }
 
-fn millis(duration: Duration) -> u64 {
+fn duration_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Formats milliseconds since the Unix epoch as a UTC time of RFC 3339. Times after the year 9999, which RFC 3339 cannot express,
 /// become the end of that year.
-fn timestamp(millis: u64) -> String {
+fn format_timestamp(millis: u64) -> String {
     let time = UNIX_EPOCH + Duration::from_millis(millis.min(END_OF_9999));
     humantime::format_rfc3339_millis(time).to_string()
 }
@@ -233,7 +246,7 @@ const END_OF_9999: u64 = 253_402_300_799_999;
 
 #[cfg(test)]
 mod tests {
-    use super::timestamp;
+    use super::format_timestamp;
 
     /// Timestamps equal the output of `date --utc --iso-8601=ns`.
     #[test]
@@ -248,7 +261,7 @@ mod tests {
             (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
             (u64::MAX, "9999-12-31T23:59:59.999Z"),
         ] {
-            assert_eq!(timestamp(millis), expected);
+            assert_eq!(format_timestamp(millis), expected);
         }
     }
 }

@@ -58,13 +58,13 @@ pub struct MemoryTaskStore {
 impl Default for MemoryTaskStore {
     /// Creates a store of at most 10,000 tasks.
     fn default() -> Self {
-        Self::bounded(10_000)
+        Self::with_limit(10_000)
     }
 }
 
 impl MemoryTaskStore {
     /// Creates a store of at most `limit` tasks.
-    pub fn bounded(limit: usize) -> Self {
+    pub fn with_limit(limit: usize) -> Self {
         Self {
             limit,
             records: Mutex::default(),

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Modifier, Operator, Part, UriTemplate, Variable};
+use super::{Operator, TemplatePart, UriTemplate, Variable, VariableModifier};
 
 /// Value of a variable (RFC 6570, section 2.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,22 +36,22 @@ impl From<Vec<String>> for TemplateValue {
 }
 
 /// Expansion rules of an operator (RFC 6570, appendix A).
-struct Style {
-    first: &'static str,
+struct ExpansionStyle {
+    prefix: &'static str,
     separator: char,
-    named: bool,
+    has_names: bool,
     if_empty: &'static str,
-    reserved: bool,
+    allows_reserved: bool,
 }
 
 impl Operator {
-    fn style(self) -> Style {
-        let style = |first, separator, named, if_empty, reserved| Style {
-            first,
+    fn style(self) -> ExpansionStyle {
+        let style = |first, separator, named, if_empty, reserved| ExpansionStyle {
+            prefix: first,
             separator,
-            named,
+            has_names: named,
             if_empty,
-            reserved,
+            allows_reserved: reserved,
         };
         match self {
             Self::Simple => style("", ',', false, "", false),
@@ -73,8 +73,8 @@ impl UriTemplate {
         let mut uri = String::new();
         for part in &self.parts {
             match part {
-                Part::Literal(literal) => encode(literal, true, &mut uri),
-                Part::Expression(operator, variables) => {
+                TemplatePart::Literal(literal) => percent_encode(literal, true, &mut uri),
+                TemplatePart::Expression(operator, variables) => {
                     let style = operator.style();
                     let mut first = true;
                     for variable in variables {
@@ -83,7 +83,7 @@ impl UriTemplate {
                             && let Some(text) = expand_value(variable, value, &style)
                         {
                             if first {
-                                uri.push_str(style.first)
+                                uri.push_str(style.prefix)
                             } else {
                                 uri.push(style.separator)
                             }
@@ -98,17 +98,21 @@ impl UriTemplate {
     }
 }
 
-fn expand_value(variable: &Variable, value: &TemplateValue, style: &Style) -> Option<String> {
+fn expand_value(
+    variable: &Variable,
+    value: &TemplateValue,
+    style: &ExpansionStyle,
+) -> Option<String> {
     let encoded = |text: &str| {
         let mut out = String::new();
-        encode(text, style.reserved, &mut out);
+        percent_encode(text, style.allows_reserved, &mut out);
         out
     };
-    let explode = variable.modifier == Modifier::Explode;
+    let explode = variable.modifier == VariableModifier::Explode;
     match value {
         TemplateValue::Text(text) => {
             let text = match variable.modifier {
-                Modifier::Prefix(length) => text.chars().take(length).collect(),
+                VariableModifier::Prefix(length) => text.chars().take(length).collect(),
                 _ => text.clone(),
             };
             Some(name_value_pair(&variable.name, &encoded(&text), style))
@@ -117,53 +121,57 @@ fn expand_value(variable: &Variable, value: &TemplateValue, style: &Style) -> Op
         TemplateValue::Pairs(pairs) if pairs.is_empty() => None,
         TemplateValue::List(list) if explode => {
             let items = list.iter().map(|item| {
-                if style.named {
+                if style.has_names {
                     name_value_pair(&variable.name, &encoded(item), style)
                 } else {
                     encoded(item)
                 }
             });
-            Some(join(items, style.separator))
+            Some(join_values(items, style.separator))
         }
         TemplateValue::List(list) => {
-            let items = join(list.iter().map(|item| encoded(item)), ',');
+            let items = join_values(list.iter().map(|item| encoded(item)), ',');
             Some(name_value_pair(&variable.name, &items, style))
         }
         TemplateValue::Pairs(pairs) if explode => {
             let items = pairs.iter().map(|(key, value)| {
-                if style.named {
+                if style.has_names {
                     name_value_pair(&encoded(key), &encoded(value), style)
                 } else {
                     format!("{}={}", encoded(key), encoded(value))
                 }
             });
-            Some(join(items, style.separator))
+            Some(join_values(items, style.separator))
         }
         TemplateValue::Pairs(pairs) => {
             let items = pairs
                 .iter()
                 .map(|(key, value)| format!("{},{}", encoded(key), encoded(value)));
-            Some(name_value_pair(&variable.name, &join(items, ','), style))
+            Some(name_value_pair(
+                &variable.name,
+                &join_values(items, ','),
+                style,
+            ))
         }
     }
 }
 
-fn name_value_pair(name: &str, value: &str, style: &Style) -> String {
-    match (style.named, value) {
+fn name_value_pair(name: &str, value: &str, style: &ExpansionStyle) -> String {
+    match (style.has_names, value) {
         (false, value) => value.to_owned(),
         (true, "") => format!("{name}{}", style.if_empty),
         (true, value) => format!("{name}={value}"),
     }
 }
 
-fn join(items: impl Iterator<Item = String>, separator: char) -> String {
+fn join_values(items: impl Iterator<Item = String>, separator: char) -> String {
     let items: Vec<String> = items.collect();
     items.join(separator.encode_utf8(&mut [0; 4]))
 }
 
 /// Percent-encodes characters that are not unreserved; with `reserved`, those that are neither reserved nor percent-encoded
 /// already (RFC 6570, section 3.2.1).
-fn encode(text: &str, reserved: bool, out: &mut String) {
+fn percent_encode(text: &str, reserved: bool, out: &mut String) {
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
         let triplet = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_hexdigit);

@@ -2,10 +2,10 @@
 //!
 //! The matcher returns percent-decoded values and never backtracks.
 
-use super::{Modifier, Operator, Part, TemplateError, UriTemplate, Variable};
+use super::{Operator, TemplateError, TemplatePart, UriTemplate, Variable, VariableModifier};
 
 /// Step of matching the path of a URI.
-enum Step<'t> {
+enum MatchStep<'t> {
     Literal(&'t str),
     /// A variable; `reserved` values may contain `/`, `?` and `#`.
     Value {
@@ -24,19 +24,19 @@ impl UriTemplate {
         let mut after_value = false;
         for part in &self.parts {
             let (operator, variables) = match part {
-                Part::Literal(literal) if tail => {
+                TemplatePart::Literal(literal) if tail => {
                     let words =
                         format!("{literal:?} comes after a query or fragment; put these last");
                     return Err(TemplateError(words));
                 }
-                Part::Literal(_) => {
+                TemplatePart::Literal(_) => {
                     after_value = false;
                     continue;
                 }
-                Part::Expression(operator, variables) => (*operator, variables),
+                TemplatePart::Expression(operator, variables) => (*operator, variables),
             };
             check_variables(operator, variables)?;
-            let is_tail = operator.is_tail();
+            let is_tail = operator.is_query_or_fragment();
             if tail && !is_tail {
                 let words = "an expression comes after a query or fragment; put these last";
                 return Err(TemplateError(words.to_owned()));
@@ -57,19 +57,25 @@ impl UriTemplate {
 
     /// Returns the percent-decoded values of a URI, in the order of the template; `None` when it does not match, or the
     /// template [cannot be matched](Self::check_matchable).
-    pub fn find(&self, uri: &str) -> Option<Vec<(String, String)>> {
+    pub fn match_uri(&self, uri: &str) -> Option<Vec<(String, String)>> {
         self.check_matchable().ok()?;
-        let tail = self.parts.iter().position(Part::is_tail);
+        let tail = self
+            .parts
+            .iter()
+            .position(TemplatePart::is_query_or_fragment);
         let (path_parts, tail_parts) = self.parts.split_at(tail.unwrap_or(self.parts.len()));
-        let delimiters: Vec<char> = tail_parts.iter().filter_map(Part::delimiter).collect();
+        let delimiters: Vec<char> = tail_parts
+            .iter()
+            .filter_map(TemplatePart::following_delimiter)
+            .collect();
         let end = uri.find(&*delimiters).unwrap_or(uri.len());
         let (path, mut rest) = uri.split_at(end);
         let mut found = match_path(path_parts, path)?;
         for part in tail_parts {
-            if let Part::Expression(operator, variables) = part {
+            if let TemplatePart::Expression(operator, variables) = part {
                 rest = match operator {
-                    Operator::Fragment => fragment(rest, variables, &mut found)?,
-                    _ => query(rest, *operator, variables, &mut found)?,
+                    Operator::Fragment => match_fragment(rest, variables, &mut found)?,
+                    _ => match_query(rest, *operator, variables, &mut found)?,
                 };
             }
         }
@@ -78,17 +84,17 @@ impl UriTemplate {
 }
 
 impl Operator {
-    fn is_tail(self) -> bool {
+    fn is_query_or_fragment(self) -> bool {
         matches!(self, Self::Query | Self::Continuation | Self::Fragment)
     }
 }
 
-impl Part {
-    fn is_tail(&self) -> bool {
-        matches!(self, Self::Expression(operator, _) if operator.is_tail())
+impl TemplatePart {
+    fn is_query_or_fragment(&self) -> bool {
+        matches!(self, Self::Expression(operator, _) if operator.is_query_or_fragment())
     }
 
-    fn delimiter(&self) -> Option<char> {
+    fn following_delimiter(&self) -> Option<char> {
         match self {
             Self::Expression(Operator::Query, _) => Some('?'),
             Self::Expression(Operator::Continuation, _) => Some('&'),
@@ -104,7 +110,11 @@ fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), Tem
         _ if operator == Operator::Parameter => {
             "`{;…}` cannot be matched; use a query `{?…}`".to_owned()
         }
-        [first, ..] if variables.iter().any(|one| one.modifier != Modifier::None) => {
+        [first, ..]
+            if variables
+                .iter()
+                .any(|one| one.modifier != VariableModifier::None) =>
+        {
             format!(
                 "modifiers such as those of `{}` cannot be matched; leave them out",
                 first.name
@@ -123,19 +133,19 @@ fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), Tem
 
 /// Returns the steps for matching the path. An operator that begins with a separator becomes literal text and a
 /// variable.
-fn steps(parts: &[Part]) -> Vec<Step<'_>> {
+fn match_steps(parts: &[TemplatePart]) -> Vec<MatchStep<'_>> {
     let mut steps = Vec::with_capacity(parts.len());
     for part in parts {
         match part {
-            Part::Literal(literal) => steps.push(Step::Literal(literal)),
-            Part::Expression(operator, variables) => {
+            TemplatePart::Literal(literal) => steps.push(MatchStep::Literal(literal)),
+            TemplatePart::Expression(operator, variables) => {
                 match operator {
-                    Operator::Path => steps.push(Step::Literal("/")),
-                    Operator::Label => steps.push(Step::Literal(".")),
+                    Operator::Path => steps.push(MatchStep::Literal("/")),
+                    Operator::Label => steps.push(MatchStep::Literal(".")),
                     _ => {}
                 }
                 let reserved = *operator == Operator::Reserved;
-                steps.extend(variables.iter().map(|one| Step::Value {
+                steps.extend(variables.iter().map(|one| MatchStep::Value {
                     name: &one.name,
                     reserved,
                 }));
@@ -145,20 +155,20 @@ fn steps(parts: &[Part]) -> Vec<Step<'_>> {
     steps
 }
 
-fn match_path(parts: &[Part], path: &str) -> Option<Vec<(String, String)>> {
-    let steps = steps(parts);
+fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)>> {
+    let steps = match_steps(parts);
     let mut found = Vec::new();
     let mut rest = path;
     for (at, step) in steps.iter().enumerate() {
         match step {
-            Step::Literal(literal) => rest = rest.strip_prefix(literal)?,
-            Step::Value { name, reserved } => {
+            MatchStep::Literal(literal) => rest = rest.strip_prefix(literal)?,
+            MatchStep::Value { name, reserved } => {
                 let end = match steps.get(at + 1) {
                     // The literal text that ends the path has to end the path of the URI.
-                    Some(Step::Literal(literal)) if at + 2 == steps.len() => {
+                    Some(MatchStep::Literal(literal)) if at + 2 == steps.len() => {
                         rest.strip_suffix(literal)?.len()
                     }
-                    Some(Step::Literal(literal)) => {
+                    Some(MatchStep::Literal(literal)) => {
                         let first = rest.chars().next()?.len_utf8();
                         first + rest.get(first..)?.find(literal)?
                     }
@@ -168,7 +178,7 @@ fn match_path(parts: &[Part], path: &str) -> Option<Vec<(String, String)>> {
                 if value.is_empty() || (!reserved && value.contains(['/', '?', '#'])) {
                     return None;
                 }
-                found.push(((*name).to_owned(), percent_decoded(value)?));
+                found.push(((*name).to_owned(), percent_decode(value)?));
                 rest = after;
             }
         }
@@ -176,7 +186,7 @@ fn match_path(parts: &[Part], path: &str) -> Option<Vec<(String, String)>> {
     rest.is_empty().then_some(found)
 }
 
-fn fragment<'u>(
+fn match_fragment<'u>(
     rest: &'u str,
     variables: &[Variable],
     found: &mut Vec<(String, String)>,
@@ -184,12 +194,12 @@ fn fragment<'u>(
     let Some(value) = rest.strip_prefix('#') else {
         return Some(rest);
     };
-    found.push((variables[0].name.clone(), percent_decoded(value)?));
+    found.push((variables[0].name.clone(), percent_decode(value)?));
     Some("")
 }
 
 /// Matches the parameters of one query expression, which may be in any order.
-fn query<'u>(
+fn match_query<'u>(
     rest: &'u str,
     operator: Operator,
     variables: &[Variable],
@@ -212,7 +222,7 @@ fn query<'u>(
         if known.next().is_none() || values.iter().any(|(there, _)| *there == name) {
             return None;
         }
-        values.push((name, percent_decoded(value)?));
+        values.push((name, percent_decode(value)?));
         match after.strip_prefix('&') {
             Some(next) => query = next,
             None => {
@@ -226,7 +236,7 @@ fn query<'u>(
     }
 }
 
-fn percent_decoded(text: &str) -> Option<String> {
+fn percent_decode(text: &str) -> Option<String> {
     let hex = |byte: u8| char::from(byte).to_digit(16);
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
@@ -251,7 +261,7 @@ mod tests {
     fn check(template: &str, uri: &str, expected: Option<&[(&str, &str)]>) {
         let template = UriTemplate::parse(template).expect(template);
         template.check_matchable().expect(uri);
-        let found = template.find(uri);
+        let found = template.match_uri(uri);
         let found = found.as_ref().map(|found| {
             let pairs = found.iter().map(|(name, value)| (&**name, &**value));
             pairs.collect::<Vec<_>>()
@@ -336,6 +346,6 @@ mod tests {
     #[test]
     fn template_matching_takes_linear_time() {
         let template = UriTemplate::parse("{a}x{b}x{c}x{d}x{e}y").expect("a template");
-        assert_eq!(template.find(&"x".repeat(1 << 20)), None);
+        assert_eq!(template.match_uri(&"x".repeat(1 << 20)), None);
     }
 }

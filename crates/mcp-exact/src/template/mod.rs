@@ -59,11 +59,11 @@ pub use expand::TemplateValue;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
     text: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     Expression(Operator, Vec<Variable>),
 }
@@ -71,11 +71,11 @@ enum Part {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Variable {
     name: String,
-    modifier: Modifier,
+    modifier: VariableModifier,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Modifier {
+enum VariableModifier {
     None,
     Prefix(usize),
     Explode,
@@ -109,7 +109,7 @@ impl UriTemplate {
         while !rest.is_empty() {
             let literal = rest.find(['{', '}']).unwrap_or(rest.len());
             if literal > 0 {
-                parts.push(Part::Literal(rest[..literal].to_owned()));
+                parts.push(TemplatePart::Literal(rest[..literal].to_owned()));
                 rest = &rest[literal..];
                 continue;
             }
@@ -121,7 +121,7 @@ impl UriTemplate {
                 );
                 return Err(TemplateError(words));
             };
-            parts.push(expression(inner)?);
+            parts.push(parse_expression(inner)?);
             rest = after;
         }
         Ok(Self {
@@ -139,7 +139,7 @@ impl UriTemplate {
     pub fn variables(&self) -> Vec<&str> {
         let mut names = Vec::new();
         for part in &self.parts {
-            if let Part::Expression(_, variables) = part {
+            if let TemplatePart::Expression(_, variables) = part {
                 for variable in variables {
                     if !names.contains(&variable.name.as_str()) {
                         names.push(&variable.name);
@@ -157,7 +157,7 @@ impl fmt::Display for UriTemplate {
     }
 }
 
-fn expression(inner: &str) -> Result<Part, TemplateError> {
+fn parse_expression(inner: &str) -> Result<TemplatePart, TemplateError> {
     let operator = match inner.chars().next() {
         Some('+') => Operator::Reserved,
         Some('#') => Operator::Fragment,
@@ -178,14 +178,14 @@ fn expression(inner: &str) -> Result<Part, TemplateError> {
         Operator::Simple => inner,
         _ => &inner[1..],
     };
-    let variables = list.split(',').map(|one| variable(one, inner));
-    Ok(Part::Expression(
+    let variables = list.split(',').map(|one| parse_variable(one, inner));
+    Ok(TemplatePart::Expression(
         operator,
         variables.collect::<Result<_, _>>()?,
     ))
 }
 
-fn variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
+fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
     let (name, modifier) = match text.split_once(':') {
         Some((name, length)) => {
             let length = Some(length).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
@@ -196,11 +196,11 @@ fn variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
                     "the prefix length in `{{{inner}}}` has to be 1 to 9999"
                 ))
             };
-            (name, Modifier::Prefix(length.ok_or_else(words)?))
+            (name, VariableModifier::Prefix(length.ok_or_else(words)?))
         }
         None => match text.strip_suffix('*') {
-            Some(name) => (name, Modifier::Explode),
-            None => (text, Modifier::None),
+            Some(name) => (name, VariableModifier::Explode),
+            None => (text, VariableModifier::None),
         },
     };
     let is_name = !name.is_empty()
@@ -226,31 +226,31 @@ fn variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
 mod tests {
     use super::*;
 
-    fn refuses(text: &str, expected: &str) {
+    fn check_refused(text: &str, expected: &str) {
         let error = UriTemplate::parse(text).expect_err(text);
         assert_eq!(error.to_string(), expected);
     }
 
     #[test]
     fn malformed_templates_are_refused() {
-        refuses(
+        check_refused(
             "a{b",
             "the brace at byte 1 has no counterpart; braces enclose expressions",
         );
-        refuses(
+        check_refused(
             "a}b",
             "the brace at byte 1 has no counterpart; braces enclose expressions",
         );
-        refuses(
+        check_refused(
             "{}",
             "`` in `{}` is no variable name; use letters, digits and `_`",
         );
-        refuses(
+        check_refused(
             "{=a}",
             "RFC 6570 reserves the operator `=` in `{=a}`; leave it out",
         );
-        refuses("{a:0}", "the prefix length in `{a:0}` has to be 1 to 9999");
-        refuses(
+        check_refused("{a:0}", "the prefix length in `{a:0}` has to be 1 to 9999");
+        check_refused(
             "{a b}",
             "`a b` in `{a b}` is no variable name; use letters, digits and `_`",
         );

@@ -25,12 +25,12 @@ const PIPE_BYTES: usize = 256 << 10;
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Members whose strings differ between runs, such as sealed states, random ids and timestamps. If a client repeats
 /// such a value, the value that the server has sent in this run replaces it.
-const VOLATILE: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
+const VOLATILE_MEMBERS: [&str; 4] = ["requestState", "taskId", "createdAt", "lastUpdatedAt"];
 
 /// One message of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Message {
+enum RecordedMessage {
     Client(Value),
     Server(Value),
 }
@@ -40,7 +40,7 @@ enum Message {
 /// The string form of a recording has a line per message: `{"client":…}` or `{"server":…}`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
-    messages: Vec<Message>,
+    messages: Vec<RecordedMessage>,
     message_timeout: Option<Duration>,
 }
 
@@ -69,10 +69,10 @@ impl FromStr for Recording {
 
 /// Recorder of a session; see [`record`].
 #[derive(Debug, Clone, Default)]
-pub struct Recorder(Arc<Mutex<Vec<Message>>>);
+pub struct Recorder(Arc<Mutex<Vec<RecordedMessage>>>);
 
 impl Recorder {
-    fn messages(&self) -> MutexGuard<'_, Vec<Message>> {
+    fn messages(&self) -> MutexGuard<'_, Vec<RecordedMessage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -85,11 +85,11 @@ impl Recorder {
     }
 
     /// Copies lines from one peer to the other and records them.
-    async fn copy(
+    async fn copy_and_record(
         self,
         from: impl AsyncRead + Unpin,
         mut to: impl AsyncWrite + Unpin,
-        kind: fn(Value) -> Message,
+        kind: fn(Value) -> RecordedMessage,
     ) {
         let mut lines = BufReader::new(from).lines();
         while let Ok(Some(line)) = lines.next_line().await {
@@ -126,31 +126,34 @@ impl Recorder {
 pub fn record(server: &Server) -> (Connect, Recorder) {
     let recorder = Recorder::default();
     let (client, near) = duplex(PIPE_BYTES);
-    let far = serve(server);
+    let far = serve_connection(server);
     let taps = recorder.clone();
     let connect = Client::over_lazily(move || {
         let ((from_client, to_client), (from_server, to_server)) = (split(near), split(far()));
-        tokio::spawn(taps.clone().copy(from_client, to_server, Message::Client));
-        tokio::spawn(taps.copy(from_server, to_client, Message::Server));
-        transport(client)
+        tokio::spawn(
+            taps.clone()
+                .copy_and_record(from_client, to_server, RecordedMessage::Client),
+        );
+        tokio::spawn(taps.copy_and_record(from_server, to_client, RecordedMessage::Server));
+        recorded_transport(client)
     });
     (connect, recorder)
 }
 
-type Line = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
+type RecordedLine = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
 
-fn transport(stream: DuplexStream) -> Line {
+fn recorded_transport(stream: DuplexStream) -> RecordedLine {
     let (reader, writer) = split(stream);
     LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
 }
 
 /// Returns a function that serves one connection when it is called.
-fn serve(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
+fn serve_connection(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
     let server = server.clone();
     move || {
         let (near, far) = duplex(PIPE_BYTES);
         tokio::spawn(async move {
-            if let Err(error) = server.serve(transport(far)).await {
+            if let Err(error) = server.serve(recorded_transport(far)).await {
                 tracing::debug!(%error, "a connection of a recording ended");
             }
         });
@@ -162,12 +165,12 @@ fn serve(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
     expected: Vec<Value>,
-    found: Option<Value>,
+    actual: Option<Value>,
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.found {
+        match &self.actual {
             Some(found) => write!(f, "the server sent\n  {found}\ninstead of")?,
             None => write!(f, "the server did not send")?,
         }
@@ -194,8 +197,8 @@ impl Recording {
     /// # Errors
     /// [`Mismatch`] with the first message that differs.
     pub async fn replay(&self, server: &Server) -> Result<(), Mismatch> {
-        let (reader, mut writer) = split(serve(server)());
-        let mut replies = Replies {
+        let (reader, mut writer) = split(serve_connection(server)());
+        let mut replies = ServerMessages {
             lines: BufReader::new(reader).lines(),
             message_timeout: self.message_timeout.unwrap_or(MESSAGE_TIMEOUT),
         };
@@ -203,14 +206,14 @@ impl Recording {
         let mut expected: Vec<Value> = Vec::new();
         for message in self.messages.iter().map(Some).chain([None]) {
             match message {
-                Some(Message::Server(message)) => expected.push(message.clone()),
-                Some(Message::Client(message)) => {
-                    receive(&mut replies, &mut expected, &mut renamed).await?;
-                    let line = rename(message, &renamed).to_string() + "\n";
+                Some(RecordedMessage::Server(message)) => expected.push(message.clone()),
+                Some(RecordedMessage::Client(message)) => {
+                    receive_messages(&mut replies, &mut expected, &mut renamed).await?;
+                    let line = replace_volatile(message, &renamed).to_string() + "\n";
                     // If the server has closed the connection, the next read reports it.
                     let _ = writer.write_all(line.as_bytes()).await;
                 }
-                None => receive(&mut replies, &mut expected, &mut renamed).await?,
+                None => receive_messages(&mut replies, &mut expected, &mut renamed).await?,
             }
         }
         Ok(())
@@ -218,12 +221,12 @@ impl Recording {
 }
 
 /// Messages of the server.
-struct Replies {
+struct ServerMessages {
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
     message_timeout: Duration,
 }
 
-impl Replies {
+impl ServerMessages {
     /// Returns the next message; `None` if no message is received in time.
     async fn next(&mut self) -> Option<Value> {
         let line = tokio::time::timeout(self.message_timeout, self.lines.next_line()).await;
@@ -232,8 +235,8 @@ impl Replies {
 }
 
 /// Receives as many messages as are expected.
-async fn receive(
-    replies: &mut Replies,
+async fn receive_messages(
+    replies: &mut ServerMessages,
     expected: &mut Vec<Value>,
     renamed: &mut BTreeMap<String, String>,
 ) -> Result<(), Mismatch> {
@@ -242,13 +245,13 @@ async fn receive(
         let matching = found.as_ref().and_then(|found| {
             expected.iter().enumerate().find_map(|(at, expected)| {
                 let mut names = Vec::new();
-                is_same(expected, found, None, &mut names).then_some((at, names))
+                matches_recording(expected, found, None, &mut names).then_some((at, names))
             })
         });
         let Some((at, names)) = matching else {
             return Err(Mismatch {
                 expected: std::mem::take(expected),
-                found,
+                actual: found,
             });
         };
         expected.remove(at);
@@ -258,7 +261,7 @@ async fn receive(
 }
 
 /// Returns true if two values are equal except for volatile strings, whose pairs are added to `names`.
-fn is_same(
+fn matches_recording(
     before: &Value,
     now: &Value,
     member: Option<&str>,
@@ -266,7 +269,7 @@ fn is_same(
 ) -> bool {
     match (before, now) {
         (Value::String(before), Value::String(now))
-            if member.is_some_and(|member| VOLATILE.contains(&member)) =>
+            if member.is_some_and(|member| VOLATILE_MEMBERS.contains(&member)) =>
         {
             names.push((before.clone(), now.clone()));
             true
@@ -274,14 +277,14 @@ fn is_same(
         (Value::Array(before), Value::Array(now)) => {
             let mut pairs = before.iter().zip(now);
             before.len() == now.len()
-                && pairs.all(|(before, now)| is_same(before, now, member, names))
+                && pairs.all(|(before, now)| matches_recording(before, now, member, names))
         }
         (Value::Object(before), Value::Object(now)) => {
             let mut members = before.iter();
             before.len() == now.len()
                 && members.all(|(name, before)| {
                     let now = now.get(name);
-                    now.is_some_and(|now| is_same(before, now, Some(name), names))
+                    now.is_some_and(|now| matches_recording(before, now, Some(name), names))
                 })
         }
         _ => before == now,
@@ -289,13 +292,16 @@ fn is_same(
 }
 
 /// Replaces recorded volatile strings in a message of the client by those that the server has sent in this run.
-fn rename(message: &Value, renamed: &BTreeMap<String, String>) -> Value {
+fn replace_volatile(message: &Value, renamed: &BTreeMap<String, String>) -> Value {
     match message {
         Value::String(text) => Value::String(renamed.get(text).unwrap_or(text).clone()),
-        Value::Array(items) => items.iter().map(|item| rename(item, renamed)).collect(),
+        Value::Array(items) => items
+            .iter()
+            .map(|item| replace_volatile(item, renamed))
+            .collect(),
         Value::Object(members) => members
             .iter()
-            .map(|(name, value)| (name.clone(), rename(value, renamed)))
+            .map(|(name, value)| (name.clone(), replace_volatile(value, renamed)))
             .collect(),
         other => other.clone(),
     }

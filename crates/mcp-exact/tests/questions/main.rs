@@ -36,10 +36,10 @@ struct Name {
 
 /// Counter that clones share.
 #[derive(Debug, Clone, Default)]
-struct Count(Arc<AtomicUsize>);
+struct Counter(Arc<AtomicUsize>);
 
-impl Count {
-    fn up(&self) {
+impl Counter {
+    fn increment(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -81,13 +81,13 @@ fn connect(server: &Server) -> Connect {
 
 #[tokio::test]
 async fn forms_work_in_every_elicitation_revision() {
-    let runs = Count::default();
+    let runs = Counter::default();
     let counted = runs.clone();
     let server = builder()
         .tool("remove", move |cx: Cx| {
             let runs = counted.clone();
             async move {
-                runs.up();
+                runs.increment();
                 let answer = cx.elicit::<Confirm>("Delete it?").await?;
                 Ok::<_, Error>(if answer.accepted_with(|form| form.yes) {
                     "removed"
@@ -444,7 +444,7 @@ async fn handler_timeout_pauses_during_input_requests() {
 }
 
 /// Waits until a counter has reached a value.
-async fn wait_for_count(count: &Count, times: usize) {
+async fn wait_for_count(count: &Counter, times: usize) {
     let counted = async {
         while count.get() < times {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -457,11 +457,11 @@ async fn wait_for_count(count: &Count, times: usize) {
 /// Dropping a call on the client cancels the handler; a cooperative handler is notified and can clean up.
 #[tokio::test]
 async fn cancellation_reaches_handlers() {
-    let (begun, dropped, cleaned) = (Count::default(), Count::default(), Count::default());
-    struct Guard(Count);
+    let (begun, dropped, cleaned) = (Counter::default(), Counter::default(), Counter::default());
+    struct Guard(Counter);
     impl Drop for Guard {
         fn drop(&mut self) {
-            self.0.up();
+            self.0.increment();
         }
     }
     let counted = (dropped.clone(), cleaned.clone());
@@ -469,7 +469,7 @@ async fn cancellation_reaches_handlers() {
     let server = builder()
         .tool("dropped", move || {
             let guard = Guard(counted.0.clone());
-            begins.0.up();
+            begins.0.increment();
             async move {
                 std::future::pending::<()>().await;
                 drop(guard);
@@ -477,11 +477,11 @@ async fn cancellation_reaches_handlers() {
         })
         .tool(Tool::new("cooperative").cooperative(), move |cx: Cx| {
             let cleaned = counted.1.clone();
-            begins.1.up();
+            begins.1.increment();
             async move {
                 cx.cancelled().await;
                 assert!(cx.progress(1, 1).is_err());
-                cleaned.up();
+                cleaned.increment();
                 "cleaned up"
             }
         })
@@ -505,11 +505,11 @@ async fn cancellation_reaches_handlers() {
 /// An input request whose future is dropped by the handler is cancelled (up to 2025-11-25).
 #[tokio::test]
 async fn dropped_input_requests_are_cancelled() {
-    let withdrawn = Count::default();
-    struct Guard(Count);
+    let withdrawn = Counter::default();
+    struct Guard(Counter);
     impl Drop for Guard {
         fn drop(&mut self) {
-            self.0.up();
+            self.0.increment();
         }
     }
     let server = builder()

@@ -7,18 +7,18 @@ use std::time::Duration;
 use mcp_exact::testing::revisions_from;
 use mcp_exact::{Cx, Error, Level, Progress, revisions};
 
-use crate::{Confirm, Count, Name, builder, connect, newest};
+use crate::{Confirm, Counter, Name, builder, connect, newest};
 
 /// Concurrent input requests are sent together, from 2026-07-28 on in one result.
 #[tokio::test]
 async fn joined_input_requests_are_sent_together() {
-    let runs = Count::default();
+    let runs = Counter::default();
     let counted = runs.clone();
     let server = builder()
         .tool("both", move |cx: Cx| {
             let runs = counted.clone();
             async move {
-                runs.up();
+                runs.increment();
                 let (sure, name) = tokio::join!(
                     cx.elicit::<Confirm>("Sure?"),
                     cx.elicit::<Name>("Who are you?")
@@ -49,16 +49,16 @@ async fn joined_input_requests_are_sent_together() {
 /// The effect of `once` is not repeated in later runs of a request, and its result is the same in every run.
 #[tokio::test]
 async fn once_effects_are_not_repeated() {
-    let (runs, effects) = (Count::default(), Count::default());
+    let (runs, effects) = (Counter::default(), Counter::default());
     let counted = (runs.clone(), effects.clone());
     let server = builder()
         .tool("steps", move |cx: Cx| {
             let (runs, effects) = counted.clone();
             async move {
-                runs.up();
+                runs.increment();
                 let ticket = cx
                     .once("ticket", async {
-                        effects.up();
+                        effects.increment();
                         Ok::<_, Error>(effects.get() + 41)
                     })
                     .await?;
@@ -81,7 +81,7 @@ async fn once_effects_are_not_repeated() {
 
 #[tokio::test]
 async fn failed_effects_are_retried() {
-    let tries = Count::default();
+    let tries = Counter::default();
     let counted = tries.clone();
     let server = builder()
         .tool("steps", move |cx: Cx| {
@@ -89,7 +89,7 @@ async fn failed_effects_are_retried() {
             async move {
                 let first = cx
                     .once("flaky", async {
-                        tries.up();
+                        tries.increment();
                         match tries.get() {
                             1 => Err(Error::msg("not yet")),
                             n => Ok(n),
@@ -110,16 +110,16 @@ async fn failed_effects_are_retried() {
 /// An input request waits until a concurrent effect has finished, so that the effect is not interrupted.
 #[tokio::test]
 async fn effects_concurrent_with_input_requests_finish() {
-    let (started, finished) = (Count::default(), Count::default());
+    let (started, finished) = (Counter::default(), Counter::default());
     let counted = (started.clone(), finished.clone());
     let server = builder()
         .tool("both", move |cx: Cx| {
             let (started, finished) = counted.clone();
             async move {
                 let effect = cx.once("slow", async {
-                    started.up();
+                    started.increment();
                     tokio::time::sleep(Duration::from_millis(20)).await;
-                    finished.up();
+                    finished.increment();
                     Ok::<_, Error>(())
                 });
                 let (answer, effect) = tokio::join!(cx.elicit::<Confirm>("Sure?"), effect);
@@ -184,13 +184,13 @@ async fn replay_repeats_no_progress_or_logs() {
 /// A handler that sends a different input request when it runs again receives an error with the names of both.
 #[tokio::test]
 async fn divergent_replay_is_an_error() {
-    let runs = Count::default();
+    let runs = Counter::default();
     let counted = runs.clone();
     let server = builder()
         .tool("random", move |cx: Cx| {
             let runs = counted.clone();
             async move {
-                runs.up();
+                runs.increment();
                 cx.elicit::<Confirm>(format!("Run {}?", runs.get())).await?;
                 Ok::<_, Error>("done")
             }
@@ -213,13 +213,13 @@ async fn divergent_replay_is_an_error() {
 /// A later run may return early without an error, because external state may have changed.
 #[tokio::test]
 async fn results_before_all_answers_are_accepted() {
-    let runs = Count::default();
+    let runs = Counter::default();
     let counted = runs.clone();
     let server = builder()
         .tool("file", move |cx: Cx| {
             let runs = counted.clone();
             async move {
-                runs.up();
+                runs.increment();
                 if runs.get() > 1 {
                     return Ok("the file is gone");
                 }

@@ -16,7 +16,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 
 use crate::common::object;
-use crate::{Confirm, Count, Name, builder, connect, newest};
+use crate::{Confirm, Counter, Name, builder, connect, newest};
 
 /// Creates a builder of a server with a tool `ask`, which sends one input request and returns the answer.
 fn input_request_server_builder() -> mcp_exact::ServerBuilder {
@@ -40,7 +40,7 @@ async fn request_states_move_between_processes() {
             .expect("a server")
     };
     let first = process("1", KeyRing::new([1; 32], []));
-    let params = asked_params(&first).await;
+    let params = retry_params(&first).await;
     let rotated = process("1", KeyRing::new([2; 32], [[1; 32]]));
     let same = retry(&rotated, &params).await.expect("a result");
     assert_eq!(same, r#"[{"type":"text","text":"true"}]"#);
@@ -58,7 +58,7 @@ async fn request_states_move_between_processes() {
 }
 
 /// Returns the params of a retry, as a client sends them after the first result.
-async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
+async fn retry_params(server: &Server) -> mcp_exact::JsonObject {
     let (near, far) = tokio::io::duplex(64 << 10);
     let (reader, writer) = tokio::io::split(far);
     let serving = server.clone();
@@ -96,7 +96,7 @@ async fn asked_params(server: &Server) -> mcp_exact::JsonObject {
 #[tokio::test]
 async fn request_states_are_bound_to_requests() {
     let server = input_request_server_builder().build().expect("a server");
-    let mut params = asked_params(&server).await;
+    let mut params = retry_params(&server).await;
     params.insert("arguments", object(r#"{"other":1}"#));
     let client = connect(&server).revision(newest()).await.expect("a client");
     let error = client
@@ -135,18 +135,18 @@ async fn keys_rotate_one_replica_at_a_time() {
         (&rotated, &after),
         (&after, &rotated),
     ] {
-        let params = asked_params(asked).await;
+        let params = retry_params(asked).await;
         let text = retry(answered, &params).await.expect("a result");
         assert_eq!(text, r#"[{"type":"text","text":"true"}]"#);
     }
-    let params = asked_params(&after).await;
+    let params = retry_params(&after).await;
     assert!(retry(&before, &params).await.is_err());
 }
 
 /// Authenticator that uses a header as the principal; without the header, the caller is anonymous.
-struct ByHeader;
+struct HeaderAuthenticator;
 
-impl Authenticate for ByHeader {
+impl Authenticate for HeaderAuthenticator {
     fn authenticate<'a>(&'a self, request: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let name = request.headers.get("x-user");
         let name = name.and_then(|name| name.to_str().ok());
@@ -196,7 +196,7 @@ async fn request_states_are_bound_to_principals() {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let options = HttpServerOptions {
-        authenticate: Some(Arc::new(ByHeader)),
+        authenticate: Some(Arc::new(HeaderAuthenticator)),
         ..HttpServerOptions::default()
     };
     let service = input_request_server_builder()
@@ -316,7 +316,7 @@ async fn timers_include_time_waiting_for_input() {
 /// A panic of a handler in a later run, or in an effect, ends only its request; the effect is retried.
 #[tokio::test]
 async fn panics_after_input_requests_end_the_request() {
-    let tries = Count::default();
+    let tries = Counter::default();
     let counted = tries.clone();
     let server = input_request_server_builder()
         .tool("panics", |cx: Cx| async move {
@@ -329,7 +329,7 @@ async fn panics_after_input_requests_end_the_request() {
             async move {
                 cx.elicit::<Confirm>("Sure?").await?;
                 cx.once("flaky", async {
-                    tries.up();
+                    tries.increment();
                     assert_ne!(tries.get() % 2, 1, "in the effect");
                     Ok::<_, Error>(())
                 })

@@ -54,7 +54,7 @@ async fn client(server: &Server) -> Client {
 }
 
 /// Calls a tool, and returns the task that the call has become.
-async fn create(client: &Client, tool: &str) -> JsonObject {
+async fn create_task(client: &Client, tool: &str) -> JsonObject {
     let params = object(&format!(r#"{{"name":"{tool}","arguments":{{}}}}"#));
     let created = client.request("tools/call", Some(params)).await;
     let created = created.expect("a task");
@@ -66,7 +66,7 @@ fn params_of(task: &JsonObject) -> JsonObject {
     JsonObject::from_iter([("taskId", task.get("taskId").expect("an id"))])
 }
 
-async fn get(client: &Client, task: &JsonObject) -> JsonObject {
+async fn get_task(client: &Client, task: &JsonObject) -> JsonObject {
     let task = client.request("tasks/get", Some(params_of(task))).await;
     task.expect("a task")
 }
@@ -74,7 +74,7 @@ async fn get(client: &Client, task: &JsonObject) -> JsonObject {
 /// Polls a task until it has a status.
 async fn poll_until(client: &Client, task: &JsonObject, status: &str) -> JsonObject {
     loop {
-        let now = get(client, task).await;
+        let now = get_task(client, task).await;
         let found = text(&now, "status");
         if found == status {
             return now;
@@ -96,7 +96,7 @@ fn text(object: &JsonObject, name: &str) -> String {
         .unwrap_or_else(|_| panic!("{name:?} is no text in {object}"))
 }
 
-fn code(error: ClientError) -> Option<i64> {
+fn error_code(error: ClientError) -> Option<i64> {
     match error {
         ClientError::Server(error) => error.code(),
         error => panic!("{error}"),
@@ -144,7 +144,7 @@ async fn results_are_part_of_the_task() {
         .build()
         .expect("a server");
     let client = client(&server).await;
-    let created = create(&client, "ok").await;
+    let created = create_task(&client, "ok").await;
     for absent in ["result", "error", "inputRequests", "requestState"] {
         assert!(created.get(absent).is_none(), "{created}");
     }
@@ -156,14 +156,14 @@ async fn results_are_part_of_the_task() {
         r#"{"content":[{"type":"text","text":"done"}],"resultType":"complete"}"#
     );
     // "This includes tool calls that returned results with `isError: true`" (section "Task Status").
-    let task = create(&client, "error").await;
+    let task = create_task(&client, "error").await;
     let task = poll_until(&client, &task, "completed").await;
     let result = task.get("result").expect("a result").to_string();
     assert!(
         result.contains("out of paper") && result.contains("\"isError\":true"),
         "{result}"
     );
-    let task = create(&client, "panic").await;
+    let task = create_task(&client, "panic").await;
     let task = poll_until(&client, &task, "failed").await;
     let error = task.get("error").expect("an error").to_string();
     assert!(
@@ -190,7 +190,7 @@ async fn progress_becomes_the_status_message() {
         .build()
         .expect("a server");
     let client = client(&server).await;
-    let task = create(&client, "count").await;
+    let task = create_task(&client, "count").await;
     let task = poll_until(&client, &task, "input_required").await;
     assert_eq!(text(&task, "statusMessage"), "3 of 10");
 }
@@ -218,7 +218,7 @@ async fn input_responses_may_arrive_one_by_one() {
         .build()
         .expect("a server");
     let client = client(&server).await;
-    let task = create(&client, "both").await;
+    let task = create_task(&client, "both").await;
     let asked = poll_until(&client, &task, "input_required").await;
     let asks = object(asked.get("inputRequests").expect("questions").text());
     let keys: Vec<String> = asks.iter().map(|(key, _)| key.into_owned()).collect();
@@ -236,7 +236,7 @@ async fn input_responses_may_arrive_one_by_one() {
         ack.get("taskId").is_none() && ack.get("status").is_none(),
         "{ack}"
     );
-    let left = get(&client, &task).await;
+    let left = get_task(&client, &task).await;
     assert_eq!(text(&left, "status"), "input_required");
     let asks = object(left.get("inputRequests").expect("a question").text());
     assert_eq!(
@@ -278,7 +278,7 @@ async fn cancelled_tasks_end() {
         .expect("a server");
     let client = client(&server).await;
     for tool in ["dropped", "cooperative"] {
-        let task = create(&client, tool).await;
+        let task = create_task(&client, tool).await;
         for _ in 0..2 {
             let ack = client.request("tasks/cancel", Some(params_of(&task))).await;
             assert!(ack.expect("an answer").get("status").is_none());
@@ -335,14 +335,14 @@ async fn undeclared_tasks_are_refused() {
         || Client::in_memory(&server).methods(["tasks/get", "tasks/cancel", "tasks/update"]),
         move |client| async move {
             let error = client.call_tool("required", &()).await;
-            assert_eq!(code(error.expect_err("no task")), expected(&client));
+            assert_eq!(error_code(error.expect_err("no task")), expected(&client));
             if client.revision() != newest() {
                 return;
             }
             for method in ["tasks/get", "tasks/cancel", "tasks/update"] {
                 let params = object(r#"{"taskId":"0","inputResponses":{}}"#);
                 let error = client.request(method, Some(params)).await;
-                assert_eq!(code(error.expect_err("not declared")), Some(-32021));
+                assert_eq!(error_code(error.expect_err("not declared")), Some(-32021));
             }
         },
     )
@@ -351,7 +351,7 @@ async fn undeclared_tasks_are_refused() {
     for id in ["0", "../etc/passwd", "00000000000000000000000000000000"] {
         let params = JsonObject::from_iter([("taskId", mcp_exact::RawJson::string(id))]);
         let error = client.request("tasks/get", Some(params)).await;
-        assert_eq!(code(error.expect_err("unknown")), Some(-32602));
+        assert_eq!(error_code(error.expect_err("unknown")), Some(-32602));
     }
 }
 
@@ -415,7 +415,7 @@ async fn tasks_expire() {
         .build()
         .expect("a server");
     let client = client(&server).await;
-    let task = create(&client, "forever").await;
+    let task = create_task(&client, "forever").await;
     assert_eq!(task.get("ttlMs").expect("a lifetime").text(), "300");
     let params = object(r#"{"name":"forever","arguments":{}}"#);
     let error = client.request("tools/call", Some(params)).await;
@@ -425,12 +425,12 @@ async fn tasks_expire() {
         match client.request("tasks/get", Some(params_of(&task))).await {
             Ok(_) => sleep(Duration::from_millis(10)).await,
             Err(error) => {
-                assert_eq!(code(error), Some(-32602));
+                assert_eq!(error_code(error), Some(-32602));
                 break;
             }
         }
     }
-    create(&client, "forever").await;
+    create_task(&client, "forever").await;
 }
 
 /// Each task belongs to the principal of its call: "Servers MUST perform authentication and authorization checks on each
@@ -476,13 +476,13 @@ async fn tasks_belong_to_their_principal() {
         user("ada").await.expect("a client"),
         user("bob").await.expect("a client"),
     );
-    let task = create(&ada, "forever").await;
-    assert_eq!(text(&get(&ada, &task).await, "status"), "working");
+    let task = create_task(&ada, "forever").await;
+    assert_eq!(text(&get_task(&ada, &task).await, "status"), "working");
     for method in ["tasks/get", "tasks/cancel"] {
         let error = bob.request(method, Some(params_of(&task))).await;
-        assert_eq!(code(error.expect_err("another one's")), Some(-32602));
+        assert_eq!(error_code(error.expect_err("another one's")), Some(-32602));
     }
-    assert_eq!(text(&get(&ada, &task).await, "status"), "working");
+    assert_eq!(text(&get_task(&ada, &task).await, "status"), "working");
     serving.abort();
 }
 
@@ -593,7 +593,7 @@ async fn failing_stores_create_no_tasks() {
         .call::<_, String>("task", &())
         .await
         .expect_err("no store");
-    assert_eq!(code(error), Some(-32603));
+    assert_eq!(error_code(error), Some(-32603));
     let later: std::result::Result<bool, String> =
         client.call("later", &()).await.expect("a result");
     assert!(later.expect_err("no store").contains("could not be stored"));

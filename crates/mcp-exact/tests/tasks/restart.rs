@@ -8,7 +8,7 @@ use mcp_exact::{
     Client, Cx, DirectoryTaskStore, Error, JsonObject, Result, Server, TaskStore as _, Tasks, Tool,
 };
 
-use super::{Confirm, client, connect, create, get, object, params_of, poll_until, text};
+use super::{Confirm, client, connect, create_task, get_task, object, params_of, poll_until, text};
 
 /// Folder that is removed on drop.
 pub(super) struct Folder(pub(super) PathBuf);
@@ -165,13 +165,13 @@ async fn changed_handlers_are_not_resumed() {
     ] {
         let task = {
             let client = client(&process("ask", "1")).await;
-            let task = create(&client, "ask").await;
+            let task = create_task(&client, "ask").await;
             poll_until(&client, &task, "input_required").await;
             task
         };
         let next = process(tool, version);
         assert!(next.resume_tasks().await.expect("a store") > 0);
-        let task = get(&client(&next).await, &task).await;
+        let task = get_task(&client(&next).await, &task).await;
         assert_eq!(text(&task, "status"), "failed");
         assert!(text(&task, "statusMessage").contains(reason), "{task}");
     }
@@ -191,7 +191,7 @@ async fn task_records_are_private_files() -> Result {
         .tool(Tool::new("task").task(), || async { "done" })
         .build()?;
     let client = client(&server).await;
-    let task = create(&client, "task").await;
+    let task = create_task(&client, "task").await;
     poll_until(&client, &task, "completed").await;
     let mode = |path: &Path| std::fs::metadata(path).map(|data| data.permissions().mode() & 0o777);
     assert_eq!(mode(&folder.0)?, 0o700);

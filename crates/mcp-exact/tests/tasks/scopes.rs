@@ -6,14 +6,14 @@ use mcp_exact::transport::http::client::HttpEndpoint;
 use mcp_exact::transport::http::server::{
     AuthError, AuthFuture, Authenticate, HttpListener, HttpServerOptions,
 };
-use mcp_exact::{Client, Listed, Principal, Resource, ResourceTemplate, Tool};
+use mcp_exact::{Client, ListedDefinition, Principal, Resource, ResourceTemplate, Tool};
 
-use super::{builder, code, connect, create, get, params_of, text};
+use super::{builder, connect, create_task, error_code, get_task, params_of, text};
 
 /// Authenticator for which every client is `ada` and a header contains the scopes.
-struct ByHeader;
+struct HeaderAuthenticator;
 
-impl Authenticate for ByHeader {
+impl Authenticate for HeaderAuthenticator {
     fn authenticate<'a>(&'a self, _: &'a mut http::request::Parts) -> AuthFuture<'a> {
         let principal = Principal("ada".to_owned());
         Box::pin(std::future::ready(Ok(Some(principal))))
@@ -51,13 +51,13 @@ async fn other_requests_need_the_scope_too() {
             ResourceTemplate::new("x://{name}").scope("admin"),
             || async { "secret" },
         )
-        .visible(|_, listed: Listed<'_>| listed.name() != "hidden")
+        .visible(|_, listed: ListedDefinition<'_>| listed.name() != "hidden")
         .build()
         .expect("a server");
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/mcp", listener.local_addr().expect("an address"));
     let options = HttpServerOptions {
-        authenticate: Some(Arc::new(ByHeader)),
+        authenticate: Some(Arc::new(HeaderAuthenticator)),
         ..HttpServerOptions::default()
     };
     let serving = tokio::spawn(listener.serve(server.http(options), std::future::pending()));
@@ -73,12 +73,12 @@ async fn other_requests_need_the_scope_too() {
         with("none").await.expect("a client"),
     );
     // A task belongs to its principal, and to the scope of its tool.
-    let task = create(&admin, "forever").await;
+    let task = create_task(&admin, "forever").await;
     for method in ["tasks/get", "tasks/cancel"] {
         let error = guest.request(method, Some(params_of(&task))).await;
-        assert_eq!(code(error.expect_err("no scope")), Some(-32602));
+        assert_eq!(error_code(error.expect_err("no scope")), Some(-32602));
     }
-    assert_eq!(text(&get(&admin, &task).await, "status"), "working");
+    assert_eq!(text(&get_task(&admin, &task).await, "status"), "working");
     // A subscription is as good as reading.
     let listening = admin.subscribe(["x://scoped"]).await.expect("a scope");
     guest.subscribe(["x://scoped"]).await.expect_err("no scope");

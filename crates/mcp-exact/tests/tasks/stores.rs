@@ -12,30 +12,30 @@ use mcp_exact::{
 use tokio::sync::{Notify, Semaphore};
 
 use super::restart::Folder;
-use super::{Confirm, client, create, get, object, poll_until, text};
+use super::{Confirm, client, create_task, get_task, object, poll_until, text};
 
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
 /// Store in memory whose writes can be made to wait.
 #[derive(Clone)]
-struct GatedStore(Arc<Gate>);
+struct GatedStore(Arc<StoreGate>);
 
-struct Gate {
+struct StoreGate {
     store: MemoryTaskStore,
-    waits: fn(&TaskRecord) -> bool,
-    entered: Notify,
-    open: Semaphore,
-    saved: AtomicUsize,
+    is_closed: fn(&TaskRecord) -> bool,
+    write_started: Notify,
+    opened: Semaphore,
+    saved_records: AtomicUsize,
 }
 
 impl GatedStore {
     fn new(waits: fn(&TaskRecord) -> bool) -> Self {
-        Self(Arc::new(Gate {
+        Self(Arc::new(StoreGate {
             store: MemoryTaskStore::default(),
-            waits,
-            entered: Notify::new(),
-            open: Semaphore::new(0),
-            saved: AtomicUsize::new(0),
+            is_closed: waits,
+            write_started: Notify::new(),
+            opened: Semaphore::new(0),
+            saved_records: AtomicUsize::new(0),
         }))
     }
 
@@ -53,12 +53,12 @@ impl GatedStore {
 impl TaskStore for GatedStore {
     fn save(&self, record: TaskRecord) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            if (self.0.waits)(&record) {
-                self.0.entered.notify_one();
-                drop(self.0.open.acquire().await);
+            if (self.0.is_closed)(&record) {
+                self.0.write_started.notify_one();
+                drop(self.0.opened.acquire().await);
             }
             self.0.store.save(record).await?;
-            self.0.saved.fetch_add(1, Ordering::SeqCst);
+            self.0.saved_records.fetch_add(1, Ordering::SeqCst);
             Ok(())
         })
     }
@@ -77,10 +77,10 @@ impl TaskStore for GatedStore {
 async fn task_ends_are_saved_before_notification() {
     let store = GatedStore::new(TaskRecord::is_finished);
     let client = client(&store.server()).await;
-    let task = create(&client, "ok").await;
-    store.0.entered.notified().await;
-    assert_eq!(text(&get(&client, &task).await, "status"), "working");
-    store.0.open.add_permits(1);
+    let task = create_task(&client, "ok").await;
+    store.0.write_started.notified().await;
+    assert_eq!(text(&get_task(&client, &task).await, "status"), "working");
+    store.0.opened.add_permits(1);
     poll_until(&client, &task, "completed").await;
 }
 
@@ -90,17 +90,17 @@ async fn slots_are_reserved_before_tasks_are_saved() {
     let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let first = client.clone();
-    let first = tokio::spawn(async move { create(&first, "forever").await });
-    store.0.entered.notified().await;
+    let first = tokio::spawn(async move { create_task(&first, "forever").await });
+    store.0.write_started.notified().await;
     let params = object(r#"{"name":"forever","arguments":{}}"#);
     tokio::select! {
         second = client.request("tools/call", Some(params)) => {
             let error = second.expect_err("one place").to_string();
             assert!(error.contains("1 tasks are running already"), "{error}");
         }
-        () = store.0.entered.notified() => panic!("two tasks have one place"),
+        () = store.0.write_started.notified() => panic!("two tasks have one place"),
     }
-    store.0.open.add_permits(1);
+    store.0.opened.add_permits(1);
     first.await.expect("a task");
 }
 
@@ -110,26 +110,26 @@ async fn cancelled_calls_leave_no_unfinished_task() {
     let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let calling = client.clone();
-    let call = tokio::spawn(async move { create(&calling, "forever").await });
-    store.0.entered.notified().await;
+    let call = tokio::spawn(async move { create_task(&calling, "forever").await });
+    store.0.write_started.notified().await;
     call.abort();
     call.await.expect_err("it was aborted");
     // An answer comes after the cancellation.
     client.tools().all().await.expect("tools");
-    store.0.open.add_permits(1);
-    while store.0.saved.load(Ordering::SeqCst) < 2 {
+    store.0.opened.add_permits(1);
+    while store.0.saved_records.load(Ordering::SeqCst) < 2 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(store.unfinished().await.expect("records").is_empty());
 }
 
-/// True if the server of [`Fragile`] was restarted.
+/// True if the server of [`PanickingExtractor`] was restarted.
 static IS_RESUMED: AtomicBool = AtomicBool::new(false);
 
 /// Extractor that panics in resumed calls.
-struct Fragile;
+struct PanickingExtractor;
 
-impl FromCall for Fragile {
+impl FromCall for PanickingExtractor {
     fn from_call(_: &Call) -> Result<Self, Error> {
         assert!(!IS_RESUMED.load(Ordering::SeqCst), "it has no headers");
         Ok(Self)
@@ -144,16 +144,19 @@ async fn panics_of_extractors_end_resumed_tasks() {
         let store = DirectoryTaskStore::open(&folder.0).expect("a store");
         Server::builder("test", "1.0.0")
             .tasks(Tasks::new().store(store))
-            .tool(Tool::new("ask").task(), |_: Fragile, cx: Cx| async move {
-                cx.elicit::<Confirm>("Sure?").await?;
-                Ok::<_, Error>("done")
-            })
+            .tool(
+                Tool::new("ask").task(),
+                |_: PanickingExtractor, cx: Cx| async move {
+                    cx.elicit::<Confirm>("Sure?").await?;
+                    Ok::<_, Error>("done")
+                },
+            )
             .build()
             .expect("a server")
     };
     let task = {
         let client = client(&process()).await;
-        let task = create(&client, "ask").await;
+        let task = create_task(&client, "ask").await;
         poll_until(&client, &task, "input_required").await;
         task
     };

@@ -76,7 +76,7 @@ async fn refusal_status_and_challenge(
     (error.status.as_u16(), challenges.remove(0))
 }
 
-async fn bearer_header(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
+async fn authenticate_bearer(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
     check_token(server, &[("authorization", &format!("Bearer {token}"))]).await
 }
 
@@ -84,7 +84,7 @@ async fn bearer_header(server: &ResourceServer, token: &str) -> Result<Parts, Au
 async fn accepted_tokens_are_removed() {
     let signer = Signer::new("k");
     let token = signer.sign(&signer.header(), &valid_claims());
-    let parts = bearer_header(&server(&signer), &token)
+    let parts = authenticate_bearer(&server(&signer), &token)
         .await
         .expect("accepted");
     let access = parts.extensions.get::<Access>().expect("what it says");
@@ -300,7 +300,9 @@ async fn operations_need_all_their_scopes() {
     let signer = Signer::new("k");
     let server = server(&signer).scopes(["read"]);
     let token = signer.sign(&signer.header(), &valid_claims());
-    let parts = bearer_header(&server, &token).await.expect("it has `read`");
+    let parts = authenticate_bearer(&server, &token)
+        .await
+        .expect("it has `read`");
     let needed = ["write".to_owned(), "read".to_owned()];
     let error = server.authorize(&parts, &needed).expect_err("no `write`");
     assert_eq!(error.status, 403);
@@ -341,7 +343,7 @@ async fn unknown_keys_cause_one_request() {
         let (server, signer) = (Arc::clone(&server), Arc::clone(&signer));
         let header = json!({"alg": "ES256", "kid": format!("x{number}"), "typ": "at+jwt"});
         let token = signer.sign(&header, &with_claim(|c| c["iss"] = json!(site.url)));
-        tokio::spawn(async move { bearer_header(&server, &token).await.map(drop) })
+        tokio::spawn(async move { authenticate_bearer(&server, &token).await.map(drop) })
     });
     for task in tasks.collect::<Vec<_>>() {
         let error = task.await.expect("no panic").expect_err("an unknown key");
@@ -350,7 +352,7 @@ async fn unknown_keys_cause_one_request() {
     assert_eq!(site.count("/keys"), 1);
     let issuer = site.url.clone();
     let good = signer.sign(&signer.header(), &with_claim(|c| c["iss"] = json!(issuer)));
-    bearer_header(&server, &good)
+    authenticate_bearer(&server, &good)
         .await
         .expect("the keys are kept");
     assert_eq!(site.count("/keys"), 1);
@@ -363,7 +365,7 @@ async fn foreign_tokens_cause_no_request() {
     let site = start_slow_issuer(&signer, "0").await;
     let server = ResourceServer::jwks(&site.url, RESOURCE).expect("a resource");
     let token = signer.sign(&signer.header(), &valid_claims());
-    let error = bearer_header(&server, &token)
+    let error = authenticate_bearer(&server, &token)
         .await
         .expect_err("another issuer");
     assert_eq!(error.status, 401);
@@ -382,13 +384,13 @@ async fn disconnected_client_keeps_key_request() {
     );
     let first = {
         let (server, token) = (Arc::clone(&server), token.clone());
-        tokio::spawn(async move { bearer_header(&server, &token).await.map(drop) })
+        tokio::spawn(async move { authenticate_bearer(&server, &token).await.map(drop) })
     };
     while site.count("/keys") == 0 {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     first.abort();
-    bearer_header(&server, &token)
+    authenticate_bearer(&server, &token)
         .await
         .expect("the keys are there");
     assert_eq!(site.count("/keys"), 1);
@@ -405,7 +407,9 @@ async fn absent_keys_are_a_temporary_error() {
         &with_claim(|c| c["iss"] = json!(site.url)),
     );
     for _ in 0..3 {
-        let error = bearer_header(&server, &token).await.expect_err("no keys");
+        let error = authenticate_bearer(&server, &token)
+            .await
+            .expect_err("no keys");
         assert_eq!(error.status, 503);
         assert_eq!(error.challenge, None);
     }
@@ -427,8 +431,10 @@ async fn opaque_tokens_are_introspected() {
     let url = format!("{}/introspect", site.url);
     let verifier = Introspection::new(ISSUER, RESOURCE, url, "rs 1", "s:cr").expect("credentials");
     let server = ResourceServer::new(ISSUER, RESOURCE, verifier).expect("a resource");
-    bearer_header(&server, "o+p/aque").await.expect("active");
-    let error = bearer_header(&server, "other")
+    authenticate_bearer(&server, "o+p/aque")
+        .await
+        .expect("active");
+    let error = authenticate_bearer(&server, "other")
         .await
         .expect_err("not active");
     assert_eq!(error.status, 401);
@@ -505,7 +511,7 @@ async fn bound_tokens_need_their_key() {
     }
     // A bound token is not a bearer token, and a bearer token is not bound.
     assert_eq!(
-        bearer_header(&server, &token)
+        authenticate_bearer(&server, &token)
             .await
             .expect_err("stolen")
             .status,
@@ -517,7 +523,7 @@ async fn bound_tokens_need_their_key() {
     assert_eq!(status, 401);
     let strict = server.clone().binding(TokenBinding::Required);
     assert_eq!(
-        bearer_header(&strict, &plain)
+        authenticate_bearer(&strict, &plain)
             .await
             .expect_err("not bound")
             .status,
@@ -575,7 +581,7 @@ async fn clocks_may_differ_by_a_minute() {
         &signer.header(),
         &with_claim(|c| c["exp"] = json!(unix_time() - 30)),
     );
-    bearer_header(&server(&signer), &token)
+    authenticate_bearer(&server(&signer), &token)
         .await
         .expect("within the skew");
     let strict = Jwks::new(ISSUER, RESOURCE).clock_skew(Duration::ZERO);
@@ -584,7 +590,7 @@ async fn clocks_may_differ_by_a_minute() {
         .expect("keys");
     let strict = ResourceServer::new(ISSUER, RESOURCE, strict).expect("a resource");
     assert_eq!(
-        bearer_header(&strict, &token)
+        authenticate_bearer(&strict, &token)
             .await
             .expect_err("expired")
             .status,

@@ -43,7 +43,7 @@ impl Flow {
         let record = client_key(&server.issuer);
         let stored = self.stored_records.read::<StoredClient>(&record).await?;
         match stored.filter(|stored| stored.client_id == client_id) {
-            Some(stored) => Ok(register_dynamically(stored)),
+            Some(stored) => Ok(dynamic_client_id(stored)),
             None => Ok(ClientId {
                 id: client_id.to_owned(),
                 credential: Credential::None,
@@ -80,7 +80,7 @@ impl Flow {
                     || stored.secret_expires_at > unix_time() + REFRESH_MARGIN_SECONDS)
         };
         if let Some(stored) = stored.filter(is_usable) {
-            return Ok(register_dynamically(stored));
+            return Ok(dynamic_client_id(stored));
         }
         let body = register::registration_body(&self.options.name, redirect_uri, server);
         let what = "the registration endpoint";
@@ -102,7 +102,7 @@ impl Flow {
             &response.body,
         )?;
         self.stored_records.write(&record, &client).await?;
-        Ok(register_dynamically(client))
+        Ok(dynamic_client_id(client))
     }
 
     fn client_by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
@@ -191,7 +191,7 @@ fn configured_client_id(client: &RegisteredClient) -> ClientId {
     }
 }
 
-fn register_dynamically(stored: StoredClient) -> ClientId {
+fn dynamic_client_id(stored: StoredClient) -> ClientId {
     let credential = match stored.client_secret {
         Some(secret) => Credential::Secret {
             secret,

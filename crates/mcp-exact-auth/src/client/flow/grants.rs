@@ -44,7 +44,7 @@ impl Flow {
                     .await?
             }
             GrantKind::Workload(source) => {
-                let assertion = source_error(source).await?;
+                let assertion = read_token_source(source).await?;
                 let client = self.workload_client(&found.server);
                 let form = || {
                     self.token_form(JWT_BEARER_GRANT, found, &asked)
@@ -157,7 +157,7 @@ impl Flow {
         found: &DiscoveryResult,
         asked: &Scopes,
     ) -> Result<Secret, OAuthError> {
-        let identity = source_error(&provider.id_token).await?;
+        let identity = read_token_source(&provider.id_token).await?;
         let url = &provider.token_endpoint;
         let server = ServerMetadata {
             issuer: url.clone(),
@@ -196,7 +196,7 @@ impl Flow {
     }
 }
 
-async fn source_error(source: &TokenSource) -> Result<Secret, OAuthError> {
+async fn read_token_source(source: &TokenSource) -> Result<Secret, OAuthError> {
     source()
         .await
         .map_err(|error| OAuthError::Key(format!("the assertion could not be had: {error}")))
