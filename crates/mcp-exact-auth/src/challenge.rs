@@ -104,14 +104,17 @@ impl Challenge {
 struct RemainingText<'t>(&'t str);
 
 impl<'t> RemainingText<'t> {
+    /// Skips the leading characters that are in `characters`.
     fn skip_spaces(&mut self, characters: &[char]) {
         self.0 = self.0.trim_start_matches(characters);
     }
 
+    /// Skips the text before the next comma.
     fn skip_until_comma(&mut self) {
         self.0 = self.0.find(',').map_or("", |at| &self.0[at..]);
     }
 
+    /// Parses a token (RFC 9110, section 5.6.2).
     fn token(&mut self) -> Option<&'t str> {
         let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
         let end = self.0.find(|c| !is_token(c)).unwrap_or(self.0.len());

@@ -45,6 +45,7 @@ pub async fn check_token_store(store: &dyn TokenStore) {
     check_locks(store).await;
 }
 
+/// Tests that locks are exclusive per key and are released on drop.
 async fn check_locks(store: &dyn TokenStore) {
     let held = store.lock("k").await.expect("a lock that nobody holds");
     {

@@ -202,6 +202,7 @@ impl Service<Name> for CheckedResolver {
     }
 }
 
+/// Connector that resolves names to allowed addresses only.
 type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
 
 /// HTTP client whose connector enforces the address rules.

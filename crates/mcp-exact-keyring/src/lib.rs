@@ -26,6 +26,7 @@ const MAX_ENTRY_BYTES: usize = 1024;
 #[derive(Clone)]
 pub struct KeyringStore(Arc<KeyringInner>);
 
+/// Credential store, name of the service, and locks.
 struct KeyringInner {
     store: Arc<CredentialStore>,
     service: String,
@@ -91,6 +92,7 @@ impl EntryHead {
         format!("{} {}", self.generation, self.parts)
     }
 
+    /// Returns the user names of the entries that contain the parts of a value.
     fn part_users(&self, key: &str) -> impl Iterator<Item = String> {
         (0..self.parts).map(move |part| format!("{key} {} {part}", self.generation))
     }
@@ -113,6 +115,7 @@ fn char_boundary_before(text: &str, index: usize) -> usize {
 }
 
 impl KeyringInner {
+    /// Returns the entry of a user name in the service.
     fn entry(&self, user: &str) -> Result<Entry, String> {
         let entry = self.store.build(&self.service, user, None);
         entry.map_err(|error| describe_error(&error))
@@ -138,6 +141,7 @@ impl KeyringInner {
         }
     }
 
+    /// Reads the main entry of a key; `None` if there is none or it is invalid.
     fn read_head(&self, key: &str) -> Result<Option<EntryHead>, String> {
         let text = self.get(key)?;
         Ok(text.and_then(|text| EntryHead::parse(text.expose())))

@@ -69,6 +69,7 @@ fn take_methods(block: &mut ItemImpl) -> Result<Vec<Method>> {
     errors.map_or(Ok(methods), Err)
 }
 
+/// Returns the implementation of `IntoServer`.
 fn expand_builder_impl(
     options: &ServerOptions,
     block: &ItemImpl,
@@ -105,6 +106,7 @@ fn expand_builder_impl(
     }
 }
 
+/// Returns the method that registers the methods of one part of a server.
 fn expand_part(
     part: &Ident,
     block: &ItemImpl,

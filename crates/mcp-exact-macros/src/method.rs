@@ -121,6 +121,7 @@ impl Method {
             .any(|one| matches!(one, Parameter::Argument { .. }))
     }
 
+    /// Checks the combination of arguments, such as `Input` together with separate arguments.
     fn check_arguments(&self) -> Result<()> {
         let input = self.parameters.iter().find_map(|one| match one {
             Parameter::Extractor { ty, .. }
@@ -152,6 +153,7 @@ impl Method {
     }
 }
 
+/// Checks that a method has no type parameters and that `local` and `blocking` fit `async`.
 fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     let signature = &item.sig;
     if options.is_set("local") && signature.asyncness.is_none() {
@@ -176,6 +178,7 @@ fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     }
 }
 
+/// Returns how a method takes `self`.
 fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     let text = receiver.to_token_stream().to_string().replace(' ', "");
     let words = match text.as_str() {
@@ -191,6 +194,7 @@ fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     Err(Error::new_spanned(receiver, words))
 }
 
+/// Returns the kind of a parameter: an extractor or an argument of the tool.
 fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
     let mut attrs = std::mem::take(&mut input.attrs);
     let mut is_marked = |name: &str| {
@@ -261,6 +265,7 @@ fn type_source(ty: &Type) -> String {
         .replace('+', " + ")
 }
 
+/// Returns true if a type is one of the extractors of `mcp-exact`, by its name.
 fn is_extractor(ty: &Type) -> bool {
     let Some(last) = last_ident(ty) else {
         return false;
@@ -273,6 +278,7 @@ fn is_extractor(ty: &Type) -> bool {
     EXTRACTORS.iter().any(|known| last == known)
 }
 
+/// Returns the last segment of a type's path.
 fn last_ident(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(TypePath {
@@ -282,6 +288,7 @@ fn last_ident(ty: &Type) -> Option<&Ident> {
     }
 }
 
+/// Returns the first type argument of a type, such as `T` of `Option<T>`.
 fn inner_type(ty: &Type) -> Option<&Type> {
     let Type::Path(path) = ty else {
         return None;

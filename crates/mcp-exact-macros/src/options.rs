@@ -88,6 +88,7 @@ pub(crate) enum MethodKind {
 }
 
 impl MethodKind {
+    /// Returns the kind that an attribute such as `#[tool]` names.
     pub(crate) fn from_path(attribute: &Attribute) -> Option<Self> {
         let last = attribute.path().segments.last()?;
         Some(match last.ident.to_string().as_str() {
@@ -99,6 +100,7 @@ impl MethodKind {
         })
     }
 
+    /// Returns the names of the options that attributes of this kind accept.
     fn allowed_options(self) -> &'static [&'static str] {
         match self {
             Self::Tool => &[
@@ -231,6 +233,7 @@ impl MethodOptions {
         parser.parse2(tokens)
     }
 
+    /// Checks that required options are set.
     fn check_options(&self) -> Result<()> {
         let words = match self.kind {
             MethodKind::Resource if self.uri.is_none() => {
@@ -260,6 +263,7 @@ impl MethodOptions {
     }
 }
 
+/// Sets an option, which must not be repeated.
 fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if place.is_some() {
         return Err(meta.error("this option is given twice; remove one of the two"));
@@ -268,6 +272,7 @@ fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<
     Ok(())
 }
 
+/// Returns the error for an unknown option, with the allowed ones.
 fn unknown_option(meta: &ParseNestedMeta<'_>, known: &[&str]) -> Error {
     let name = meta
         .path

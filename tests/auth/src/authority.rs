@@ -152,6 +152,7 @@ impl Authority {
     }
 }
 
+/// Answers a request to the authorization server.
 fn answer_authority(
     request: &ReceivedRequest,
     origin: &str,
@@ -197,6 +198,7 @@ fn answer_authority(
     }
 }
 
+/// Answers a request to the token endpoint.
 fn answer_token_request(
     request: &ReceivedRequest,
     deviations: &Deviations,
@@ -268,6 +270,7 @@ fn s256_challenge(verifier: &str) -> String {
     URL_SAFE_NO_PAD.encode(digest)
 }
 
+/// Answers a request to the resource server.
 fn answer_resource(
     request: &ReceivedRequest,
     origin: &str,

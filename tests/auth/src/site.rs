@@ -103,6 +103,7 @@ pub fn response(status: u16, headers: &[(&str, &str)], body: &str) -> SiteRespon
     response.body(body).expect("valid headers")
 }
 
+/// Function that answers the requests of a site.
 type Responder = dyn Fn(&ReceivedRequest) -> SiteResponse + Send + Sync;
 
 /// A running server, which ends with the runtime.
@@ -164,6 +165,7 @@ impl Site {
     }
 }
 
+/// Records a request and sends the response, with the delays that its test headers state.
 async fn answer_request(
     request: Request<Incoming>,
     respond: &Arc<Responder>,

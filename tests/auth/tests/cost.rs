@@ -12,6 +12,7 @@ use mcp_exact_tests_auth::issuer::valid_claims;
 use mcp_exact_tests_auth::tokens::Signer;
 use serde_json::json;
 
+/// Allocator that counts allocations.
 struct CountingAllocator;
 
 static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);

@@ -144,6 +144,7 @@ impl ClientKey {
     }
 }
 
+/// Returns the folder of the installed providers.
 fn fixture_folder() -> PathBuf {
     let folder = std::env::var_os("MCP_EXACT_PROVIDERS");
     folder
@@ -220,6 +221,7 @@ async fn sign_in_to_sdk_server(url: &str, transport: HttpTransport) -> String {
     text
 }
 
+/// Starts a server that requires authorization, with the tools `who`, `token` and `write`.
 fn serve_endpoint(listener: HttpListener, auth: ResourceServer) {
     let server = Server::builder("protected", "1.0.0")
         .tool("who", |access: Access| async move {
@@ -248,6 +250,7 @@ async fn call_tool(client: &Client, tool: &str) -> String {
     output.expect("called").text()
 }
 
+/// Calls the tool `who` and returns the name of the user.
 async fn user_name(client: &Client) -> String {
     call_tool(client, "who").await
 }

@@ -41,6 +41,7 @@ pub trait Redirect: Send {
     fn authorize(self: Box<Self>, url: Url) -> AgentFuture<'static, Secret>;
 }
 
+/// Function that opens a URL for the user.
 type OpenUrl = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 
 /// User agent that opens the system browser and receives the redirect on `127.0.0.1`.
@@ -128,6 +129,7 @@ impl UserAgent for Browser {
     }
 }
 
+/// Returns the error for a port that cannot be opened.
 fn port_error(port: u16, error: &std::io::Error) -> String {
     match port {
         0 => format!("no port for the redirect can be opened: {error}"),
@@ -135,6 +137,7 @@ fn port_error(port: u16, error: &std::io::Error) -> String {
     }
 }
 
+/// Redirect that a listener on the loopback interface receives.
 struct Loopback {
     listener: TcpListener,
     uri: String,
@@ -224,6 +227,7 @@ impl ExpectedRedirect {
     }
 }
 
+/// Returns true if the query has this `state`.
 fn has_state(query: &str, state: &Secret) -> bool {
     let mut pairs = url::form_urlencoded::parse(query.as_bytes());
     pairs.any(|(name, value)| name == "state" && Secret::new(value) == *state)
@@ -279,6 +283,7 @@ pub fn open_browser(url: &Url) -> Result<(), String> {
     Ok(())
 }
 
+/// Function that displays a URL and returns the redirect that the user pastes.
 type ShowUrl = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
 
 /// User agent for systems without a browser: displays the URL, and the user pastes the URL of the redirect.
@@ -337,6 +342,7 @@ impl UserAgent for Headless {
     }
 }
 
+/// Redirect that the user pastes.
 struct PastedRedirect(Headless);
 
 impl Redirect for PastedRedirect {

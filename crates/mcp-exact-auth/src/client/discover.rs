@@ -155,6 +155,7 @@ async fn fetch_resource_metadata(
     }
 }
 
+/// Returns the error for a temporary problem of the server that has a metadata document.
 fn metadata_error(what: &'static str, url: String, status: http::StatusCode) -> OAuthError {
     OAuthError::Unavailable {
         what,
@@ -180,6 +181,7 @@ pub(crate) async fn fetch_server_metadata(
     }
 }
 
+/// Returns the first document that exists at one of the URLs, with its URL.
 async fn fetch_first_document(
     fetch: &MetadataClient,
     urls: &[String],

@@ -239,12 +239,14 @@ impl From<RandomnessError> for OAuthError {
     }
 }
 
+/// Returns the server's error description for the end of a message.
 fn description_suffix(description: &Option<String>) -> String {
     description
         .as_ref()
         .map_or(String::new(), |text| format!(" ({text})"))
 }
 
+/// Returns a hint if the configured client id belongs to another issuer.
 fn other_issuer_hint(configured: &Option<String>) -> String {
     configured.as_ref().map_or(String::new(), |issuer| {
         format!(", and the configured client id belongs to `{issuer}`")

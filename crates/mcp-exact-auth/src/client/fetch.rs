@@ -82,6 +82,7 @@ impl MetadataClient {
         self.within_deadline(what, url, exchange).await
     }
 
+    /// Returns the target of a redirect, which must have the same origin.
     fn redirect_target(
         &self,
         what: &'static str,
@@ -118,6 +119,7 @@ impl MetadataClient {
         self.within_deadline(what, url, exchange).await
     }
 
+    /// Awaits a response for at most the maximum duration of a request.
     async fn within_deadline(
         &self,
         what: &'static str,
@@ -134,6 +136,7 @@ impl MetadataClient {
             .map_err(late)?
     }
 
+    /// Sends one request and reads the whole body, within the size limit.
     async fn send_request(
         &self,
         what: &'static str,
@@ -167,6 +170,7 @@ impl MetadataClient {
     }
 }
 
+/// Returns the error for a server that cannot be reached or has a temporary problem.
 fn unavailable_error(what: &'static str, url: &Url, reason: impl std::fmt::Display) -> OAuthError {
     OAuthError::Unavailable {
         what,

@@ -29,16 +29,19 @@ impl FileStore {
         }
     }
 
+    /// Returns the path of a key's file; the name is a hash of the key.
     fn path_of_key(&self, key: &str, extension: &str) -> PathBuf {
         let name = URL_SAFE_NO_PAD.encode(Sha256::digest(key));
         self.folder.join(format!("{name}.{extension}"))
     }
 }
 
+/// Returns the text of an error, with the path.
 fn describe_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
+/// Creates the folder with mode 0700.
 fn create_folder(folder: &Path) -> Result<(), String> {
     let mut builder = DirBuilder::new();
     let created = builder.recursive(true).mode(0o700).create(folder);
@@ -127,6 +130,7 @@ fn lock(folder: &Path, path: &Path) -> Result<StoreLock, String> {
     }
 }
 
+/// Runs a file operation on a thread for blocking work.
 async fn run_blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {

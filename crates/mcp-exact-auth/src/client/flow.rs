@@ -62,6 +62,7 @@ pub(crate) enum TokenOrigin {
     Authorized,
 }
 
+/// State of the authorization between requests.
 #[derive(Default)]
 struct FlowState {
     /// Number of additional authorizations by operation.
@@ -89,6 +90,7 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
+    /// Checks the endpoint's URL and the URL of the client metadata document.
     pub(crate) fn new(options: OAuth, endpoint: &str) -> Result<Arc<Self>, OAuthError> {
         let bad = |reason: &str| OAuthError::Url {
             what: "the endpoint of the server",
@@ -151,10 +153,12 @@ impl Flow {
         is_busy
     }
 
+    /// Stores the error of the last authorization.
     pub(crate) fn record_error(&self, error: OAuthError) {
         *self.error_slot() = Some(error);
     }
 
+    /// Takes the error of the last authorization.
     pub(crate) fn take_error(&self) -> Option<OAuthError> {
         self.error_slot().take()
     }
@@ -249,6 +253,7 @@ impl Flow {
         self.stored_records.remove(&self.key).await
     }
 
+    /// Refreshes a token that expires soon, unless another task or process has done so.
     async fn refresh_early(
         &self,
         used: Arc<CurrentToken>,
@@ -280,6 +285,7 @@ impl Flow {
         }
     }
 
+    /// Obtains a new token under the lock, unless another task or process has done so.
     async fn renew_locked(
         &self,
         used: Option<Arc<CurrentToken>>,
@@ -312,6 +318,7 @@ impl Flow {
         obtained
     }
 
+    /// Discovers the authorization server, then refreshes the token or obtains a new one by the configured grant.
     async fn obtain_token(
         &self,
         used: Option<&Arc<CurrentToken>>,
@@ -342,6 +349,7 @@ impl Flow {
         Ok((token, TokenOrigin::Authorized))
     }
 
+    /// Obtains a token with more scopes under the lock, unless the token in use has them.
     async fn step_up_locked(
         &self,
         used: Option<Arc<CurrentToken>>,
@@ -440,6 +448,7 @@ impl Flow {
         }
     }
 
+    /// Exchanges the refresh token for a new token.
     async fn refresh_token(
         &self,
         token: &CurrentToken,

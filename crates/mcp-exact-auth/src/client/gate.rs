@@ -52,6 +52,7 @@ impl UrlGate {
     }
 }
 
+/// Returns the host of a URL if it is an IP address.
 fn ip_address_of(url: &Url) -> Option<IpAddr> {
     match url.host() {
         Some(Host::Ipv4(address)) => Some(address.into()),

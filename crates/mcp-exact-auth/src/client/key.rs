@@ -20,6 +20,7 @@ use super::error::OAuthError;
 use super::pkce::random_string;
 use crate::secret::Secret;
 
+/// Key pair of a signature algorithm.
 enum KeyPair {
     P256(EcdsaKeyPair),
     P384(EcdsaKeyPair),
@@ -76,6 +77,7 @@ impl SigningKey {
         self
     }
 
+    /// Returns the value of `alg` in the header of a JWS.
     fn algorithm(&self) -> &'static str {
         match &*self.pair {
             KeyPair::P256(_) => "ES256",

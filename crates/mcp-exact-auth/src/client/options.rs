@@ -116,6 +116,7 @@ pub struct OAuth {
 }
 
 impl OAuth {
+    /// Creates the options for a grant, with the defaults of all other settings.
     fn with_grant(grant: GrantKind, name: String) -> Self {
         Self {
             grant,
@@ -210,6 +211,7 @@ impl OAuth {
         Self::with_grant(GrantKind::Workload(source), String::new())
     }
 
+    /// Adds a client that was registered manually.
     fn for_client(mut self, client_id: impl Into<String>, credential: Credential) -> Self {
         self.registered_clients.push(RegisteredClient {
             client_id: client_id.into(),

@@ -42,6 +42,7 @@ pub(crate) fn registration_body(name: &str, redirect_uri: &str, server: &ServerM
     })
 }
 
+/// Response of the registration endpoint (RFC 7591, section 3.2).
 #[derive(Deserialize)]
 struct RegistrationResponse {
     #[serde(default)]

@@ -153,6 +153,7 @@ impl PendingAuthorization {
     }
 }
 
+/// Error: a parameter of the redirect occurs several times.
 struct RepeatedParameter;
 
 /// Parameters of a query, decoded.

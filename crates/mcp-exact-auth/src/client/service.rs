@@ -63,6 +63,7 @@ impl OAuthClient {
         self.flow.take_error()
     }
 
+    /// Sends a request, and obtains a token when the server responds with status 401 or 403.
     async fn handle_response(
         &self,
         request: Request<Bytes>,
@@ -107,7 +108,7 @@ impl OAuthClient {
             if status == StatusCode::UNAUTHORIZED {
                 drop(response);
                 token = Some(
-                    self.renew_and_resend(&mut exchange, token, challenge)
+                    self.renew_for_retry(&mut exchange, token, challenge)
                         .await?,
                 );
             } else if error.as_deref() == Some("insufficient_scope") {
@@ -121,7 +122,7 @@ impl OAuthClient {
         }
     }
 
-    async fn renew_and_resend(
+    async fn renew_for_retry(
         &self,
         exchange: &mut RequestAttempts,
         token: Option<Arc<CurrentToken>>,
@@ -141,6 +142,7 @@ impl OAuthClient {
         Ok(token)
     }
 
+    /// Sends a copy of the request with the headers of a token.
     async fn send_with_token(
         &self,
         request: &Request<Bytes>,

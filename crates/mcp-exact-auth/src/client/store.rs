@@ -42,6 +42,7 @@ pub trait TokenStore: Send + Sync + 'static {
 #[derive(Debug, Clone, Default)]
 pub struct MemoryStore(Arc<MemoryState>);
 
+/// Values and locks of a store in memory, by key.
 #[derive(Debug, Default)]
 struct MemoryState {
     values: Mutex<HashMap<String, Secret>>,

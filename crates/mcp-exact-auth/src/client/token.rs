@@ -152,6 +152,7 @@ pub(crate) struct IssuedToken {
     pub(crate) scopes: Option<Scopes>,
 }
 
+/// Response of the token endpoint (RFC 6749, sections 5.1 and 5.2).
 #[derive(Deserialize)]
 struct TokenResponse {
     #[serde(default)]

@@ -237,6 +237,7 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
 }
 
 impl OneOrMany {
+    /// Returns true if `wanted` accepts one of the strings.
     fn contains_any(&self, wanted: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::One(one) => wanted(one),
@@ -244,6 +245,7 @@ impl OneOrMany {
         }
     }
 
+    /// Returns the scopes; each string can contain several, separated by spaces.
     fn scopes(&self) -> Scopes {
         match self {
             Self::One(one) => Scopes::parse(one),
@@ -252,6 +254,7 @@ impl OneOrMany {
     }
 }
 
+/// Claims of an access token or of an introspection response (RFC 7519, RFC 7662, RFC 9068).
 #[derive(Deserialize)]
 struct Claims {
     #[serde(default)]
@@ -280,6 +283,7 @@ struct Claims {
     cnf: Option<Confirmation>,
 }
 
+/// Claim `cnf` (RFC 7800).
 #[derive(Deserialize)]
 struct Confirmation {
     #[serde(default)]

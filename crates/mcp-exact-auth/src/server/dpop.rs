@@ -16,6 +16,7 @@ const PROOF_LIFETIME: Duration = Duration::from_secs(300);
 /// Maximum number of proof ids that are stored per window.
 const MAX_REMEMBERED_PROOFS: usize = 100_000;
 
+/// Claims of a DPoP proof (RFC 9449, section 4.2).
 #[derive(Deserialize)]
 struct ProofClaims {
     jti: String,
@@ -138,12 +139,14 @@ impl NonceGenerator {
             .any(|window| self.nonce_of_window(window) == nonce)
     }
 
+    /// Returns the nonce of a time window.
     fn nonce_of_window(&self, window: u64) -> String {
         let tag = hmac::sign(&self.0, &window.to_be_bytes());
         URL_SAFE_NO_PAD.encode(&tag.as_ref()[..16])
     }
 }
 
+/// Returns the number of the time window that contains a time.
 fn window_at(now: SystemTime) -> u64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     since.as_secs() / PROOF_LIFETIME.as_secs()
@@ -152,6 +155,7 @@ fn window_at(now: SystemTime) -> u64 {
 /// Ids of used proofs, in two time windows; the older window is discarded.
 pub(super) struct UsedProofs(Mutex<ProofWindows>);
 
+/// Proof ids of the current and the previous time window.
 struct ProofWindows {
     started_at: Instant,
     current: HashSet<String>,

@@ -27,6 +27,7 @@ pub(super) struct FetchedDocument {
     pub(super) max_age: Option<Duration>,
 }
 
+/// Returns the error for an issuer that cannot be reached or has a temporary problem.
 fn unavailable_error(url: &str, reason: impl std::fmt::Display) -> TokenError {
     TokenError::Unavailable(format!("`{url}` could not be had: {reason}"))
 }
@@ -56,6 +57,7 @@ impl IssuerClient {
         }
     }
 
+    /// Sends a request and reads the whole body, within the limits of size and time.
     async fn send_request(
         &self,
         method: Method,

@@ -22,6 +22,7 @@ use crate::scope::Scopes;
 const WELL_KNOWN_PATH: &str = "/.well-known/oauth-protected-resource";
 const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
 
+/// Function that decides whether granted scopes cover a required scope.
 type ScopeHierarchy = Arc<dyn Fn(&Scopes, &str) -> bool + Send + Sync>;
 
 /// Policy for binding tokens to a key (RFC 9449).
@@ -213,6 +214,7 @@ impl ResourceServer {
         &self.metadata_url
     }
 
+    /// Returns a challenge with the URL of the metadata and the required scopes.
     fn challenge(&self, scheme: &str) -> Challenge {
         Challenge::new(scheme).with_param("resource_metadata", &*self.metadata_url)
     }
@@ -232,6 +234,7 @@ impl ResourceServer {
         AuthError::unauthorized(challenge.to_header())
     }
 
+    /// Returns the refusal of a malformed request (RFC 6750, section 3.1: `invalid_request`).
     fn malformed_error(&self, description: &str) -> AuthError {
         let challenge = self
             .challenge("Bearer")
@@ -243,6 +246,7 @@ impl ResourceServer {
         }
     }
 
+    /// Returns the scheme of challenges for requests without a token.
     fn challenge_scheme(&self) -> &'static str {
         match self.binding {
             TokenBinding::Optional => "Bearer",
@@ -250,6 +254,7 @@ impl ResourceServer {
         }
     }
 
+    /// Verifies the credentials of a request and removes them from its headers.
     async fn check_request(&self, request: &mut Parts) -> Result<Access, AuthError> {
         // Code after this function does not see the token.
         let headers: Vec<HeaderValue> = take_header_values(&mut request.headers, &AUTHORIZATION);
@@ -295,6 +300,7 @@ impl ResourceServer {
         Ok(access)
     }
 
+    /// Verifies a token with the verifier of one of the trusted issuers.
     async fn verify_token(
         &self,
         token: &str,
@@ -320,6 +326,7 @@ impl ResourceServer {
         }
     }
 
+    /// Validates the DPoP proof of a request; each proof is accepted once.
     fn check_proof(
         &self,
         request: &Parts,

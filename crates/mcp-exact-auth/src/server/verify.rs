@@ -80,6 +80,7 @@ struct KeyCache {
     requested_at: Mutex<Option<Instant>>,
 }
 
+/// Key set of an issuer and the end of its cache time.
 struct CachedKeys {
     keys: KeySet,
     expires_at: Instant,
@@ -219,6 +220,7 @@ impl CachedKeys {
 }
 
 impl KeyCache {
+    /// Returns the cached keys, even if they have expired.
     fn cached_keys(&self) -> Option<Arc<CachedKeys>> {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         keys.clone()

@@ -32,16 +32,19 @@ pub(crate) async fn send_call(
     Ok(client.send(request).await?.status().as_u16())
 }
 
+/// Returns the authorization error that an HTTP client error contains.
 fn error_reason(error: &HttpClientError) -> &OAuthError {
     error.downcast_ref().expect("an error of authorization")
 }
 
+/// Returns the default behaviour with a change.
 fn deviations_with(turn: impl FnOnce(&mut Deviations)) -> Deviations {
     let mut deviations = Deviations::default();
     turn(&mut deviations);
     deviations
 }
 
+/// Returns the number of requests to the authorization endpoint.
 fn sign_in_count(authority: &Authority) -> usize {
     authority.server.count("/authorize")
 }

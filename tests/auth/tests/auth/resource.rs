@@ -34,6 +34,7 @@ fn valid_claims() -> Value {
     })
 }
 
+/// Returns valid claims with a change.
 fn with_claim(change: impl FnOnce(&mut Value)) -> Value {
     let mut claims = valid_claims();
     change(&mut claims);
@@ -76,6 +77,7 @@ async fn refusal_status_and_challenge(
     (error.status.as_u16(), challenges.remove(0))
 }
 
+/// Authenticates a request with a bearer token.
 async fn authenticate_bearer(server: &ResourceServer, token: &str) -> Result<Parts, AuthError> {
     check_token(server, &[("authorization", &format!("Bearer {token}"))]).await
 }

@@ -105,6 +105,7 @@ impl Flow {
         Ok(dynamic_client_id(client))
     }
 
+    /// Returns the client whose id is the URL of its metadata document, if the authorization server supports that.
     fn client_by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
         let is_supported = server.client_id_metadata_document_supported == Some(true);
         let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
@@ -147,6 +148,7 @@ impl Flow {
         }
     }
 
+    /// Returns the first issuer that a client id was used with; records the present one if there is none.
     async fn record_first_issuer(
         &self,
         client_id: &str,
@@ -183,6 +185,7 @@ pub(super) fn client_key(issuer: &str) -> String {
     format!("client {issuer}")
 }
 
+/// Returns the id and credential of a client that was registered manually.
 fn configured_client_id(client: &RegisteredClient) -> ClientId {
     ClientId {
         id: client.client_id.clone(),
@@ -191,6 +194,7 @@ fn configured_client_id(client: &RegisteredClient) -> ClientId {
     }
 }
 
+/// Returns the id and credential of a client that was registered dynamically.
 fn dynamic_client_id(stored: StoredClient) -> ClientId {
     let credential = match stored.client_secret {
         Some(secret) => Credential::Secret {

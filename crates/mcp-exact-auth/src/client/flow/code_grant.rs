@@ -155,6 +155,7 @@ impl CodeGrant {
         Ok(granted)
     }
 
+    /// Converts the token response of the authorization server to the tokens that the application receives.
     fn granted_tokens(&self, issued: IssuedToken) -> GrantedTokens {
         let asked = || self.flow.options.scopes.clone();
         GrantedTokens {

@@ -94,6 +94,7 @@ impl Flow {
             .set_scopes(asked)
     }
 
+    /// Obtains a token by a grant that needs no user agent.
     async fn request_directly(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
@@ -196,6 +197,7 @@ impl Flow {
     }
 }
 
+/// Calls a source for its token.
 async fn read_token_source(source: &TokenSource) -> Result<Secret, OAuthError> {
     source()
         .await
