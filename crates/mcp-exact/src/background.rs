@@ -8,6 +8,7 @@ use std::pin::Pin;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+/// Type-erased future of background work.
 type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// Runs `work` in a task of its own.

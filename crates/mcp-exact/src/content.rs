@@ -41,6 +41,7 @@ impl Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Content(Block);
 
+/// Form in which a block is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     /// Text and nothing else, which has the same form in every revision. Most results consist of one such block, so it is
@@ -179,6 +180,7 @@ impl Content {
         matches!(self.0, Block::Text(_))
     }
 
+    /// Creates an image or audio block.
     fn media_block(kind: &str, data: &[u8], mime_type: &str) -> Self {
         Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string(kind)),
@@ -187,6 +189,7 @@ impl Content {
         ])))
     }
 
+    /// Creates a block with an embedded resource.
     fn embedded_block<const N: usize>(contents: [(&str, Json); N]) -> Self {
         Self(Block::Object(JsonObject::from_iter([
             ("type", Json::string("resource")),
@@ -194,6 +197,7 @@ impl Content {
         ])))
     }
 
+    /// Sets an annotation of the block.
     fn set_annotation(self, name: &str, value: Json) -> Self {
         let mut object = self.into_object();
         let there = object.get("annotations");

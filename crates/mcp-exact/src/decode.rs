@@ -32,6 +32,7 @@ pub(crate) fn decode_object<T: DeserializeOwned>(object: ObjectRef<'_>) -> Resul
 #[derive(Debug)]
 pub(crate) struct Mismatch(Box<MismatchDetails>);
 
+/// Reason of a mismatch and path of the value.
 #[derive(Debug)]
 struct MismatchDetails {
     /// Names and indexes that lead to the value, the innermost first.
@@ -39,6 +40,7 @@ struct MismatchDetails {
     reason: String,
 }
 
+/// One segment of the path to a value.
 #[derive(Debug)]
 enum PathSegment {
     Name(String),
@@ -53,11 +55,13 @@ impl Mismatch {
         }))
     }
 
+    /// Adds the name of the member that contains the value to the path.
     fn within_member(mut self, name: &str) -> Self {
         self.0.path.push(PathSegment::Name(name.to_owned()));
         self
     }
 
+    /// Adds the index of the item that contains the value to the path.
     fn within_item(mut self, index: usize) -> Self {
         self.0.path.push(PathSegment::Index(index));
         self
@@ -135,6 +139,7 @@ enum ParsedNumber {
 }
 
 impl ParsedNumber {
+    /// Returns the number for the error of serde about an unexpected value.
     fn as_unexpected(self) -> Unexpected<'static> {
         match self {
             Self::Unsigned(value) => Unexpected::Unsigned(value),
@@ -143,6 +148,7 @@ impl ParsedNumber {
         }
     }
 
+    /// Calls the method of the visitor for the type of the number.
     fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Unsigned(value) => visitor.visit_u64(value),
@@ -152,6 +158,7 @@ impl ParsedNumber {
     }
 }
 
+/// Calls the method of the visitor for borrowed or owned text.
 fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V::Value, Mismatch> {
     match text {
         Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
@@ -175,6 +182,7 @@ impl<'de> JsonDeserializer<'de> {
         )
     }
 
+    /// Returns the kind of the next value without reading it.
     fn peek_kind(&mut self) -> Result<Kind, Mismatch> {
         self.0.kind().map_err(Self::reader_error)
     }
@@ -200,6 +208,7 @@ impl<'de> JsonDeserializer<'de> {
         de::Error::invalid_type(found, wanted)
     }
 
+    /// Reads the next value if it is null; returns true in this case.
     fn read_if_null(&mut self) -> Result<bool, Mismatch> {
         let is_null = self.peek_kind()? == Kind::Null;
         if is_null {
@@ -264,10 +273,12 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
+    /// Reads a value of any kind and returns its text.
     fn read_raw(&mut self) -> Result<&'de str, Mismatch> {
         self.0.raw().map_err(Self::reader_error)
     }
 
+    /// Begins an array; returns true if it has a first item.
     fn begin_array(&mut self, wanted: &dyn Expected) -> Result<bool, Mismatch> {
         match self.peek_kind()? {
             Kind::Array => self.0.begin_array().map_err(Self::reader_error),
@@ -275,6 +286,7 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
+    /// Reads the separator after an item; returns true if another item follows.
     fn next_item(&mut self) -> Result<bool, Mismatch> {
         self.0.next_item().map_err(Self::reader_error)
     }
@@ -308,6 +320,7 @@ impl<'de> JsonDeserializer<'de> {
         name.ok_or_else(|| de::Error::invalid_length(0, &"an object with one member"))
     }
 
+    /// Reads the end of the object that represents a variant.
     fn end_variant(&mut self) -> Result<(), Mismatch> {
         match self.read_member_name(&mut false)? {
             None => Ok(()),
@@ -316,6 +329,7 @@ impl<'de> JsonDeserializer<'de> {
     }
 }
 
+/// Implements methods of [`Deserializer`] by calls of another method.
 macro_rules! forward_to {
     ($($method:ident)* => $target:ident) => {
         $(
@@ -495,6 +509,7 @@ struct ArrayItems<'s, 'de> {
 }
 
 impl ArrayItems<'_, '_> {
+    /// Moves on to the next item.
     fn advance(&mut self) -> Result<(), Mismatch> {
         self.has_more = self.source.next_item()?;
         self.index += 1;
@@ -581,6 +596,7 @@ struct VariantObject<'s, 'de> {
 }
 
 impl<'s, 'de> VariantObject<'s, 'de> {
+    /// Reads the value of the variant and the end of its object.
     fn read_variant_value<T>(
         self,
         read: impl FnOnce(&mut JsonDeserializer<'de>) -> Result<T, Mismatch>,
@@ -628,12 +644,14 @@ impl<'de> VariantAccess<'de> for VariantObject<'_, 'de> {
 struct MemberName<'n>(&'n str);
 
 impl MemberName<'_> {
+    /// Parses the name as a number or a boolean.
     fn parse_as<T: std::str::FromStr>(&self, wanted: &dyn Expected) -> Result<T, Mismatch> {
         let wrong = |_| de::Error::invalid_type(Unexpected::Str(self.0), wanted);
         self.0.parse().map_err(wrong)
     }
 }
 
+/// Implements methods of [`Deserializer`] that parse the name of a member.
 macro_rules! parse_member_names {
     ($($method:ident $visit:ident;)*) => {
         $(

@@ -99,6 +99,7 @@ impl CommonMembers {
     }
 }
 
+/// Defines the methods that definitions of every kind share.
 macro_rules! common_setters {
     ($($kind:ident;)*) => {
         $(
@@ -291,17 +292,20 @@ impl Tool {
         self
     }
 
+    /// Sets an entry of the tool's annotations.
     fn set_hint(mut self, name: &'static str, value: bool) -> Self {
         self.hints.retain(|(known, _)| *known != name);
         self.hints.push((name, value));
         self
     }
 
-    pub(crate) fn input_schema_or_default(&self) -> Option<&JsonObject> {
+    /// Returns the input schema that the definition sets explicitly.
+    pub(crate) fn declared_input_schema(&self) -> Option<&JsonObject> {
         self.input.as_ref()
     }
 
-    pub(crate) fn output(&self) -> Option<&JsonObject> {
+    /// Returns the output schema that the definition sets explicitly.
+    pub(crate) fn declared_output_schema(&self) -> Option<&JsonObject> {
         self.output.as_ref()
     }
 

@@ -131,6 +131,7 @@ pub struct InvalidArguments {
     pub reason: String,
 }
 
+/// Returns the location of an argument for the end of a message.
 fn location_suffix(pointer: &str) -> String {
     match pointer {
         "" => String::new(),

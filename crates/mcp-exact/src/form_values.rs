@@ -11,7 +11,7 @@ pub(crate) fn form_violation(schema: &Value, content: &Value) -> Option<String> 
     let Some(values) = content.as_object() else {
         return Some("the values are no object".to_owned());
     };
-    let required = crate::schema::parse_strings(schema.get("required"));
+    let required = crate::schema::string_items(schema.get("required"));
     let mut missing = required.filter(|name| !values.contains_key(*name));
     if let Some(missing) = missing.next() {
         return Some(format!("{missing:?} is missing"));
@@ -56,6 +56,7 @@ fn matches_field(field: &Value, value: &Value) -> bool {
         })
 }
 
+/// Returns true if a number is within the bounds that the members `least` and `most` of the schema set.
 fn is_number_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
     let bound = |name: &str| field.get(name).and_then(Value::as_f64);
     bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
@@ -67,6 +68,7 @@ fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool
     is_number_within(field, f64::from(count), least, most)
 }
 
+/// Returns true if a list conforms to the schema of a multiple-choice field.
 fn matches_list(field: &Value, list: &[Value]) -> bool {
     let items = field.get("items").unwrap_or(&Value::Null);
     let is_unique = field.get("uniqueItems") == Some(&Value::Bool(true));
@@ -75,6 +77,7 @@ fn matches_list(field: &Value, list: &[Value]) -> bool {
         && (!is_unique || (1..list.len()).all(|end| !list[..end].contains(&list[end])))
 }
 
+/// Returns true if a string conforms to the length, format, pattern and values of a schema.
 fn matches_string(field: &Value, text: &str) -> bool {
     let has_format = match field.get("format").and_then(Value::as_str) {
         Some("email") => is_email(text),

@@ -32,6 +32,7 @@ pub trait Handler<A, O>: Clone + Send + Sync + 'static {
     fn signature() -> Signature;
 }
 
+/// Implements [`Handler`] for functions with a number of extractors.
 macro_rules! impl_handler {
     ($($name:ident),*) => {
         impl<Function, Output, Kind, $($name,)*> Handler<($($name,)*), Kind> for Function

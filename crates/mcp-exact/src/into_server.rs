@@ -155,6 +155,7 @@ where
         .map_err(|_| Error::msg("the handler panicked; see the log of the server"))
 }
 
+/// Function that starts work on the thread for futures that are not `Send`.
 #[cfg(feature = "local")]
 type LocalJob = Box<dyn FnOnce() + Send>;
 

@@ -79,6 +79,7 @@ thread_local! {
 struct MessageGuard;
 
 impl MessageGuard {
+    /// Marks the thread as creating a message; `None` if it already does.
     fn begin() -> Option<Self> {
         // Not `then_some`: a guard that is created and dropped at once would end the creation that goes on.
         (!IS_CREATING.replace(true)).then(|| Self)
@@ -91,6 +92,7 @@ impl Drop for MessageGuard {
     }
 }
 
+/// Returns the MCP log level for a level of `tracing`.
 fn mcp_level(level: tracing::Level) -> Level {
     match level {
         tracing::Level::ERROR => Level::Error,
@@ -104,6 +106,7 @@ fn mcp_level(level: tracing::Level) -> Level {
 struct EventFields(Map<String, Value>);
 
 impl EventFields {
+    /// Adds a field of the event.
     fn record_field(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }

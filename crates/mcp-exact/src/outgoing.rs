@@ -276,6 +276,7 @@ fn is_plain_text_block(block: &JsonObject) -> bool {
     (is_type(&first) && is_text(&second)) || (is_type(&second) && is_text(&first))
 }
 
+/// Converts a payload between two revisions, and logs what is lost. Equal revisions need no conversion.
 fn convert_between(
     root: Root<'_>,
     object: &JsonObject,
@@ -293,6 +294,7 @@ fn convert_between(
     converted
 }
 
+/// Converts an object from one revision to another; losses are added to `cx`.
 fn convert_payload(
     root: Root<'_>,
     object: &JsonObject,
@@ -310,11 +312,13 @@ fn convert_payload(
     }
 }
 
+/// Returns the compiled-in revision, or the error for one that is not compiled in.
 fn require_known_revision(revision: Revision) -> Result<KnownRevision, PeerError> {
     let missing = || PeerError::internal(format!("revision {revision} is not compiled in"));
     KnownRevision::parse(revision.as_str()).ok_or_else(missing)
 }
 
+/// Logs what a conversion has lost.
 fn report_losses(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");

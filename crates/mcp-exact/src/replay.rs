@@ -49,6 +49,7 @@ pub(crate) enum ExecutionContext {
 }
 
 impl ExecutionContext {
+    /// Returns the task that the caller runs in, or its thread.
     pub(crate) fn current() -> Self {
         let thread = || Self::Thread(std::thread::current().id());
         tokio::task::try_id().map_or_else(thread, Self::Task)

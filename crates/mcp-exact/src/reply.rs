@@ -168,6 +168,7 @@ impl<T: Serialize + JsonSchema> IntoReply<ToolResult> for Json<T> {
     }
 }
 
+/// Implements [`IntoReply`] for types whose results are structured values.
 macro_rules! impl_values {
     ($($value:ty)*) => {
         $(
@@ -198,6 +199,7 @@ impl IntoReply<ToolResult> for Vec<Content> {
     }
 }
 
+/// Implements [`IntoReply`] for types whose results are text.
 macro_rules! impl_texts {
     ($($text:ty),*) => {
         $(
@@ -290,6 +292,7 @@ pub struct Contents {
     ttl_ms: Option<u64>,
 }
 
+/// One item of the contents of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ContentItem {
     uri: Option<String>,
@@ -298,6 +301,7 @@ struct ContentItem {
     meta: JsonObject,
 }
 
+/// Text or bytes of an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ItemData {
     Text(String),
@@ -366,6 +370,7 @@ impl Contents {
         self
     }
 
+    /// Adds an item.
     fn push_item(mut self, data: ItemData) -> Self {
         self.items.push(ContentItem {
             uri: None,

@@ -26,6 +26,7 @@ pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
 
 // What is generic is compiled for every type in the crate of the application, so the rest stands in functions of its own.
 
+/// Returns the generator of schemas, with the settings for deserialisation or serialisation.
 fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
     let mut settings = contract(SchemaSettings::draft2020_12());
     settings.inline_subschemas = true;
@@ -114,7 +115,7 @@ pub(crate) fn structured_schema(schema: Value) -> Result<JsonObject, String> {
 /// # Errors
 /// The reason why a property cannot be an argument of a prompt, whose values are strings on the wire.
 pub(crate) fn prompt_arguments(schema: &Value) -> Result<Vec<PromptArgument>, String> {
-    let required: Vec<&str> = parse_strings(schema.get("required")).collect();
+    let required: Vec<&str> = string_items(schema.get("required")).collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let Some(properties) = properties else {
         return match schema.get("type").and_then(Value::as_str) {
@@ -183,6 +184,7 @@ pub(crate) fn parse_string_arguments(
         .collect()
 }
 
+/// Returns true if a schema accepts strings.
 fn accepts_string(schema: &Value) -> bool {
     match schema.get("type") {
         Some(Value::String(kind)) => kind == "string",
@@ -202,13 +204,15 @@ fn accepts_string(schema: &Value) -> bool {
     }
 }
 
-pub(crate) fn parse_strings(list: Option<&Value>) -> impl Iterator<Item = &str> {
+/// Returns the strings in an array.
+pub(crate) fn string_items(list: Option<&Value>) -> impl Iterator<Item = &str> {
     list.and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
 }
 
+/// Returns the type that a schema requires, for error messages.
 pub(crate) fn json_kind_of(schema: &Map<String, Value>) -> String {
     match schema.get("type") {
         Some(kind) => format!("`{kind}`"),

@@ -62,6 +62,7 @@ where
     );
 }
 
+/// Runs a test with a client of one revision.
 async fn run_for_revision<F, Fut>(revision: Revision, connect: Connect, test: &F)
 where
     F: Fn(Client) -> Fut,

@@ -29,16 +29,17 @@ mod full {
                 validator.map(Some).map_err(|error| error.to_string())
             };
             let name = || tool.name().to_owned();
-            let input = validator(tool.input_schema_or_default()).map_err(|reason| {
-                Problem::InputSchema {
+            let input =
+                validator(tool.declared_input_schema()).map_err(|reason| Problem::InputSchema {
                     kind: "tool",
                     name: name(),
                     reason,
+                })?;
+            let output = validator(tool.declared_output_schema()).map_err(|reason| {
+                Problem::OutputSchema {
+                    name: name(),
+                    reason,
                 }
-            })?;
-            let output = validator(tool.output()).map_err(|reason| Problem::OutputSchema {
-                name: name(),
-                reason,
             })?;
             Ok(Self { input, output })
         }

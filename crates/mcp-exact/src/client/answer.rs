@@ -16,6 +16,7 @@ use crate::link::{Json, JsonObject, PeerError, Revision};
 use crate::outgoing;
 use crate::visit::{Visit, VisitAnswer};
 
+/// Future of an answer to an input request.
 type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Handlers that the application has registered for input requests.
@@ -104,11 +105,13 @@ impl Form {
     }
 }
 
+/// Returns the value of a string member.
 fn member_text(params: &JsonObject, name: &str) -> Option<String> {
     let value = params.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
+/// Returns an elicitation result without content.
 fn result_with_action(name: &str) -> JsonObject {
     JsonObject::from_iter([("action", Json::string(name))])
 }
@@ -181,6 +184,7 @@ impl SampleReply {
 }
 
 impl Handlers {
+    /// Returns the capabilities that the client declares.
     pub(super) fn capabilities(&self) -> JsonObject {
         let mut capabilities = JsonObject::new();
         let modes = [
@@ -204,12 +208,14 @@ impl Handlers {
         capabilities
     }
 
+    /// Calls the handler for log messages, if there is one.
     pub(super) fn handle_log(&self, message: LogMessage) {
         if let Some(handler) = &self.on_log {
             catch_async_panic("on_log", || handler(message));
         }
     }
 
+    /// Calls the handler for changes, if there is one.
     pub(super) fn handle_change(&self, change: ClientChange) {
         if let Some(handler) = &self.on_change {
             catch_async_panic("on_change", || handler(change));
@@ -238,6 +244,7 @@ impl Handlers {
         }
     }
 
+    /// Answers an input request whose params and result have the form of the home revision.
     async fn answer_in_home_revision(
         &self,
         method: &str,
@@ -294,6 +301,7 @@ fn unsupported_mode(mode: &str) -> PeerError {
     ))
 }
 
+/// Returns a root as JSON.
 fn root_json(root: &Root) -> JsonObject {
     let mut object = JsonObject::from_iter([("uri", Json::string(&root.uri))]);
     if let Some(name) = &root.name {

@@ -16,9 +16,11 @@ const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Maximum time that a page is kept, even if its `ttlMs` is longer.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 
+/// Cache of list pages, shared by the clones of a client.
 #[derive(Debug, Default)]
 pub(super) struct PageCache(Mutex<CacheState>);
 
+/// Cached pages, and the generation in which they were received.
 #[derive(Debug, Default)]
 struct CacheState {
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,

@@ -17,6 +17,7 @@ use crate::outgoing;
 use crate::params::request_label;
 use mcp_exact_transport::ProgressCallback;
 
+/// State of the future of a request.
 enum RequestState {
     New {
         params: Option<JsonObject>,
@@ -208,6 +209,7 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.on_progress(handler))
     }
 
+    /// Changes the request of the call.
     fn map_request(mut self, change: impl FnOnce(Request) -> Request) -> Self {
         self.request = self.request.map(change);
         self

@@ -16,9 +16,11 @@ use super::{Client, ClientError};
 /// Validators by tool name.
 type Validators = Arc<HashMap<String, Validator>>;
 
+/// Output validators of a server's tools, compiled when the first result is validated.
 #[derive(Debug, Default)]
 pub(super) struct OutputChecks(Mutex<CheckState>);
 
+/// Compiled validators, and the version of the tool list that they belong to.
 #[derive(Debug, Default)]
 struct CheckState {
     validators_by_tool: Option<Validators>,

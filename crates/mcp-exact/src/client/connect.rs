@@ -296,6 +296,7 @@ impl Connect {
         self
     }
 
+    /// Opens the connection and, if the application handles changes, subscribes to the server's lists.
     async fn connect(mut self) -> Result<Client, ClientError> {
         self.settings.set_capabilities(self.handlers.capabilities());
         let wants_changes = self.handlers.on_change.is_some();
@@ -357,6 +358,7 @@ impl Connect {
     }
 }
 
+/// Returns the function that connects to an HTTP endpoint.
 #[cfg(feature = "http-client")]
 fn dial_http(endpoint: transport::http::client::HttpEndpoint) -> DialWith {
     Arc::new(move |_| {

@@ -100,6 +100,7 @@ pub(super) type DialFn = Box<
         + Send,
 >;
 
+/// Connection to a server, shared by the clones of a client.
 pub(super) struct ClientLink {
     handle: ClientHandle,
     events: Arc<EventState>,
@@ -157,13 +158,13 @@ impl ClientLink {
         let handler: Arc<dyn ClientHandler> = Arc::new(EventHandler(Arc::clone(&events)));
         let (handle, _driver) =
             dial(shared, cached.as_ref(), handler).map_err(ClientError::from_connect_error)?;
-        let closes = CloseOnDrop(Some(handle));
-        let ready = match &closes.0 {
+        let guard = CloseOnDrop(Some(handle));
+        let ready = match &guard.0 {
             Some(handle) => handle.ready().await,
             None => Err(ConnectError::Closed),
         };
         let (info, negotiation) = ready.map_err(ClientError::from_connect_error)?;
-        let handle = closes.close_on_drop().ok_or(ClientError::Lost)?;
+        let handle = guard.disarm().ok_or(ClientError::Lost)?;
         let link = Arc::new(Self {
             handle,
             events,
@@ -227,6 +228,7 @@ impl ClientLink {
     /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. The subscription
     /// ends when the returned request is dropped.
     pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
+        /// Time limit of requests that have none: one year.
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = RequestOptions {
             idle_timeout: Some(NO_TIMEOUT),
@@ -355,7 +357,8 @@ pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
 struct CloseOnDrop(Option<ClientHandle>);
 
 impl CloseOnDrop {
-    fn close_on_drop(mut self) -> Option<ClientHandle> {
+    /// Returns the handle of the connection, which then stays open.
+    fn disarm(mut self) -> Option<ClientHandle> {
         self.0.take()
     }
 }
@@ -369,6 +372,7 @@ impl Drop for CloseOnDrop {
 }
 
 impl ClientError {
+    /// Converts the error of a failed connection.
     fn from_connect_error(error: ConnectError) -> Self {
         match error {
             ConnectError::Negotiation(error) => Self::Negotiation(error),
@@ -397,6 +401,7 @@ struct EventState {
     link: OnceLock<Weak<ClientLink>>,
 }
 
+/// Handler of the events of a connection.
 struct EventHandler(Arc<EventState>);
 
 impl ClientHandler for EventHandler {
@@ -452,6 +457,7 @@ impl ClientHandler for EventHandler {
 }
 
 impl EventState {
+    /// Discards cached data that a change concerns, and calls the application's handler for changes.
     fn announce_change(&self, change: ClientChange) {
         self.cache.remove_changed(&change);
         #[cfg(feature = "validation")]
@@ -498,6 +504,7 @@ impl EventState {
         });
     }
 
+    /// Starts a task that answers an input request of the server.
     fn answer_server_request(
         self: &Arc<Self>,
         client: &ClientHandle,

@@ -91,6 +91,7 @@ struct Page {
     is_first: bool,
 }
 
+/// Position in a list.
 #[derive(Debug)]
 enum Cursor {
     First,
@@ -143,6 +144,7 @@ impl List {
         self
     }
 
+    /// Returns the hash of a definition's name or URI.
     fn hash_entry(&self, definition: &Definition) -> u64 {
         let key = definition.uri().unwrap_or_else(|| definition.name());
         self.hasher.hash_one(key)

@@ -377,6 +377,7 @@ impl Client {
             reason = "the signature of the feature"
         )
     )]
+    /// Validates the structured content of a tool's result, if the client was configured to do so.
     async fn check_output(&self, tool: &str, output: &JsonObject) -> Result<(), ClientError> {
         #[cfg(feature = "validation")]
         if let Some(checks) = self.link().output_checks() {
@@ -393,6 +394,7 @@ impl Client {
     }
 }
 
+/// Returns arguments as a JSON object.
 pub(crate) fn arguments_object<A: Serialize + ?Sized>(
     arguments: &A,
 ) -> Result<JsonObject, ClientError> {

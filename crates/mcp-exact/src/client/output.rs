@@ -161,11 +161,13 @@ impl CompletionOutput {
     }
 }
 
+/// Returns the objects in an array member of a result.
 fn object_list(result: &JsonObject, name: &str) -> Result<Vec<JsonObject>, ClientError> {
     let list = result.get(name).and_then(|list| list.decode_as().ok());
     list.ok_or_else(|| ClientError::Result(format!("`{name}` is no list of objects")))
 }
 
+/// Returns the value of a string member.
 fn block_text(object: &JsonObject, name: &str) -> Option<String> {
     object
         .view()
@@ -174,6 +176,7 @@ fn block_text(object: &JsonObject, name: &str) -> Option<String> {
         .map(std::borrow::Cow::into_owned)
 }
 
+/// Returns the text of all text blocks, joined by line breaks.
 fn joined_text(blocks: &[JsonObject]) -> String {
     let texts: Vec<String> = blocks
         .iter()

@@ -25,6 +25,7 @@ pub struct Subscription {
     kind: SubscriptionKind,
 }
 
+/// Mechanism of a subscription, which depends on the revision.
 enum SubscriptionKind {
     Session {
         uris: Vec<String>,
@@ -47,6 +48,7 @@ impl fmt::Debug for Subscription {
 #[derive(Default)]
 pub(super) struct SubscriptionCounts(Arc<Mutex<Subscriptions>>);
 
+/// Subscriptions of a session, by URI.
 pub(super) type Subscriptions = BTreeMap<String, SessionSubscription>;
 
 /// Subscription of a session to one URI.
@@ -91,6 +93,7 @@ impl Subscription {
         }
     }
 
+    /// Adds resources to a subscription of a session.
     async fn subscribe_to(&mut self, added: Vec<String>) -> Result<(), ClientError> {
         for uri in added {
             let mut subscribed = self.client.link().session_subscriptions().lock().await;

@@ -31,6 +31,7 @@ impl Drop for CancelOnDrop {
     }
 }
 
+/// Sends `tasks/cancel`; errors are ignored.
 async fn cancel_task(client: &Client, id: &str) {
     let params = JsonObject::from_iter([("taskId", Json::string(id))]);
     if let Err(error) = client.request("tasks/cancel", Some(params)).await {
@@ -70,6 +71,7 @@ impl Client {
         ended
     }
 
+    /// Polls a task until it ends, and answers its input requests.
     async fn wait_for_task(
         &self,
         id: &str,

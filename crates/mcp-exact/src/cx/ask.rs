@@ -93,6 +93,7 @@ pub enum InputRequestErrorKind {
     Ended,
 }
 
+/// State of the future of an input request.
 enum PendingState {
     /// The input request was not sent yet.
     New {
@@ -163,6 +164,7 @@ impl PendingInputRequest {
         }
     }
 
+    /// Sends the input request as a request of the server (up to 2025-11-25).
     fn send(
         &mut self,
         ask: InputRequest,
@@ -208,6 +210,7 @@ impl PendingInputRequest {
         timer.as_mut().poll(cx).is_ready()
     }
 
+    /// Polls for the answer, and sends the input request first if it was not sent yet.
     fn poll_answer(
         &mut self,
         cx: &mut Context<'_>,

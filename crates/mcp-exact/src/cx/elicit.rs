@@ -152,6 +152,7 @@ impl Form {
     }
 }
 
+/// Returns the error for an answer that does not have the requested form.
 fn wrong_answer(reason: String) -> InputRequestError {
     InputRequestError::new(ELICIT_METHOD, InputRequestErrorKind::InvalidAnswer(reason))
 }
@@ -206,6 +207,7 @@ fn submitted_content(result: &JsonObject, schema: &Value) -> Result<Elicited<Jso
     }
 }
 
+/// Returns the `action` of the user.
 fn user_action(result: &JsonObject) -> Result<Elicited<()>, String> {
     let action = result.get("action");
     match action.as_ref().map(Json::text) {

@@ -43,7 +43,7 @@ pub(super) fn form_of_object(schema: &Value) -> Result<Map<String, Value>, FormE
     let mut form = Map::new();
     form.insert("type".to_owned(), json!("object"));
     form.insert("properties".to_owned(), Value::Object(fields));
-    let required: Vec<&str> = schema::parse_strings(schema.get("required")).collect();
+    let required: Vec<&str> = schema::string_items(schema.get("required")).collect();
     if !required.is_empty() {
         form.insert("required".to_owned(), json!(required));
     }
@@ -144,7 +144,7 @@ fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Va
         // schemars collects variants without documentation in one `enum`.
         let values: Vec<&str> = match variant.get("const").and_then(Value::as_str) {
             Some(value) => vec![value],
-            None => schema::parse_strings(variant.get("enum")).collect(),
+            None => schema::string_items(variant.get("enum")).collect(),
         };
         if values.is_empty() {
             return None;
@@ -185,6 +185,7 @@ fn without_null(schema: &Map<String, Value>) -> Option<Value> {
     Some(Value::Object(inner))
 }
 
+/// Returns `base` with the members of `from` that have one of the names.
 fn retained_members(from: &Map<String, Value>, names: &[&str], base: Value) -> Map<String, Value> {
     let Value::Object(mut field) = base else {
         return Map::new();

@@ -43,6 +43,7 @@ pub trait ProgressAmount {
     fn to_f64(self) -> f64;
 }
 
+/// Implements [`ProgressAmount`] for number types.
 macro_rules! impl_progress_amount {
     ($($number:ty)*) => {
         $(
@@ -110,6 +111,7 @@ impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 #[derive(Clone)]
 pub struct Cx(Arc<CxInner>);
 
+/// Data of a context, shared by its clones.
 struct CxInner {
     request: Arc<Request>,
     link: RequestLink,
@@ -217,6 +219,7 @@ impl Cx {
         matches!(*self.task_state(), TaskState::Created(_))
     }
 
+    /// Returns the record of the current run of the handler.
     pub(crate) fn handler_run(&self) -> MutexGuard<'_, HandlerRun> {
         self.0
             .handler_run
@@ -246,10 +249,12 @@ impl Cx {
         self.0.waiting_count.load(Ordering::Relaxed) > 0
     }
 
+    /// Counts an input request that waits for its answer.
     fn count_waiting(&self) {
         self.0.waiting_count.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Counts no input request as waiting.
     fn reset_waiting_count(&self) {
         self.0.waiting_count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -259,6 +264,7 @@ impl Cx {
         self.0.request.token().cancel();
     }
 
+    /// Records the end of the run, after which calls of the context fail.
     pub(crate) fn end_run(&self) {
         self.0.has_ended.store(true, Ordering::Release);
     }
@@ -502,6 +508,7 @@ impl Cx {
         .await
     }
 
+    /// Returns an error if the request has ended.
     fn check_not_ended(&self) -> Result<(), RequestEnded> {
         if self.has_ended() {
             Err(RequestEnded)

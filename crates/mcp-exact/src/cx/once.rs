@@ -63,6 +63,7 @@ thread_local! {
 struct PollingGuard(*const super::CxInner);
 
 impl PollingGuard {
+    /// Marks the thread as polling an effect of the context.
     fn enter(cx: &Cx) -> Self {
         Self(POLLED_EFFECT.replace(Arc::as_ptr(&cx.0)))
     }

@@ -28,6 +28,7 @@ impl CancellationToken {
         self.is_cancelled.load(Ordering::Acquire)
     }
 
+    /// Waits until the signal is set.
     pub(crate) async fn wait_for_cancel(&self) {
         let notified = self.notify.notified();
         tokio::pin!(notified);

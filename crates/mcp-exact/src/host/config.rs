@@ -28,6 +28,7 @@ pub enum ConfigFileError {
     InvalidFormat(String),
 }
 
+/// Top level of a configuration file.
 #[derive(Deserialize)]
 struct ConfigFile {
     #[serde(alias = "servers", rename = "mcpServers")]
@@ -111,6 +112,7 @@ impl ServerEntry {
         self.resolve_address(|name| std::env::var(name).ok())
     }
 
+    /// Creates the client builder for the server.
     pub(super) fn connect(&self) -> Result<Connect, ClientError> {
         Ok(match self.address()? {
             ServerAddress::Command(command) => Client::spawn(command),
@@ -159,6 +161,7 @@ impl ServerEntry {
         }
     }
 
+    /// Returns the HTTP transport that the member `type` selects.
     fn transport(&self) -> Result<HttpTransport, ClientError> {
         match self.kind.as_deref() {
             None | Some("http") => Ok(HttpTransport::Automatic),

@@ -61,6 +61,7 @@ struct Policies {
 }
 
 impl Policies {
+    /// Returns true if all policies for a call allow it.
     fn is_allowed(&self, call: &HostCall<'_>) -> bool {
         let server = self.servers.get(call.server);
         let mut policies = self.host.iter().chain(server);
@@ -68,8 +69,11 @@ impl Policies {
     }
 }
 
+/// Function that decides whether a call is allowed.
 type CallPolicy = dyn Fn(&HostCall<'_>) -> bool + Send + Sync;
+/// Function that receives calls with their results.
 type AuditFn = dyn Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync;
+/// Function that configures the connection of a server.
 type ConfigureConnection = dyn Fn(&str, Connect) -> Connect + Send + Sync;
 
 /// A call that a host is about to make, or has made.
@@ -185,6 +189,7 @@ impl Host {
         self.servers.get(server)?.client()
     }
 
+    /// Returns the names and clients of the servers that have been connected.
     fn clients(&self) -> impl Iterator<Item = (&str, Client)> {
         let servers = self.servers.iter();
         servers.filter_map(|(name, server)| Some((name.as_str(), server.client()?)))
@@ -324,6 +329,7 @@ struct AuditGuard<'c> {
 }
 
 impl AuditGuard<'_> {
+    /// Reports the result of the call to the audit.
     fn report(mut self, result: &Result<ToolOutput, HostError>) {
         if let Some(audit) = self.audit.take() {
             audit(&self.call, result);

@@ -42,6 +42,7 @@ pub(super) struct HostServer {
     connecting: tokio::sync::Mutex<()>,
 }
 
+/// Connection of a server and the history of its attempts.
 struct ConnectionState {
     client: Option<Client>,
     /// Time of the last change that the host has made.

@@ -26,6 +26,7 @@ struct RunningRequest {
 }
 
 impl RunningRequest {
+    /// Cancels the request: notifies a cooperative handler, and drops any other one.
     fn cancel(self) {
         self.request.token().cancel();
         if !self.is_cooperative {
@@ -46,6 +47,7 @@ impl RunningRequests {
             .push(running);
     }
 
+    /// Removes a request and returns it.
     fn take(&self, handle: &ServerHandle, key: RequestKey) -> Option<RunningRequest> {
         let mut all = lock_ignoring_poison(&self.0);
         let same_key = all.get_mut(&key)?;
@@ -59,6 +61,7 @@ impl RunningRequests {
         Some(running)
     }
 
+    /// Removes all requests of an endpoint and returns them.
     fn take_all(&self, handle: &ServerHandle) -> Vec<RunningRequest> {
         let mut taken = Vec::new();
         lock_ignoring_poison(&self.0).retain(|_, same_key| {

@@ -19,6 +19,7 @@ pub(crate) struct Listeners {
     change_buses: Mutex<Vec<transport::http::server::Announcer>>,
 }
 
+/// Endpoint whose client is notified of changes.
 #[derive(Clone)]
 pub(super) struct Listener {
     handle: ServerHandle,
@@ -83,6 +84,7 @@ impl Listeners {
         }
     }
 
+    /// Changes the entry of an endpoint: adds it if it is missing, and removes it if nothing is subscribed.
     pub(super) fn update(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
         let mut all = lock_ignoring_poison(&self.by_endpoint);
         let at = all

@@ -44,12 +44,14 @@ pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
     session::lifecycle(revision.as_str()).unwrap_or(Lifecycle::Initialize)
 }
 
+/// Returns the error for an unknown resource.
 pub(crate) fn resource_not_found(uri: &str) -> PeerError {
     let data = JsonObject::from_iter([("uri", Json::string(uri))]);
     let words = format!("Resource not found: {uri}");
     PeerError::new(session::code::RESOURCE_NOT_FOUND, words).with_data(data)
 }
 
+/// Returns the error for a request that requires a capability the client has not declared.
 pub(crate) fn missing_capability(capability: &str) -> PeerError {
     PeerError::missing_capability(capability)
 }

@@ -62,6 +62,7 @@ impl RequestLink {
         Ok(())
     }
 
+    /// Sends the latest unsent progress as soon as the client reads messages again.
     async fn send_delayed_progress(self, delayed: Arc<Mutex<Option<Progress>>>) {
         loop {
             tokio::time::sleep(Duration::from_millis(20)).await;

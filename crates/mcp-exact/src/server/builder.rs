@@ -29,6 +29,7 @@ use crate::task::Tasks;
 /// Function that runs when a server starts or shuts down.
 pub(super) type Hook = Arc<dyn Fn(Server) -> BoxFuture<crate::Result> + Send + Sync>;
 
+/// Erases the type of a hook.
 fn boxed_hook<F, Fut>(hook: F) -> Hook
 where
     F: Fn(Server) -> Fut + Send + Sync + 'static,
@@ -37,6 +38,7 @@ where
     Arc::new(move |server| Box::pin(hook(server)))
 }
 
+/// Deferred registration of a definition, which runs when the server is built.
 type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Problem> + Send>;
 
 /// Builder of a [`Server`]; [`Server::builder`] creates a builder.
@@ -219,6 +221,7 @@ impl ServerBuilder {
         }))
     }
 
+    /// Adds a registration, which runs when the server is built.
     fn add_registration(mut self, registration: Registration) -> Self {
         self.registrations.push(registration);
         self
@@ -460,6 +463,7 @@ impl ServerBuilder {
         self.declare_list("prompts")
     }
 
+    /// Declares the capability of a list.
     fn declare_list(mut self, capability: &'static str) -> Self {
         self.declared_lists.push(capability);
         self

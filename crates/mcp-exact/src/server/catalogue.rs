@@ -37,6 +37,7 @@ pub(super) struct MethodEntry {
     pub(super) handler: ErasedHandler<JsonObject>,
 }
 
+/// Registered tool.
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: ErasedHandler<ToolResult>,
@@ -46,12 +47,14 @@ pub(super) struct ToolEntry {
     pub(super) mirrored_arguments: Vec<Mirrored>,
 }
 
+/// Registered resource.
 pub(super) struct ResourceEntry {
     pub(super) resource: Resource,
     pub(super) handler: ErasedHandler<JsonObject>,
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
+/// Registered resource template.
 pub(super) struct TemplateEntry {
     pub(super) template: ResourceTemplate,
     pub(super) uri: UriTemplate,
@@ -60,6 +63,7 @@ pub(super) struct TemplateEntry {
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
+/// Registered prompt.
 pub(super) struct PromptEntry {
     pub(super) prompt: Prompt,
     pub(super) handler: ErasedHandler<JsonObject>,
@@ -74,6 +78,7 @@ pub(super) enum Reference {
     Template(String),
 }
 
+/// Registered completion of an argument.
 pub(super) struct CompletionEntry {
     pub(super) reference: Reference,
     pub(super) argument: String,
@@ -297,6 +302,7 @@ pub(super) fn check_signature(
     }
 }
 
+/// Returns the function that converts a reason to the problem of a definition.
 fn definition_problem(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
     let name = name.to_owned();
     move |reason| Problem::Definition { kind, name, reason }
@@ -317,7 +323,7 @@ pub(super) fn tool_entry(
         reason,
     };
     match (
-        tool.input_schema_or_default(),
+        tool.declared_input_schema(),
         signature.inputs.into_iter().next(),
     ) {
         (Some(schema), _) => schema::check_arguments(schema).map_err(input)?,
@@ -329,7 +335,7 @@ pub(super) fn tool_entry(
         }
         (None, None) => tool = tool.input_schema(schema::empty_schema()),
     }
-    if let (None, Some(schema)) = (tool.output(), signature.output) {
+    if let (None, Some(schema)) = (tool.declared_output_schema(), signature.output) {
         let schema = schema::structured_schema(schema).map_err(|reason| Problem::OutputSchema {
             name: name.clone(),
             reason,
@@ -337,10 +343,7 @@ pub(super) fn tool_entry(
         tool = tool.output_schema(schema);
     }
     let checks = crate::validate::Checks::new(&tool)?;
-    let mirrored = tool
-        .input_schema_or_default()
-        .map(link::mirrored)
-        .transpose();
+    let mirrored = tool.declared_input_schema().map(link::mirrored).transpose();
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?
         .unwrap_or_default();
@@ -433,7 +436,7 @@ pub(super) fn template_entry(
 /// Checks that every required field of the handler's `Input` is a variable of the template.
 fn check_variables(name: &str, uri: &UriTemplate, input: &Value) -> Result<(), Problem> {
     let variables = uri.variables();
-    let mut fields = schema::parse_strings(input.get("required"));
+    let mut fields = schema::string_items(input.get("required"));
     let missing = fields.find(|field| !variables.contains(field));
     match missing {
         Some(field) => Err(Problem::Template {

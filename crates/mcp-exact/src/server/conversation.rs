@@ -11,6 +11,7 @@ use crate::params::request_label;
 pub(super) struct RequestLog(Option<(String, Instant)>);
 
 impl RequestLog {
+    /// Logs a request and starts to measure its duration.
     pub(super) fn write_request(request: &Request) -> Self {
         if !tracing::enabled!(tracing::Level::DEBUG) {
             return Self(None);
@@ -22,6 +23,7 @@ impl RequestLog {
         Self(Some((what, Instant::now())))
     }
 
+    /// Logs the answer and the duration.
     pub(super) fn write_response(self, reply: &Reply) {
         let Some((what, start)) = self.0 else {
             return;
@@ -53,6 +55,7 @@ impl RequestLog {
     }
 }
 
+/// Returns the kind of a result for the log.
 fn error_kind(result: &JsonObject) -> &'static str {
     let found = |name: &str, text: &str| result.get(name).is_some_and(|value| value.text() == text);
     if found("isError", "true") {

@@ -66,6 +66,7 @@ impl Server {
         reply
     }
 
+    /// Answers a request by the handler of its method.
     async fn reply_to(self, request: Arc<Request>, link: RequestLink) -> Reply {
         let serving = ActiveRequest {
             catalogue: self.catalogue(),
@@ -121,7 +122,7 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                self.answer_list(request, "resources", resources, required_uri)
+                self.answer_list(request, "resources", resources, definition_uri)
             }
             "resources/templates/list" => {
                 let templates = all.templates.iter();
@@ -131,7 +132,7 @@ impl Server {
                         &one.advertised_definition,
                     )
                 });
-                self.answer_list(request, "resourceTemplates", templates, required_uri)
+                self.answer_list(request, "resourceTemplates", templates, definition_uri)
             }
             "prompts/list" => {
                 let prompts = all.prompts.iter().map(|one| {
@@ -151,6 +152,7 @@ impl Server {
         }
     }
 
+    /// Answers a list request with one page of the entries that the caller may see.
     fn answer_list<'e>(
         &self,
         request: &Request,
@@ -173,6 +175,7 @@ impl Server {
         list_page(member, &mut forms, request.params(), self.0.page_size)
     }
 
+    /// Answers `resources/subscribe`.
     fn answer_subscribe(&self, serving: &ActiveRequest) -> Result<JsonObject, PeerError> {
         let uri = required_string(serving.request.params(), "uri")?;
         if !self.may_subscribe(&serving.request, &uri) {
@@ -197,6 +200,7 @@ impl Server {
             || catalogue.registered_method("resources/read", Some(uri)).is_some()
     }
 
+    /// Answers `tools/call`.
     async fn call_tool(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
         let (entry, arguments) = self.find_called_tool(&serving, may_be_task)?;
@@ -312,6 +316,7 @@ impl Server {
         })
     }
 
+    /// Answers `resources/read`.
     async fn read_resource(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let uri = required_string(serving.request.params(), "uri")?;
         let found = self
@@ -348,6 +353,7 @@ impl Server {
         Some((entry.handler.clone(), arguments))
     }
 
+    /// Answers `prompts/get`.
     async fn read_prompt(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let params = serving.request.params();
         let name = required_string(params, "name")?;
@@ -376,6 +382,7 @@ impl Server {
         .await
     }
 
+    /// Answers `completion/complete`.
     async fn answer_completion(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
         let wanted = CompletionRequest::read_params(serving.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
@@ -405,6 +412,7 @@ impl Server {
         .await
     }
 
+    /// Returns the input of a handler for a call.
     pub(super) fn call_input(&self, arguments: Arguments, uri: Option<String>) -> CallInput {
         CallInput::new(arguments, uri, self.0.states.clone())
     }
@@ -475,11 +483,13 @@ pub(super) fn convert_run_end<O>(end: RunEnd<O>, cx: &Cx) -> Result<Result<O, Er
     }
 }
 
+/// Returns the error for a handler that has sent other input requests than in its earlier run.
 fn divergence_error(error: &ReplayError, cx: &Cx) -> PeerError {
     tracing::error!(%error, method = cx.request().method(), "a handler diverged");
     PeerError::internal(error.to_string())
 }
 
+/// Returns the error for a handler that has panicked.
 fn panic_error(message: &str, cx: &Cx) -> PeerError {
     tracing::error!(%message, method = cx.request().method(), "a handler panicked");
     PeerError::internal("the handler failed; see the log of the server")
@@ -543,6 +553,7 @@ fn tool_error(error: &Error, cx: &Cx) -> Result<ToolResult, PeerError> {
     }
 }
 
+/// Returns the JSON-RPC error for an error of the handler.
 fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
     missing_capability_error(error, cx).unwrap_or_else(|| protocol_error(error))
 }
@@ -592,7 +603,8 @@ fn prompt_arguments(
     }
 }
 
-fn required_uri(listed: ListedDefinition<'_>) -> &str {
+/// Returns the URI of a resource or the URI template of a resource template.
+fn definition_uri(listed: ListedDefinition<'_>) -> &str {
     match listed {
         ListedDefinition::Resource(resource) => resource.uri(),
         ListedDefinition::Template(template) => template.template(),
@@ -600,6 +612,7 @@ fn required_uri(listed: ListedDefinition<'_>) -> &str {
     }
 }
 
+/// Returns a string member of the params. Without it, the error is the one to reply with.
 pub(super) fn required_string(
     params: Option<&JsonObject>,
     name: &str,

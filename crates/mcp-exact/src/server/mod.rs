@@ -56,6 +56,7 @@ use visibility::Visibility;
 #[derive(Clone)]
 pub struct Server(Arc<ServerInner>);
 
+/// Data of a server, shared by its clones.
 struct ServerInner {
     settings: Settings,
     catalogue: RwLock<Arc<Catalogue>>,

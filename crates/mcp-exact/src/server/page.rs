@@ -31,7 +31,7 @@ pub(super) fn list_page<'e>(
         let last = cursor
             .decode_as::<String>()
             .ok()
-            .and_then(|cursor| position_after_cursor(&cursor));
+            .and_then(|cursor| entry_name_of_cursor(&cursor));
         let at = last.and_then(|last| entries.iter().position(|entry| entry.name == last));
         let invalid = || {
             PeerError::invalid_params("the cursor is not valid any more; list from the beginning")
@@ -53,7 +53,8 @@ pub(super) fn list_page<'e>(
         .map_err(|error| PeerError::internal(format!("{error}")))
 }
 
-fn position_after_cursor(cursor: &str) -> Option<String> {
+/// Returns the name of the entry that a cursor refers to.
+fn entry_name_of_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
 }

@@ -176,6 +176,7 @@ impl Prompts {
 }
 
 impl Server {
+    /// Changes the catalogue and notifies subscribers; fails if the capability was not declared.
     fn change_catalogue(
         &self,
         capability: &'static str,
@@ -190,6 +191,7 @@ impl Server {
         Ok(())
     }
 
+    /// Removes the entries that `found` accepts and notifies subscribers; returns true if there was one.
     fn remove_entry<E>(
         &self,
         change: &Change,
@@ -208,7 +210,7 @@ impl Server {
         removed
     }
 
-    /// Requests in flight keep the catalogue that they started with.
+    /// Changes the catalogue. Requests in flight keep the one that they started with.
     fn with_catalogue<T>(&self, apply: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut catalogue = self
             .0
@@ -219,6 +221,7 @@ impl Server {
     }
 }
 
+/// Replaces the entry that `same` accepts, or adds the entry if there is none.
 fn replace_or_push<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
     match list.iter_mut().find(|known| same(known)) {
         Some(known) => *known = entry,

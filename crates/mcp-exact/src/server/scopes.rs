@@ -39,10 +39,12 @@ impl Server {
     }
 }
 
+/// Required scopes, without repetition.
 #[derive(Default)]
 struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
+    /// Adds the scopes of a definition's label.
     fn add_scopes(&mut self, label: Option<&str>) {
         for scope in label.into_iter().flat_map(str::split_whitespace) {
             if !self.0.iter().any(|known| known == scope) {
@@ -87,6 +89,7 @@ impl ScopeSet {
         Some(())
     }
 
+    /// Adds the scopes of the resource and the templates that match a URI.
     fn add_resource(&mut self, uri: &str, catalogue: &Catalogue, hides: bool) {
         let fixed = catalogue.resource(uri);
         self.add_scopes(fixed.and_then(|entry| entry.resource.scope_label()));

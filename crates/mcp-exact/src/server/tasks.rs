@@ -46,8 +46,10 @@ impl ServerTasks {
     }
 }
 
+/// Future of an operation on tasks.
 type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
+/// Operations on the tasks of a server.
 trait TaskService: Send + Sync {
     fn resume_all<'a>(
         self: Arc<Self>,
@@ -168,6 +170,7 @@ impl Server {
         tasks.begin(self, entry, running, cx).await
     }
 
+    /// Implements [`begin_task`](Self::begin_task) for a server with tasks.
     async fn begin_task_in_service(
         &self,
         registry: &Arc<TaskRegistry>,
@@ -193,6 +196,7 @@ impl Server {
         Ok(Reply::Result(created))
     }
 
+    /// Spawns the tokio task that runs the handler of a task.
     fn spawn_task(
         &self,
         registry: &Arc<TaskRegistry>,
@@ -277,6 +281,7 @@ impl Server {
         }
     }
 
+    /// Sends the current state of one task to a subscription.
     async fn send_task_state(
         &self,
         registry: &Arc<TaskRegistry>,
@@ -301,6 +306,7 @@ impl Server {
         tasks.answer_task_request(self, request).await
     }
 
+    /// Implements [`answer_task`](Self::answer_task) for a server with tasks.
     async fn answer_task_in_service(
         &self,
         registry: &Arc<TaskRegistry>,
@@ -444,6 +450,7 @@ impl Server {
     }
 }
 
+/// Returns the error for an unknown task.
 fn unknown_task() -> PeerError {
     let words = "there is no such task: it never existed, has expired or is another caller's";
     PeerError::invalid_params(words)
@@ -476,6 +483,7 @@ fn check_scopes<'l>(
     Ok(())
 }
 
+/// Returns the result of `tasks/get`.
 fn detailed_task(registry: &TaskRegistry, known: &TaskLookup) -> JsonObject {
     match known {
         TaskLookup::Live(live) => live.detailed_result(registry.poll_interval()),
@@ -497,6 +505,7 @@ fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
     }
 }
 
+/// Waits until a time; forever without one.
 async fn wait_for_expiry(at: Option<SystemTime>) {
     let Some(at) = at else {
         return std::future::pending().await;
@@ -513,6 +522,7 @@ fn new_task_id() -> Option<String> {
     Some(format!("{:032x}", u128::from_be_bytes(bytes)))
 }
 
+/// Returns true if a string has the form of a task id.
 fn is_task_id(id: &str) -> bool {
     id.len() == 32
         && id

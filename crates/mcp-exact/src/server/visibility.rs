@@ -98,8 +98,10 @@ impl<'d> ListedDefinition<'d> {
     }
 }
 
+/// Function that decides whether a caller may see a definition.
 type VisibilityRule = dyn Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync;
 
+/// Visibility rules of a server, combined to one.
 #[derive(Clone, Default)]
 pub(super) struct Visibility(Option<Arc<VisibilityRule>>);
 

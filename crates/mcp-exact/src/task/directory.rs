@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::{TaskRecord, TaskStore, TaskStoreError};
 
+/// Future of an operation of the store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
 /// Number of writes between two removals of expired and abandoned files.
@@ -65,6 +66,7 @@ impl DirectoryTaskStore {
         Ok(())
     }
 
+    /// Returns the paths of the files with an extension.
     fn task_files(&self, extension: &str) -> io::Result<Vec<PathBuf>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {

@@ -12,6 +12,7 @@ use crate::cx::Cx;
 use crate::handler::BoxFuture;
 use crate::link::{InputRequest, Json, JsonObject};
 
+/// Task whose handler runs in this process.
 pub(crate) struct LiveTask {
     id: String,
     cx: Cx,
@@ -21,6 +22,7 @@ pub(crate) struct LiveTask {
     save_lock: tokio::sync::Mutex<()>,
 }
 
+/// Current record and pending input requests of a task.
 struct LiveState {
     record: TaskRecord,
     input_requests: Vec<(String, InputRequest)>,
@@ -232,6 +234,7 @@ impl Drop for UnclaimedRecord {
     }
 }
 
+/// Returns an input request as a member of `inputRequests`.
 fn input_request_json(ask: &InputRequest) -> Json {
     let params = ask.params.clone().unwrap_or_default();
     JsonObject::from_iter([

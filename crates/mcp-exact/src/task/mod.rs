@@ -80,6 +80,7 @@ impl Tasks {
         }
     }
 
+    /// Creates the tasks of a server with this configuration.
     pub(crate) fn new_service(self) -> ServerTasks {
         (self.service_constructor)(self)
     }
@@ -194,6 +195,7 @@ impl TaskRegistry {
         self.config.poll_interval
     }
 
+    /// Returns the tasks that run in this process, by id.
     fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }

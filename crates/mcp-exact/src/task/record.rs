@@ -154,6 +154,7 @@ impl TaskRecord {
         self.set_updated_now();
     }
 
+    /// Records the end of the task, and drops the replay record of its handler.
     pub(crate) fn finish(&mut self, end: TaskEnd) {
         // Answers and results of `once` are of no use any more.
         self.record = ReplayRecord::default();
@@ -161,6 +162,7 @@ impl TaskRecord {
         self.set_updated_now();
     }
 
+    /// Sets the time of the last change, which never goes backwards.
     fn set_updated_now(&mut self) {
         self.updated_at = now_millis().max(self.updated_at);
     }
@@ -192,7 +194,7 @@ impl TaskRecord {
             ("ttlMs", self.lifetime.map_or(Json::null(), Json::from)),
             ("pollIntervalMs", duration_millis(poll_interval).into()),
         ]);
-        let message = self.message.clone().or_else(|| self.failed_end());
+        let message = self.message.clone().or_else(|| self.end_error_message());
         if let Some(message) = message {
             task.insert("statusMessage", Json::string(&message));
         }
@@ -216,7 +218,8 @@ impl TaskRecord {
         task
     }
 
-    fn failed_end(&self) -> Option<String> {
+    /// Returns the message of the error that has ended the task.
+    fn end_error_message(&self) -> Option<String> {
         let Some(TaskEnd::Failed(error)) = &self.end else {
             return None;
         };

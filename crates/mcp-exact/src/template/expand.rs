@@ -45,6 +45,7 @@ struct ExpansionStyle {
 }
 
 impl Operator {
+    /// Returns the expansion rules of the operator.
     fn style(self) -> ExpansionStyle {
         let style = |first, separator, named, if_empty, reserved| ExpansionStyle {
             prefix: first,
@@ -98,6 +99,7 @@ impl UriTemplate {
     }
 }
 
+/// Expands one variable.
 fn expand_value(
     variable: &Variable,
     value: &TemplateValue,
@@ -156,6 +158,7 @@ fn expand_value(
     }
 }
 
+/// Returns a name and a value, joined by `=` as the operator requires.
 fn name_value_pair(name: &str, value: &str, style: &ExpansionStyle) -> String {
     match (style.has_names, value) {
         (false, value) => value.to_owned(),

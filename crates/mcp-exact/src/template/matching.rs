@@ -66,7 +66,7 @@ impl UriTemplate {
         let (path_parts, tail_parts) = self.parts.split_at(tail.unwrap_or(self.parts.len()));
         let delimiters: Vec<char> = tail_parts
             .iter()
-            .filter_map(TemplatePart::following_delimiter)
+            .filter_map(TemplatePart::leading_delimiter)
             .collect();
         let end = uri.find(&*delimiters).unwrap_or(uri.len());
         let (path, mut rest) = uri.split_at(end);
@@ -84,17 +84,20 @@ impl UriTemplate {
 }
 
 impl Operator {
+    /// Returns true if the operator expands to a part of the query or the fragment.
     fn is_query_or_fragment(self) -> bool {
         matches!(self, Self::Query | Self::Continuation | Self::Fragment)
     }
 }
 
 impl TemplatePart {
+    /// Returns true if the part belongs to the query or the fragment.
     fn is_query_or_fragment(&self) -> bool {
         matches!(self, Self::Expression(operator, _) if operator.is_query_or_fragment())
     }
 
-    fn following_delimiter(&self) -> Option<char> {
+    /// Returns the delimiter that the part begins with.
+    fn leading_delimiter(&self) -> Option<char> {
         match self {
             Self::Expression(Operator::Query, _) => Some('?'),
             Self::Expression(Operator::Continuation, _) => Some('&'),
@@ -104,6 +107,7 @@ impl TemplatePart {
     }
 }
 
+/// Checks that the variables of an expression can be matched.
 fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), TemplateError> {
     let several = !matches!(operator, Operator::Query | Operator::Continuation);
     let words = match variables {
@@ -155,6 +159,7 @@ fn match_steps(parts: &[TemplatePart]) -> Vec<MatchStep<'_>> {
     steps
 }
 
+/// Matches the path of a URI; returns the variables with their values.
 fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)>> {
     let steps = match_steps(parts);
     let mut found = Vec::new();
@@ -186,6 +191,7 @@ fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)
     rest.is_empty().then_some(found)
 }
 
+/// Matches the fragment of a URI.
 fn match_fragment<'u>(
     rest: &'u str,
     variables: &[Variable],
@@ -236,6 +242,7 @@ fn match_query<'u>(
     }
 }
 
+/// Decodes percent-encoded UTF-8; `None` if it is invalid.
 fn percent_decode(text: &str) -> Option<String> {
     let hex = |byte: u8| char::from(byte).to_digit(16);
     let bytes = text.as_bytes();

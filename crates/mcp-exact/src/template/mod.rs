@@ -62,18 +62,21 @@ pub struct UriTemplate {
     parts: Vec<TemplatePart>,
 }
 
+/// Part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TemplatePart {
     Literal(String),
     Expression(Operator, Vec<Variable>),
 }
 
+/// Variable of an expression, with its modifier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Variable {
     name: String,
     modifier: VariableModifier,
 }
 
+/// Modifier of a variable (RFC 6570, section 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VariableModifier {
     None,
@@ -81,6 +84,7 @@ enum VariableModifier {
     Explode,
 }
 
+/// Operator of an expression (RFC 6570, section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     Simple,
@@ -157,6 +161,7 @@ impl fmt::Display for UriTemplate {
     }
 }
 
+/// Parses the text between `{` and `}`.
 fn parse_expression(inner: &str) -> Result<TemplatePart, TemplateError> {
     let operator = match inner.chars().next() {
         Some('+') => Operator::Reserved,
@@ -185,6 +190,7 @@ fn parse_expression(inner: &str) -> Result<TemplatePart, TemplateError> {
     ))
 }
 
+/// Parses a variable and its modifier.
 fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
     let (name, modifier) = match text.split_once(':') {
         Some((name, length)) => {

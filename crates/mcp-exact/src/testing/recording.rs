@@ -140,8 +140,10 @@ pub fn record(server: &Server) -> (Connect, Recorder) {
     (connect, recorder)
 }
 
+/// Transport of newline-delimited messages whose traffic is recorded.
 type RecordedLine = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
 
+/// Returns the transport over one end of a pipe.
 fn recorded_transport(stream: DuplexStream) -> RecordedLine {
     let (reader, writer) = split(stream);
     LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
