@@ -14,7 +14,7 @@ pub struct Pair {
 
 impl Pair {
     pub fn new(revision: &str) -> anyhow::Result<Self> {
-        let offer = Offer::of([revision])?;
+        let offer = Offer::new([revision])?;
         let mut config = ServerConfig::new(Identity::new("server", "1"));
         config.offer = offer.clone();
         config.limits.requests_per_second = u32::MAX;
@@ -81,7 +81,7 @@ impl Pair {
         let result: JsonObject = result.parse().expect("an object");
         let reply = Reply::Result(RawResult::from(result));
         let replied = self.server.reply(request.key, reply, Time::ZERO);
-        assert_eq!(replied, Ok(Sent::Queued));
+        assert_eq!(replied, Ok(SendOutcome::Queued));
         self.deliver_to_client();
         match self.client.poll_event() {
             Some(ClientEvent::Completed(done, Outcome::Result(_))) if done == key => {}

@@ -39,7 +39,7 @@ struct Messages {
 
 impl Pair {
     fn new<R: RevisionTypes>() -> Self {
-        let offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
+        let offer = Offer::new([R::REVISION.as_str()]).expect("compiled in");
         let mut config = ServerConfig::new(Identity::new("server", "1"));
         config.offer = offer.clone();
         config.limits.requests_per_second = u32::MAX;
@@ -108,7 +108,7 @@ impl Pair {
         };
         black_box(request.typed().expect("a call"));
         let replied = self.server.reply(request.key, result.clone(), Time::ZERO);
-        assert_eq!(replied, Ok(Sent::Queued));
+        assert_eq!(replied, Ok(SendOutcome::Queued));
         self.deliver_to_client();
         match self.client.poll_event() {
             Some(ClientEvent::Completed(done, Outcome::Result(result))) if done == key => {
@@ -218,7 +218,7 @@ fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
 /// Returns the configuration of a server over HTTP without sessions.
 fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("server", "1"));
-    config.offer = Offer::of([R::REVISION.as_str()]).expect("compiled in");
+    config.offer = Offer::new([R::REVISION.as_str()]).expect("compiled in");
     config.limits.requests_per_second = u32::MAX;
     config.capabilities = r#"{"tools":{}}"#.parse().expect("an object");
     config.build().expect("a configuration")
@@ -241,7 +241,7 @@ fn post(
     };
     black_box(request.typed().expect("a call"));
     let replied = server.reply(request.key, result.clone(), Time::ZERO);
-    assert_eq!(replied, Ok(Sent::Queued));
+    assert_eq!(replied, Ok(SendOutcome::Queued));
     let sent = server.poll_transmit_on(stream).expect("a response");
     black_box(sent);
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use mcp_exact_session::http::ToolHeaders;
 use mcp_exact_session::{
     Filter, Identity, IncomingRequest, Lifecycle, Limits, Offer, PeerError, Principal, Reply,
-    RequestKey, RequestTimeout, Revision, Seal, Sent, ServerConfig, ServerEvent, ServerSettings,
-    SessionInfo,
+    RequestKey, RequestTimeout, Revision, Seal, SendOutcome, ServerConfig, ServerEvent,
+    ServerSettings, SessionInfo,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use tokio::sync::watch;
@@ -566,7 +566,7 @@ fn lifecycle(revision: Revision) -> Option<Lifecycle> {
 /// if the answer was sent.
 fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) -> bool {
     let error = match client.reply(key, reply) {
-        Ok(sent) => return sent != Sent::Suppressed,
+        Ok(sent) => return sent != SendOutcome::Suppressed,
         Err(error) => error,
     };
     tracing::debug!(%error, "the server's answer cannot be handed on");

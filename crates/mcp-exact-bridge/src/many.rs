@@ -611,7 +611,7 @@ fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call
     Call {
         server: backend.name.clone(),
         principal: principal.map(|Principal(name)| name),
-        client: request.client().info.clone(),
+        client: request.client().implementation.clone(),
         revision: request.revision(),
         method: request.method().to_owned(),
         params: request.params().cloned(),

@@ -22,7 +22,7 @@ pub(crate) fn client_meta(client: &SessionInfo) -> JsonObject {
     let mut meta = JsonObject::new();
     let capabilities = client.capabilities.clone();
     meta.insert("io.modelcontextprotocol/clientCapabilities", capabilities);
-    if let Some(info) = &client.info {
+    if let Some(info) = &client.implementation {
         meta.insert("io.modelcontextprotocol/clientInfo", info.clone());
     }
     meta
@@ -87,7 +87,7 @@ fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContex
     if meta.is_some_and(|meta| meta.find("traceparent").is_some()) {
         return None;
     }
-    let header = |name| request.context().cx.header(name);
+    let header = |name| request.context().app_data.header(name);
     let mut trace = TraceContext::new(header("traceparent")?)?;
     trace.tracestate = header("tracestate").map(str::to_owned);
     trace.baggage = header("baggage").map(str::to_owned);

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcp_exact_session::http::{Mirrored, ToolHeaders};
+use mcp_exact_session::http::{MirroredParam, ToolHeaders};
 use mcp_exact_session::{
     ExtensionPolicy, Identity, InputMode, JsonObject, ServerConfig, SessionInfo,
 };
@@ -25,7 +25,7 @@ pub(crate) fn config(
     is_shared: bool,
     live: &LiveRules,
 ) -> Result<ServerConfig, BridgeError> {
-    let identity = server.info.as_ref().and_then(identity);
+    let identity = server.implementation.as_ref().and_then(identity);
     let identity = identity.unwrap_or_else(|| options.identity.clone());
     let mut config = config_with(options, identity);
     config.capabilities = capabilities(server, is_shared, live)?;
@@ -112,9 +112,9 @@ fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     config.offer = options.downstream_offer.clone();
     config.extensions.policy = ExtensionPolicy::AllowAll;
     config.input = InputMode::PassThrough;
-    config.keep_cache_scope = true;
-    config.keep_error_codes = true;
-    config.program_acknowledges = true;
+    config.keeps_cache_scope = true;
+    config.keeps_error_codes = true;
+    config.application_acknowledges = true;
     config.limits = options.limits.clone();
     config.request_timeout = options.request_timeout;
     config
@@ -133,7 +133,7 @@ impl fmt::Debug for HeadersOfMany {
 }
 
 impl ToolHeaders for HeadersOfMany {
-    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
         let (server, own) = self.names.find(Kind::Tool, name)?;
         self.backends.get(server).tools.params_of(&own)
     }

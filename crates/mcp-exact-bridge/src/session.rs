@@ -143,7 +143,7 @@ impl Session {
         if had_session && !self.backend.is_one_of_many {
             return Err(relay::connection_lost_error());
         }
-        let client = ClientSide::new(self.info.info.as_ref(), &self.capabilities()?);
+        let client = ClientSide::new(self.info.implementation.as_ref(), &self.capabilities()?);
         let receiver: Arc<dyn Receiver> = Arc::new(SessionReceiver(self.this.clone()));
         let connection = self.backend.connect(&client, Some(receiver)).await?;
         self.lock().connection = Some(Arc::clone(&connection));
@@ -198,7 +198,7 @@ impl Session {
     fn messages(&self) -> MessageHooks {
         MessageHooks::new(&self.backend.options.hooks, || {
             let principal = self.lock().principal.clone();
-            let (client, revision) = (self.info.info.as_ref(), self.info.revision);
+            let (client, revision) = (self.info.implementation.as_ref(), self.info.revision);
             MessageHooks::describe(&self.backend.name, principal.as_ref(), client, revision)
         })
     }
@@ -252,7 +252,7 @@ impl Session {
         }
         let translation = self
             .translation_to(connection)
-            .of_request(&request.context().cx);
+            .of_request(&request.context().app_data);
         let relays_tasks = calls.is_none() && self.relays_tasks(connection);
         let params = if relays_tasks {
             self.task_params(request)?

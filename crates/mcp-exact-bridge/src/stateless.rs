@@ -194,7 +194,10 @@ impl Stateless {
             losses: Losses::ignored(),
         };
         let capabilities = translation.definition("ClientCapabilities", &client.capabilities)?;
-        Ok(ClientSide::new(client.info.as_ref(), &capabilities))
+        Ok(ClientSide::new(
+            client.implementation.as_ref(),
+            &capabilities,
+        ))
     }
 
     /// Returns the binding of the server's `requestState` to the owner's principal.
@@ -216,7 +219,7 @@ impl Stateless {
     fn messages(&self, request: &IncomingRequest<RequestContext>) -> MessageHooks {
         MessageHooks::new(&self.hooks, || {
             let principal = request.context().principal.as_ref();
-            let (client, revision) = (request.client().info.as_ref(), request.revision());
+            let (client, revision) = (request.client().implementation.as_ref(), request.revision());
             MessageHooks::describe(&self.server, principal, client, revision)
         })
     }
@@ -244,7 +247,7 @@ impl Stateless {
     ) -> Result<Reply, RelayError> {
         let translation = self
             .translation_to(request, connection)
-            .of_request(&request.context().cx);
+            .of_request(&request.context().app_data);
         let messages = self.messages(request);
         let input = input_of(request, binding, &messages)?;
         let progress = ProgressReceiver::new(client, request.key);
@@ -271,7 +274,7 @@ impl Stateless {
         let connection = lease.connection()?;
         let translation = self
             .translation_to(request, &connection)
-            .of_request(&request.context().cx);
+            .of_request(&request.context().app_data);
         let (sender, questions) = mpsc::unbounded_channel();
         connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
@@ -349,7 +352,7 @@ impl Stateless {
                 .call
                 .translation
                 .losses
-                .of_retry(&request.context().cx),
+                .of_retry(&request.context().app_data),
         };
         let messages = self.messages(request);
         let answers = waiting.asked.iter().enumerate();

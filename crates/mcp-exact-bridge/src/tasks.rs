@@ -45,10 +45,10 @@ const MAX_TASKS: usize = 100_000;
 pub(crate) fn extension() -> Extension {
     let mut extension = Extension::new(EXTENSION);
     extension.requests = EXTENSION_REQUESTS.map(str::to_owned).to_vec();
-    extension.named_by = Some("taskId".to_owned());
+    extension.name_param = Some("taskId".to_owned());
     extension.notifications = vec![EXTENSION_STATUS.to_owned()];
     extension.result_types = vec!["task".to_owned()];
-    extension.filters = vec![FILTER.to_owned()];
+    extension.filter_members = vec![FILTER.to_owned()];
     extension
 }
 
@@ -105,16 +105,18 @@ pub(crate) fn is_session_request(revision: Revision, method: &str) -> bool {
 
 /// Returns the ids of the tasks in the filter of a subscription.
 pub(crate) fn ids_of_filter(filter: &Filter) -> Vec<String> {
-    let ids = filter.more.get(FILTER);
+    let ids = filter.extension_members.get(FILTER);
     ids.and_then(|ids| ids.decode_as().ok()).unwrap_or_default()
 }
 
 /// Returns the filter with those of its tasks that are known.
 pub(crate) fn with_known_ids(mut filter: Filter, known: &BTreeSet<String>) -> Filter {
-    if filter.more.view().find(FILTER).is_some() {
+    if filter.extension_members.view().find(FILTER).is_some() {
         let mut ids = ids_of_filter(&filter);
         ids.retain(|id| known.contains(id));
-        filter.more.insert(FILTER, Json::from_encode(&ids));
+        filter
+            .extension_members
+            .insert(FILTER, Json::from_encode(&ids));
     }
     filter
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_exact_session::http::{Mirrored, ToolHeaders, mirrored};
+use mcp_exact_session::http::{MirroredParam, ToolHeaders, mirrored_params};
 use mcp_exact_session::{Json, JsonObject, Outcome};
 
 use crate::upstream::Connection;
@@ -20,7 +20,7 @@ const MAX_PAGES: usize = 100;
 
 /// Parameters of the server's tools that are mirrored into headers.
 #[derive(Debug, Default)]
-pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[Mirrored]>>>);
+pub(crate) struct KnownTools(Mutex<HashMap<String, Arc<[MirroredParam]>>>);
 
 impl KnownTools {
     /// Adds the tools of a `tools/list` result.
@@ -37,7 +37,7 @@ impl KnownTools {
                 continue;
             };
             // Clients leave a tool out that breaks the rules of mirroring.
-            let Ok(mirrored) = mirrored(&schema.to_object()) else {
+            let Ok(mirrored) = mirrored_params(&schema.to_object()) else {
                 continue;
             };
             if known.len() < MAX_TOOLS || known.contains_key(&*name) {
@@ -73,7 +73,7 @@ impl KnownTools {
 }
 
 impl ToolHeaders for KnownTools {
-    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(name).cloned()
     }

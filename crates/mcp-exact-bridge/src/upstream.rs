@@ -455,7 +455,11 @@ impl Routes {
         };
         match event {
             ClientEvent::RequestCancelled(key) => receiver.handle_cancellation(key),
-            ClientEvent::Log { about, message, .. } => receiver.handle_log(about, message),
+            ClientEvent::Log {
+                related_request: about,
+                message,
+                ..
+            } => receiver.handle_log(about, message),
             ClientEvent::Subscribed(..) => {
                 receiver.handle_acknowledgement();
                 if self.has_gap.swap(false, Ordering::AcqRel) {
@@ -550,7 +554,7 @@ pub(crate) fn identity(info: &JsonObject) -> Option<Identity> {
     identity.title = title.and_then(|title| Some(title.as_str()?.into_owned()));
     for (name, value) in info.view().iter() {
         if !["name", "version", "title"].contains(&&*name) {
-            identity.more.insert(&name, value.to_json());
+            identity.additional_members.insert(&name, value.to_json());
         }
     }
     Some(identity)

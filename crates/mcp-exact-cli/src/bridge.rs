@@ -338,7 +338,7 @@ impl<'a> Setup<'a> {
         let offered = either(&arguments.client_revision, &config.client_revision);
         if !offered.is_empty() {
             let ids = offered.iter().map(String::as_str);
-            options.downstream_offer = Offer::of(ids).context("client-revision")?;
+            options.downstream_offer = Offer::new(ids).context("client-revision")?;
         }
         if let Some(revision) = arguments.settings.offered_revision()? {
             options.upstream_offer.revisions = vec![revision];

@@ -203,7 +203,7 @@ fn visit_value(
     let snapshot = record.as_ref().map(|record| record.snapshot.parse());
     if let (Some(id), Some(record), Some(Ok(snapshot))) = (id, &record, snapshot) {
         let snapshot: Snapshot = snapshot;
-        let client = snapshot.info.info.as_ref();
+        let client = snapshot.info.implementation.as_ref();
         let text = |member: &str| {
             let value = client?.view().find(member)?.as_str()?;
             Some(value.into_owned())

@@ -35,7 +35,7 @@ fn run() -> Result<(), AnyError> {
     let mut config = ClientConfig::new(Identity::new("stdio_client", env!("CARGO_PKG_VERSION")));
     if command.first().is_some_and(|first| first == "--offer") {
         let offer = command.get(1).ok_or("--offer REVISION,…")?;
-        config.offer = Offer::of(offer.split(','))?;
+        config.offer = Offer::new(offer.split(','))?;
         command.drain(..2);
     }
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
@@ -48,7 +48,7 @@ fn run() -> Result<(), AnyError> {
         print_step("ping: answered")?;
     }
     if offers("tools") {
-        for tool in peer.list("tools/list", "tools")? {
+        for tool in peer.list_all("tools/list", "tools")? {
             use_tool(&mut peer, &tool)?;
         }
     }

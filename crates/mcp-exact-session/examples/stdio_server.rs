@@ -13,20 +13,20 @@ use std::{env, error, io};
 
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_session::{
-    Binding, Closed, FrameContext, Identity, IncomingRequest, Offer, PeerError, Reply,
-    ServerConfig, ServerEndpoint, ServerEvent, StreamId, Time,
+    Binding, FrameContext, Identity, IncomingRequest, Offer, PeerError, Reply, ServerConfig,
+    ServerEndpoint, ServerEvent, StreamEnd, StreamId, Time,
 };
 
-use tools::{Slow, answer, run_slow_step};
+use tools::{SlowCall, reply_to_request, run_slow_step};
 
 fn main() -> Result<(), Box<dyn error::Error>> {
     let start = Instant::now();
     let now = || Time::since_start(start.elapsed());
-    let input = pipe::read(io::stdin());
+    let input = pipe::spawn_reader(io::stdin());
     let config = server_config()?;
     let mut lines = Lines::new(config.limits.message_bytes);
     let mut server = ServerEndpoint::new(config.build()?, Binding::Duplex, now());
-    let mut slow: Vec<Slow> = Vec::new();
+    let mut slow: Vec<SlowCall> = Vec::new();
     let mut closed = false;
     loop {
         while let Some(event) = server.poll_event() {
@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
         }
         slow.retain_mut(|slow| run_slow_step(&mut server, slow, now()));
         let mut stdout = io::stdout().lock();
-        stdout.write_all(&pipe::lines(|out| server.poll_transmit(out)))?;
+        stdout.write_all(&pipe::queued_lines(|out| server.poll_transmit(out)))?;
         stdout.flush()?;
         if closed {
             return Ok(());
@@ -57,17 +57,17 @@ fn main() -> Result<(), Box<dyn error::Error>> {
             }
             None => {}
         }
-        let deadline = server.poll_timeout().map(|at| at.after(now()));
+        let deadline = server.poll_timeout().map(|at| at.saturating_since(now()));
         let step = slow
             .iter()
-            .map(|slow| slow.next.saturating_duration_since(Instant::now()));
+            .map(|slow| slow.next_step_at.saturating_duration_since(Instant::now()));
         let wait = step.chain(deadline).min().unwrap_or(Duration::MAX);
         match input.recv_timeout(wait) {
             Ok(bytes) => lines.push(&bytes),
             Err(mpsc::RecvTimeoutError::Timeout) => server.handle_timeout(now()),
             // A server exits at the end of its input, once it has answered what is in flight.
             Err(mpsc::RecvTimeoutError::Disconnected) => {
-                server.closed(StreamId::DUPLEX, Closed::Clean, now());
+                server.handle_close(StreamId::DUPLEX, StreamEnd::Clean, now());
                 if !slow.is_empty() {
                     std::thread::sleep(wait);
                 }
@@ -80,7 +80,7 @@ fn server_config() -> Result<ServerConfig, Box<dyn error::Error>> {
     let mut config = ServerConfig::new(Identity::new("stdio_server", env!("CARGO_PKG_VERSION")));
     let revisions: Vec<String> = env::args().skip(1).collect();
     if !revisions.is_empty() {
-        config.offer = Offer::of(revisions.iter().map(String::as_str))?;
+        config.offer = Offer::new(revisions.iter().map(String::as_str))?;
     }
     config.capabilities = r#"{"tools":{},"resources":{},"prompts":{},"logging":{}}"#.parse()?;
     config.instructions = Some("Call `echo`, `slow` or `ask`.".into());
@@ -90,10 +90,10 @@ fn server_config() -> Result<ServerConfig, Box<dyn error::Error>> {
 fn serve(
     server: &mut ServerEndpoint<()>,
     request: &IncomingRequest<()>,
-    slow: &mut Vec<Slow>,
+    slow: &mut Vec<SlowCall>,
     now: Time,
 ) {
-    let reply = match answer(request, slow) {
+    let reply = match reply_to_request(request, slow) {
         Ok(Some(reply)) => reply,
         Ok(None) => return,
         Err(error) => Reply::Error(error),

@@ -28,7 +28,7 @@ pub struct CallOptions {
     /// Definition of the called tool as the server has listed it, if the caller accepts that the call is executed twice. A
     /// `tools/call` of a tool with the annotation `idempotentHint` is then sent again in the next session when the server has
     /// ended the session of the call (HTTP 404). Without it, or without the annotation, a call is never repeated.
-    pub repeats_tool: Option<JsonObject>,
+    pub repeatable_tool: Option<JsonObject>,
 }
 
 /// Input of a request that is repeated after a result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).

@@ -82,7 +82,7 @@ impl Progress {
 
     /// Sets the total amount of work.
     #[must_use]
-    pub fn of(mut self, total: f64) -> Self {
+    pub fn with_total(mut self, total: f64) -> Self {
         self.total = Some(total);
         self
     }

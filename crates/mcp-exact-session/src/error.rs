@@ -206,7 +206,7 @@ pub enum SendError {
         revision: Revision,
     },
     /// The endpoint sends messages of this method itself, or has a dedicated function for them.
-    #[error("the endpoint sends `{method}`; use `cancel`, `progress` or the handshake")]
+    #[error("the endpoint sends `{method}`; use `cancel`, `send_progress` or the handshake")]
     Reserved {
         /// The method.
         method: String,
@@ -284,7 +284,7 @@ pub enum BadTool {
     Name(String),
     /// Two annotations are equal, ignoring case.
     #[error("`x-mcp-header` {0:?} is there twice")]
-    Twice(String),
+    Duplicate(String),
     /// The parameter is not a string, integer or boolean.
     #[error("`x-mcp-header` {0:?} is on no string, integer or boolean")]
     Type(String),
@@ -302,13 +302,13 @@ pub enum BadTool {
 pub enum Violation {
     /// A document that is not a message. An error was returned if the id could be read or the revision has errors without id.
     #[error("no message: {0}")]
-    NoMessage(MessageError),
+    InvalidMessage(MessageError),
     /// A response to a request that was never sent.
     #[error("a response to {0:?}, which nobody has asked")]
     UnexpectedResponse(Option<RequestId>),
     /// An error response without id.
     #[error("an error without id: {0}")]
-    Unaddressed(PeerError),
+    ErrorWithoutId(PeerError),
     /// A request with the id of another request in flight.
     #[error("the id {0:?} is in use already")]
     IdInUse(RequestId),
@@ -317,7 +317,7 @@ pub enum Violation {
     BeforeInitialize(String),
     /// A second `initialize` request was received.
     #[error("`initialize` came again")]
-    InitializeAgain,
+    RepeatedInitialize,
     /// A method that the peer may not send.
     #[error("`{0}` is nothing that this peer may send")]
     Method(String),
@@ -413,7 +413,7 @@ pub enum NegotiationError {
     TimedOut,
     /// The server has sent an invalid answer.
     #[error("the server's answer cannot be read: {0}")]
-    Answer(String),
+    InvalidAnswer(String),
     /// The stream ended before a revision was negotiated.
     #[error("the connection ended before anything was agreed")]
     Lost,

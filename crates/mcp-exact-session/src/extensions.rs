@@ -14,7 +14,7 @@ use crate::meta;
 pub enum ExtensionPolicy {
     /// The message is refused unless the method or the type is listed.
     #[default]
-    Listed,
+    ListedOnly,
     /// The message is passed to and from the application; gateways use this policy. Methods that a revision defines for the other
     /// direction are still refused.
     AllowAll,
@@ -56,12 +56,16 @@ impl Extensions {
 
     /// Returns the extension that adds a member to the filter of `subscriptions/listen`.
     pub(crate) fn adding_filter_member(&self, member: &str) -> Option<&Extension> {
-        self.find(|extension| &extension.filters, member)
+        self.find(|extension| &extension.filter_members, member)
     }
 
-    fn find(&self, of: impl Fn(&Extension) -> &Vec<String>, name: &str) -> Option<&Extension> {
+    fn find(
+        &self,
+        names_of: impl Fn(&Extension) -> &Vec<String>,
+        name: &str,
+    ) -> Option<&Extension> {
         let mut all = self.negotiated.iter();
-        all.find(|extension| of(extension).iter().any(|known| known == name))
+        all.find(|extension| names_of(extension).iter().any(|known| known == name))
     }
 
     /// Adds the extensions to the declared capabilities.
@@ -94,7 +98,7 @@ pub struct Extension {
     /// Client requests that the extension adds.
     pub requests: Vec<String>,
     /// Parameter of these requests that `Mcp-Name` mirrors over HTTP.
-    pub named_by: Option<String>,
+    pub name_param: Option<String>,
     /// Server notifications that the extension adds.
     pub notifications: Vec<String>,
     /// Client notifications that the extension adds.
@@ -102,7 +106,7 @@ pub struct Extension {
     /// Values of `resultType` that the extension adds.
     pub result_types: Vec<String>,
     /// Members of the filter of `subscriptions/listen` that the extension adds.
-    pub filters: Vec<String>,
+    pub filter_members: Vec<String>,
 }
 
 impl Extension {

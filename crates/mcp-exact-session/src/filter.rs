@@ -30,7 +30,7 @@ pub struct Filter {
     /// URIs of the resources whose changes are subscribed to.
     pub uris: Vec<String>,
     /// Filter members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends their notifications.
-    pub more: JsonObject,
+    pub extension_members: JsonObject,
 }
 
 impl Filter {
@@ -47,7 +47,7 @@ impl Filter {
             prompts: flag("promptsListChanged")?,
             resources: flag("resourcesListChanged")?,
             uris: uris.unwrap_or_default(),
-            more: notifications
+            extension_members: notifications
                 .iter()
                 .filter(|(name, _)| !FILTER_MEMBERS.contains(&&**name))
                 .map(|(name, value)| (name, value.to_json()))
@@ -68,7 +68,7 @@ impl Filter {
         if !self.uris.is_empty() {
             object.insert("resourceSubscriptions", Json::from_encode(&self.uris));
         }
-        for (name, value) in self.more.iter() {
+        for (name, value) in self.extension_members.iter() {
             object.insert(&name, value.parse().unwrap_or(Json::null()));
         }
         object
@@ -88,15 +88,18 @@ impl Filter {
             self.uris.clear();
         }
         let known = |name: &str| extensions.adding_filter_member(name).is_some();
-        let kept = self.more.iter().filter(|(name, _)| known(name));
-        self.more = kept
+        let kept = self
+            .extension_members
+            .iter()
+            .filter(|(name, _)| known(name));
+        self.extension_members = kept
             .map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
             .collect();
         self
     }
 
     /// Returns true if the filter includes the change.
-    pub fn wants(&self, change: &Change) -> bool {
+    pub fn includes(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.tools,
             Change::Prompts => self.prompts,
@@ -108,7 +111,7 @@ impl Filter {
     /// Returns true if the filter includes no changes.
     pub fn is_empty(&self) -> bool {
         let flags = self.tools || self.prompts || self.resources;
-        !flags && self.uris.is_empty() && self.more.is_empty()
+        !flags && self.uris.is_empty() && self.extension_members.is_empty()
     }
 
     /// Adds the changes of other filters, without duplicate resources.
@@ -133,6 +136,6 @@ impl Filter {
 impl HeapSize for Filter {
     fn heap_size(&self) -> usize {
         let uris = self.uris.iter().map(|uri| size_of::<String>() + uri.len());
-        uris.sum::<usize>() + self.more.text().len()
+        uris.sum::<usize>() + self.extension_members.text().len()
     }
 }

@@ -4,7 +4,7 @@
 //! line and the bytes that were pushed after it are buffered; of a line above the limit, only the beginning and the end are kept.
 
 /// Number of bytes that are kept of the beginning and of the end of a line above the limit.
-pub const KEPT: usize = 4096;
+pub const KEPT_BYTES: usize = 4096;
 
 /// Returns the first line of a buffer without its end, and the number of bytes of the line with its end; `None` without a line
 /// end.
@@ -28,9 +28,9 @@ fn trim_carriage_return(line: &[u8]) -> &[u8] {
 /// Beginning and end of a message above the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oversized<'a> {
-    /// First bytes of the message, at most [`KEPT`].
+    /// First bytes of the message, at most [`KEPT_BYTES`].
     pub head: &'a [u8],
-    /// Last bytes of the message, at most [`KEPT`]; empty if the end was never received.
+    /// Last bytes of the message, at most [`KEPT_BYTES`]; empty if the end was never received.
     pub tail: &'a [u8],
 }
 
@@ -100,7 +100,7 @@ impl Lines {
     }
 
     /// Returns the bytes left at the end of input: a last line without an end.
-    pub fn rest(&mut self) -> Option<Line<'_>> {
+    pub fn take_remaining(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
         self.scanned_bytes = rest.end;
@@ -127,10 +127,10 @@ impl Lines {
     fn keep(&mut self, piece: std::ops::Range<usize>) {
         let piece = &self.buffer[piece];
         let (head, tail) = self.oversized.get_or_insert_default();
-        let room = KEPT.saturating_sub(head.len()).min(piece.len());
+        let room = KEPT_BYTES.saturating_sub(head.len()).min(piece.len());
         head.extend_from_slice(&piece[..room]);
-        tail.extend_from_slice(&piece[piece.len() - piece.len().min(KEPT)..]);
-        let more = tail.len().saturating_sub(KEPT);
+        tail.extend_from_slice(&piece[piece.len() - piece.len().min(KEPT_BYTES)..]);
+        let more = tail.len().saturating_sub(KEPT_BYTES);
         tail.drain(..more);
     }
 
@@ -152,7 +152,7 @@ mod tests {
         match line {
             Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
             Line::Oversized(Oversized { head, tail }) => {
-                assert!(head.len() <= KEPT && tail.len() <= KEPT);
+                assert!(head.len() <= KEPT_BYTES && tail.len() <= KEPT_BYTES);
                 let (head, tail) = (String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
                 format!("<{head}|{tail}>")
             }
@@ -168,7 +168,7 @@ mod tests {
                 found.push(line_text(line));
             }
         }
-        found.extend(lines.rest().map(line_text));
+        found.extend(lines.take_remaining().map(line_text));
         found
     }
 
@@ -188,11 +188,15 @@ mod tests {
         assert_eq!(lines(3, &["12345678\nabc\n"]), whole);
         assert_eq!(lines(3, &["1234", "5678", "\nabc\n"]), whole);
         assert_eq!(lines(3, &["1234", "56"]), ["<123456|123456>"]);
-        let long = "x".repeat(3 * KEPT);
-        let kept = format!("<a{}|{}b>", &long[..KEPT - 1], &long[..KEPT - 1]);
+        let long = "x".repeat(3 * KEPT_BYTES);
+        let kept = format!(
+            "<a{}|{}b>",
+            &long[..KEPT_BYTES - 1],
+            &long[..KEPT_BYTES - 1]
+        );
         let pieces = format!("a{long}b\n");
         assert_eq!(lines(3, &[&pieces]), std::slice::from_ref(&kept));
-        let (one, other) = pieces.split_at(KEPT + 7);
+        let (one, other) = pieces.split_at(KEPT_BYTES + 7);
         assert_eq!(lines(3, &[one, other]), [kept]);
     }
 

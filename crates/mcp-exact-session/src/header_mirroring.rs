@@ -27,20 +27,20 @@ const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// Provides the header-mirrored parameters of a server's tools.
 pub trait ToolHeaders: fmt::Debug + Send + Sync {
-    /// Returns the result of [`mirrored`] for the input schema of a tool; `None` for a tool that does not exist.
-    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>>;
+    /// Returns the result of [`mirrored_params`] for the input schema of a tool; `None` for a tool that does not exist.
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>>;
 }
 
 /// Tool parameter that is mirrored into a header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mirrored {
+pub struct MirroredParam {
     /// Full name of the header, including the prefix.
     pub header: String,
     /// Names of the properties that lead to the parameter.
     pub path: Vec<String>,
 }
 
-impl Mirrored {
+impl MirroredParam {
     /// Returns the approximate memory size in bytes; a short string counts as the smallest allocation.
     pub(crate) fn size(&self) -> usize {
         let names = self.path.iter();
@@ -53,7 +53,7 @@ impl Mirrored {
 ///
 /// # Errors
 /// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
-pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
+pub fn mirrored_params(input_schema: &JsonObject) -> Result<Vec<MirroredParam>, BadTool> {
     let found = mirrored_params_within(input_schema, usize::MAX)?;
     Ok(found.unwrap_or_default())
 }
@@ -65,7 +65,7 @@ pub fn mirrored(input_schema: &JsonObject) -> Result<Vec<Mirrored>, BadTool> {
 pub(crate) fn mirrored_params_within(
     input_schema: &JsonObject,
     room: usize,
-) -> Result<Option<Vec<Mirrored>>, BadTool> {
+) -> Result<Option<Vec<MirroredParam>>, BadTool> {
     // A schema without annotations never causes a refusal, however deep its nesting is.
     if !may_have_annotation(input_schema.text()) {
         return Ok(Some(Vec::new()));
@@ -81,7 +81,7 @@ pub(crate) fn mirrored_params_within(
         Some(name) => {
             let again = names.iter().rposition(|other| other == name);
             let again = again.map(|at| visitor.params[at].header.clone());
-            Err(BadTool::Twice(again.unwrap_or_default()))
+            Err(BadTool::Duplicate(again.unwrap_or_default()))
         }
         None => Ok(Some(visitor.params)),
     }
@@ -96,7 +96,7 @@ fn may_have_annotation(text: &str) -> bool {
 struct SchemaVisitor<'a> {
     text: &'a str,
     reader: Reader<'a>,
-    params: Vec<Mirrored>,
+    params: Vec<MirroredParam>,
     /// Number of bytes that are left for further parameters.
     room: usize,
     /// True if parameters were omitted because there was no room.
@@ -226,7 +226,7 @@ impl<'a> SchemaVisitor<'a> {
             self.exceeds_room = true;
             return Ok(());
         }
-        let mirrored = Mirrored {
+        let mirrored = MirroredParam {
             header: format!("Mcp-Param-{name}"),
             path: path.to_vec(),
         };
@@ -312,7 +312,7 @@ struct HeaderValue {
 
 /// Returns the value of a mirrored parameter; `None` if it is absent or null.
 fn param_value(
-    mirrored: &Mirrored,
+    mirrored: &MirroredParam,
     arguments: Option<&JsonObject>,
 ) -> Result<Option<HeaderValue>, Refusal> {
     let mut value = arguments.map(|arguments| arguments.as_json().view());
@@ -320,7 +320,7 @@ fn param_value(
         let object = value.and_then(JsonRef::object);
         value = object.and_then(|object| object.find(name));
     }
-    let unfit = || {
+    let invalid = || {
         let text = format!("the parameter of `{}` cannot be mirrored", mirrored.header);
         Refusal::InvalidParams(text)
     };
@@ -329,16 +329,16 @@ fn param_value(
     };
     let text = match value.kind() {
         Kind::Null => return Ok(None),
-        Kind::String => value.as_str().ok_or_else(unfit)?.into_owned(),
+        Kind::String => value.as_str().ok_or_else(invalid)?.into_owned(),
         Kind::Boolean => value.text().to_owned(),
         Kind::Number => {
-            let number: Integer = value.decode_as().map_err(|_| unfit())?;
+            let number: Integer = value.decode_as().map_err(|_| invalid())?;
             let safe = number
                 .as_i64()
                 .filter(|number| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(number));
-            safe.ok_or_else(unfit)?.to_string()
+            safe.ok_or_else(invalid)?.to_string()
         }
-        Kind::Array | Kind::Object => return Err(unfit()),
+        Kind::Array | Kind::Object => return Err(invalid()),
     };
     let is_number = value.kind() == Kind::Number;
     Ok(Some(HeaderValue { text, is_number }))
@@ -349,7 +349,7 @@ fn param_value(
 /// # Errors
 /// [`Refusal::InvalidParams`] if a value cannot be mirrored, such as an integer beyond ±(2^53−1).
 pub fn param_headers(
-    tool: &[Mirrored],
+    tool: &[MirroredParam],
     arguments: Option<&JsonObject>,
 ) -> Result<Vec<(String, String)>, Refusal> {
     let mut headers = Vec::new();
@@ -367,7 +367,7 @@ pub fn param_headers(
 /// [`Refusal::HeaderMismatch`] if a header is missing or differs.
 pub fn check_params(
     http: &HttpRequest,
-    tool: &[Mirrored],
+    tool: &[MirroredParam],
     arguments: Option<&JsonObject>,
 ) -> Result<(), Refusal> {
     for mirrored in tool {
@@ -378,7 +378,7 @@ pub fn check_params(
             Some(Some(value)) => Some(value),
             Some(None) => return Err(header_mismatch(mirrored)),
         };
-        let same = match (&header, &body) {
+        let is_equal = match (&header, &body) {
             // Integers are compared as numbers, so that `42.0` equals `42`.
             (Some(header), Some(body)) => {
                 let number = |text: &str| from_str::<Integer>(text).ok()?.as_i64();
@@ -389,14 +389,14 @@ pub fn check_params(
             (None, None) => true,
             _ => false,
         };
-        if !same {
+        if !is_equal {
             return Err(header_mismatch(mirrored));
         }
     }
     Ok(())
 }
 
-fn header_mismatch(mirrored: &Mirrored) -> Refusal {
+fn header_mismatch(mirrored: &MirroredParam) -> Refusal {
     header_differs(&mirrored.header)
 }
 
@@ -409,8 +409,8 @@ mod tests {
         text.parse().expect(text)
     }
 
-    fn tool(properties: &str) -> Result<Vec<Mirrored>, BadTool> {
-        mirrored(&object(&format!(
+    fn tool(properties: &str) -> Result<Vec<MirroredParam>, BadTool> {
+        mirrored_params(&object(&format!(
             r#"{{"type":"object","properties":{properties}}}"#
         )))
     }
@@ -439,7 +439,7 @@ mod tests {
             assert!(matches!(annotation(bad), Err(BadTool::Name(_))), "{bad}");
         }
         let twice = r#"{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"a"}}"#;
-        assert!(matches!(tool(twice), Err(BadTool::Twice(_))));
+        assert!(matches!(tool(twice), Err(BadTool::Duplicate(_))));
         for kind in [
             "\"number\"",
             "\"object\"",
@@ -458,14 +458,14 @@ mod tests {
         ] {
             assert_eq!(tool(&place), Err(BadTool::Place), "{place}");
         }
-        assert_eq!(mirrored(&object(inner)), Err(BadTool::Place));
+        assert_eq!(mirrored_params(&object(inner)), Err(BadTool::Place));
         // A schema without annotations never causes a refusal, however deep its nesting is.
         let nested = |inner: &str| {
             let open = r#"{"anyOf":[{"properties":{"a":"#.repeat(60);
             object(&format!("{open}{inner}{}", "}}]}".repeat(60)))
         };
-        assert_eq!(mirrored(&nested("{}")), Ok(Vec::new()));
-        assert_eq!(mirrored(&nested(inner)), Err(BadTool::Place));
+        assert_eq!(mirrored_params(&nested("{}")), Ok(Vec::new()));
+        assert_eq!(mirrored_params(&nested(inner)), Err(BadTool::Place));
     }
 
     /// A schema without annotations is not checked; a schema with an annotation must describe its properties by objects.
@@ -500,7 +500,7 @@ mod tests {
         let within = |room| mirrored_params_within(&object(&schema), room).expect("a good tool");
         assert_eq!(within(100_000), None);
         assert_eq!(within(2_000_000).map(|found| found.len()), Some(1000));
-        let one = Mirrored {
+        let one = MirroredParam {
             header: String::new(),
             path: vec!["a".to_owned(); 100],
         };

@@ -21,7 +21,10 @@ pub(crate) trait HeapSize {
 
 impl HeapSize for SessionInfo {
     fn heap_size(&self) -> usize {
-        let info = self.info.as_ref().map_or(0, |info| info.text().len());
+        let info = self
+            .implementation
+            .as_ref()
+            .map_or(0, |info| info.text().len());
         let instructions = self.instructions.as_ref().map_or(0, String::len);
         self.capabilities.text().len() + info + instructions
     }
@@ -80,8 +83,8 @@ impl HeapSize for Change {
 impl HeapSize for Violation {
     fn heap_size(&self) -> usize {
         match self {
-            Self::NoMessage(error) => error.heap_size(),
-            Self::Unaddressed(error) => error.heap_size(),
+            Self::InvalidMessage(error) => error.heap_size(),
+            Self::ErrorWithoutId(error) => error.heap_size(),
             Self::Tool { name, reason } => name.len() + format!("{reason}").len(),
             Self::BeforeInitialize(method)
             | Self::Method(method)
@@ -91,7 +94,7 @@ impl HeapSize for Violation {
             // Ids are short (`name_bytes`).
             Self::UnexpectedResponse(_)
             | Self::IdInUse(_)
-            | Self::InitializeAgain
+            | Self::RepeatedInitialize
             | Self::ForeignPrincipal
             | Self::UnknownToken
             | Self::Progress

@@ -41,19 +41,19 @@ pub enum LossPolicy {
 
 /// A value in the types of another revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Converted<T> {
+pub struct ConvertedValue<T> {
     /// The converted value.
     pub value: T,
     /// Changes that the conversion made; empty with [`LossPolicy::Accept`].
     pub losses: Vec<Loss>,
 }
 
-impl<T> Converted<T> {
+impl<T> ConvertedValue<T> {
     fn map_value<U>(
         self,
         f: impl FnOnce(T) -> Result<U, PeerError>,
-    ) -> Result<Converted<U>, PeerError> {
-        Ok(Converted {
+    ) -> Result<ConvertedValue<U>, PeerError> {
+        Ok(ConvertedValue {
             value: f(self.value)?,
             losses: self.losses,
         })
@@ -69,9 +69,9 @@ impl<C> IncomingRequest<C> {
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
-    ) -> Result<Converted<<H::FromClient as Direction>::Request>, PeerError> {
+    ) -> Result<ConvertedValue<<H::FromClient as Direction>::Request>, PeerError> {
         let (id, call) = (Some(self.id()), &self.received_call.call);
-        let way = (self.revision(), H::KNOWN);
+        let direction = (self.revision(), H::KNOWN);
         let root = Root {
             kind: MessageKind::Request,
             method: self.method(),
@@ -79,7 +79,7 @@ impl<C> IncomingRequest<C> {
         };
         if let Some((added, losses)) = self.without_conversion::<H>(root, policy) {
             let value = ClientRequests::decode::<H>(ReceivedCall { id, call, added })?;
-            return Ok(Converted { value, losses });
+            return Ok(ConvertedValue { value, losses });
         }
         // The application reads answers and state of a retry from the request.
         let mut cx = Context::new().has_read_input();
@@ -87,7 +87,7 @@ impl<C> IncomingRequest<C> {
         if H::KNOWN.lifecycle() == Lifecycle::Discover {
             cx = cx.request_meta(self.client.request_meta());
         }
-        let call = convert_call(root, call, way, cx, policy)?;
+        let call = convert_call(root, call, direction, cx, policy)?;
         call.map_value(|call| {
             ClientRequests::decode::<H>(ReceivedCall {
                 id,
@@ -105,15 +105,15 @@ impl<C> IncomingRequest<C> {
         &self,
         result: &impl Encode,
         policy: LossPolicy,
-    ) -> Result<Converted<Reply>, PeerError> {
+    ) -> Result<ConvertedValue<Reply>, PeerError> {
         let root = Root {
             kind: MessageKind::Result,
             method: self.method(),
             sender: Role::Server,
         };
-        let way = (H::KNOWN.revision(), self.revision());
+        let direction = (H::KNOWN.revision(), self.revision());
         let text = to_string(result);
-        let result = convert_text(root, Some(&text), way, Context::new(), policy);
+        let result = convert_text(root, Some(&text), direction, Context::new(), policy);
         let result = result.map_err(|error| PeerError::internal(error.message()))?;
         result.map_value(|text| Ok(Reply::Result(RawResult::from(parse_object(text)?))))
     }
@@ -131,9 +131,9 @@ impl<C> IncomingRequest<C> {
             method: self.method(),
             sender: Role::Server,
         };
-        let way = (H::KNOWN.revision(), self.revision());
+        let direction = (H::KNOWN.revision(), self.revision());
         let text = to_string(error.object());
-        let error = convert_text(root, Some(&text), way, cx, LossPolicy::Accept)?;
+        let error = convert_text(root, Some(&text), direction, cx, LossPolicy::Accept)?;
         let error: ErrorObject = from_str(error.value.as_deref().unwrap_or_default())
             .map_err(|error| PeerError::internal(format!("{error}")))?;
         Ok(Reply::Error(PeerError::from(error)))
@@ -147,7 +147,7 @@ impl<C> IncomingRequest<C> {
         &self,
         params: &Q::Params,
         policy: LossPolicy,
-    ) -> Result<Converted<InputRequest>, PeerError>
+    ) -> Result<ConvertedValue<InputRequest>, PeerError>
     where
         Q::Params: EncodeParams,
     {
@@ -156,10 +156,10 @@ impl<C> IncomingRequest<C> {
             method: Q::METHOD,
             sender: Role::Server,
         };
-        let way = (H::KNOWN.revision(), self.revision());
+        let direction = (H::KNOWN.revision(), self.revision());
         let text = params.encode_params();
-        let asked = convert_text(root, text.as_deref(), way, Context::new(), policy)?;
-        asked.map_value(|text| {
+        let converted = convert_text(root, text.as_deref(), direction, Context::new(), policy)?;
+        converted.map_value(|text| {
             let params = text.map(|text| parse_object(Some(text))).transpose()?;
             Ok(InputRequest::new(Q::METHOD, params))
         })
@@ -173,13 +173,13 @@ impl<C> IncomingRequest<C> {
         &self,
         name: &str,
         policy: LossPolicy,
-    ) -> Option<Result<Converted<Q::Result>, PeerError>>
+    ) -> Option<Result<ConvertedValue<Q::Result>, PeerError>>
     where
         Q::Result: Decode,
     {
         let result = self.responses.result(name)?;
-        let way = (self.revision(), H::KNOWN.revision());
-        Some(convert_result::<Q>(result, Role::Client, way, policy))
+        let direction = (self.revision(), H::KNOWN.revision());
+        Some(convert_result::<Q>(result, Role::Client, direction, policy))
     }
 
     /// Returns the members that the conversion to `H` adds to the params, and the losses of the conversion; `None` if the
@@ -252,7 +252,7 @@ impl ClientContext {
         let mut known = JsonObject::new();
         let capabilities = self.info.capabilities.clone();
         known.insert(meta::CLIENT_CAPABILITIES, capabilities);
-        if let Some(info) = &self.info.info {
+        if let Some(info) = &self.info.implementation {
             known.insert(meta::CLIENT_INFO, info.clone());
         }
         known
@@ -275,14 +275,14 @@ impl<C> ClientNotification<C> {
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
-    ) -> Result<Converted<<H::FromClient as Direction>::Notification>, PeerError> {
+    ) -> Result<ConvertedValue<<H::FromClient as Direction>::Notification>, PeerError> {
         let root = Root {
             kind: MessageKind::Notification,
             method: self.method(),
             sender: Role::Client,
         };
-        let way = (self.revision(), H::KNOWN);
-        let call = convert_call(root, &self.call, way, Context::new(), policy)?;
+        let direction = (self.revision(), H::KNOWN);
+        let call = convert_call(root, &self.call, direction, Context::new(), policy)?;
         call.map_value(|call| {
             ClientNotifications::decode::<H>(ReceivedCall {
                 id: None,
@@ -302,14 +302,14 @@ impl ServerNotification {
     pub fn typed_as<H: Home>(
         &self,
         policy: LossPolicy,
-    ) -> Result<Converted<<H::FromServer as Direction>::Notification>, PeerError> {
+    ) -> Result<ConvertedValue<<H::FromServer as Direction>::Notification>, PeerError> {
         let root = Root {
             kind: MessageKind::Notification,
             method: self.method(),
             sender: Role::Server,
         };
-        let way = (self.revision(), H::KNOWN);
-        let call = convert_call(root, &self.call, way, Context::new(), policy)?;
+        let direction = (self.revision(), H::KNOWN);
+        let call = convert_call(root, &self.call, direction, Context::new(), policy)?;
         call.map_value(|call| {
             ServerNotifications::decode::<H>(ReceivedCall {
                 id: None,
@@ -330,7 +330,7 @@ impl ServerRequest {
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         policy: LossPolicy,
-    ) -> Result<Converted<Q::Params>, PeerError>
+    ) -> Result<ConvertedValue<Q::Params>, PeerError>
     where
         Q::Params: DecodeParams,
     {
@@ -342,19 +342,19 @@ impl ServerRequest {
             method: Q::METHOD,
             sender: Role::Server,
         };
-        let way = (self.revision(), H::KNOWN.revision());
+        let direction = (self.revision(), H::KNOWN.revision());
         let text = self.params().map(JsonObject::text);
         let decoded = |text: Option<Cow<'_, str>>| {
             let params = Q::Params::decode_params(text.as_deref());
             params.map_err(|error| mismatch_error(&error))
         };
         if predicted_change(root, &self.call, self.revision(), H::KNOWN) == ParamsChange::None {
-            return Ok(Converted {
+            return Ok(ConvertedValue {
                 value: decoded(text.map(Cow::Borrowed))?,
                 losses: Vec::new(),
             });
         }
-        convert_text(root, text, way, Context::new(), policy)?.map_value(decoded)
+        convert_text(root, text, direction, Context::new(), policy)?.map_value(decoded)
     }
 
     /// Creates the answer in the revision of the request from a result of the revision `H`.
@@ -365,15 +365,15 @@ impl ServerRequest {
         &self,
         result: &impl Encode,
         policy: LossPolicy,
-    ) -> Result<Converted<RawResult>, PeerError> {
+    ) -> Result<ConvertedValue<RawResult>, PeerError> {
         let root = Root {
             kind: MessageKind::Result,
             method: self.method(),
             sender: Role::Client,
         };
-        let way = (H::KNOWN.revision(), self.revision());
+        let direction = (H::KNOWN.revision(), self.revision());
         let text = to_string(result);
-        let result = convert_text(root, Some(&text), way, Context::new(), policy)?;
+        let result = convert_text(root, Some(&text), direction, Context::new(), policy)?;
         result.map_value(|text| Ok(RawResult::from(parse_object(text)?)))
     }
 }
@@ -387,12 +387,12 @@ impl RawResult {
         &self,
         revision: Revision,
         policy: LossPolicy,
-    ) -> Result<Converted<Q::Result>, PeerError>
+    ) -> Result<ConvertedValue<Q::Result>, PeerError>
     where
         Q::Result: Decode,
     {
-        let way = (revision, H::KNOWN.revision());
-        convert_result::<Q>(self, Role::Server, way, policy)
+        let direction = (revision, H::KNOWN.revision());
+        convert_result::<Q>(self, Role::Server, direction, policy)
     }
 }
 
@@ -409,12 +409,12 @@ impl ClientEndpoint {
         options: CallOptions,
         policy: LossPolicy,
         now: Time,
-    ) -> Result<Converted<RequestKey>, SendError>
+    ) -> Result<ConvertedValue<RequestKey>, SendError>
     where
         Q::Params: EncodeParams,
     {
         let revision = self.session_info().map(|info| info.revision);
-        let way = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
+        let direction = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
         let root = Root {
             kind: MessageKind::Request,
             method: Q::METHOD,
@@ -425,20 +425,20 @@ impl ClientEndpoint {
             method: Q::METHOD.to_owned(),
             reason: error.message().to_owned(),
         };
-        let params = convert_text(root, text.as_deref(), way, Context::new(), policy);
-        let Converted { value, losses } = params.map_err(refused)?;
+        let params = convert_text(root, text.as_deref(), direction, Context::new(), policy);
+        let ConvertedValue { value, losses } = params.map_err(refused)?;
         let params = value.map(|text| parse_object(Some(text))).transpose();
         let value = self.request(Q::METHOD, params.map_err(refused)?, options, now)?;
-        Ok(Converted { value, losses })
+        Ok(ConvertedValue { value, losses })
     }
 }
 
 fn convert_result<Q: Request>(
     result: &RawResult,
     sender: Role,
-    way: (Revision, Revision),
+    direction: (Revision, Revision),
     policy: LossPolicy,
-) -> Result<Converted<Q::Result>, PeerError>
+) -> Result<ConvertedValue<Q::Result>, PeerError>
 where
     Q::Result: Decode,
 {
@@ -448,7 +448,7 @@ where
         sender,
     };
     let text = Some(result.object().text());
-    let result = convert_text(root, text, way, Context::new(), policy)?;
+    let result = convert_text(root, text, direction, Context::new(), policy)?;
     result.map_value(|text| decode_converted(text.as_deref().unwrap_or_default()))
 }
 
@@ -459,9 +459,9 @@ fn convert_call<'c>(
     (from, to): (Revision, KnownRevision),
     cx: Context,
     policy: LossPolicy,
-) -> Result<Converted<Cow<'c, Call>>, PeerError> {
+) -> Result<ConvertedValue<Cow<'c, Call>>, PeerError> {
     if predicted_change(root, call, from, to) == ParamsChange::None {
-        return Ok(Converted {
+        return Ok(ConvertedValue {
             value: Cow::Borrowed(call),
             losses: Vec::new(),
         });
@@ -504,7 +504,7 @@ fn convert_text<'t>(
     (from, to): (Revision, Revision),
     cx: Context,
     policy: LossPolicy,
-) -> Result<Converted<Option<Cow<'t, str>>>, PeerError> {
+) -> Result<ConvertedValue<Option<Cow<'t, str>>>, PeerError> {
     // The text was checked when received, or was encoded from a value.
     let mut cx = cx.text_is_json();
     let known = |revision: Revision| {
@@ -523,7 +523,7 @@ fn convert_text<'t>(
         LossPolicy::Accept => Vec::new(),
         LossPolicy::Refuse | LossPolicy::Report => cx.into_losses(),
     };
-    Ok(Converted { value, losses })
+    Ok(ConvertedValue { value, losses })
 }
 
 fn conversion_error(refused: &Refused) -> PeerError {

@@ -13,11 +13,13 @@ use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{JsonObject, JsonRef, Message, decode_message};
 
 pub use crate::error::BadTool;
-pub use crate::header_mirroring::{Mirrored, ToolHeaders, check_params, mirrored, param_headers};
+pub use crate::header_mirroring::{
+    MirroredParam, ToolHeaders, check_params, mirrored_params, param_headers,
+};
 pub use crate::header_values::{decode_value, encode_value};
 pub use headers::{content_type, get_headers, post_headers};
 pub use origin::check_origin;
-pub use post::{PostBody, Posted, classify, classify_delete, classify_get, is_session_id};
+pub use post::{PostBody, RequestTarget, classify, classify_delete, classify_get, is_session_id};
 
 use crate::error::PeerError;
 use crate::extensions::Extensions;
@@ -80,7 +82,7 @@ pub(crate) fn name_header(
 ) -> Option<String> {
     let member = match client_request(method, spec) {
         Some(rule) => rule.name_param?,
-        None => extensions.adding_request(method)?.named_by.as_deref()?,
+        None => extensions.adding_request(method)?.name_param.as_deref()?,
     };
     let name = params?.view().find(member).and_then(JsonRef::as_str)?;
     Some(Cow::into_owned(name))

@@ -31,7 +31,7 @@ impl InputRequest {
     ///
     /// # Errors
     /// [`SendError::Params`] if the parameters are not a JSON object.
-    pub fn of<Q: Request>(params: &Q::Params) -> Result<Self, SendError>
+    pub fn from_typed<Q: Request>(params: &Q::Params) -> Result<Self, SendError>
     where
         Q::Params: EncodeParams,
     {

@@ -32,7 +32,7 @@
 //!
 //! 1. Call `poll_event` and `poll_transmit` until both return `None`; send the returned frames.
 //! 2. Wait for input until `poll_timeout`; while `wants_input` is false, take events and output first.
-//! 3. Call `receive` for one frame, `closed` at the end of a stream, or `handle_timeout` at the deadline; continue with 1.
+//! 3. Call `receive` for one frame, `handle_close` at the end of a stream, or `handle_timeout` at the deadline; continue with 1.
 //!
 //! Over HTTP, `writable_streams` and `poll_transmit_on` return the output of each stream separately, so that a slow reader of one
 //! response does not delay other responses. The module [`frame`] implements the line framing of stdio, and the module [`http`]
@@ -123,7 +123,7 @@
 //! - On a duplex stream an endpoint reads until the end. Requests beyond [`Limits::queued_bytes`] are refused; the refusals use
 //!   [`Limits::reserved_bytes`]. When the reserve is exhausted, the peer is not reading, and the endpoint closes.
 //! - If a client ends its input on a duplex stream, requests in flight are still answered and queued output is still written.
-//! - [`ServerEndpoint::reply`] returns [`Sent::Suppressed`] if the client has cancelled the request, because this is a normal
+//! - [`ServerEndpoint::reply`] returns [`SendOutcome::Suppressed`] if the client has cancelled the request, because this is a normal
 //!   race and not an error.
 //! - In revisions without batches, each request of a batch is refused separately, so that no caller waits for an answer.
 //! - The endpoint answers `ping`, `logging/setLevel`, `server/discover` and `subscriptions/listen`; `resources/subscribe` is
@@ -133,7 +133,7 @@
 //! - A request that does not name its revision in `MCP-Protocol-Version` or in `_meta` belongs to the session; a server without
 //!   sessions refuses it.
 //! - From 2026-07-28 on, if either peer ends a POST, its request is cancelled without `notifications/cancelled`. Up to
-//!   2025-11-25, a lost connection does not cancel requests ([`Detached`]).
+//!   2025-11-25, a lost connection does not cancel requests ([`DetachOutcome`]).
 //! - A sealed state can be used again until it expires. Without a seal, the retries of a request are not counted.
 //! - A message that cannot be accepted (above a limit, before `initialize`, or malformed) is answered with an HTTP error status.
 //!   A notification that has no effect is answered with 202, because its sender cannot know this; a `notifications/cancelled` for
@@ -206,13 +206,13 @@ pub use error::{
 };
 pub use extensions::{Extension, ExtensionPolicy, Extensions};
 pub use filter::Filter;
-pub use home::{Converted, LossPolicy};
+pub use home::{ConvertedValue, LossPolicy};
 pub use http_request::{HttpRequest, Principal};
 pub use input_request::{InputRequest, InputResponses};
 pub use limits::{Limit, Limits, RequestTimeout};
 pub use log::{Level, LogMessage, UnknownLevel};
 pub use meta::is_key as is_meta_key;
-pub use outcome::{Outcome, RawResult, Sent};
+pub use outcome::{Outcome, RawResult, SendOutcome};
 pub use refusal::Refusal;
 pub use seal::Seal;
 pub use server::{
@@ -222,7 +222,7 @@ pub use server::{
 pub use session_info::SessionInfo;
 pub use snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
 pub use stream::{
-    Binding, Closed, Detached, HttpHints, RequestKey, StreamId, StreamKind, Transmit,
+    Binding, DetachOutcome, HttpHints, RequestKey, StreamEnd, StreamId, StreamKind, Transmit,
 };
 pub use subscribers::Subscribers;
 pub use time::Time;

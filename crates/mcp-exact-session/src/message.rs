@@ -294,12 +294,12 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
 
 /// Reads the heads of the requests and responses of a batch with too many messages; at most as many as refusals can be queued.
 fn read_batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
-    let most = limits.queued.max(limits.batch_items);
+    let max_items = limits.queued.max(limits.batch_items);
     let mut heads = Vec::new();
     let text = std::str::from_utf8(frame).unwrap_or_default();
     let mut r = Reader::new(text);
     let mut more = r.begin_array().unwrap_or(false);
-    while more && heads.len() < most {
+    while more && heads.len() < max_items {
         let Ok(item) = r.raw() else { break };
         let head = match parse_single(item.as_bytes(), limits) {
             Ok(message) => read_oversized_head(&message),
@@ -375,14 +375,14 @@ fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> 
 /// Returns the part of a frame that the framing would keep above the limit.
 fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
-        head: &frame[..frame.len().min(frame::KEPT)],
-        tail: &frame[frame.len() - frame.len().min(frame::KEPT)..],
+        head: &frame[..frame.len().min(frame::KEPT_BYTES)],
+        tail: &frame[frame.len() - frame.len().min(frame::KEPT_BYTES)..],
     }
 }
 
 /// Returns the items of a frame that is an array; `Some(None)` if the array has too many items. Returns `None` if the frame is
 /// not an array and is parsed as one message.
-fn split_batch(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
+fn split_batch(frame: &[u8], max_items: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
     }
@@ -391,13 +391,13 @@ fn split_batch(frame: &[u8], most: usize) -> Option<Option<Vec<&str>>> {
     let mut more = r.begin_array().ok()?;
     while more {
         let item = r.raw().ok()?;
-        if items.len() < most + 1 {
+        if items.len() < max_items + 1 {
             items.push(item);
         }
         more = r.next_item().ok()?;
     }
     r.end().ok()?;
-    Some((items.len() <= most).then_some(items))
+    Some((items.len() <= max_items).then_some(items))
 }
 
 fn parse_single(text: &[u8], limits: &Limits) -> ParsedItem {
@@ -428,14 +428,15 @@ pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
 
 /// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first, because most messages
 /// have fewer brackets than allowed levels.
-fn is_deeper_than(text: &[u8], most: usize) -> bool {
+fn is_deeper_than(text: &[u8], max_depth: usize) -> bool {
     // The two brackets differ in the bit of 0x20 only; pieces this short are counted in a byte.
-    let opening = |piece: &[u8]| -> u8 { piece.iter().map(|b| u8::from(b | 0x20 == b'{')).sum() };
+    let count_open_brackets =
+        |piece: &[u8]| -> u8 { piece.iter().map(|b| u8::from(b | 0x20 == b'{')).sum() };
     if text
         .chunks(128)
-        .map(|piece| usize::from(opening(piece)))
+        .map(|piece| usize::from(count_open_brackets(piece)))
         .sum::<usize>()
-        <= most
+        <= max_depth
     {
         return false;
     }
@@ -448,7 +449,7 @@ fn is_deeper_than(text: &[u8], most: usize) -> bool {
             _ if in_string => {}
             b'{' | b'[' => {
                 depth += 1;
-                if depth > most {
+                if depth > max_depth {
                     return true;
                 }
             }

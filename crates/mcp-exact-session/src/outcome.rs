@@ -12,7 +12,7 @@ use crate::rules::results::RESULT_TYPE;
 
 /// Result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Sent {
+pub enum SendOutcome {
     /// The message is queued.
     Queued,
     /// The message is not needed: the request was cancelled or has no progress token, or the log level is too low.
@@ -100,7 +100,7 @@ impl RawResult {
     ///
     /// # Errors
     /// [`SendError::Params`] if the value is not an object.
-    pub fn of<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
+    pub fn from_typed<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
         let object = JsonObject::try_from(Json::from_encode(value));
         object.map(Self::from).map_err(|_| SendError::Params {
             method: "result".to_owned(),

@@ -43,13 +43,13 @@ pub enum Refusal {
     UnknownBeforeInitialize(String),
     /// A second `initialize`.
     #[error("the session is initialized already; start a new one")]
-    InitializedAlready,
+    AlreadyInitialized,
     /// The revision does not define this request in this direction.
     #[error("Method not found")]
     UnknownMethod(String),
     /// The revision does not define this notification in this direction.
     #[error("`{0}` may not be sent here")]
-    NotAllowed(String),
+    UnknownNotification(String),
     /// The receiver has not declared the capability that the request needs.
     #[error("the {} has not declared `{capability}`", role_name(*receiver))]
     MissingCapability {
@@ -62,7 +62,7 @@ pub enum Refusal {
     },
     /// The sender has not declared the capability that its notification needs.
     #[error("`{method}` needs the capability `{capability}`")]
-    NotDeclared {
+    UndeclaredNotification {
         /// The notification.
         method: String,
         /// The capability, with dots between its parts.
@@ -93,7 +93,7 @@ pub enum Refusal {
     HeaderMismatch(String),
     /// The `requestState` was not sealed by this server for this request, or has expired.
     #[error("the request state is not valid; start again")]
-    InvalidState,
+    InvalidRequestState,
     /// A result is of a type that the receiver does not know.
     #[error("the result is of the unknown type {0:?}")]
     UnknownResultType(String),
@@ -168,7 +168,7 @@ impl Refusal {
             }
             Self::MissingCapability { code, .. } => PeerError::new(*code, text),
             Self::MissingExtension(id) => PeerError::missing_extension(id),
-            Self::InvalidParams(_) | Self::MissingMeta(_) | Self::InvalidState => {
+            Self::InvalidParams(_) | Self::MissingMeta(_) | Self::InvalidRequestState => {
                 PeerError::invalid_params(text)
             }
             Self::UnsupportedVersion {
@@ -211,8 +211,8 @@ impl Refusal {
             | Self::SessionIdMissing
             | Self::SessionIdMalformed
             | Self::UnsupportedVersionHeader(_)
-            | Self::NotAllowed(_)
-            | Self::NotDeclared { .. }
+            | Self::UnknownNotification(_)
+            | Self::UndeclaredNotification { .. }
             | Self::InvalidNotification(_)
             | Self::UnknownToken
             | Self::ProgressNotIncreasing => 400,
@@ -248,7 +248,7 @@ impl Refusal {
     /// Returns the violation that is reported to the local application; `None` for messages that correct peers may send, too.
     pub(crate) fn violation(&self) -> Option<Violation> {
         Some(match self {
-            Self::Malformed(error) => Violation::NoMessage((**error).clone()),
+            Self::Malformed(error) => Violation::InvalidMessage((**error).clone()),
             Self::BatchUnsupported(revision) | Self::BatchEmpty(revision) => {
                 Violation::Batch(*revision)
             }
@@ -257,9 +257,9 @@ impl Refusal {
             Self::NotInitialized(method) | Self::UnknownBeforeInitialize(method) => {
                 Violation::BeforeInitialize(method.clone())
             }
-            Self::InitializedAlready => Violation::InitializeAgain,
-            Self::NotAllowed(method) => Violation::Method(method.clone()),
-            Self::NotDeclared { method, capability } => Violation::Capability {
+            Self::AlreadyInitialized => Violation::RepeatedInitialize,
+            Self::UnknownNotification(method) => Violation::Method(method.clone()),
+            Self::UndeclaredNotification { method, capability } => Violation::Capability {
                 method: method.clone(),
                 capability: capability.clone(),
             },
@@ -315,9 +315,9 @@ mod tests {
             Refusal::IdInUse(1_i64.into()),
             Refusal::NotInitialized(text()),
             Refusal::UnknownBeforeInitialize(text()),
-            Refusal::InitializedAlready,
+            Refusal::AlreadyInitialized,
             Refusal::UnknownMethod(text()),
-            Refusal::NotAllowed(text()),
+            Refusal::UnknownNotification(text()),
             Refusal::MissingCapability {
                 receiver: Side::Client,
                 capability: text(),
@@ -328,7 +328,7 @@ mod tests {
                 capability: text(),
                 code: code::METHOD_NOT_FOUND,
             },
-            Refusal::NotDeclared {
+            Refusal::UndeclaredNotification {
                 method: text(),
                 capability: "y".to_owned(),
             },
@@ -341,7 +341,7 @@ mod tests {
             },
             Refusal::UnsupportedVersionHeader(vec![text()]),
             Refusal::HeaderMismatch(text()),
-            Refusal::InvalidState,
+            Refusal::InvalidRequestState,
             Refusal::UnknownResultType(text()),
             Refusal::InvalidInputRequired("x"),
             Refusal::InvalidNotification(text()),
@@ -371,18 +371,18 @@ mod tests {
                 | Refusal::IdInUse(_)
                 | Refusal::NotInitialized(_)
                 | Refusal::UnknownBeforeInitialize(_)
-                | Refusal::InitializedAlready
+                | Refusal::AlreadyInitialized
                 | Refusal::UnknownMethod(_)
-                | Refusal::NotAllowed(_)
+                | Refusal::UnknownNotification(_)
                 | Refusal::MissingCapability { .. }
-                | Refusal::NotDeclared { .. }
+                | Refusal::UndeclaredNotification { .. }
                 | Refusal::MissingExtension(_)
                 | Refusal::InvalidParams(_)
                 | Refusal::MissingMeta(_)
                 | Refusal::UnsupportedVersion { .. }
                 | Refusal::UnsupportedVersionHeader(_)
                 | Refusal::HeaderMismatch(_)
-                | Refusal::InvalidState
+                | Refusal::InvalidRequestState
                 | Refusal::UnknownResultType(_)
                 | Refusal::InvalidInputRequired(_)
                 | Refusal::InvalidNotification(_)
@@ -410,7 +410,7 @@ mod tests {
     const EXPECTED_ANSWERS: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x
--32600 400 400 202 - NoMessage: the document is no message: missing member `method` at \"\" (byte 0)
+-32600 400 400 202 - InvalidMessage: the document is no message: missing member `method` at \"\" (byte 0)
 -32600 400 400 202 - Batch: no batches here; send the messages one by one
 -32600 400 400 202 - Batch: a batch holds at least one message
 -32603 413 413 413 - Limit: the limit `message_bytes` is exceeded; try again later
@@ -423,7 +423,7 @@ mod tests {
 -32600 400 200 202 - IdInUse: the id belongs to another request in flight
 -32600 400 400 400 - BeforeInitialize: the session is not initialized; send `initialize`
 -32601 400 400 400 - BeforeInitialize: Method not found
--32600 400 200 202 - InitializeAgain: the session is initialized already; start a new one
+-32600 400 200 202 - RepeatedInitialize: the session is initialized already; start a new one
 -32601 404 200 202 - -: Method not found
 -32600 400 400 202 - Method: `x` may not be sent here
 -32602 400 200 202 - -: the client has not declared `x`

@@ -16,7 +16,7 @@ pub struct SessionInfo {
     /// Capabilities that the peer has declared and the revision defines.
     pub capabilities: JsonObject,
     /// `Implementation` of the peer, as it describes itself: for display and logs only.
-    pub info: Option<JsonObject>,
+    pub implementation: Option<JsonObject>,
     /// Instructions for the use of the server; absent in a server.
     pub instructions: Option<String>,
 }
@@ -28,7 +28,7 @@ impl SessionInfo {
             ("revision", Json::string(self.revision.as_str())),
             ("capabilities", self.capabilities.as_json().clone()),
         ]);
-        if let Some(info) = &self.info {
+        if let Some(info) = &self.implementation {
             json.insert("info", info.as_json().clone());
         }
         if let Some(instructions) = &self.instructions {
@@ -65,7 +65,7 @@ impl std::str::FromStr for SessionInfo {
         Ok(Self {
             revision: spec.revision(),
             capabilities: object("capabilities")?.ok_or_else(|| unreadable("no capabilities"))?,
-            info: object("info")?,
+            implementation: object("info")?,
             instructions: instructions
                 .transpose()
                 .map_err(|_| unreadable("the instructions are no string"))?,

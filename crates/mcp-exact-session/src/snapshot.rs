@@ -28,7 +28,7 @@ pub struct Snapshot {
     /// Principal to whom the session belongs.
     pub principal: Option<Principal>,
     /// True if `notifications/initialized` was received.
-    pub ready: bool,
+    pub is_initialized: bool,
     /// Level that the client has chosen.
     pub log_level: Option<Level>,
     /// URIs of the resources that the client is subscribed to.
@@ -58,7 +58,7 @@ pub struct SnapshotRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SnapshotDue {
     /// The latest snapshot is up to date.
-    No,
+    NotDue,
     /// The snapshot may be delayed: requests have begun or ended, and a process that resumes from the latest snapshot would not
     /// know all lost requests.
     Soon,
@@ -74,7 +74,7 @@ impl Snapshot {
             version: 0,
             info,
             principal: None,
-            ready: true,
+            is_initialized: true,
             log_level: None,
             subscriptions: Vec::new(),
             elicitations: None,
@@ -88,7 +88,7 @@ impl Snapshot {
         let mut json = JsonObject::from_iter([
             ("version", Json::from(self.version)),
             ("info", self.info.to_json().into()),
-            ("ready", Json::from(self.ready)),
+            ("ready", Json::from(self.is_initialized)),
             ("lastId", Json::from(self.last_id)),
             ("lastStream", Json::from(self.last_stream)),
         ]);
@@ -130,7 +130,7 @@ impl Snapshot {
             version: number_member(json, "version")?,
             info: info.text().parse()?,
             principal: principal.transpose()?.map(Principal),
-            ready: match json.find("ready") {
+            is_initialized: match json.find("ready") {
                 Some(ready) => ready.decode_as().map_err(|_| invalid_snapshot("ready"))?,
                 None => return Err(invalid_snapshot("ready")),
             },

@@ -52,7 +52,7 @@ pub enum StreamKind {
 
 /// End of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Closed {
+pub enum StreamEnd {
     /// The peer ended the stream.
     Clean,
     /// The connection was lost.
@@ -63,10 +63,10 @@ pub enum Closed {
 
 /// State of a stream whose connection was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Detached {
-    /// The request and the output of the stream wait for `attached`; `poll_transmit_on` still returns the output, for an event
+pub enum DetachOutcome {
+    /// The request and the output of the stream wait for `handle_attach`; `poll_transmit_on` still returns the output, for an event
     /// log.
-    Kept,
+    Waiting,
     /// The stream is closed; its requests, if any, are cancelled.
     Closed,
 }
@@ -83,9 +83,9 @@ pub enum Transmit {
         /// Number of the frame on its stream, from 0 on; stream and number form an event id.
         sequence: u64,
         /// Incoming request that the message belongs to.
-        about: Option<RequestKey>,
+        related_request: Option<RequestKey>,
         /// True if this is the last output of the stream.
-        last: bool,
+        is_last: bool,
         /// Headers and hints for an HTTP transport.
         http: HttpHints,
     },
@@ -123,7 +123,7 @@ pub struct HttpHints {
     pub params: Vec<(String, String)>,
     /// True if the transport waits for the status of this POST before the next POST: some servers refuse requests that arrive
     /// before `notifications/initialized`.
-    pub barrier: bool,
+    pub waits_for_status: bool,
     /// True for `initialize`, and for the `server/discover` of a negotiation: the request belongs to no session. The transport
     /// discards the id and the standalone stream of the previous session.
     pub starts_session: bool,

@@ -40,9 +40,9 @@ impl<K: Ord + Clone> Subscribers<K> {
 
     /// Replaces the filter of the changes that a client has subscribed to; an empty filter removes the client.
     ///
-    /// Call this function with [`ServerEndpoint::interests`](crate::ServerEndpoint::interests) after each frame that may have
+    /// Call this function with [`ServerEndpoint::subscribed_changes`](crate::ServerEndpoint::subscribed_changes) after each frame that may have
     /// changed the subscriptions.
-    pub fn set(&mut self, key: K, interests: Filter) {
+    pub fn replace(&mut self, key: K, interests: Filter) {
         if self.interests.get(&key) == Some(&interests) {
             return;
         }
@@ -86,7 +86,7 @@ impl<K: Ord + Clone> Subscribers<K> {
     }
 
     /// Iterates over the clients that a change concerns.
-    pub fn concerned(&self, change: &Change) -> impl Iterator<Item = &K> {
+    pub fn interested_clients(&self, change: &Change) -> impl Iterator<Item = &K> {
         let keys = match change {
             Change::Tools => Some(&self.tools),
             Change::Prompts => Some(&self.prompts),
@@ -119,16 +119,16 @@ mod tests {
             uris: uris.iter().map(|uri| (*uri).to_owned()).collect(),
             ..Filter::default()
         };
-        all.set(1, filter(true, &["file:///a"]));
-        all.set(2, filter(false, &["file:///a", "file:///b"]));
-        all.set(3, filter(true, &[]));
+        all.replace(1, filter(true, &["file:///a"]));
+        all.replace(2, filter(false, &["file:///a", "file:///b"]));
+        all.replace(3, filter(true, &[]));
         let concerned = |all: &Subscribers<i32>, change: Change| {
-            all.concerned(&change).copied().collect::<Vec<_>>()
+            all.interested_clients(&change).copied().collect::<Vec<_>>()
         };
         let a = || Change::Resource("file:///a".into());
         assert_eq!(concerned(&all, Change::Tools), [1, 3]);
         assert_eq!(concerned(&all, a()), [1, 2]);
-        all.set(1, filter(false, &[]));
+        all.replace(1, filter(false, &[]));
         all.remove(&3);
         assert_eq!(concerned(&all, a()), [2]);
         assert_eq!(concerned(&all, Change::Tools), Vec::<i32>::new());

@@ -31,13 +31,13 @@ impl Time {
     }
 
     /// Returns the time from `earlier` to this timestamp; zero if `earlier` is later.
-    pub const fn after(self, earlier: Self) -> Duration {
+    pub const fn saturating_since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 
     /// Returns the timestamp that is `later` after this one, saturating at the largest timestamp.
     #[must_use]
-    pub const fn plus(self, later: Duration) -> Self {
+    pub const fn saturating_add(self, later: Duration) -> Self {
         Self(self.0.saturating_add(later))
     }
 }

@@ -213,7 +213,7 @@ impl<C> IncomingRequest<C> {
     ///
     /// # Errors
     /// The error to reply with, if the parameters do not match the method or the request has another revision.
-    pub fn exact<R: RevisionTypes>(
+    pub fn typed_exactly<R: RevisionTypes>(
         &self,
     ) -> Result<<R::FromClient as Direction>::Request, PeerError> {
         if R::REVISION != self.revision() {

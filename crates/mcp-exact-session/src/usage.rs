@@ -12,7 +12,7 @@ pub struct Usage {
     /// Total size in bytes of the requests in flight.
     pub in_flight_bytes: usize,
     /// Number of the requests in flight that are subscriptions, which last until one of the peers ends them; zero in a client.
-    pub listening: usize,
+    pub subscription_requests: usize,
     /// Number of unanswered batches.
     pub batches: usize,
     /// Number of bytes of answers that wait for the other answers of their batch.

@@ -42,7 +42,7 @@ async fn run() -> Result<(), AnyError> {
             "--restart" => restart = true,
             "--offer" => {
                 let offer = arguments.next().ok_or("--offer REVISION,…")?;
-                config.offer = Offer::of(offer.split(','))?;
+                config.offer = Offer::new(offer.split(','))?;
             }
             _ => url = Some(argument),
         }

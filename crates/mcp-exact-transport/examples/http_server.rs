@@ -25,7 +25,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut config = ServerConfig::new(Identity::new("http_server", env!("CARGO_PKG_VERSION")));
     if !arguments.is_empty() {
-        config.offer = Offer::of(arguments.iter().map(String::as_str))?;
+        config.offer = Offer::new(arguments.iter().map(String::as_str))?;
     }
     config.capabilities = r#"{"tools":{},"resources":{},"prompts":{},"logging":{}}"#.parse()?;
     config.instructions = Some("Call `echo`, `slow` or `ask`.".into());

@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use mcp_exact_session::{
-    Binding, Closed, FrameContext, ReceiveError, ServerSettings, StreamId, Time, Transmit,
+    Binding, FrameContext, ReceiveError, ServerSettings, StreamEnd, StreamId, Time, Transmit,
 };
 use tokio::sync::{Notify, futures::OwnedNotified};
 use tokio::task::coop;
@@ -159,7 +159,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     pub(crate) fn drain(&mut self) {
         if !std::mem::replace(&mut self.is_draining, true) {
             self.deadline = Some(Instant::now() + self.options.drain);
-            self.end(Closed::Clean);
+            self.end(StreamEnd::Clean);
         }
     }
 
@@ -179,8 +179,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         let result = self.poll_inner(cx);
         if let Poll::Ready(result) = &result {
             self.end(match result {
-                Ok(()) => Closed::Clean,
-                Err(_) => Closed::Lost,
+                Ok(()) => StreamEnd::Clean,
+                Err(_) => StreamEnd::Lost,
             });
         }
         result
@@ -357,7 +357,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.deadline = Some(Instant::now() + self.options.close);
     }
 
-    fn end(&mut self, how: Closed) {
+    fn end(&mut self, how: StreamEnd) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.shared
                 .call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
@@ -380,7 +380,7 @@ impl<E: Endpoint, T> Drop for Driver<E, T> {
     /// Completes all pending futures.
     fn drop(&mut self) {
         if !std::mem::replace(&mut self.has_ended, true) {
-            let (stream, how) = (StreamId::DUPLEX, Closed::Lost);
+            let (stream, how) = (StreamId::DUPLEX, StreamEnd::Lost);
             self.shared
                 .call(|state, now| state.endpoint.closed(stream, how, now));
         }

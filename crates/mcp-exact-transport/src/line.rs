@@ -3,7 +3,7 @@
 //! `Lines` performs no IO; `LineTransport` adds reading and writing. One read may return many lines, and all waiting
 //! output is sent with one write.
 
-use mcp_exact_session::frame::{KEPT, Oversized};
+use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use memchr::memchr;
 
 use crate::transport::Received;
@@ -34,11 +34,11 @@ impl OversizedLine {
             self.head.clear();
             self.tail.clear();
         }
-        let room = KEPT.saturating_sub(self.head.len()).min(piece.len());
+        let room = KEPT_BYTES.saturating_sub(self.head.len()).min(piece.len());
         self.head.extend_from_slice(&piece[..room]);
         self.tail
-            .extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
-        let more = self.tail.len().saturating_sub(KEPT);
+            .extend_from_slice(&piece[piece.len().saturating_sub(KEPT_BYTES)..]);
+        let more = self.tail.len().saturating_sub(KEPT_BYTES);
         self.tail.drain(..more);
     }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use mcp_exact_session::frame::{KEPT, Oversized};
+use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 
 use crate::transport::{Received, Transport};
 
@@ -145,7 +145,7 @@ fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     if message.len() <= limit {
         return Received::Frame(message);
     }
-    let kept = KEPT.min(message.len());
+    let kept = KEPT_BYTES.min(message.len());
     Received::Oversized(Oversized {
         head: &message[..kept],
         tail: &message[message.len() - kept..],

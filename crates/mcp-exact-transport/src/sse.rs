@@ -3,7 +3,7 @@
 //! The encoder appends events to a buffer; the decoder accepts bytes as they arrive and returns complete events. The
 //! decoder buffers at most one event and the bytes that were pushed after it, and limits the size of an event.
 
-use mcp_exact_session::frame::KEPT;
+use mcp_exact_session::frame::KEPT_BYTES;
 use memchr::memchr2;
 
 /// Content type of an event stream.
@@ -252,7 +252,7 @@ impl Decoder {
                 if value.len() > room {
                     self.oversized = true;
                     keep_tail(&mut self.tail, value);
-                    let kept = KEPT.min(self.limit);
+                    let kept = KEPT_BYTES.min(self.limit);
                     self.data.extend_from_slice(&value[..value.len().min(kept)]);
                     self.data.truncate(kept);
                 } else if !self.oversized {
@@ -297,8 +297,8 @@ impl Decoder {
 
 /// Keeps the last bytes of an event that is skipped.
 fn keep_tail(tail: &mut Vec<u8>, piece: &[u8]) {
-    tail.extend_from_slice(&piece[piece.len().saturating_sub(KEPT)..]);
-    let more = tail.len().saturating_sub(KEPT);
+    tail.extend_from_slice(&piece[piece.len().saturating_sub(KEPT_BYTES)..]);
+    let more = tail.len().saturating_sub(KEPT_BYTES);
     tail.drain(..more);
 }
 

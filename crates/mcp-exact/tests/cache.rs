@@ -19,7 +19,7 @@ fn server(ttl_ms: u64) -> (Server, Arc<AtomicUsize>) {
     let server = Server::builder("test", "1.0.0")
         .cache(CacheHint {
             ttl_ms,
-            public: false,
+            is_public: false,
         })
         .visible(move |_, one| {
             if one.name() == "tool" {
@@ -93,7 +93,7 @@ async fn lists_without_ttl_are_not_cached() {
 async fn private_lists_are_cached_per_caller() {
     let public = CacheHint {
         ttl_ms: 60_000,
-        public: true,
+        is_public: true,
     };
     for (by_caller, expected) in [(false, "\"public\""), (true, "\"private\"")] {
         let builder = Server::builder("test", "1.0.0")

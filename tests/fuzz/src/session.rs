@@ -241,7 +241,7 @@ impl SimulatedNetwork {
                     .reply(key, PeerError::internal("again"), self.now);
                 let once = matches!(
                     again,
-                    Ok(Sent::Suppressed)
+                    Ok(SendOutcome::Suppressed)
                         | Err(SendError::UnknownRequest
                             | SendError::AwaitingInput
                             | SendError::Subscription)
@@ -263,7 +263,7 @@ impl SimulatedNetwork {
         } else {
             Err(PeerError::internal("no"))
         };
-        let _ = self.client.progress(ask, &Progress::new(1.0));
+        let _ = self.client.send_progress(ask, &Progress::new(1.0));
         let _ = self.client.answer(ask, answer, self.now);
     }
 
@@ -284,12 +284,12 @@ impl SimulatedNetwork {
     fn send_log_or_progress(&mut self, choices: &mut Choices<'_>) {
         let key = choices.pick_of(&self.pending_requests);
         let scope = key.map_or(Scope::Peer, Scope::During);
-        let _ = self.server.log(scope, Level::Error, Some("l\n"), true);
+        let _ = self.server.send_log(scope, Level::Error, Some("l\n"), true);
         if let Some(key) = key {
             let done = f64::from(choices.next_byte());
             let _ = self
                 .server
-                .progress(key, &Progress::new(done).with_message("m"));
+                .send_progress(key, &Progress::new(done).with_message("m"));
         }
         let _ = self
             .server
@@ -338,7 +338,7 @@ impl SimulatedNetwork {
                         code: 503,
                         body: Vec::new(),
                     };
-                    return self.client.failed(on, why, self.now);
+                    return self.client.handle_failure(on, why, self.now);
                 }
             },
         };
@@ -356,9 +356,9 @@ impl SimulatedNetwork {
                     code: status,
                     body: bytes.to_vec(),
                 };
-                self.client.failed(on, why, self.now);
+                self.client.handle_failure(on, why, self.now);
             }
-            _ if bytes.is_empty() => self.client.closed(on, Closed::Clean, self.now),
+            _ if bytes.is_empty() => self.client.handle_close(on, StreamEnd::Clean, self.now),
             _ => {
                 let _ = self.client.receive(on, bytes, self.now);
             }
@@ -371,7 +371,7 @@ impl SimulatedNetwork {
         if to_server {
             let on = self.client.open_standalone();
             self.post(on, &bytes, Vec::new());
-            self.client.closed(on, Closed::Clean, self.now);
+            self.client.handle_close(on, StreamEnd::Clean, self.now);
         } else {
             let streams: Vec<StreamId> = self.server_stream_of.keys().copied().collect();
             if let Some(on) = choices.pick_of(&streams) {
@@ -383,7 +383,7 @@ impl SimulatedNetwork {
 
     fn wait(&mut self, choices: &mut Choices<'_>) {
         let millis = u64::from(choices.next_byte()) * 8;
-        self.now = self.now.plus(Duration::from_millis(millis));
+        self.now = self.now.saturating_add(Duration::from_millis(millis));
         self.client.handle_timeout(self.now);
         self.server.handle_timeout(self.now);
         for next in [self.client.poll_timeout(), self.server.poll_timeout()] {
@@ -400,17 +400,17 @@ impl SimulatedNetwork {
             .iter()
             .map(|(c, s)| (*c, *s))
             .collect();
-        let how = [Closed::Clean, Closed::Lost, Closed::SessionEnded];
+        let how = [StreamEnd::Clean, StreamEnd::Lost, StreamEnd::SessionEnded];
         let how = how[usize::from(choices.next_byte() % 8).min(2)];
-        if how == Closed::SessionEnded && !choices.chance(10) {
+        if how == StreamEnd::SessionEnded && !choices.chance(10) {
             return;
         }
         if let Some((client, server)) = choices.pick_of(&streams) {
             if self.binding == Binding::Duplex && !choices.chance(10) {
                 return;
             }
-            self.client.closed(client, how, self.now);
-            self.server.closed(server, how, self.now);
+            self.client.handle_close(client, how, self.now);
+            self.server.handle_close(server, how, self.now);
         }
     }
 
@@ -428,7 +428,7 @@ impl SimulatedNetwork {
                 Transmit::Close { stream } => {
                     if let Some(server_stream_of) = self.server_stream_of.get(&stream) {
                         self.server
-                            .closed(*server_stream_of, Closed::Clean, self.now);
+                            .handle_close(*server_stream_of, StreamEnd::Clean, self.now);
                     }
                 }
                 _ => {}
@@ -464,7 +464,7 @@ impl SimulatedNetwork {
                 ClientEvent::RequestCancelled(key) => {
                     self.pending_server_requests.retain(|known| *known != key)
                 }
-                ClientEvent::RestartServer => self.client.restarted(self.now),
+                ClientEvent::RestartServer => self.client.handle_restart(self.now),
                 _ => {}
             }
         }

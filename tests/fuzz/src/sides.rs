@@ -101,7 +101,7 @@ fn offer(choices: &mut Choices<'_>) -> Offer {
     }
     Offer {
         revisions: chosen,
-        floor: None,
+        oldest: None,
     }
 }
 

@@ -24,9 +24,9 @@ pub fn http_request(headers: &[(&str, &str)]) -> HttpRequest {
 /// If the revision is not compiled in.
 pub fn negotiated_session(revision: &str, capabilities: Value) -> SessionInfo {
     SessionInfo {
-        revision: Offer::of([revision]).expect("known").revisions[0],
+        revision: Offer::new([revision]).expect("known").revisions[0],
         capabilities: to_object(capabilities),
-        info: None,
+        implementation: None,
         instructions: None,
     }
 }
@@ -171,7 +171,7 @@ impl HttpServerHarness {
             (
                 Transmit::Frame {
                     stream: on,
-                    last,
+                    is_last: last,
                     http,
                     ..
                 },

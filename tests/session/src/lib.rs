@@ -106,7 +106,7 @@ pub fn to_value(object: &JsonObject) -> Value {
 /// # Panics
 /// If one of the revisions is not compiled in.
 pub fn offer_of(revisions: &[&str]) -> Offer {
-    Offer::of(revisions.iter().copied()).expect("known revisions")
+    Offer::new(revisions.iter().copied()).expect("known revisions")
 }
 
 /// Creates the configuration of a server that offers these revisions and declares all capabilities.

@@ -179,12 +179,14 @@ fn reply_to(server: &mut ServerEndpoint<()>, request: &IncomingRequest<()>) -> R
         "tools/call" if params["name"] == "ask" => return input_for_name_and_sampling(request),
         "tools/call" if params["name"] == "slow" => {
             for step in [1.0, 2.0, 3.0] {
-                let said =
-                    server.progress(request.key, &Progress::new(step).of(3.0).with_message("on"));
+                let said = server.send_progress(
+                    request.key,
+                    &Progress::new(step).with_total(3.0).with_message("on"),
+                );
                 said.expect("progress increases");
                 let during = Scope::During(request.key);
                 server
-                    .log(during, Level::Info, Some("slow"), json!(step))
+                    .send_log(during, Level::Info, Some("slow"), json!(step))
                     .expect("logging");
             }
             text_result(&json!("done"))

@@ -201,7 +201,7 @@ impl RawClient {
         let mut endpoint = ClientEndpoint::new(settings, binding, None, Time::ZERO);
         let standalone = (binding == Binding::HttpSse).then(|| {
             let stream = endpoint.open_standalone();
-            endpoint.endpoint_known();
+            endpoint.set_endpoint_known();
             stream
         });
         Self {
@@ -385,7 +385,8 @@ impl RawClient {
         if request && !sse {
             self.open_posts.push((message["id"].to_string(), stream))
         } else {
-            self.endpoint.closed(stream, Closed::Clean, self.now)
+            self.endpoint
+                .handle_close(stream, StreamEnd::Clean, self.now)
         }
     }
 

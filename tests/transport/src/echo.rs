@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_exact_session::{
     CallOptions, ClientConfig, ClientEvent, ClientSettings, Identity, IncomingRequest,
-    InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, Sent,
+    InputRequest, JsonObject, Offer, Outcome, PeerError, Progress, RawResult, Reply, SendOutcome,
     ServerConfig, ServerEvent, ServerSettings, Side,
 };
 use mcp_exact_transport::{ClientHandle, RequestContext, ServerHandle, connection_metrics};
@@ -42,7 +42,7 @@ pub fn server_settings() -> Arc<ServerSettings> {
 /// Returns the settings of a server that offers these revisions.
 pub fn server_settings_of(revisions: &[&str]) -> Arc<ServerSettings> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
-    config.offer = Offer::of(revisions.iter().copied()).expect("compiled in");
+    config.offer = Offer::new(revisions.iter().copied()).expect("compiled in");
     config.capabilities = object(json!({
         "tools": { "listChanged": true },
         "prompts": { "listChanged": true },
@@ -53,7 +53,7 @@ pub fn server_settings_of(revisions: &[&str]) -> Arc<ServerSettings> {
 
 pub fn client_settings(revision: &str) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
-    config.offer = Offer::of([revision]).expect("compiled in");
+    config.offer = Offer::new([revision]).expect("compiled in");
     config.capabilities = object(json!({ "roots": { "listChanged": true } }));
     config.handshake_timeout = Duration::from_secs(10);
     config.build().expect("a configuration")
@@ -189,7 +189,7 @@ fn reply(server: &ServerHandle, request: &IncomingRequest<RequestContext>) -> Op
             tokio::spawn(async move {
                 for step in 1..=2000 {
                     let progress = Progress::new(f64::from(step)).with_message(&logger);
-                    if server.progress(key, &progress) != Ok(Sent::Queued) {
+                    if server.progress(key, &progress) != Ok(SendOutcome::Queued) {
                         break;
                     }
                     tokio::task::yield_now().await;

@@ -7,7 +7,7 @@ use mcp_2026_07_28::{
     V2026_07_28,
 };
 use mcp_exact_session::{
-    Converted, Identity, IncomingRequest, LossPolicy, PeerError, Reply, ServerConfig, ServerEvent,
+    ConvertedValue, Identity, IncomingRequest, LossPolicy, PeerError, Reply, ServerConfig, ServerEvent,
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, serve_blocking};
 
@@ -37,7 +37,7 @@ fn answer(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError>
         }
         _ => return Err(PeerError::method_not_found(request.method())),
     };
-    reply.map(|Converted { value, .. }| value)
+    reply.map(|ConvertedValue { value, .. }| value)
 }
 
 fn tools() -> Result<ListToolsResult, PeerError> {

@@ -137,7 +137,7 @@ impl SharedListening {
             prompts: true,
             resources: true,
             uris,
-            more: JsonObject::new(),
+            extension_members: JsonObject::new(),
         };
         let backend = Arc::clone(&self.backend);
         let request = SubscriptionRequest {

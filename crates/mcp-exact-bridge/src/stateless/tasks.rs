@@ -67,7 +67,7 @@ impl Stateless {
             let shared = self.connections.shared_connection(backend, &owner).await?;
             let translation = self
                 .translation_to(&request, &shared.connection)
-                .of_request(&request.context().cx);
+                .of_request(&request.context().app_data);
             let progress = ProgressReceiver::new(client, request.key);
             let pending =
                 match self.send(&request, &shared.connection, &translation, &progress, None) {

@@ -347,7 +347,7 @@ pub async fn handle_with(
         let _ = serve(settings, handler, remote, options, std::future::pending()).await;
     });
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
-    config.offer = Offer::of([revision.as_str()]).expect("a revision");
+    config.offer = Offer::new([revision.as_str()]).expect("a revision");
     config.extensions.policy = ExtensionPolicy::AllowAll;
     let handler = move |_: &ClientHandle, event: ClientEvent| on_event(event);
     let settings = config.build().expect("settings");

@@ -206,7 +206,7 @@ impl OneClient {
         let mut config = ClientConfig::new(Identity::new(principal, "1.0.0"));
         config.capabilities = object(r#"{"sampling":{}}"#);
         config.pass_input_required = true;
-        config.offer = Offer::of([revision.as_str()]).expect("a revision");
+        config.offer = Offer::new([revision.as_str()]).expect("a revision");
         let name = ::http::HeaderName::from_static("x-principal");
         let value = ::http::HeaderValue::from_static(principal);
         let endpoint = match revision.as_str() {

@@ -53,7 +53,7 @@ pub async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
 }
 
 async fn connect(url: &str, principal: &'static str, mut config: ClientConfig) -> ClientHandle {
-    config.offer = Offer::of(["2026-07-28"]).expect("a revision");
+    config.offer = Offer::new(["2026-07-28"]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
         ::http::HeaderName::from_static("x-principal"),
         ::http::HeaderValue::from_static(principal),

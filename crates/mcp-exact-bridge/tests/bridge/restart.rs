@@ -178,7 +178,7 @@ async fn serve(begun: &Arc<AtomicUsize>, released: watch::Receiver<bool>) -> Str
 /// Connects a client, and counts its negotiations.
 async fn connect(url: &str, revision: &str, negotiated: &Arc<AtomicUsize>) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("client", "1.0.0"));
-    config.offer = Offer::of([revision]).expect("a revision");
+    config.offer = Offer::new([revision]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL");
     let endpoint = endpoint.retry(Duration::from_millis(50));
     let counted = Arc::clone(negotiated);

@@ -39,7 +39,7 @@ async fn session_of(
 ) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("alike", "1.0.0"));
     config.capabilities = object(capabilities);
-    config.offer = Offer::of([REVISION]).expect("a revision");
+    config.offer = Offer::new([REVISION]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
         ::http::HeaderName::from_static("x-principal"),
         ::http::HeaderValue::from_static(principal),

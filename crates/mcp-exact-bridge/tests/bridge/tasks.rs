@@ -209,7 +209,7 @@ async fn connect_to(
     mut config: ClientConfig,
     on_event: impl Fn(ClientEvent) + Send + Sync + 'static,
 ) -> ClientHandle {
-    config.offer = Offer::of([revision]).expect("a revision");
+    config.offer = Offer::new([revision]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
         ::http::HeaderName::from_static("x-principal"),
         ::http::HeaderValue::from_static(principal),
@@ -477,10 +477,10 @@ async fn extension_client(
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     let mut extension = Extension::new("io.modelcontextprotocol/tasks");
     extension.requests = names(&["tasks/get", "tasks/update", "tasks/cancel"]);
-    extension.named_by = Some("taskId".to_owned());
+    extension.name_param = Some("taskId".to_owned());
     extension.notifications = names(&["notifications/tasks"]);
     extension.result_types = names(&["task"]);
-    extension.filters = names(&["taskIds"]);
+    extension.filter_members = names(&["taskIds"]);
     let mut config = ClientConfig::new(Identity::new("alike", "1.0.0"));
     config.capabilities = object(r#"{"elicitation":{}}"#);
     config.extensions.negotiated = vec![extension];

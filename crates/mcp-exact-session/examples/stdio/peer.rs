@@ -9,8 +9,8 @@ use std::{error, thread};
 
 use mcp_exact_session::frame::{Line, Lines};
 use mcp_exact_session::{
-    Binding, CallOptions, ClientConfig, ClientEndpoint, ClientEvent, Closed, Json, Level, Outcome,
-    SessionInfo, StreamId, Time,
+    Binding, CallOptions, ClientConfig, ClientEndpoint, ClientEvent, Json, Level, Outcome,
+    SessionInfo, StreamEnd, StreamId, Time,
 };
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub struct Peer {
     input: Option<ChildStdin>,
     output: mpsc::Receiver<Vec<u8>>,
     lines: Lines,
-    start: Instant,
+    started_at: Instant,
 }
 
 /// Outcome of a request, with the events that preceded it.
@@ -34,7 +34,7 @@ pub struct RequestOutcome {
     pub outcome: Outcome,
     pub progress: Vec<f64>,
     /// Methods of the requests that the server has sent before the outcome.
-    pub asked: Vec<String>,
+    pub server_request_methods: Vec<String>,
 }
 
 impl Peer {
@@ -49,7 +49,7 @@ impl Peer {
             child,
             output,
             lines,
-            start: Instant::now(),
+            started_at: Instant::now(),
         })
     }
 
@@ -73,14 +73,14 @@ impl Peer {
         self.input = self.child.stdin.take();
         // What the old one has said to its end is no part of what the new one says.
         while self.lines.next_line().is_some() {}
-        self.lines.rest();
-        self.client.restarted(self.now());
+        self.lines.take_remaining();
+        self.client.handle_restart(self.now());
         Ok(())
     }
 
     /// Sends a request and returns its result.
     pub fn request(&mut self, method: &str, params: Value) -> Result<Value, AnyError> {
-        let error = match self.call(method, params, false)?.outcome {
+        let error = match self.call_tool(method, params, false)?.outcome {
             Outcome::Result(result) => return Ok(result.object().parse()?),
             Outcome::Error(error) => error.into(),
             other => AnyError::from(format!("{other:?}")),
@@ -90,7 +90,7 @@ impl Peer {
     }
 
     /// Returns the entries of all pages of a list.
-    pub fn list(&mut self, method: &str, member: &str) -> Result<Vec<Value>, AnyError> {
+    pub fn list_all(&mut self, method: &str, member: &str) -> Result<Vec<Value>, AnyError> {
         let (mut items, mut params) = (Vec::new(), Value::Null);
         loop {
             let mut page = self.request(method, params)?;
@@ -107,7 +107,7 @@ impl Peer {
     }
 
     /// Sends a request and waits for its outcome; with `cancel`, cancels it at its first progress notification.
-    pub fn call(
+    pub fn call_tool(
         &mut self,
         method: &str,
         params: Value,
@@ -128,7 +128,7 @@ impl Peer {
                     return Ok(RequestOutcome {
                         outcome,
                         progress,
-                        asked,
+                        server_request_methods: asked,
                     });
                 }
                 ClientEvent::Progress {
@@ -145,7 +145,8 @@ impl Peer {
                     key, request: ask, ..
                 } => {
                     asked.push(ask.method().to_owned());
-                    self.client.answer(key, uses::answer(&ask), self.now())?;
+                    self.client
+                        .answer(key, uses::answer_server_request(&ask), self.now())?;
                 }
                 event => self.handle_other_event(event)?,
             }
@@ -158,10 +159,11 @@ impl Peer {
             ClientEvent::Request {
                 key, request: ask, ..
             } => {
-                self.client.answer(key, uses::answer(&ask), self.now())?;
+                self.client
+                    .answer(key, uses::answer_server_request(&ask), self.now())?;
             }
             ClientEvent::Log {
-                about: _,
+                related_request: _,
                 message: logged,
                 ..
             } => {
@@ -181,7 +183,7 @@ impl Peer {
             if let Some(event) = self.client.poll_event() {
                 return Ok(event);
             }
-            let out = pipe::lines(|out| self.client.poll_transmit(out));
+            let out = pipe::queued_lines(|out| self.client.poll_transmit(out));
             if let Some(input) = &mut self.input {
                 // A server that has gone away is noticed where its output ends.
                 let _ = input.write_all(&out).and_then(|()| input.flush());
@@ -200,20 +202,21 @@ impl Peer {
                 None => {}
             }
             let deadline = self.client.poll_timeout();
-            let wait = deadline.map_or(Duration::MAX, |at| at.after(now));
+            let wait = deadline.map_or(Duration::MAX, |at| at.saturating_since(now));
             match self.output.recv_timeout(wait) {
                 Ok(bytes) => self.lines.push(&bytes),
                 Err(mpsc::RecvTimeoutError::Timeout) => self.client.handle_timeout(self.now()),
                 Err(mpsc::RecvTimeoutError::Disconnected) => {
                     let now = self.now();
-                    self.client.closed(StreamId::DUPLEX, Closed::Lost, now);
+                    self.client
+                        .handle_close(StreamId::DUPLEX, StreamEnd::Lost, now);
                 }
             }
         }
     }
 
     fn now(&self) -> Time {
-        Time::since_start(self.start.elapsed())
+        Time::since_start(self.started_at.elapsed())
     }
 
     /// Closes the server's input, and waits up to five seconds for its exit (`basic/lifecycle`, "Shutdown").
@@ -239,5 +242,5 @@ fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), AnyErro
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
     let output = child.stdout.take().ok_or("the server has no output")?;
-    Ok((child, pipe::read(output)))
+    Ok((child, pipe::spawn_reader(output)))
 }

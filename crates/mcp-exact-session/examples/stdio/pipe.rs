@@ -8,7 +8,7 @@ use mcp_exact_session::Transmit;
 use mcp_exact_session::frame::end_line;
 
 /// Reads a pipe in a thread; returns a channel with the bytes, which closes at the end of the pipe.
-pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
+pub fn spawn_reader(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
     let (to, bytes) = mpsc::sync_channel(16);
     thread::spawn(move || {
         let mut buffer = vec![0; 16 << 10];
@@ -22,7 +22,7 @@ pub fn read(mut from: impl Read + Send + 'static) -> mpsc::Receiver<Vec<u8>> {
 }
 
 /// Returns all queued messages, one per line; `poll` is the endpoint's `poll_transmit`.
-pub fn lines(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<u8> {
+pub fn queued_lines(mut poll: impl FnMut(&mut Vec<u8>) -> Option<Transmit>) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some(transmit) = poll(&mut out) {
         if matches!(transmit, Transmit::Frame { .. }) {

@@ -16,16 +16,16 @@ const PROGRESS_STEPS: u32 = 20;
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Running call of the slow tool: its progress, and the time of its next step.
-pub struct Slow {
+pub struct SlowCall {
     pub key: RequestKey,
-    pub next: Instant,
+    pub next_step_at: Instant,
     step: u32,
 }
 
 /// Returns the reply to a request; `None` if the reply is sent later.
-pub fn answer(
+pub fn reply_to_request(
     request: &IncomingRequest<()>,
-    slow: &mut Vec<Slow>,
+    slow: &mut Vec<SlowCall>,
 ) -> Result<Option<Reply>, PeerError> {
     // The parameters have to fit the revision that the client speaks.
     request.typed()?;
@@ -49,7 +49,11 @@ pub fn answer(
             Some("echo") => text_result(params["arguments"]["text"].as_str().unwrap_or("")),
             Some("slow") => {
                 let (key, next) = (request.key, Instant::now() + STEP_INTERVAL);
-                slow.push(Slow { key, step: 0, next });
+                slow.push(SlowCall {
+                    key,
+                    step: 0,
+                    next_step_at: next,
+                });
                 return Ok(None);
             }
             Some("ask") => return Ok(Some(require_input(request))),
@@ -82,7 +86,7 @@ fn text_result(text: &str) -> Value {
 }
 
 fn to_result(result: Value) -> Reply {
-    RawResult::of(&Json::from(result)).map_or_else(
+    RawResult::from_typed(&Json::from(result)).map_or_else(
         |error| Reply::Error(PeerError::internal(error.to_string())),
         Reply::Result,
     )
@@ -91,8 +95,8 @@ fn to_result(result: Value) -> Reply {
 /// Sends all input requests that the client supports, at once. The same request is delivered again with the answers.
 fn require_input(request: &IncomingRequest<()>) -> Reply {
     if !request.responses.is_empty() {
-        let told: Vec<String> = request.responses.iter().map(describe_answer).collect();
-        return to_result(text_result(&told.join("\n")));
+        let answers: Vec<String> = request.responses.iter().map(describe_answer).collect();
+        return to_result(text_result(&answers.join("\n")));
     }
     let message = json!({ "role": "user", "content": { "type": "text", "text": "Say something" } });
     let form = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
@@ -149,21 +153,21 @@ fn describe_answer((question, answer): (&str, &Outcome)) -> String {
 }
 
 /// Runs one step of a slow call; returns false when the call has ended.
-pub fn run_slow_step(server: &mut ServerEndpoint<()>, slow: &mut Slow, now: Time) -> bool {
-    if slow.next > Instant::now() {
+pub fn run_slow_step(server: &mut ServerEndpoint<()>, slow: &mut SlowCall, now: Time) -> bool {
+    if slow.next_step_at > Instant::now() {
         return true;
     }
     slow.step += 1;
-    slow.next += STEP_INTERVAL;
-    let progress = Progress::new(f64::from(slow.step)).of(f64::from(PROGRESS_STEPS));
-    if let Err(error) = server.progress(slow.key, &progress.with_message("Working")) {
+    slow.next_step_at += STEP_INTERVAL;
+    let progress = Progress::new(f64::from(slow.step)).with_total(f64::from(PROGRESS_STEPS));
+    if let Err(error) = server.send_progress(slow.key, &progress.with_message("Working")) {
         print_error(&error);
     }
     if slow.step < PROGRESS_STEPS {
         return true;
     }
     let steps = Json::string(&format!("{PROGRESS_STEPS} steps"));
-    if let Err(error) = server.log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
+    if let Err(error) = server.send_log(Scope::During(slow.key), Level::Info, Some("slow"), steps) {
         print_error(&error);
     }
     if let Err(error) = server.reply(slow.key, to_result(text_result("Done")), now) {

@@ -17,35 +17,41 @@ const SAMPLED_TEXT: &str = "a sampled message";
 pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
     let params =
         json!({ "name": tool["name"], "arguments": sample_arguments(&tool["inputSchema"]) });
-    let ended = peer.call("tools/call", params.clone(), false)?;
+    let ended = peer.call_tool("tools/call", params.clone(), false)?;
     let Outcome::Result(result) = ended.outcome else {
         return Err(format!("tools/call {params}: {:?}", ended.outcome).into());
     };
     let result: Value = result.object().parse()?;
-    let told = result["content"].to_string();
-    print_step(&format!("tools/call {params}: {told}"))?;
-    if tool["name"] == "echo" && !told.contains(ECHO_TEXT) {
+    let result_text = result["content"].to_string();
+    print_step(&format!("tools/call {params}: {result_text}"))?;
+    if tool["name"] == "echo" && !result_text.contains(ECHO_TEXT) {
         return Err(format!("tools/call echo: no {ECHO_TEXT} came back").into());
     }
     if !ended.progress.is_empty() {
-        // The machine only lets values through that grow.
+        // The endpoint delivers only increasing values.
         print_step(&format!("progress: {:?}", ended.progress))?;
-        match peer.call("tools/call", params, true)?.outcome {
+        match peer.call_tool("tools/call", params, true)?.outcome {
             Outcome::Cancelled => print_step("cancel: cancelled at the first progress")?,
             other => return Err(format!("cancel: {other:?}").into()),
         }
     }
-    if !ended.asked.is_empty() {
-        print_step(&format!("ask: {}", ended.asked.join(", ")))?;
+    if !ended.server_request_methods.is_empty() {
+        print_step(&format!("ask: {}", ended.server_request_methods.join(", ")))?;
     }
     let answers = [
         ("roots/list", ROOT_URI),
         ("sampling/createMessage", SAMPLED_TEXT),
     ];
     for (method, answer) in answers {
-        if ended.asked.iter().any(|asked| asked == method) {
-            if !told.contains(answer) {
-                return Err(format!("{method}: the tool does not know the answer: {told}").into());
+        if ended
+            .server_request_methods
+            .iter()
+            .any(|asked| asked == method)
+        {
+            if !result_text.contains(answer) {
+                return Err(
+                    format!("{method}: the tool does not know the answer: {result_text}").into(),
+                );
             }
             print_step(&format!("{method}: the tool knows the answer"))?;
         }
@@ -54,12 +60,12 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
 }
 
 pub fn use_resources(peer: &mut Peer) -> Result<(), AnyError> {
-    for resource in peer.list("resources/list", "resources")? {
+    for resource in peer.list_all("resources/list", "resources")? {
         let params = json!({ "uri": resource["uri"] });
         let read = peer.request("resources/read", params)?;
         print_step(&format!("resources/read: {}", read["contents"]))?;
     }
-    match peer.list("resources/templates/list", "resourceTemplates") {
+    match peer.list_all("resources/templates/list", "resourceTemplates") {
         // The capability does not say whether there are templates.
         Err(error) if is_unknown_method(&error) => Ok(()),
         listed => listed.map(drop),
@@ -72,7 +78,7 @@ fn is_unknown_method(error: &AnyError) -> bool {
 }
 
 pub fn use_prompts(peer: &mut Peer) -> Result<(), AnyError> {
-    for prompt in peer.list("prompts/list", "prompts")? {
+    for prompt in peer.list_all("prompts/list", "prompts")? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
         let names = arguments.filter_map(|argument| argument["name"].as_str());
         let arguments: Map<_, _> = names.map(|name| (name.into(), ECHO_TEXT.into())).collect();
@@ -100,7 +106,7 @@ fn sample_arguments(schema: &Value) -> Value {
 }
 
 /// Returns the answer of this client to a request of the server.
-pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
+pub fn answer_server_request(ask: &ServerRequest) -> Result<RawResult, PeerError> {
     let answer = match ask.method() {
         "roots/list" => json!({ "roots": [{ "uri": ROOT_URI, "name": "example" }] }),
         "sampling/createMessage" => json!({ "role": "assistant", "model": "example",
@@ -115,5 +121,6 @@ pub fn answer(ask: &ServerRequest) -> Result<RawResult, PeerError> {
         }
         other => return Err(PeerError::method_not_found(other)),
     };
-    RawResult::of(&Json::from(answer)).map_err(|error| PeerError::internal(error.to_string()))
+    RawResult::from_typed(&Json::from(answer))
+        .map_err(|error| PeerError::internal(error.to_string()))
 }

@@ -21,7 +21,7 @@ use crate::error::{PeerError, SendError};
 use crate::limits::Limit;
 use crate::message::{self, Call, READ_PARAMS};
 use crate::meta;
-use crate::outcome::{Outcome, RawResult, Sent, encode_params};
+use crate::outcome::{Outcome, RawResult, SendOutcome, encode_params};
 use crate::rules::{NotificationTarget, SentMembers};
 use crate::stream::{Binding, HttpHints, RequestKey};
 use crate::trace_context::TraceContext;
@@ -195,14 +195,14 @@ impl ClientEndpoint {
         to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
         now: Time,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.core.advance_clock(now);
         if let Some(of) = to.client_request {
             return self.answer_input(of, to, answer);
         }
         let key = to.key;
         if self.core.in_flight.was_cancelled(key) {
-            return Ok(Sent::Suppressed);
+            return Ok(SendOutcome::Suppressed);
         }
         let request = self.core.in_flight.get(key);
         let id = &request.ok_or(SendError::UnknownRequest)?.id;
@@ -217,11 +217,11 @@ impl ClientEndpoint {
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress value does not increase.
-    pub fn progress(
+    pub fn send_progress(
         &mut self,
         of: ServerRequestKey,
         progress: &Progress,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let session = self.session()?;
         let full = self
             .core
@@ -232,10 +232,10 @@ impl ClientEndpoint {
             Some(_) => None,
         };
         let Some(request) = request else {
-            return Ok(Sent::Suppressed);
+            return Ok(SendOutcome::Suppressed);
         };
         let Some(token) = &request.progress_token else {
-            return Ok(Sent::Suppressed);
+            return Ok(SendOutcome::Suppressed);
         };
         if request
             .last_progress
@@ -245,7 +245,7 @@ impl ClientEndpoint {
         }
         let params = progress_params(session.spec, token, progress).ok_or(SendError::Progress)?;
         if full.is_some() {
-            return Ok(Sent::Dropped);
+            return Ok(SendOutcome::Dropped);
         }
         request.last_progress = Some(progress.done);
         Ok(self.send_notification(Call::new(PROGRESS, Some(params)), Some(of.key)))
@@ -256,7 +256,11 @@ impl ClientEndpoint {
     /// # Errors
     /// [`SendError`] if the revision has no such notification of a client, the endpoint sends it itself, or the client has
     /// not declared the needed capability.
-    pub fn notify(&mut self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
+    pub fn notify(
+        &mut self,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<SendOutcome, SendError> {
         let session = self.session()?;
         let rules = session.rules_for_server(&self.settings);
         rules.check_sent_notification(method, params.as_ref(), NotificationTarget::Client)?;
@@ -266,12 +270,16 @@ impl ClientEndpoint {
             .reached_application_limit(&self.core.limits)
             .is_some()
         {
-            return Ok(Sent::Dropped);
+            return Ok(SendOutcome::Dropped);
         }
         Ok(self.send_notification(Call::new(method, params), None))
     }
 
-    pub(super) fn send_notification(&mut self, call: Call, about: Option<RequestKey>) -> Sent {
+    pub(super) fn send_notification(
+        &mut self,
+        call: Call,
+        about: Option<RequestKey>,
+    ) -> SendOutcome {
         let stream = self.outgoing_stream();
         let mut frame = Frame::new(stream, message::write_notification(call));
         frame.incoming_request = about;

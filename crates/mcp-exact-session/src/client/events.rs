@@ -135,7 +135,7 @@ pub enum ClientEvent {
     /// The negotiation has failed. No further events follow.
     Failed(NegotiationError),
     /// The server has exited after a probe, as some old ones do: start it again and call
-    /// [`ClientEndpoint::restarted`](super::ClientEndpoint::restarted).
+    /// [`ClientEndpoint::handle_restart`](super::ClientEndpoint::handle_restart).
     RestartServer,
     /// The server may speak HTTP with SSE (2024-11-05): open a GET, and make an endpoint with
     /// [`Binding::HttpSse`](crate::Binding::HttpSse) if its first event is `endpoint`.
@@ -165,7 +165,7 @@ pub enum ClientEvent {
     /// The server has sent a log message.
     Log {
         /// The request that the log message is about, if known.
-        about: Option<RequestKey>,
+        related_request: Option<RequestKey>,
         /// The message.
         message: LogMessage,
         /// Parameters of the received notification, unchanged.

@@ -16,7 +16,7 @@ use crate::core::PendingRequest;
 use crate::error::{PeerError, SendError};
 use crate::limits::Limit;
 use crate::message::Call;
-use crate::outcome::{Outcome, RawResult, Sent};
+use crate::outcome::{Outcome, RawResult, SendOutcome};
 use crate::refusal::Refusal;
 use crate::stream::RequestKey;
 
@@ -142,7 +142,7 @@ impl ClientEndpoint {
         of: RequestKey,
         to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let request = self.core.pending.get_mut(of);
         let Some(Purpose::Application(outbound)) = request.map(|request| &mut request.purpose)
         else {
@@ -174,7 +174,7 @@ impl ClientEndpoint {
                 self.complete_request(of, Outcome::Error(error.into_local()));
             }
         }
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     }
 
     /// Sends a request again once no input is awaited, with the responses under their names and the exact state.

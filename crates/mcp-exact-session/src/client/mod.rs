@@ -35,7 +35,7 @@ use crate::outcome::Outcome;
 use crate::oversized;
 use crate::session_info::SessionInfo;
 use crate::snapshot::Snapshot;
-use crate::stream::{Binding, Closed, Detached, StreamId, StreamKind, Transmit};
+use crate::stream::{Binding, DetachOutcome, StreamEnd, StreamId, StreamKind, Transmit};
 use crate::usage::Usage;
 use outbound::OutboundRequest;
 use renegotiate::refuses_discovery;
@@ -88,7 +88,7 @@ pub struct ClientEndpoint {
     tasks: Tasks,
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
-    endpoint_known: bool,
+    is_endpoint_known: bool,
     /// True if the transport has not yet been notified of the session's end.
     session_end_pending: bool,
 }
@@ -126,7 +126,7 @@ impl ClientEndpoint {
         let state = State::Operating(Arc::new(session));
         let mut client = Self::with_state(settings, binding, state, snapshot.last_id, now);
         client.core.elicitations.restore(snapshot.elicitations);
-        client.endpoint_known = true;
+        client.is_endpoint_known = true;
         Ok(client)
     }
 
@@ -147,7 +147,7 @@ impl ClientEndpoint {
             previous_session: None,
             tasks: Tasks::new(count, bytes),
             tools: Tools::default(),
-            endpoint_known: binding != Binding::HttpSse,
+            is_endpoint_known: binding != Binding::HttpSse,
             session_end_pending: false,
         }
     }
@@ -155,14 +155,14 @@ impl ClientEndpoint {
     /// Opens a standalone stream, such as the answer to a GET, for messages that the server sends on its own.
     ///
     /// With [`Binding::HttpSse`] the standalone stream is the stream of events, which carries every message of the server. Its
-    /// first event, `endpoint`, is the transport's: [`endpoint_known`](Self::endpoint_known) lets messages be sent.
+    /// first event, `endpoint`, is the transport's: [`set_endpoint_known`](Self::set_endpoint_known) lets messages be sent.
     pub fn open_standalone(&mut self) -> StreamId {
         self.open_stream(StreamKind::Standalone)
     }
 
     /// Records that the URI of POSTs is known ([`Binding::HttpSse`]), so that messages may be sent.
-    pub fn endpoint_known(&mut self) {
-        self.endpoint_known = true;
+    pub fn set_endpoint_known(&mut self) {
+        self.is_endpoint_known = true;
     }
 
     /// Handles one received frame: a message, or a batch in revisions with batches, without its line end.
@@ -213,9 +213,9 @@ impl ClientEndpoint {
     ///
     /// The requests whose answers were awaited on it end with [`Outcome::Lost`]. The end of the duplex stream and of the stream of
     /// events ([`Binding::HttpSse`]) ends the session.
-    pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+    pub fn handle_close(&mut self, stream: StreamId, end: StreamEnd, now: Time) {
         self.core.advance_clock(now);
-        if how == Closed::SessionEnded {
+        if end == StreamEnd::SessionEnded {
             return self.lose_session();
         }
         let Some(kind) = self.core.streams.kind(stream) else {
@@ -227,7 +227,7 @@ impl ClientEndpoint {
         }
         self.core.streams.remove(stream);
         // Over HTTP with SSE a POST is merely accepted; the stream of events carries its answer.
-        if !(events && how == Closed::Clean) {
+        if !(events && end == StreamEnd::Clean) {
             self.lose_requests_on(stream);
         }
     }
@@ -236,28 +236,28 @@ impl ClientEndpoint {
     /// continue to wait.
     ///
     /// From 2026-07-28 on a stream cannot be resumed: its requests end with [`Outcome::Lost`].
-    pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
+    pub fn handle_detach(&mut self, stream: StreamId, now: Time) -> DetachOutcome {
         self.core.advance_clock(now);
         let discover = self
             .state
             .session()
             .is_some_and(|session| session.is_discover());
         if discover || !self.core.streams.is_open(stream) {
-            self.closed(stream, Closed::Lost, now);
-            return Detached::Closed;
+            self.handle_close(stream, StreamEnd::Lost, now);
+            return DetachOutcome::Closed;
         }
         self.core.streams.detach(stream);
-        Detached::Kept
+        DetachOutcome::Waiting
     }
 
     /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
-    pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
+    pub fn handle_attach(&mut self, stream: StreamId, now: Time) -> bool {
         self.core.advance_clock(now);
         self.core.streams.attach(stream)
     }
 
     /// Records that the server has ended the session: by HTTP 404, or by an event of the transport's own.
-    pub fn session_ended(&mut self, now: Time) {
+    pub fn handle_session_end(&mut self, now: Time) {
         self.core.advance_clock(now);
         self.lose_session();
     }
@@ -277,7 +277,7 @@ impl ClientEndpoint {
     ///
     /// Over HTTP, a frame on a new stream is a new POST.
     pub fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
-        if !self.endpoint_known {
+        if !self.is_endpoint_known {
             return None;
         }
         let transmit = self.core.poll_transmit(out);
@@ -286,7 +286,7 @@ impl ClientEndpoint {
 
     /// Removes and returns the next output of a stream, with the bytes of a frame.
     pub fn poll_transmit_on(&mut self, stream: StreamId) -> Option<(Transmit, Vec<u8>)> {
-        if self.endpoint_known {
+        if self.is_endpoint_known {
             self.core.streams.pop_on(stream)
         } else {
             None
@@ -295,7 +295,7 @@ impl ClientEndpoint {
 
     /// Returns the next output of a stream without removing it.
     pub fn peek_transmit_on(&self, stream: StreamId) -> Option<(Transmit, &[u8])> {
-        if self.endpoint_known {
+        if self.is_endpoint_known {
             self.core.streams.peek_on(stream)
         } else {
             None
@@ -320,7 +320,7 @@ impl ClientEndpoint {
     }
 
     /// Returns true if a `tools/call` may be repeated in a new session: the caller allows it by
-    /// [`CallOptions::repeats_tool`], and the tool of this name declares `idempotentHint` ("calling the tool repeatedly with the
+    /// [`CallOptions::repeatable_tool`], and the tool of this name declares `idempotentHint` ("calling the tool repeatedly with the
     /// same arguments will have no additional effect").
     pub fn is_repeatable_call(
         &self,
@@ -328,7 +328,7 @@ impl ClientEndpoint {
         params: Option<&JsonObject>,
         options: &CallOptions,
     ) -> bool {
-        let Some(tool) = options.repeats_tool.as_ref().map(JsonObject::view) else {
+        let Some(tool) = options.repeatable_tool.as_ref().map(JsonObject::view) else {
             return false;
         };
         let name = params.and_then(|params| params.view().find("name"));
@@ -340,7 +340,7 @@ impl ClientEndpoint {
     }
 
     /// Starts a new session after one has ended, such as after [`ClientEvent::SessionLost`]. Keys and wire ids are not reused.
-    pub fn begin_again(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
+    pub fn restart_session(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
         self.core.advance_clock(now);
         if !self.is_closed() {
             self.close_with(&Outcome::Closed);
@@ -349,7 +349,7 @@ impl ClientEndpoint {
         self.state = State::start();
         self.previous_session = None;
         self.session_end_pending = false;
-        self.endpoint_known = self.core.binding != Binding::HttpSse;
+        self.is_endpoint_known = self.core.binding != Binding::HttpSse;
         let limits = &self.settings.limits;
         self.tasks = Tasks::new(limits.remembered_ids, limits.name_bytes);
         self.begin_negotiation(cached);
@@ -367,7 +367,7 @@ impl ClientEndpoint {
     /// Iterates over the streams with queued output, the one with the oldest output first.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         let streams = self.core.streams.writable();
-        streams.filter(|_| self.endpoint_known)
+        streams.filter(|_| self.is_endpoint_known)
     }
 
     /// Returns when [`handle_timeout`](Self::handle_timeout) has something to do.
@@ -495,12 +495,12 @@ impl ClientEndpoint {
 
     /// Ends the requests whose answers were awaited on a lost stream.
     fn lose_requests_on(&mut self, stream: StreamId) {
-        let on_it = self
+        let on_stream = self
             .core
             .pending
             .iter()
             .filter(|request| request.stream == stream && request.wire_id().is_some());
-        let keys: Vec<_> = on_it.map(|request| request.key).collect();
+        let keys: Vec<_> = on_stream.map(|request| request.key).collect();
         for key in keys {
             if let Some(request) = self.core.pending.remove(key) {
                 self.handle_request_end(request, Outcome::Lost);

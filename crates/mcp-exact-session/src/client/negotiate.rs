@@ -24,7 +24,7 @@ use crate::meta;
 use crate::outcome::{Outcome, RawResult};
 use crate::rules::capability::defined_capabilities;
 use crate::session_info::SessionInfo;
-use crate::stream::{Binding, Closed, HttpHints, StreamId, StreamKind};
+use crate::stream::{Binding, HttpHints, StreamEnd, StreamId, StreamKind};
 
 impl ClientEndpoint {
     /// Sends the first request of the negotiation.
@@ -53,8 +53,8 @@ impl ClientEndpoint {
     }
 
     /// Records that a new server process replaces one that exited after a probe. If no process can be started, call
-    /// [`failed`](Self::failed) with [`TransportFailure::Exited`] instead: the negotiation ends.
-    pub fn restarted(&mut self, now: Time) {
+    /// [`handle_failure`](Self::handle_failure) with [`TransportFailure::Exited`] instead: the negotiation ends.
+    pub fn handle_restart(&mut self, now: Time) {
         self.core.advance_clock(now);
         let State::ExpectRestart(_) = self.state else {
             return;
@@ -69,14 +69,14 @@ impl ClientEndpoint {
     }
 
     /// Records that a message did not reach the server, or that its answer did not reach the client.
-    pub fn failed(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
+    pub fn handle_failure(&mut self, stream: StreamId, failure: TransportFailure, now: Time) {
         self.core.advance_clock(now);
         match failure {
             TransportFailure::Exited | TransportFailure::Lost => {
                 if stream == StreamId::DUPLEX && matches!(self.state, State::ExpectRestart(_)) {
                     return self.fail_negotiation(NegotiationError::Lost);
                 }
-                self.closed(stream, Closed::Lost, now);
+                self.handle_close(stream, StreamEnd::Lost, now);
             }
             TransportFailure::Status { code, body } => self.handle_status(stream, code, &body),
         }
@@ -331,7 +331,7 @@ impl ClientEndpoint {
         let call = Call::new(INITIALIZED, None);
         let mut frame = Frame::new(stream, message::write_notification(call));
         frame.http.revision = HttpHints::for_revision(self.spec());
-        frame.http.barrier = true;
+        frame.http.waits_for_status = true;
         self.core.queue_frame(frame);
     }
 
@@ -371,7 +371,7 @@ impl ClientEndpoint {
         &self,
         result: &RawResult,
     ) -> Result<NegotiatedSession, NegotiationError> {
-        let unreadable = |text: &str| NegotiationError::Answer(text.to_owned());
+        let unreadable = |text: &str| NegotiationError::InvalidAnswer(text.to_owned());
         let object = result.object();
         let answered = string_member(object, "protocolVersion")
             .ok_or_else(|| unreadable("`protocolVersion` has to be a string"))?;
@@ -406,7 +406,7 @@ impl ClientEndpoint {
         let info = SessionInfo {
             revision: spec.revision(),
             capabilities: defined_capabilities(spec, capabilities.to_object()),
-            info: Some(server.to_object()),
+            implementation: Some(server.to_object()),
             instructions: instructions.map(std::borrow::Cow::into_owned),
         };
         Ok(NegotiatedSession::new(spec, info, &self.settings))
@@ -469,7 +469,7 @@ impl DiscoverResult {
             server_info: SessionInfo {
                 revision: Revision::new(""),
                 capabilities: capabilities?.object()?.to_object(),
-                info: info.map(|info| info.to_object()),
+                implementation: info.map(|info| info.to_object()),
                 instructions: instructions.map(std::borrow::Cow::into_owned),
             },
         })

@@ -71,25 +71,25 @@ impl Endpoint for ClientEndpoint {
         frame
     }
 
-    fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, came_on: &StreamId) {
+    fn dispatch_request(&mut self, arrival: Arrival, id: RequestId, call: Call, stream: &StreamId) {
         if !self.may_answer() {
             return self.core.push_violation(Violation::Method(call.method));
         }
         let session = self.state.session().map(Arc::clone);
         if self.core.in_flight.find(None, &id).is_some() {
-            return self.refuse_request(at, &id, &Refusal::IdInUse(id.clone()), true);
+            return self.refuse_request(arrival, &id, &Refusal::IdInUse(id.clone()), true);
         }
         let early = rules::row_before_negotiation(MessageKind::Request, Side::Server, &call.method);
         if early.is_some_and(|rule| rule.handler == Handler::Ping) {
-            return self.send_answer(at, message::write_result(&id, &JsonObject::new()), 200);
+            return self.send_answer(arrival, message::write_result(&id, &JsonObject::new()), 200);
         }
         let Some(session) = session else {
             let refusal = Refusal::NotInitialized(call.method);
-            return self.refuse_request(at, &id, &refusal, true);
+            return self.refuse_request(arrival, &id, &refusal, true);
         };
-        match self.admit_request(at, &session, &call) {
-            Ok(()) => self.deliver_request(at, id, call, session.spec, *came_on),
-            Err(refusal) => self.refuse_request(at, &id, &refusal, true),
+        match self.admit_request(arrival, &session, &call) {
+            Ok(()) => self.deliver_request(arrival, id, call, session.spec, *stream),
+            Err(refusal) => self.refuse_request(arrival, &id, &refusal, true),
         }
     }
 
@@ -97,7 +97,7 @@ impl Endpoint for ClientEndpoint {
         &mut self,
         _: Arrival,
         call: Call,
-        came_on: &StreamId,
+        stream: &StreamId,
     ) -> Result<(), Refusal> {
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Server, &call.method);
@@ -106,7 +106,7 @@ impl Endpoint for ClientEndpoint {
             // Servers may log before a revision is negotiated (`basic/lifecycle`, "Initialization").
             Some(Handler::Log) if self.spec().is_none() => {
                 self.count_notification()?;
-                return self.handle_log(*came_on, call);
+                return self.handle_log(*stream, call);
             }
             _ => self.count_notification()?,
         }
@@ -124,7 +124,7 @@ impl Endpoint for ClientEndpoint {
         {
             return Err(Refusal::SubscriptionOrder(call.method));
         }
-        self.handle_notification(session.spec, handler, subscription, *came_on, call)
+        self.handle_notification(session.spec, handler, subscription, *stream, call)
     }
 
     /// Handles the answer to a request of the client.
@@ -146,7 +146,7 @@ impl ClientEndpoint {
     /// Checks a request of the server before it is delivered.
     fn admit_request(
         &self,
-        at: Arrival,
+        arrival: Arrival,
         session: &NegotiatedSession,
         call: &Call,
     ) -> Result<(), Refusal> {
@@ -157,7 +157,7 @@ impl ClientEndpoint {
         let rules = session.rules_for_server(&self.settings);
         rules.check_received_request(&call.method, call.params.as_ref())?;
         let stream = match self.core.binding {
-            Binding::Duplex => at.stream,
+            Binding::Duplex => arrival.stream,
             // The answer is a POST of its own.
             Binding::StreamableHttp | Binding::HttpSse => StreamId::DUPLEX,
         };
@@ -169,7 +169,7 @@ impl ClientEndpoint {
 
     fn deliver_request(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         id: RequestId,
         call: Call,
         spec: &'static RevisionSpec,
@@ -179,14 +179,14 @@ impl ClientEndpoint {
         self.core
             .elicitations
             .record(&call.method, call.params.as_ref());
-        if let Some(batch) = at.batch {
+        if let Some(batch) = arrival.batch {
             self.core.batches.count_request(batch);
         }
         let token = call.meta("progressToken").filter(is_progress_token);
         let request = InFlightRequest {
             id,
-            stream: at.stream,
-            batch: at.batch,
+            stream: arrival.stream,
+            batch: arrival.batch,
             size: call.size(),
             scope: None,
             progress_token: token.map(JsonRef::to_json),
@@ -404,15 +404,15 @@ impl ClientEndpoint {
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressParams::from_call(&call);
-        let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
-        let (done, now) = (notice.progress.done, self.core.now);
+        let params = ProgressParams::from_call(&call);
+        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let (done, now) = (params.progress.done, self.core.now);
         let target = match self
             .core
             .pending
-            .record_progress(notice.request_id, done, now)
+            .record_progress(params.request_id, done, now)
         {
-            ProgressTarget::Ended => self.tasks.handle_progress(notice.request_id, done),
+            ProgressTarget::Ended => self.tasks.handle_progress(params.request_id, done),
             target => target,
         };
         match target {
@@ -420,7 +420,7 @@ impl ClientEndpoint {
                 self.check_event_room()?;
                 self.core.push_event(ClientEvent::Progress {
                     key,
-                    progress: notice.progress,
+                    progress: params.progress,
                     params: call.params.unwrap_or_default(),
                 });
                 Ok(())
@@ -437,7 +437,7 @@ impl ClientEndpoint {
         self.check_event_room()?;
         let about = self.request_of_stream(came_on);
         self.core.push_event(ClientEvent::Log {
-            about,
+            related_request: about,
             message,
             params: call.params.unwrap_or_default(),
         });

@@ -150,12 +150,12 @@ impl SenderMeta {
     /// information, but not the revision; it replaces the capabilities only by the options of the call.
     pub(super) fn merged_meta<'a>(
         &'a self,
-        own: ObjectRef<'a>,
+        app_meta: ObjectRef<'a>,
         capabilities: Option<&'a JsonObject>,
     ) -> ObjectWith<'a, 3> {
-        let info = own.find(meta::CLIENT_INFO);
+        let info = app_meta.find(meta::CLIENT_INFO);
         let capabilities = capabilities.unwrap_or(&self.capabilities);
-        own.with([
+        app_meta.with([
             (meta::PROTOCOL_VERSION, Some(self.version.view())),
             (
                 meta::CLIENT_CAPABILITIES,

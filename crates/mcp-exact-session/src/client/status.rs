@@ -24,14 +24,14 @@ impl ClientEndpoint {
         }
         let error = crate::http::error_in_body(if fits { body } else { b"" });
         self.core.streams.remove(stream);
-        let on_it = |request: &&PendingRequest<Purpose>| {
+        let is_on_stream = |request: &&PendingRequest<Purpose>| {
             request.stream == stream && request.wire_id().is_some()
         };
-        let key = self.core.pending.iter().find(on_it).map(|r| r.key);
+        let key = self.core.pending.iter().find(is_on_stream).map(|r| r.key);
         let request = key.and_then(|key| self.core.pending.remove(key));
         // "When a client receives HTTP 404 in response to a request containing an `Mcp-Session-Id`, it MUST start a new
         // session" (`basic/transports`, "Session Management"), whatever the body says and whatever was posted.
-        let over = status == 404 && self.has_http_session();
+        let is_session_over = status == 404 && self.has_http_session();
         if let Some(request) = request {
             match request.purpose {
                 Purpose::Probe(spec) => self.handle_probe_status(spec, status, error),
@@ -43,7 +43,7 @@ impl ClientEndpoint {
                 Purpose::Application(_) => self.handle_application_status(request, status, error),
             }
         }
-        if over {
+        if is_session_over {
             self.lose_session();
         }
     }
@@ -55,11 +55,13 @@ impl ClientEndpoint {
         status: u16,
         error: Option<PeerError>,
     ) {
-        let suspects = is_status_of_handshake(status, error.as_ref());
+        let suggests_handshake = is_status_of_handshake(status, error.as_ref());
         let error = error.unwrap_or_else(|| error_of_status(status));
         let (key, cap) = (request.key, request.final_deadline());
         match request.purpose {
-            Purpose::Application(mut outbound) if suspects && outbound.awaits_discover_result() => {
+            Purpose::Application(mut outbound)
+                if suggests_handshake && outbound.awaits_discover_result() =>
+            {
                 outbound.final_deadline = Some(cap);
                 if let Some(error) = self.check_lifecycle(key, *outbound, error) {
                     self.complete_request(key, Outcome::Error(error));

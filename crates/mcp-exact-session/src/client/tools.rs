@@ -16,7 +16,7 @@ use super::{ClientEndpoint, Purpose};
 use crate::core::{Frame, NewRequest};
 use crate::error::{PeerError, SendError, Violation};
 use crate::header_mirroring::mirrored_params_within;
-use crate::http::{Mirrored, param_headers};
+use crate::http::{MirroredParam, param_headers};
 use crate::limits::Limit;
 use crate::message;
 use crate::outcome::{Outcome, RawResult};
@@ -42,7 +42,7 @@ pub(super) struct Tools {
 #[derive(Debug)]
 struct KnownTool {
     list_number: u64,
-    parameters: Vec<Mirrored>,
+    parameters: Vec<MirroredParam>,
     bytes: usize,
 }
 
@@ -58,11 +58,11 @@ impl Tools {
     }
 
     /// Remembers a new tool; returns false if there is no room for the tool.
-    fn insert(&mut self, name: &str, parameters: Vec<Mirrored>, limit: usize) -> bool {
+    fn insert(&mut self, name: &str, parameters: Vec<MirroredParam>, limit: usize) -> bool {
         if parameters.is_empty() {
             return true;
         }
-        let parameters_bytes = parameters.iter().map(Mirrored::size).sum::<usize>();
+        let parameters_bytes = parameters.iter().map(MirroredParam::size).sum::<usize>();
         let bytes = name.len() + size_of::<KnownTool>() + parameters_bytes;
         if self.bytes + bytes > limit {
             self.forget_older();

@@ -102,11 +102,11 @@ fn check_elicitation(capabilities: &JsonObject) -> Result<(), ConfigError> {
         return Ok(());
     };
     let modes = declared.object().map(|modes| modes.to_object());
-    let able = |modes: &JsonObject| {
-        let able = |mode: &str| capabilities::is_declared(modes, &[mode]);
-        modes.is_empty() || able("form") || able("url")
+    let has_known_mode = |modes: &JsonObject| {
+        let is_known_mode = |mode: &str| capabilities::is_declared(modes, &[mode]);
+        modes.is_empty() || is_known_mode("form") || is_known_mode("url")
     };
-    if modes.as_ref().is_some_and(able) {
+    if modes.as_ref().is_some_and(has_known_mode) {
         Ok(())
     } else {
         Err(ConfigError::NoElicitationMode)

@@ -13,7 +13,7 @@ pub struct Identity {
     /// Display name of the application (from 2025-06-18 on).
     pub title: Option<String>,
     /// Further members, such as `icons` or `websiteUrl` (from 2025-11-25 on).
-    pub more: JsonObject,
+    pub additional_members: JsonObject,
 }
 
 impl Identity {
@@ -23,7 +23,7 @@ impl Identity {
             name: name.into(),
             version: version.into(),
             title: None,
-            more: JsonObject::new(),
+            additional_members: JsonObject::new(),
         }
     }
 
@@ -39,7 +39,7 @@ impl Identity {
             object.insert("title", Json::string(title));
         }
         if spec.has_implementation_details() {
-            for (name, value) in self.more.iter() {
+            for (name, value) in self.additional_members.iter() {
                 object.insert(&name, value.parse().unwrap_or(Json::null()));
             }
         }

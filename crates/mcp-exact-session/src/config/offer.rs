@@ -11,7 +11,7 @@ pub struct Offer {
     /// Revisions in the order of preference, the most preferred one first.
     pub revisions: Vec<Revision>,
     /// Oldest acceptable revision; older revisions in `revisions` are ignored. Unknown revisions are neither older nor newer.
-    pub floor: Option<Revision>,
+    pub oldest: Option<Revision>,
 }
 
 impl Default for Offer {
@@ -19,7 +19,7 @@ impl Default for Offer {
     fn default() -> Self {
         Self {
             revisions: crate::revisions().rev().collect(),
-            floor: None,
+            oldest: None,
         }
     }
 }
@@ -29,7 +29,7 @@ impl Offer {
     ///
     /// # Errors
     /// [`ConfigError::UnknownRevision`] if a revision is unknown.
-    pub fn of<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
+    pub fn new<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
         let known = |id: &str| {
             let spec = mcp_exact_revisions::find(id);
             spec.map(RevisionSpec::revision)
@@ -37,7 +37,7 @@ impl Offer {
         };
         Ok(Self {
             revisions: ids.into_iter().map(known).collect::<Result<_, _>>()?,
-            floor: None,
+            oldest: None,
         })
     }
 
@@ -46,7 +46,7 @@ impl Offer {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
         // With an unknown floor, no revision is offered.
         let floor = self
-            .floor
+            .oldest
             .as_ref()
             .map(|floor| known(floor).map_or(usize::MAX, RevisionSpec::index));
         let allowed = move |spec: &&RevisionSpec| floor.is_none_or(|floor| spec.index() >= floor);
@@ -95,7 +95,7 @@ impl Offer {
 
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let unknown = |id: &&Revision| mcp_exact_revisions::find(id.as_str()).is_none();
-        if let Some(id) = self.revisions.iter().chain(&self.floor).find(unknown) {
+        if let Some(id) = self.revisions.iter().chain(&self.oldest).find(unknown) {
             return Err(ConfigError::UnknownRevision(id.as_str().to_owned()));
         }
         match self.offered_specs().next() {

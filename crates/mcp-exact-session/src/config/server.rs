@@ -29,7 +29,7 @@ pub struct CacheHint {
     pub ttl_ms: u64,
     /// True if a cached result may be shared between users; false by default. Every list result carries this scope: all pages of
     /// a list must agree ("Interaction with Pagination").
-    pub public: bool,
+    pub is_public: bool,
 }
 
 /// Handling of input requests and request states: by the endpoint or by the application (from 2026-07-28 on:
@@ -65,9 +65,9 @@ pub struct ServerConfig {
     pub cache: CacheHint,
     /// True if lists keep the `cacheScope` that the application gives them: for gateways, whose servers choose it. By default
     /// every list carries the scope of `cache`.
-    pub keep_cache_scope: bool,
+    pub keeps_cache_scope: bool,
     /// Checks results before they are sent, such as against the output schema of the tool.
-    pub results: Option<Arc<dyn CheckResult>>,
+    pub result_check: Option<Arc<dyn CheckResult>>,
     /// Protects request states that the client echoes (from 2026-07-28 on); without a seal, replies cannot carry a state.
     pub seal: Option<Arc<dyn Seal>>,
     /// Handling of input requests (from 2026-07-28 on).
@@ -78,10 +78,10 @@ pub struct ServerConfig {
     /// True if the application acknowledges subscriptions, by
     /// [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for gateways, which have to subscribe themselves
     /// first. By default the endpoint does so at once (from 2026-07-28 on: `basic/patterns/subscriptions`).
-    pub program_acknowledges: bool,
+    pub application_acknowledges: bool,
     /// True if error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and
     /// undefined codes from -32020 to -32099 become -32603.
-    pub keep_error_codes: bool,
+    pub keeps_error_codes: bool,
     /// Time for which a sealed state is valid.
     pub state_lifetime: Duration,
     /// Timeout of the server's own requests.
@@ -101,13 +101,13 @@ impl ServerConfig {
             extensions: Extensions::default(),
             log_level: Level::Info,
             cache: CacheHint::default(),
-            keep_cache_scope: false,
-            results: None,
+            keeps_cache_scope: false,
+            result_check: None,
             seal: None,
             input: InputMode::default(),
             tool_headers: None,
-            program_acknowledges: false,
-            keep_error_codes: false,
+            application_acknowledges: false,
+            keeps_error_codes: false,
             state_lifetime: Duration::from_secs(600),
             request_timeout: RequestTimeout::default(),
             limits: Limits::default(),
@@ -236,7 +236,7 @@ impl<'a> ResultMembers<'a> {
 
 impl ResultDefaults {
     fn new(config: &ServerConfig, spec: &'static RevisionSpec) -> Self {
-        let scope = if config.cache.public {
+        let scope = if config.cache.is_public {
             "public"
         } else {
             "private"
@@ -258,7 +258,7 @@ impl ResultDefaults {
             server_info: info,
             ttl: config.cache.ttl_ms.into(),
             scope: Json::string(scope),
-            keeps_scope: config.keep_cache_scope,
+            keeps_scope: config.keeps_cache_scope,
             discover_result: discover,
         }
     }

@@ -15,7 +15,7 @@ use super::{Core, Frame, PendingRequest, Role};
 use crate::error::Violation;
 use crate::limits::Limit;
 use crate::message::{self, Call, ParsedFrame, ParsedItem, Untyped, parse_wire_id};
-use crate::outcome::{Outcome, RawResult, Sent};
+use crate::outcome::{Outcome, RawResult, SendOutcome};
 use crate::oversized::OversizedHead;
 use crate::refusal::Refusal;
 use crate::stream::{Binding, RequestKey, StreamId};
@@ -58,7 +58,13 @@ pub(crate) trait Endpoint: Sized {
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame;
 
     /// Handles a request: delivers, answers or refuses the request.
-    fn dispatch_request(&mut self, at: Arrival, id: RequestId, call: Call, cx: &Self::Context);
+    fn dispatch_request(
+        &mut self,
+        arrival: Arrival,
+        id: RequestId,
+        call: Call,
+        context: &Self::Context,
+    );
 
     /// Handles a notification.
     ///
@@ -66,9 +72,9 @@ pub(crate) trait Endpoint: Sized {
     /// The reason for which the notification is dropped.
     fn dispatch_notification(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         call: Call,
-        cx: &Self::Context,
+        context: &Self::Context,
     ) -> Result<(), Refusal>;
 
     /// Handles the answer to a request of the local peer.
@@ -82,19 +88,19 @@ pub(crate) trait Endpoint: Sized {
     fn abort(&mut self);
 
     /// Parses and handles a frame.
-    fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], cx: &Self::Context) {
+    fn dispatch_frame(&mut self, stream: StreamId, frame: &[u8], context: &Self::Context) {
         let parsed = message::parse(frame, &self.core_ref().limits);
-        self.dispatch_parsed(stream, parsed, cx);
+        self.dispatch_parsed(stream, parsed, context);
     }
 
     /// Handles a parsed frame.
-    fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, cx: &Self::Context) {
-        let at = Arrival::unbatched(stream);
+    fn dispatch_parsed(&mut self, stream: StreamId, parsed: ParsedFrame, context: &Self::Context) {
+        let arrival = Arrival::unbatched(stream);
         match parsed {
-            ParsedFrame::Single(Ok(message)) => self.dispatch_message(at, message, cx),
-            ParsedFrame::Single(Err(error)) => self.dispatch_malformed(at, error),
-            ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, cx),
-            ParsedFrame::OverLimit(limit, head) => self.dispatch_oversized(at, limit, head),
+            ParsedFrame::Single(Ok(message)) => self.dispatch_message(arrival, message, context),
+            ParsedFrame::Single(Err(error)) => self.dispatch_malformed(arrival, error),
+            ParsedFrame::Batch(items) => self.dispatch_batch(stream, items, context),
+            ParsedFrame::OverLimit(limit, head) => self.dispatch_oversized(arrival, limit, head),
         }
         self.abort_if_exhausted();
     }
@@ -109,30 +115,30 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Handles the head of a message that exceeds a limit: refuses a request, or ends the local request that a response answers.
-    fn dispatch_oversized(&mut self, at: Arrival, limit: Limit, head: OversizedHead) {
+    fn dispatch_oversized(&mut self, arrival: Arrival, limit: Limit, head: OversizedHead) {
         let refusal = Refusal::Limit(limit);
         match head {
-            OversizedHead::Request(id) => self.refuse_request(at, &id, &refusal, false),
+            OversizedHead::Request(id) => self.refuse_request(arrival, &id, &refusal, false),
             OversizedHead::Response(id) => {
                 self.core().push_violation(Violation::Limit(limit));
-                self.discard_response(at, &id, &refusal);
+                self.discard_response(arrival, &id, &refusal);
             }
             OversizedHead::Batch(heads)
-                if !heads.is_empty() && !self.is_post_of_peer(at.stream) =>
+                if !heads.is_empty() && !self.is_post_of_peer(arrival.stream) =>
             {
                 self.core().push_violation(Violation::Limit(limit));
-                self.discard_batch(at.stream, &heads, &refusal);
+                self.discard_batch(arrival.stream, &heads, &refusal);
             }
             OversizedHead::Batch(_) | OversizedHead::Unknown => {
-                self.refuse_unaddressed(at, &refusal);
+                self.refuse_unaddressed(arrival, &refusal);
             }
         }
     }
 
     /// Ends the local peer's request whose response exceeds a limit.
-    fn discard_response(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal) {
+    fn discard_response(&mut self, arrival: Arrival, id: &RequestId, refusal: &Refusal) {
         self.dispatch_response(id, Outcome::Error(refusal.error().into_local()));
-        self.end_post(at, refusal.status(false));
+        self.end_post(arrival, refusal.status(false));
     }
 
     /// Refuses each request of a batch that exceeds a limit, so that no caller waits. The refusals are one array in revisions
@@ -140,11 +146,11 @@ pub(crate) trait Endpoint: Sized {
     fn discard_batch(&mut self, stream: StreamId, heads: &[OversizedHead], refusal: &Refusal) {
         let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
         let batch = has_batches.then(|| self.core().batches.begin(stream));
-        let at = Arrival { stream, batch };
+        let arrival = Arrival { stream, batch };
         for head in heads {
             match head {
-                OversizedHead::Request(id) => self.refuse_silently(at, id, refusal, false),
-                OversizedHead::Response(id) => self.discard_response(at, id, refusal),
+                OversizedHead::Request(id) => self.refuse_silently(arrival, id, refusal, false),
+                OversizedHead::Response(id) => self.discard_response(arrival, id, refusal),
                 OversizedHead::Batch(_) | OversizedHead::Unknown => {}
             }
         }
@@ -155,36 +161,41 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Handles one message.
-    fn dispatch_message(&mut self, at: Arrival, message: Message<Untyped>, cx: &Self::Context) {
+    fn dispatch_message(
+        &mut self,
+        arrival: Arrival,
+        message: Message<Untyped>,
+        context: &Self::Context,
+    ) {
         match message {
             Message::Request(WithId { id, request: call }) => {
                 match self
                     .count_message(|core| (&mut core.request_rate, core.limits.requests_per_second))
                 {
-                    RateDecision::Accept => self.dispatch_request(at, id, call, cx),
-                    decision => self.refuse_by_rate(at, &id, decision),
+                    RateDecision::Accept => self.dispatch_request(arrival, id, call, context),
+                    decision => self.refuse_by_rate(arrival, &id, decision),
                 }
             }
             Message::Notification(call) => {
-                let dispatched = self.dispatch_notification(at, call, cx);
+                let dispatched = self.dispatch_notification(arrival, call, context);
                 match dispatched {
-                    Ok(()) => self.accept_message(at),
-                    Err(refusal) => self.drop_notification(at, &refusal),
+                    Ok(()) => self.accept_message(arrival),
+                    Err(refusal) => self.drop_notification(arrival, &refusal),
                 }
             }
             Message::Result(ResultMessage { id, result, .. }) => {
                 let result = RawResult::received(result);
                 self.dispatch_response(&id, Outcome::Result(result));
-                self.accept_message(at);
+                self.accept_message(arrival);
             }
             Message::Error(ErrorMessage { id, error, .. }) => {
                 match id.as_ref().and_then(Nullable::as_value) {
                     Some(id) => self.dispatch_response(id, Outcome::Error(error.into())),
                     None => self
                         .core()
-                        .push_violation(Violation::Unaddressed(error.into())),
+                        .push_violation(Violation::ErrorWithoutId(error.into())),
                 }
-                self.accept_message(at);
+                self.accept_message(arrival);
             }
         }
     }
@@ -200,13 +211,13 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Refuses a request above the rate limit; the application is notified once per second.
-    fn refuse_by_rate(&mut self, at: Arrival, id: &RequestId, decision: RateDecision) {
+    fn refuse_by_rate(&mut self, arrival: Arrival, id: &RequestId, decision: RateDecision) {
         let refusal = Refusal::Limit(Limit::Requests);
         if decision == RateDecision::RefuseFirst {
             self.core()
                 .push_violation(Violation::Limit(Limit::Requests));
         }
-        self.refuse_silently(at, id, &refusal, false);
+        self.refuse_silently(arrival, id, &refusal, false);
     }
 
     /// Counts a notification for the rate limit.
@@ -230,25 +241,25 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Accepts a message without an answer; over HTTP the status is 202 (`basic/transports`, "Sending Messages").
-    fn accept_message(&mut self, at: Arrival) {
-        self.end_post(at, 202);
+    fn accept_message(&mut self, arrival: Arrival) {
+        self.end_post(arrival, 202);
     }
 
     /// Drops a notification and reports the violation.
-    fn drop_notification(&mut self, at: Arrival, refusal: &Refusal) {
+    fn drop_notification(&mut self, arrival: Arrival, refusal: &Refusal) {
         let rate = matches!(refusal, Refusal::Limit(Limit::Notifications));
         if let Some(violation) = refusal.violation().filter(|_| !rate) {
             self.core().push_violation(violation);
         }
-        self.end_post(at, refusal.notification_status());
+        self.end_post(arrival, refusal.notification_status());
     }
 
     /// Ends a POST without an answer; the POST of a batch ends once the entire batch was dispatched.
-    fn end_post(&mut self, at: Arrival, status: u16) {
-        match at.batch {
+    fn end_post(&mut self, arrival: Arrival, status: u16) {
+        match arrival.batch {
             Some(batch) => self.core().batches.raise_status(batch, status),
-            None if self.is_post_of_peer(at.stream) => {
-                self.core().streams.push_status(at.stream, status);
+            None if self.is_post_of_peer(arrival.stream) => {
+                self.core().streams.push_status(arrival.stream, status);
             }
             None => {}
         }
@@ -260,42 +271,49 @@ pub(crate) trait Endpoint: Sized {
     }
 
     /// Handles a malformed message, which is answered if its id can be read.
-    fn dispatch_malformed(&mut self, at: Arrival, error: MessageError) {
+    fn dispatch_malformed(&mut self, arrival: Arrival, error: MessageError) {
         let kind = error.kind();
         let answered = error.code().is_some();
         let id = error.id().cloned();
         match (kind, id) {
             (MessageErrorKind::InvalidResponse, Some(id)) => {
                 let refusal = Refusal::from(error.clone());
-                self.core().push_violation(Violation::NoMessage(error));
-                self.discard_response(at, &id, &refusal);
+                self.core().push_violation(Violation::InvalidMessage(error));
+                self.discard_response(arrival, &id, &refusal);
             }
-            (_, Some(id)) if answered => self.refuse_request(at, &id, &error.into(), false),
-            _ if answered && at.batch.is_none() => self.refuse_unaddressed(at, &error.into()),
+            (_, Some(id)) if answered => self.refuse_request(arrival, &id, &error.into(), false),
+            _ if answered && arrival.batch.is_none() => {
+                self.refuse_unaddressed(arrival, &error.into())
+            }
             _ => {
                 let status = Refusal::from(error.clone()).status(false);
-                self.core().push_violation(Violation::NoMessage(error));
-                self.end_post(at, status);
+                self.core().push_violation(Violation::InvalidMessage(error));
+                self.end_post(arrival, status);
             }
         }
     }
 
     /// Handles a batch, which only 2025-03-26 allows (`basic`, "Batching").
-    fn dispatch_batch(&mut self, stream: StreamId, items: Vec<ParsedItem>, cx: &Self::Context) {
+    fn dispatch_batch(
+        &mut self,
+        stream: StreamId,
+        items: Vec<ParsedItem>,
+        context: &Self::Context,
+    ) {
         let spec = self.spec();
         if items.is_empty() || !spec.is_some_and(RevisionSpec::has_batches) {
             return self.refuse_batch(stream, &items);
         }
         let batch = self.core().batches.begin(stream);
-        let at = Arrival {
+        let arrival = Arrival {
             stream,
             batch: Some(batch),
         };
         for item in items {
             match item {
-                Ok(Ok(message)) => self.dispatch_message(at, message, cx),
-                Ok(Err(error)) => self.dispatch_malformed(at, error),
-                Err((limit, head)) => self.dispatch_oversized(at, limit, head),
+                Ok(Ok(message)) => self.dispatch_message(arrival, message, context),
+                Ok(Err(error)) => self.dispatch_malformed(arrival, error),
+                Err((limit, head)) => self.dispatch_oversized(arrival, limit, head),
             }
         }
         let finished = self.core().batches.mark_dispatched(batch);
@@ -316,72 +334,87 @@ pub(crate) trait Endpoint: Sized {
             _ => None,
         });
         let requests: Vec<RequestId> = requests.cloned().collect();
-        let at = Arrival::unbatched(stream);
+        let arrival = Arrival::unbatched(stream);
         // A POST can carry only one answer.
         if requests.is_empty() || self.is_post_of_peer(stream) {
-            return self.refuse_unaddressed(at, &refusal);
+            return self.refuse_unaddressed(arrival, &refusal);
         }
         self.core().push_violation(Violation::Batch(revision));
         for id in &requests {
-            self.refuse_silently(at, id, &refusal, false);
+            self.refuse_silently(arrival, id, &refusal, false);
         }
     }
 
     /// Refuses a request, and reports a violation to the application if the request was not allowed.
-    fn refuse_request(&mut self, at: Arrival, id: &RequestId, refusal: &Refusal, in_session: bool) {
+    fn refuse_request(
+        &mut self,
+        arrival: Arrival,
+        id: &RequestId,
+        refusal: &Refusal,
+        in_session: bool,
+    ) {
         if let Some(violation) = refusal.violation().filter(|_| !refusal.is_overload()) {
             self.core().push_violation(violation);
         }
-        self.refuse_silently(at, id, refusal, in_session);
+        self.refuse_silently(arrival, id, refusal, in_session);
     }
 
     /// Refuses a request without a violation for the application.
     fn refuse_silently(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         id: &RequestId,
         refusal: &Refusal,
         in_session: bool,
     ) {
         if self.may_answer() {
             let error = message::write_error(Some(id), &refusal.error());
-            self.send_answer(at, error, refusal.status(in_session));
+            self.send_answer(arrival, error, refusal.status(in_session));
         }
     }
 
     /// Refuses a frame whose id is unknown, with an error without id in revisions that have such errors.
-    fn refuse_unaddressed(&mut self, at: Arrival, refusal: &Refusal) {
+    fn refuse_unaddressed(&mut self, arrival: Arrival, refusal: &Refusal) {
         if let Some(violation) = refusal.violation() {
             self.core().push_violation(violation);
         }
         let status = refusal.status(false);
         if self.allows_error_without_id() && self.may_answer() {
-            self.send_answer(at, message::write_error(None, &refusal.error()), status)
+            self.send_answer(
+                arrival,
+                message::write_error(None, &refusal.error()),
+                status,
+            )
         } else {
-            self.end_post(at, status)
+            self.end_post(arrival, status)
         }
     }
 
     /// Sends an answer that the endpoint has generated.
-    fn send_answer(&mut self, at: Arrival, answer: Vec<u8>, status: u16) {
-        match at.batch {
+    fn send_answer(&mut self, arrival: Arrival, answer: Vec<u8>, status: u16) {
+        match arrival.batch {
             Some(batch) => self.core().batches.add_answer(batch, answer),
             None => {
-                let frame = self.answer_frame(at.stream, answer);
+                let frame = self.answer_frame(arrival.stream, answer);
                 self.core().queue_frame(frame.status(status).with_reserve());
             }
         }
     }
 
     /// Ends a request of the remote peer with the answer of the application.
-    fn finish_request(&mut self, key: RequestKey, answer: Vec<u8>, status: Option<u16>) -> Sent {
+    fn finish_request(
+        &mut self,
+        key: RequestKey,
+        answer: Vec<u8>,
+        status: Option<u16>,
+    ) -> SendOutcome {
         let Some(request) = self.core().in_flight.take(key) else {
-            return Sent::Suppressed;
+            return SendOutcome::Suppressed;
         };
         if let Some(batch) = request.batch {
             let finished = self.core().batches.record_answer(batch, Some(answer));
             self.finish_batch(finished);
-            return Sent::Queued;
+            return SendOutcome::Queued;
         }
         let mut frame = self.answer_frame(request.stream, answer);
         frame.incoming_request = Some(key);
@@ -420,11 +453,11 @@ pub(crate) trait Endpoint: Sized {
 
     /// Ends a request of the local peer by its answer. Late answers are ignored (`basic/utilities/cancellation`).
     fn dispatch_response(&mut self, id: &RequestId, outcome: Outcome) {
-        let own = parse_wire_id(id);
+        let wire_id = parse_wire_id(id);
         let core = self.core();
-        match own.and_then(|id| core.pending.remove_answered(id)) {
+        match wire_id.and_then(|id| core.pending.remove_answered(id)) {
             Some(request) => self.handle_answer(request, outcome),
-            None if own.is_some_and(|id| core.pending.has_ended(id)) => {}
+            None if wire_id.is_some_and(|id| core.pending.has_ended(id)) => {}
             None => core.push_violation(Violation::UnexpectedResponse(Some(id.clone()))),
         }
     }

@@ -179,9 +179,11 @@ mod tests {
 
     #[test]
     fn tombstones_are_bounded() {
-        let mut stones = Tombstones::new(2);
-        (1..=3).for_each(|number| stones.insert(number));
-        let known: Vec<bool> = (1..=3).map(|n| stones.members.get(n).is_some()).collect();
+        let mut tombstones = Tombstones::new(2);
+        (1..=3).for_each(|number| tombstones.insert(number));
+        let known: Vec<bool> = (1..=3)
+            .map(|n| tombstones.members.get(n).is_some())
+            .collect();
         assert_eq!(known, [false, true, true]);
     }
 }

@@ -30,7 +30,7 @@ use crate::elicitation::Elicitations;
 use crate::error::{ReceiveError, Violation};
 use crate::heap_size::HeapSize;
 use crate::limits::{Limit, Limits};
-use crate::outcome::Sent;
+use crate::outcome::SendOutcome;
 use crate::stream::{Binding, RequestKey, StreamId, Transmit};
 use crate::usage::Usage;
 
@@ -125,13 +125,13 @@ impl<R: Role> Core<R> {
     }
 
     /// Queues a frame; a frame for a closed stream is suppressed.
-    pub(crate) fn queue_frame(&mut self, frame: Frame) -> Sent {
+    pub(crate) fn queue_frame(&mut self, frame: Frame) -> SendOutcome {
         match self.streams.push(frame, &self.limits) {
-            Ok(()) => Sent::Queued,
-            Err(QueueError::Closed) => Sent::Suppressed,
+            Ok(()) => SendOutcome::Queued,
+            Err(QueueError::Closed) => SendOutcome::Suppressed,
             Err(QueueError::ReserveExhausted) => {
                 self.is_reserve_exhausted = true;
-                Sent::Dropped
+                SendOutcome::Dropped
             }
         }
     }

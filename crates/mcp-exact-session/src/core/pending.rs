@@ -104,8 +104,8 @@ impl<P> PendingRequests<P> {
         self.last_id = id;
         let cap = new
             .final_deadline
-            .unwrap_or_else(|| now.plus(new.timeout.total));
-        let deadline = now.plus(new.timeout.idle).min(cap);
+            .unwrap_or_else(|| now.saturating_add(new.timeout.total));
+        let deadline = now.saturating_add(new.timeout.idle).min(cap);
         self.deadlines.insert((deadline, new.key), ());
         self.by_wire_id.insert(id, new.key);
         let request = PendingRequest {
@@ -206,7 +206,9 @@ impl<P> PendingRequests<P> {
         let key = request.key;
         // Progress does not set a deadline for a request without one, such as an acknowledged subscription.
         if let (true, Some(deadline)) = (request.timeout.reset_on_progress, request.deadline) {
-            let later = now.plus(request.timeout.idle).min(request.final_deadline);
+            let later = now
+                .saturating_add(request.timeout.idle)
+                .min(request.final_deadline);
             request.deadline = Some(later);
             self.deadlines.remove((deadline, key));
             self.deadlines.insert((later, key), ());

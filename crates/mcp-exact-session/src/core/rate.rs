@@ -28,7 +28,7 @@ pub(crate) enum RateDecision {
 impl Rate {
     /// Counts a message and returns the decision.
     pub(crate) fn decide(&mut self, now: Time, per_second: u32) -> RateDecision {
-        if now.after(self.window_start) >= Duration::from_secs(1) {
+        if now.saturating_since(self.window_start) >= Duration::from_secs(1) {
             *self = Self {
                 window_start: now,
                 ..Self::default()

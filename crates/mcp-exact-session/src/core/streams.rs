@@ -370,35 +370,41 @@ impl Streams {
     }
 
     /// Removes deferred requests; returns their keys.
-    fn withdraw_deferred(&mut self, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
+    fn withdraw_deferred(&mut self, matches: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
         let mut requests = Vec::new();
         let bytes = &mut self.deferred_bytes;
         self.deferred_requests.retain(|frame| {
-            let leaves = gone(frame);
-            if leaves {
+            let is_withdrawn = matches(frame);
+            if is_withdrawn {
                 *bytes -= frame.bytes.len();
                 requests.extend(frame.local_request);
             }
-            !leaves
+            !is_withdrawn
         });
         requests
     }
 
     /// Removes the queued frames of a stream that meet the condition; returns the keys of their local requests.
-    fn withdraw_where(&mut self, id: StreamId, gone: &dyn Fn(&Frame) -> bool) -> Vec<RequestKey> {
+    fn withdraw_where(
+        &mut self,
+        id: StreamId,
+        matches: &dyn Fn(&Frame) -> bool,
+    ) -> Vec<RequestKey> {
         let Some(stream) = self.by_id.get_mut(id) else {
             return Vec::new();
         };
-        let leaves = |output: &Output| matches!(output, Output::Frame(frame) if gone(frame));
+        let is_withdrawn =
+            |output: &Output| matches!(output, Output::Frame(frame) if matches(frame));
         let committed = stream.committed_outputs;
         let mut rest = stream.queue.iter().skip(committed);
-        if !rest.any(|(_, output)| leaves(output)) {
+        if !rest.any(|(_, output)| is_withdrawn(output)) {
             return Vec::new();
         }
         let front = stream.queue.front().map(|(place, _)| *place);
         let rest = stream.queue.split_off(committed);
-        let (left, kept): (Vec<_>, Vec<_>) =
-            rest.into_iter().partition(|(_, output)| leaves(output));
+        let (left, kept): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|(_, output)| is_withdrawn(output));
         stream.queue.extend(kept);
         let next = stream.queue.front().map(|(place, _)| *place);
         let attached = !stream.is_detached;
@@ -468,8 +474,8 @@ impl Streams {
                 let transmit = Transmit::Frame {
                     stream: id,
                     sequence,
-                    about: frame.incoming_request,
-                    last: frame.is_last,
+                    related_request: frame.incoming_request,
+                    is_last: frame.is_last,
                     http: frame.http,
                 };
                 (transmit, frame.bytes)
@@ -488,8 +494,8 @@ impl Streams {
                 let transmit = Transmit::Frame {
                     stream: id,
                     sequence: stream.sequence,
-                    about: frame.incoming_request,
-                    last: frame.is_last,
+                    related_request: frame.incoming_request,
+                    is_last: frame.is_last,
                     http: frame.http.clone(),
                 };
                 (transmit, &frame.bytes)

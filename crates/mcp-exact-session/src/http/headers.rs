@@ -22,13 +22,13 @@ pub fn post_headers(hints: &HttpHints) -> Vec<(String, String)> {
     ];
     let revision = hints.revision.map(|revision| revision.to_string());
     let name = hints.name.as_deref().map(encode_value);
-    let said = [
+    let optional = [
         ("MCP-Protocol-Version", revision),
         ("Mcp-Method", hints.method.clone()),
         ("Mcp-Name", name),
     ];
-    let said = said.into_iter();
-    headers.extend(said.filter_map(|(name, value)| Some((name.to_owned(), value?))));
+    let optional = optional.into_iter();
+    headers.extend(optional.filter_map(|(name, value)| Some((name.to_owned(), value?))));
     headers.extend(hints.params.iter().cloned());
     headers
 }
@@ -48,8 +48,8 @@ pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
 /// messages. `None` for responses without a body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {
-        Transmit::Frame { last: true, .. } => Some(JSON_TYPE),
-        Transmit::Frame { last: false, .. } => Some(EVENT_STREAM_TYPE),
+        Transmit::Frame { is_last: true, .. } => Some(JSON_TYPE),
+        Transmit::Frame { is_last: false, .. } => Some(EVENT_STREAM_TYPE),
         Transmit::Status { .. } | Transmit::Close { .. } | Transmit::EndSession => None,
     }
 }

@@ -17,7 +17,7 @@ use crate::rules;
 
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Posted {
+pub enum RequestTarget {
     /// The request needs a new endpoint without a session: the body states the revision, or the header requires the body to
     /// state it.
     Stateless,
@@ -28,10 +28,10 @@ pub enum Posted {
     Session(String),
     /// The request belongs to a session that it does not name; a server that assigns session ids answers
     /// [`Refusal::SessionIdMissing`].
-    Unnamed,
+    NoSessionId,
     /// The request belongs to this session, in a revision that the server does not speak: the server answers
     /// [`Refusal::NoSession`] if the session does not exist, so that the client begins another one, and this refusal otherwise.
-    Unsupported(String, Refusal),
+    UnsupportedRevision(String, Refusal),
     /// The request is refused.
     Refused(Refusal),
 }
@@ -40,15 +40,15 @@ pub enum Posted {
 ///
 /// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the header nor
 /// the `_meta` of the body names a revision, the POST belongs to a session or starts a session; without a session id the result
-/// is [`Posted::Unnamed`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without
+/// is [`RequestTarget::NoSessionId`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without
 /// sessions refuses messages whose header names a revision that it does not speak, and whose body names none.
-pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> Posted {
+pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> RequestTarget {
     let Ok(text) = std::str::from_utf8(body) else {
-        return Posted::Refused(Refusal::NotUtf8);
+        return RequestTarget::Refused(Refusal::NotUtf8);
     };
     let head = match MessageHead::parse(text) {
         Ok(head) => head,
-        Err(error) => return Posted::Refused(Refusal::NotJson(error.to_string())),
+        Err(error) => return RequestTarget::Refused(Refusal::NotJson(error.to_string())),
     };
     let method = head.method.as_deref();
     let head = MessageMembers {
@@ -81,7 +81,7 @@ impl<'a> PostBody<'a> {
     }
 
     /// Classifies the POST, as [`classify`] does.
-    pub fn classify(&self, http: &HttpRequest, offer: &Offer) -> Posted {
+    pub fn classify(&self, http: &HttpRequest, offer: &Offer) -> RequestTarget {
         let (call, is_request) = match &self.parsed {
             ParsedFrame::Single(Ok(Message::Request(request))) => (&request.request, true),
             ParsedFrame::Single(Ok(Message::Notification(call))) => (call, false),
@@ -108,21 +108,21 @@ struct MessageMembers {
 }
 
 /// Classifies a message by its members and the headers of its request.
-fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> Posted {
+fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> RequestTarget {
     let discover = head.names_revision || lifecycle_of_header(http) == Some(Lifecycle::Discover);
     if discover && offer.offers(Lifecycle::Discover) {
-        return Posted::Stateless;
+        return RequestTarget::Stateless;
     }
     if !offer.offers(Lifecycle::Initialize) {
         // The endpoint answers `initialize`, and compares the header with the revision that the body names.
         let is_checked_later = head.names_revision || head.is_initialize;
         return match unsupported_header(http, offer).filter(|_| !is_checked_later) {
-            Some(refusal) => Posted::Refused(refusal),
-            None => Posted::Stateless,
+            Some(refusal) => RequestTarget::Refused(refusal),
+            None => RequestTarget::Stateless,
         };
     }
     if head.is_initialize {
-        Posted::Initialize
+        RequestTarget::Initialize
     } else {
         session_target(http, offer)
     }
@@ -133,21 +133,21 @@ fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> 
 /// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
 /// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this server has
 /// such streams. From 2026-07-28 on there are none.
-pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Posted {
+pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> RequestTarget {
     if streams && has_sessions(http, offer) {
         session_target(http, offer)
     } else {
-        Posted::Refused(Refusal::MethodNotAllowed)
+        RequestTarget::Refused(Refusal::MethodNotAllowed)
     }
 }
 
 /// Classifies a DELETE: the DELETE ends a session, or is refused (`basic/transports`, "Session Management"). `allowed` is true if
 /// clients may end sessions; "the server MAY respond to this request with HTTP 405".
-pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Posted {
+pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> RequestTarget {
     if allowed && has_sessions(http, offer) {
         session_target(http, offer)
     } else {
-        Posted::Refused(Refusal::MethodNotAllowed)
+        RequestTarget::Refused(Refusal::MethodNotAllowed)
     }
 }
 
@@ -178,16 +178,16 @@ impl ReceiveError {
 }
 
 /// Returns the session that the headers of a request name.
-fn session_target(http: &HttpRequest, offer: &Offer) -> Posted {
+fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
     let refusal = unsupported_header(http, offer);
     match (http.header("mcp-session-id").map(str::trim), refusal) {
         (Some(id), Some(refusal)) if is_session_id(id) => {
-            Posted::Unsupported(id.to_owned(), refusal)
+            RequestTarget::UnsupportedRevision(id.to_owned(), refusal)
         }
-        (_, Some(refusal)) => Posted::Refused(refusal),
-        (Some(id), None) if is_session_id(id) => Posted::Session(id.to_owned()),
-        (Some(_), None) => Posted::Refused(Refusal::SessionIdMalformed),
-        (None, None) => Posted::Unnamed,
+        (_, Some(refusal)) => RequestTarget::Refused(refusal),
+        (Some(id), None) if is_session_id(id) => RequestTarget::Session(id.to_owned()),
+        (Some(_), None) => RequestTarget::Refused(Refusal::SessionIdMalformed),
+        (None, None) => RequestTarget::NoSessionId,
     }
 }
 
@@ -227,12 +227,12 @@ mod tests {
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":1}}}"#;
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 
-    fn classify_post(headers: &[(&str, &str)], body: &str, offer: &[&str]) -> Posted {
+    fn classify_post(headers: &[(&str, &str)], body: &str, offer: &[&str]) -> RequestTarget {
         let headers = headers
             .iter()
             .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()));
         let http = HttpRequest::new(headers);
-        let offer = Offer::of(offer.iter().copied()).expect("known");
+        let offer = Offer::new(offer.iter().copied()).expect("known");
         let posted = classify(&http, body.as_bytes(), &offer);
         let read = PostBody::read(body.as_bytes(), &Limits::default());
         assert_eq!(read.classify(&http, &offer), posted, "{body}");
@@ -243,28 +243,28 @@ mod tests {
     fn unknown_floor_excludes_all_revisions() {
         let belongs = |floor: &'static str| {
             let offer = Offer {
-                floor: Some(Revision::new(floor)),
+                oldest: Some(Revision::new(floor)),
                 ..Offer::default()
             };
             classify(&HttpRequest::default(), INITIALIZE.as_bytes(), &offer)
         };
-        assert_eq!(belongs("2025-11-25"), Posted::Initialize);
-        assert_eq!(belongs("1999-01-01"), Posted::Stateless);
-        assert_eq!(belongs("nonsense"), Posted::Stateless);
+        assert_eq!(belongs("2025-11-25"), RequestTarget::Initialize);
+        assert_eq!(belongs("1999-01-01"), RequestTarget::Stateless);
+        assert_eq!(belongs("nonsense"), RequestTarget::Stateless);
     }
 
     #[test]
     fn headers_and_meta_decide_the_endpoint() {
         let both = ["2026-07-28", "2025-11-25", "2025-06-18"];
         let session = ("Mcp-Session-Id", "s-1");
-        let in_session = Posted::Session("s-1".into());
+        let in_session = RequestTarget::Session("s-1".into());
         assert_eq!(
             classify_post(&[], DISCOVER_REQUEST, &both),
-            Posted::Stateless
+            RequestTarget::Stateless
         );
         assert_eq!(
             classify_post(&[session], DISCOVER_REQUEST, &both),
-            Posted::Stateless,
+            RequestTarget::Stateless,
             "ignored there"
         );
         assert_eq!(
@@ -273,9 +273,12 @@ mod tests {
                 HANDSHAKE_REQUEST,
                 &both
             ),
-            Posted::Stateless
+            RequestTarget::Stateless
         );
-        assert_eq!(classify_post(&[], INITIALIZE, &both), Posted::Initialize);
+        assert_eq!(
+            classify_post(&[], INITIALIZE, &both),
+            RequestTarget::Initialize
+        );
         assert_eq!(
             classify_post(&[session], HANDSHAKE_REQUEST, &both),
             in_session
@@ -290,19 +293,19 @@ mod tests {
         );
         assert_eq!(
             classify_post(&[], HANDSHAKE_REQUEST, &both),
-            Posted::Unnamed
+            RequestTarget::NoSessionId
         );
         assert_eq!(
             classify_post(&[], HANDSHAKE_REQUEST, &["2026-07-28"]),
-            Posted::Stateless
+            RequestTarget::Stateless
         );
         assert_eq!(
             classify_post(&[], INITIALIZE, &["2026-07-28"]),
-            Posted::Stateless
+            RequestTarget::Stateless
         );
         assert_eq!(
             classify_post(&[], DISCOVER_REQUEST, &["2025-11-25"]),
-            Posted::Unnamed
+            RequestTarget::NoSessionId
         );
     }
 
@@ -313,7 +316,7 @@ mod tests {
             body,
             &["2025-11-25"],
         ) {
-            Posted::Refused(refusal) => Some(refusal.status(true)),
+            RequestTarget::Refused(refusal) => Some(refusal.status(true)),
             _ => None,
         };
         assert_eq!(

@@ -160,11 +160,12 @@ pub(crate) fn capabilities_for(spec: &RevisionSpec, capabilities: &JsonObject) -
 /// Returns the remote peer's capabilities that the negotiated revision defines; the peer may have declared capabilities of a
 /// newer revision.
 pub(crate) fn defined_capabilities(spec: &RevisionSpec, capabilities: JsonObject) -> JsonObject {
-    let means = |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
-    if capabilities.iter().all(|(name, _)| means(&name)) {
+    let is_understood =
+        |name: &str| name == "tasks" || name == "extensions" || is_defined(spec, name);
+    if capabilities.iter().all(|(name, _)| is_understood(&name)) {
         return capabilities;
     }
-    let kept = capabilities.iter().filter(|(name, _)| means(name));
+    let kept = capabilities.iter().filter(|(name, _)| is_understood(name));
     kept.map(|(name, value)| (name, value.parse().unwrap_or(Json::null())))
         .collect()
 }

@@ -147,7 +147,7 @@ mod tests {
     /// Few methods share a slot, so that most lookups read one row.
     #[test]
     fn lookups_probe_few_slots() {
-        let walk = |rule: &Rule| {
+        let probe_count = |rule: &Rule| {
             let mut slot = hash_slot(rule.method);
             let mut steps = 1;
             while !std::ptr::eq(&RULES[usize::from(ROWS[slot])], rule) {
@@ -156,9 +156,9 @@ mod tests {
             }
             steps
         };
-        let longest = RULES.iter().map(walk).max();
+        let longest = RULES.iter().map(probe_count).max();
         assert!(longest <= Some(5), "{longest:?}");
-        let all: usize = RULES.iter().map(walk).sum();
+        let all: usize = RULES.iter().map(probe_count).sum();
         assert!(all <= 69, "{all} steps for {} rows", RULES.len());
     }
 }

@@ -206,14 +206,14 @@ impl<'a> Rules<'a> {
             {
                 Ok(Handler::Application)
             } else {
-                Err(Refusal::NotAllowed(method.to_owned()))
+                Err(Refusal::UnknownNotification(method.to_owned()))
             };
         };
         let needed = rule
             .sender_capability
             .filter(|_| !rule.is_accepted_undeclared);
         match self.undeclared_capability(needed, None, self.peer_capabilities) {
-            Some(missing) => Err(Refusal::NotDeclared {
+            Some(missing) => Err(Refusal::UndeclaredNotification {
                 method: method.to_owned(),
                 capability: missing.capability,
             }),
@@ -500,7 +500,7 @@ fn has_allowed_placement(
         (Placement::Subscription, NotificationTarget::Request(Some(filter))) => {
             match rule.handler {
                 Handler::Changed(kind) => {
-                    Change::from_call(kind, params).is_some_and(|change| filter.wants(&change))
+                    Change::from_call(kind, params).is_some_and(|change| filter.includes(&change))
                 }
                 _ => false,
             }

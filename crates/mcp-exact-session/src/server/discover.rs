@@ -38,13 +38,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &self,
         call: &Call,
         meta: &RequestMeta<'_>,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> bool {
         // HTTP with SSE is a transport of sessions (2024-11-05).
         if !self.settings.offers_discover || self.core.binding == Binding::HttpSse {
             return false;
         }
-        let header = cx.http.as_ref().and_then(|http| {
+        let header = context.http.as_ref().and_then(|http| {
             let version = http.header("mcp-protocol-version")?;
             mcp_exact_revisions::find(version.trim())
         });
@@ -63,7 +63,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &mut self,
         received: ReceivedRequest,
         admitted: Result<AdmittedRequest, Refusal>,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
     ) {
         let admitted = match admitted {
             Ok(admitted) => admitted,
@@ -81,8 +81,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 let bytes = self.discover_result(&received, client.spec);
                 self.send_answer(received.arrival, bytes, 200);
             }
-            Handler::Listen => self.handle_listen(received, client, cx),
-            _ => self.deliver_request(received, client, cx, input),
+            Handler::Listen => self.handle_listen(received, client, context),
+            _ => self.deliver_request(received, client, context, input),
         }
     }
 
@@ -90,26 +90,26 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// headers. Then reads the input of a repeated request.
     pub(super) fn admit_stateless(
         &self,
-        at: Arrival,
+        arrival: Arrival,
         call: &Call,
         meta: &RequestMeta<'_>,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> Result<AdmittedRequest, Refusal> {
-        let version = self.requested_revision(meta, cx)?;
+        let version = self.requested_revision(meta, context)?;
         let mut offered = self.settings.offer.specs_of_lifecycle(Lifecycle::Discover);
         let spec = offered.find(|spec| spec.id() == version);
         let spec = spec.ok_or_else(|| unsupported_version(&self.settings, &version))?;
         let client = Arc::new(meta.client_context(spec)?);
         let rules = client.rules_for_client(&self.settings);
         let handler = rules.check_received_request(&call.method, call.params.as_ref())?;
-        self.admit_resources(at, call, handler, client.info.heap_size())?;
-        if let Some(http) = &cx.http {
+        self.admit_resources(arrival, call, handler, client.info.heap_size())?;
+        if let Some(http) = &context.http {
             let params = call.params.as_ref();
             check_names(http, &call.method, params, spec, &self.settings.extensions)?;
             self.check_tool_headers(http, call, spec)?;
         }
         let input = if rules.may_require_input(&call.method) {
-            self.read_retry_input(call, meta, cx)?
+            self.read_retry_input(call, meta, context)?
         } else {
             RetryInput::default()
         };
@@ -128,14 +128,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     fn requested_revision<'m>(
         &self,
         meta: &RequestMeta<'m>,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> Result<Cow<'m, str>, Refusal> {
-        let stated = meta.required_version();
-        let Some(http) = &cx.http else {
-            return stated;
+        let revision_id = meta.required_version();
+        let Some(http) = &context.http else {
+            return revision_id;
         };
         let header = version_header(http)?;
-        match stated {
+        match revision_id {
             Ok(version) if header == version => Ok(version),
             Ok(_) => Err(header_differs(VERSION_HEADER)),
             Err(_) if self.settings.offer.find(header).is_none() => {
@@ -173,7 +173,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &self,
         call: &Call,
         meta: &RequestMeta<'_>,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> Result<RetryInput, Refusal> {
         // There cannot be more responses than allowed input requests.
         let responses = meta.input_responses(self.core.limits.input_requests)?;
@@ -185,7 +185,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 responses,
             });
         };
-        let state = state.as_str().ok_or(Refusal::InvalidState)?;
+        let state = state.as_str().ok_or(Refusal::InvalidRequestState)?;
         if self.settings.input == InputMode::PassThrough {
             return Ok(RetryInput {
                 retries: 1,
@@ -195,13 +195,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         // Sealing makes a state longer, and base64 adds a third; a much larger state was not sealed by this server.
         if state.len() > 2 * self.core.limits.state_bytes + 4096 {
-            return Err(Refusal::InvalidState);
+            return Err(Refusal::InvalidRequestState);
         }
-        let seal = self.settings.seal.as_ref().ok_or(Refusal::InvalidState)?;
-        let opened = seal.open(&state, &state_context(call, cx));
+        let seal = self
+            .settings
+            .seal
+            .as_ref()
+            .ok_or(Refusal::InvalidRequestState)?;
+        let opened = seal.open(&state, &state_context(call, context));
         let payload = opened.and_then(|text| Payload::from_text(&text));
         let payload = payload.filter(|payload| payload.expires_at > self.core.now);
-        let payload = payload.ok_or(Refusal::InvalidState)?;
+        let payload = payload.ok_or(Refusal::InvalidRequestState)?;
         Ok(RetryInput {
             retries: payload.retries,
             state: payload.state,
@@ -241,11 +245,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub(super) fn handle_stateless_notification(
         &self,
         call: &Call,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
-        let refused = || Refusal::NotAllowed(call.method.clone());
+        let refused = || Refusal::UnknownNotification(call.method.clone());
         let meta = RequestMeta::read(call);
-        let header = cx.http.as_ref();
+        let header = context.http.as_ref();
         let header = header.and_then(|http| http.header("mcp-protocol-version"));
         let named = meta.version.and_then(JsonRef::as_str);
         let named = named.or_else(|| header.map(|header| Cow::Borrowed(header.trim())));
@@ -283,7 +287,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 }
 
 /// Returns the context in which the state of a request is sealed.
-pub(super) fn state_context<C>(call: &Call, cx: &FrameContext<C>) -> Vec<u8> {
-    let principal = cx.principal.as_ref().map(|principal| &*principal.0);
+pub(super) fn state_context<C>(call: &Call, context: &FrameContext<C>) -> Vec<u8> {
+    let principal = context.principal.as_ref().map(|principal| &*principal.0);
     seal::seal_context(principal, &call.method, call.params.as_ref())
 }

@@ -155,7 +155,7 @@ fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientCon
         info: SessionInfo {
             revision: spec.revision(),
             capabilities: defined_capabilities(spec, capabilities.to_object()),
-            info: Some(info.to_object()),
+            implementation: Some(info.to_object()),
             instructions: None,
         },
         log_level: None,

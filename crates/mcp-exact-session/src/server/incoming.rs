@@ -31,7 +31,7 @@ pub struct FrameContext<C> {
     /// refused.
     pub principal: Option<Principal>,
     /// Data of the transport or the application that is attached to each request of the frame.
-    pub cx: C,
+    pub app_data: C,
 }
 
 impl<C> FrameContext<C> {
@@ -40,7 +40,7 @@ impl<C> FrameContext<C> {
         Self {
             http: None,
             principal: None,
-            cx,
+            app_data: cx,
         }
     }
 }
@@ -112,7 +112,7 @@ impl<C> IncomingRequest<C> {
     /// connection, such as a task that is resumed in another process. Returns `None` if the client's revision is unknown.
     ///
     /// The key of the request belongs to no endpoint, so a reply is refused with [`SendError::UnknownRequest`].
-    pub fn detached(
+    pub fn from_parts(
         method: impl Into<String>,
         params: Option<JsonObject>,
         client: SessionInfo,
@@ -214,7 +214,7 @@ impl<C> IncomingRequest<C> {
     ///
     /// # Errors
     /// The reply to return from the handler: the input request, or the error with which the input request ended.
-    pub fn input(
+    pub fn require_input(
         &self,
         name: &str,
         request: impl FnOnce() -> InputRequest,
@@ -303,7 +303,7 @@ pub enum ServerEvent<C> {
         reason: Option<String>,
     },
     /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, unless
-    /// [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges), and sends published changes.
+    /// [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges), and sends published changes.
     Subscribed {
         /// The request that lasts as long as the subscription.
         key: RequestKey,
@@ -393,7 +393,7 @@ impl Reply {
     /// # Errors
     /// [`SendError::Params`] if the result is not a JSON object.
     pub fn result<T: Encode + ?Sized>(value: &T) -> Result<Self, SendError> {
-        RawResult::of(value).map(Self::Result)
+        RawResult::from_typed(value).map(Self::Result)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::{PeerError, SendError, Violation};
 use crate::heap_size::HeapSize;
 use crate::input_request::{InputRequest, InputResponses};
 use crate::limits::Limit;
-use crate::outcome::{Outcome, Sent};
+use crate::outcome::{Outcome, SendOutcome};
 use crate::rules::results::{INPUT_REQUIRED, RESULT_TYPE};
 use crate::seal::Payload;
 use crate::stream::RequestKey;
@@ -40,7 +40,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         to: RequestKey,
         requests: Vec<(String, InputRequest)>,
         state: Option<String>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let client = Arc::clone(&request.role_state.client);
@@ -88,7 +88,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             };
             self.send_request(new, &method, params, Some(to));
         }
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     }
 
     /// Checks input requests before anything is sent: limits, names, methods, and the capabilities of the client.
@@ -132,18 +132,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let [requests, state] = result.view().find_each(["inputRequests", "requestState"]);
-        let unfit = SendError::InputRequests("`inputRequests` has to be an object of requests");
+        let invalid = SendError::InputRequests("`inputRequests` has to be an object of requests");
         let mut parsed = Vec::new();
         if let Some(requests) = requests {
-            for (name, value) in requests.object().ok_or_else(|| unfit.clone())?.iter() {
-                let value = value.object().ok_or_else(|| unfit.clone())?;
+            for (name, value) in requests.object().ok_or_else(|| invalid.clone())?.iter() {
+                let value = value.object().ok_or_else(|| invalid.clone())?;
                 let [method, params] = value.find_each(["method", "params"]);
                 let method = method
                     .and_then(JsonRef::as_str)
-                    .ok_or_else(|| unfit.clone())?;
+                    .ok_or_else(|| invalid.clone())?;
                 let params = match params {
                     None => None,
-                    Some(params) => Some(params.object().ok_or_else(|| unfit.clone())?.to_object()),
+                    Some(params) => {
+                        Some(params.object().ok_or_else(|| invalid.clone())?.to_object())
+                    }
                 };
                 let request = InputRequest::new(method, params);
                 parsed.push((name.into_owned(), request));
@@ -169,7 +171,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         to: RequestKey,
         requests: &[(String, InputRequest)],
         state: Option<String>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let request = self.core.in_flight.get(to);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let role = &request.role_state;
@@ -194,7 +196,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             (Some(seal), InputMode::Managed) => {
                 let payload = Payload {
                     retries: role.retries + 1,
-                    expires_at: self.core.now.plus(self.settings.state_lifetime),
+                    expires_at: self.core.now.saturating_add(self.settings.state_lifetime),
                     state,
                 };
                 let context = state_context(call, &role.received_call.context);
@@ -215,11 +217,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Handles the end of an input request.
-    pub(super) fn handle_input_outcome(&mut self, of: RequestKey, at: usize, mut outcome: Outcome) {
+    pub(super) fn handle_input_outcome(
+        &mut self,
+        request_key: RequestKey,
+        index: usize,
+        mut outcome: Outcome,
+    ) {
         let core = &mut self.core;
         let room = core.limits.in_flight_bytes;
         let room = room.saturating_sub(core.in_flight.bytes());
-        let Some(request) = core.in_flight.get_mut(of) else {
+        let Some(request) = core.in_flight.get_mut(request_key) else {
             return;
         };
         let Some(awaited) = &mut request.role_state.awaited_input else {
@@ -232,17 +239,17 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             outcome = Outcome::Error(PeerError::limit(Limit::InFlightBytes).into_local());
             bytes = 0;
         }
-        if let Some((_, response)) = awaited.responses.get_mut(at) {
+        if let Some((_, response)) = awaited.responses.get_mut(index) {
             *response = Some(outcome);
             awaited.awaited_count -= 1;
             awaited.bytes += bytes;
         }
-        core.in_flight.add_bytes(of, bytes);
+        core.in_flight.add_bytes(request_key, bytes);
         if exceeds {
             core.push_violation(Violation::Limit(Limit::InFlightBytes));
         }
         if last {
-            self.deliver_again(of);
+            self.deliver_again(request_key);
         }
     }
 
@@ -257,7 +264,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         request.role_state.retries += 1;
         let responses = awaited.responses.into_iter();
         let responses = responses.filter_map(|(name, outcome)| Some((name, outcome?)));
-        let again = IncomingRequest {
+        let request_again = IncomingRequest {
             key,
             retries: request.role_state.retries,
             responses: InputResponses(responses.collect()),
@@ -267,7 +274,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             received_call: Arc::clone(&request.role_state.received_call),
         };
         self.core.in_flight.release_memory(key, awaited.bytes);
-        self.core.push_event(ServerEvent::Request(again));
+        self.core.push_event(ServerEvent::Request(request_again));
     }
 
     /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may be sent early.

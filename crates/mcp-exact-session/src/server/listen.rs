@@ -18,7 +18,7 @@ use crate::heap_size::HeapSize;
 use crate::limits::Limit;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::outcome::Sent;
+use crate::outcome::SendOutcome;
 use crate::refusal::Refusal;
 use crate::rules::results::{COMPLETE, RESULT_TYPE};
 use crate::rules::{Handler, change_method, client_request};
@@ -30,7 +30,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
     ) {
         let (at, id) = (received.arrival, received.id.clone());
         let filter = match self.honoured_filter(&received.call, &client) {
@@ -38,12 +38,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Err(refusal) => return self.refuse_request(at, &id, &refusal, false),
         };
         // The application does not reply to this request, but is notified of the filter.
-        let subscription = self.record_request(received, client, cx, RetryInput::default());
+        let subscription = self.record_request(received, client, context, RetryInput::default());
         let key = subscription.key;
         if let Some(request) = self.core.in_flight.get_mut(key) {
             request.role_state.subscription = Some(filter.clone());
         }
-        if !self.settings.program_acknowledges {
+        if !self.settings.application_acknowledges {
             self.acknowledge(key);
         }
         self.core.push_event(ServerEvent::Subscribed {
@@ -65,7 +65,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Acknowledges a subscription, if [`ServerConfig::program_acknowledges`](crate::ServerConfig::program_acknowledges) is
+    /// Acknowledges a subscription, if [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges) is
     /// set. Changes are sent after the acknowledgement. Nothing happens if the request is not a subscription, or was
     /// acknowledged before.
     pub fn acknowledge(&mut self, key: RequestKey) {
@@ -95,7 +95,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Refusal::InvalidParams("`notifications` has to be a filter".to_owned())
         })?;
         let filter = filter.restrict_to(&self.settings.capabilities, &self.settings.extensions);
-        for (name, _) in filter.more.iter() {
+        for (name, _) in filter.extension_members.iter() {
             if let Some(extension) = self.settings.extensions.adding_filter_member(&name)
                 && !extension.is_declared(&client.info.capabilities)
             {
@@ -110,21 +110,21 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     pub(super) fn publish_to_subscriptions(&mut self, change: &Change) -> usize {
         let keys = self.core.in_flight.keys_where(|request| {
             let subscription = request.role_state.subscription.as_ref();
-            subscription.is_some_and(|filter| filter.wants(change))
+            subscription.is_some_and(|filter| filter.includes(change))
         });
         let method = change_method(change.kind());
 
         keys.into_iter()
             .filter(|key| {
                 let sent = self.notify(Scope::During(*key), method, change.params());
-                sent == Ok(Sent::Queued)
+                sent == Ok(SendOutcome::Queued)
             })
             .count()
     }
 
     /// Returns the changes that the client subscribes to, in its session and by its subscriptions, for
     /// [`Subscribers`](crate::Subscribers).
-    pub fn interests(&self) -> Filter {
+    pub fn subscribed_changes(&self) -> Filter {
         let mut interests = Filter::default();
         if self.state.client().is_some() && !self.is_closed() {
             interests.tools = true;

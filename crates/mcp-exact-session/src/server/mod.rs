@@ -36,7 +36,9 @@ use crate::log::Level;
 use crate::outcome::Outcome;
 use crate::oversized;
 use crate::session_info::SessionInfo;
-use crate::stream::{Binding, Closed, Detached, RequestKey, StreamId, StreamKind, Transmit};
+use crate::stream::{
+    Binding, DetachOutcome, RequestKey, StreamEnd, StreamId, StreamKind, Transmit,
+};
 use crate::usage::Usage;
 use handshake::State;
 pub(crate) use incoming::ClientContext;
@@ -295,23 +297,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
     /// The end of the event stream ([`Binding::HttpSse`]), the end of the session and the loss of the duplex stream close the
-    /// endpoint. If the client ends its input on a duplex stream ([`Closed::Clean`]), requests in flight are still answered and
+    /// endpoint. If the client ends its input on a duplex stream ([`StreamEnd::Clean`]), requests in flight are still answered and
     /// queued output is still written. Up to 2025-11-25, the end of any other stream does not cancel its requests
     /// (`basic/transports`, "Sending Messages to the Server"); from 2026-07-28 on, it does.
-    pub fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
+    pub fn handle_close(&mut self, stream: StreamId, end: StreamEnd, now: Time) {
         self.core.advance_clock(now);
         let Some(kind) = self.core.streams.kind(stream) else {
             // The server has ended the stream before: the client still reads.
-            if stream != StreamId::DUPLEX || how != Closed::Clean {
+            if stream != StreamId::DUPLEX || end != StreamEnd::Clean {
                 self.core.streams.remove(stream);
             }
             return;
         };
         // Over HTTP with SSE a session lasts as long as its stream of events.
         let events = self.core.binding == Binding::HttpSse && kind == StreamKind::Standalone;
-        match (kind, how) {
-            (StreamKind::Duplex, Closed::Clean) => self.start_draining(),
-            (StreamKind::Duplex, _) | (_, Closed::SessionEnded) => self.close_with(&Outcome::Lost),
+        match (kind, end) {
+            (StreamKind::Duplex, StreamEnd::Clean) => self.start_draining(),
+            (StreamKind::Duplex, _) | (_, StreamEnd::SessionEnded) => {
+                self.close_with(&Outcome::Lost)
+            }
             _ if events => self.close_with(&Outcome::Lost),
             _ => {
                 self.core.streams.remove(stream);
@@ -330,7 +334,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ///
     /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request
     /// continues, and its output waits. From 2026-07-28 on the end of the response stream cancels the request.
-    pub fn detached(&mut self, stream: StreamId, now: Time) -> Detached {
+    pub fn handle_detach(&mut self, stream: StreamId, now: Time) -> DetachOutcome {
         self.core.advance_clock(now);
         let stateless = self
             .core
@@ -343,15 +347,15 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             && !self.core.streams.is_stateless(stream)
             && self.core.streams.contains(stream);
         if !resumable {
-            self.closed(stream, Closed::Lost, now);
-            return Detached::Closed;
+            self.handle_close(stream, StreamEnd::Lost, now);
+            return DetachOutcome::Closed;
         }
         self.core.streams.detach(stream);
-        Detached::Kept
+        DetachOutcome::Waiting
     }
 
     /// Records that a detached stream has a new connection; returns false if the stream no longer exists.
-    pub fn attached(&mut self, stream: StreamId, now: Time) -> bool {
+    pub fn handle_attach(&mut self, stream: StreamId, now: Time) -> bool {
         self.core.advance_clock(now);
         self.core.streams.attach(stream)
     }
@@ -407,7 +411,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Returns the sequence number of the next frame of a stream: the number of frames that the transport has taken.
-    pub fn taken_on(&self, stream: StreamId) -> u64 {
+    pub fn next_sequence_on(&self, stream: StreamId) -> u64 {
         self.core.streams.sequence(stream)
     }
 
@@ -450,7 +454,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let (subscriptions, subscription_bytes) = self.subscription_usage();
         let listening = self.core.in_flight.iter();
         Usage {
-            listening: listening
+            subscription_requests: listening
                 .filter(|(_, request)| request.role_state.subscription.is_some())
                 .count(),
             subscriptions,

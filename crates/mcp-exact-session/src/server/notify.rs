@@ -18,7 +18,7 @@ use crate::filter::Filter;
 use crate::log::Level;
 use crate::message::{self, Call};
 use crate::meta;
-use crate::outcome::{Sent, encode_params};
+use crate::outcome::{SendOutcome, encode_params};
 use crate::rules::{self, Handler, MessageKind, NotificationTarget};
 use crate::stream::{Binding, RequestKey, StreamId};
 
@@ -49,12 +49,16 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress value does not increase, [`SendError::UnknownRequest`] after the answer.
-    pub fn progress(&mut self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
+    pub fn send_progress(
+        &mut self,
+        of: RequestKey,
+        progress: &Progress,
+    ) -> Result<SendOutcome, SendError> {
         let Some(request) = self.core.in_flight.get(of) else {
             return self.result_without_request(of);
         };
         let Some(token) = &request.progress_token else {
-            return Ok(Sent::Suppressed);
+            return Ok(SendOutcome::Suppressed);
         };
         let spec = request.role_state.client.spec;
         let params = progress_params(spec, token, progress).ok_or(SendError::Progress)?;
@@ -68,13 +72,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     ///
     /// # Errors
     /// [`SendError`] if the server has not declared `logging`, or no client can receive it.
-    pub fn log(
+    pub fn send_log(
         &mut self,
         scope: Scope,
         level: Level,
         logger: Option<&str>,
         data: impl Into<Json>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let mut params =
             JsonObject::from_iter([("level", Json::string(level.name())), ("data", data.into())]);
         if let Some(logger) = logger {
@@ -85,7 +89,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Returns true if a log message of this level would be sent, so that an application can skip the creation of other
     /// messages.
-    pub fn logs(&self, scope: Scope, level: Level) -> bool {
+    pub fn would_send_log(&self, scope: Scope, level: Level) -> bool {
         let Ok(destination) = self.destination(scope) else {
             return false;
         };
@@ -115,7 +119,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         scope: Scope,
         method: &str,
         params: Option<JsonObject>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         let destination = match (self.destination(scope), scope) {
             (Err(SendError::UnknownRequest), Scope::During(key)) => {
                 return self.result_without_request(key);
@@ -131,10 +135,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             return Err(SendError::NotReady);
         }
         if !self.has_recipient(handler, scope, &destination.client, params.as_ref())? {
-            return Ok(Sent::Suppressed);
+            return Ok(SendOutcome::Suppressed);
         }
         if self.is_output_full(destination.stream) {
-            return Ok(Sent::Dropped);
+            return Ok(SendOutcome::Dropped);
         }
         self.record_notification(handler, scope, method, params.as_ref())?;
         let params = self.with_subscription(&destination, params);
@@ -149,7 +153,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &mut self,
         scope: Scope,
         params: &N::Params,
-    ) -> Result<Sent, SendError>
+    ) -> Result<SendOutcome, SendError>
     where
         N::Params: EncodeParams,
     {
@@ -177,7 +181,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
         let method = rules::change_method(change.kind());
         match self.notify(Scope::Peer, method, change.params()) {
-            Ok(Sent::Queued) => 1,
+            Ok(SendOutcome::Queued) => 1,
             Err(SendError::NoStream) if self.may_announce(change) => {
                 self.subscriptions.keep_change(change);
                 0
@@ -318,16 +322,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Some(params)
     }
 
-    pub(super) fn send_notification(&mut self, destination: &Destination, call: Call) -> Sent {
+    pub(super) fn send_notification(
+        &mut self,
+        destination: &Destination,
+        call: Call,
+    ) -> SendOutcome {
         let mut frame = Frame::new(destination.stream, message::write_notification(call));
         frame.incoming_request = destination.request;
         self.core.queue_frame(frame)
     }
 
     /// Returns the result of sending a message about a request that is not in flight.
-    fn result_without_request(&self, key: RequestKey) -> Result<Sent, SendError> {
+    fn result_without_request(&self, key: RequestKey) -> Result<SendOutcome, SendError> {
         if self.core.in_flight.was_cancelled(key) {
-            Ok(Sent::Suppressed)
+            Ok(SendOutcome::Suppressed)
         } else {
             Err(SendError::UnknownRequest)
         }

@@ -108,66 +108,66 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
     fn dispatch_request(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         id: RequestId,
         call: Call,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
     ) {
-        if at.stream != StreamId::DUPLEX
+        if arrival.stream != StreamId::DUPLEX
             && self.core.streams.stored_count() > self.core.limits.streams
         {
-            return self.refuse_request(at, &id, &Refusal::Limit(Limit::Streams), false);
+            return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::Streams), false);
         }
         let meta = RequestMeta::read(&call);
         let token = meta.progress_token();
         let too_long = |token: &Json| token_length(token.view()) > self.core.limits.name_bytes;
         if token.as_ref().is_some_and(too_long) {
-            return self.refuse_request(at, &id, &Refusal::Limit(Limit::NameBytes), false);
+            return self.refuse_request(arrival, &id, &Refusal::Limit(Limit::NameBytes), false);
         }
-        let stateless = self.is_stateless(&call, &meta, cx);
-        let scope = (stateless && self.core.binding != Binding::Duplex).then_some(at.stream);
+        let stateless = self.is_stateless(&call, &meta, context);
+        let scope = (stateless && self.core.binding != Binding::Duplex).then_some(arrival.stream);
         if self.core.in_flight.find(scope, &id).is_some() {
-            return self.refuse_request(at, &id, &Refusal::IdInUse(id.clone()), !stateless);
+            return self.refuse_request(arrival, &id, &Refusal::IdInUse(id.clone()), !stateless);
         }
-        if stateless && at.batch.is_some() {
+        if stateless && arrival.batch.is_some() {
             // The session has batches; the revision that the request states has none (`basic`, "Batching").
             let revision = meta.required_version().ok();
             let revision = revision.and_then(|id| mcp_exact_revisions::find(&id));
             let refusal = Refusal::BatchUnsupported(revision.map(RevisionSpec::revision));
-            return self.refuse_request(at, &id, &refusal, false);
+            return self.refuse_request(arrival, &id, &refusal, false);
         }
         if stateless {
             if scope.is_some() {
-                self.core.streams.set_stateless(at.stream);
+                self.core.streams.set_stateless(arrival.stream);
             }
-            let admitted = self.admit_stateless(at, &call, &meta, cx);
+            let admitted = self.admit_stateless(arrival, &call, &meta, context);
             let received = ReceivedRequest {
-                arrival: at,
+                arrival,
                 scope,
                 id,
                 call,
                 progress_token: token,
             };
-            return self.handle_stateless_request(received, admitted, cx);
+            return self.handle_stateless_request(received, admitted, context);
         }
         if rules::is_initialize(&call.method) {
-            return self.handle_initialize(at, &id, &call, cx);
+            return self.handle_initialize(arrival, &id, &call, context);
         }
         let received = ReceivedRequest {
-            arrival: at,
+            arrival,
             scope: None,
             id,
             call,
             progress_token: token,
         };
-        self.handle_session_request(received, cx);
+        self.handle_session_request(received, context);
     }
 
     fn dispatch_notification(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         call: Call,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
     ) -> Result<(), Refusal> {
         let early =
             rules::row_before_negotiation(MessageKind::Notification, Side::Client, &call.method);
@@ -176,14 +176,14 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
             Some(Handler::Initialized) => return self.handle_initialized(&call),
             _ => self.count_notification()?,
         }
-        let (spec, handler) = self.admit_notification(at, &call, cx)?;
+        let (spec, handler) = self.admit_notification(arrival, &call, context)?;
         match handler {
             Handler::Progress => self.handle_progress(call),
             _ => {
-                if let Some(limit) = self.core.reached_message_limit(at.stream) {
+                if let Some(limit) = self.core.reached_message_limit(arrival.stream) {
                     return Err(Refusal::Limit(limit));
                 }
-                let context = Arc::clone(cx);
+                let context = Arc::clone(context);
                 let notification = ClientNotification {
                     spec,
                     call,
@@ -212,7 +212,11 @@ impl<C: std::fmt::Debug> Endpoint for ServerEndpoint<C> {
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles a request of a session.
-    fn handle_session_request(&mut self, received: ReceivedRequest, cx: &Arc<FrameContext<C>>) {
+    fn handle_session_request(
+        &mut self,
+        received: ReceivedRequest,
+        context: &Arc<FrameContext<C>>,
+    ) {
         let Some(client) = self.state.client().map(Arc::clone) else {
             return self.handle_before_initialize(
                 received.arrival,
@@ -230,7 +234,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Handler::Ping => Ok(()),
             Handler::SetLogLevel => self.handle_set_level(call),
             handler => match self.admit_resources(at, call, handler, 0) {
-                Ok(()) => return self.deliver_request(received, client, cx, RetryInput::default()),
+                Ok(()) => {
+                    return self.deliver_request(received, client, context, RetryInput::default());
+                }
                 Err(refusal) => Err(refusal),
             },
         };
@@ -243,14 +249,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Checks that there is room for a request, including the bytes of its sender metadata.
     pub(super) fn admit_resources(
         &self,
-        at: Arrival,
+        arrival: Arrival,
         call: &Call,
         handler: Handler,
         sender: usize,
     ) -> Result<(), Refusal> {
         if let Some(limit) = self
             .core
-            .reached_request_limit(at.stream, call.size() + sender)
+            .reached_request_limit(arrival.stream, call.size() + sender)
         {
             return Err(Refusal::Limit(limit));
         }
@@ -263,10 +269,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Handles `initialize`.
     fn handle_initialize(
         &mut self,
-        at: Arrival,
+        arrival: Arrival,
         id: &RequestId,
         call: &Call,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
     ) {
         if !self.settings.offers_initialize {
             let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
@@ -274,49 +280,49 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 &self.settings,
                 requested.as_deref().unwrap_or_default(),
             );
-            return self.refuse_request(at, id, &refusal, false);
+            return self.refuse_request(arrival, id, &refusal, false);
         }
         match std::mem::replace(&mut self.state, State::Closed) {
             State::ExpectInitialize(state) => {
-                let principal = cx.principal.clone();
+                let principal = context.principal.clone();
                 match state.initialize(&self.settings, call, principal) {
                     Ok((next, result)) => {
                         self.state = State::ExpectInitialized(next);
                         self.is_snapshot_due = true;
-                        self.send_answer(at, message::write_result(id, &result), 200);
+                        self.send_answer(arrival, message::write_result(id, &result), 200);
                         if let Some(info) = self.session_info().cloned() {
                             self.core.push_event(ServerEvent::Negotiated(info));
                         }
                     }
                     Err((state, refusal)) => {
                         self.state = State::ExpectInitialize(state);
-                        self.refuse_request(at, id, &refusal, false);
+                        self.refuse_request(arrival, id, &refusal, false);
                     }
                 }
             }
             other => {
                 self.state = other;
-                self.refuse_request(at, id, &Refusal::InitializedAlready, true);
+                self.refuse_request(arrival, id, &Refusal::AlreadyInitialized, true);
             }
         }
     }
 
     /// Handles a request before `initialize`, of which only a ping is allowed (`basic/lifecycle`, "Initialization").
-    fn handle_before_initialize(&mut self, at: Arrival, id: &RequestId, method: &str) {
+    fn handle_before_initialize(&mut self, arrival: Arrival, id: &RequestId, method: &str) {
         if rules::row_before_negotiation(MessageKind::Request, Side::Client, method).is_some() {
-            return self.answer_with_empty_result(at, id);
+            return self.answer_with_empty_result(arrival, id);
         }
         let known = |spec: &'static RevisionSpec| rules::client_request(method, spec).is_some();
         let refusal = match self.settings.offer.choose(Lifecycle::Initialize, known) {
             Some(_) => Refusal::NotInitialized(method.to_owned()),
             None => Refusal::UnknownBeforeInitialize(method.to_owned()),
         };
-        self.refuse_request(at, id, &refusal, false);
+        self.refuse_request(arrival, id, &refusal, false);
     }
 
     /// Answers a request that the endpoint handles itself with an empty result.
-    fn answer_with_empty_result(&mut self, at: Arrival, id: &RequestId) {
-        self.send_answer(at, message::write_result(id, &JsonObject::new()), 200);
+    fn answer_with_empty_result(&mut self, arrival: Arrival, id: &RequestId) {
+        self.send_answer(arrival, message::write_result(id, &JsonObject::new()), 200);
     }
 
     /// Handles `logging/setLevel` (up to 2025-11-25).
@@ -335,10 +341,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
         input: RetryInput,
     ) {
-        let request = self.record_request(received, client, cx, input);
+        let request = self.record_request(received, client, context, input);
         self.core.push_event(ServerEvent::Request(request));
     }
 
@@ -347,7 +353,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         &mut self,
         received: ReceivedRequest,
         client: Arc<ClientContext>,
-        cx: &Arc<FrameContext<C>>,
+        context: &Arc<FrameContext<C>>,
         input: RetryInput,
     ) -> IncomingRequest<C> {
         let key = self.core.new_key();
@@ -358,7 +364,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let origin = Arc::new(ReceivedCall {
             id: received.id.clone(),
             call: received.call,
-            context: Arc::clone(cx),
+            context: Arc::clone(context),
         });
         let Arrival { stream, batch } = received.arrival;
         if let Some(batch) = batch {
@@ -430,7 +436,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Err(if early {
             Refusal::NotInitialized(method)
         } else {
-            Refusal::NotAllowed(method)
+            Refusal::UnknownNotification(method)
         })
     }
 
@@ -480,20 +486,20 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Ends a POST without pending answers.
     fn close_idle_post(&mut self, stream: StreamId) {
         let core = &mut self.core;
-        let on_it = |(_, request): (_, &InFlightRequest<_>)| request.stream == stream;
-        let busy = core.in_flight.iter().any(on_it) || core.batches.is_open_on(stream);
+        let is_on_stream = |(_, request): (_, &InFlightRequest<_>)| request.stream == stream;
+        let busy = core.in_flight.iter().any(is_on_stream) || core.batches.is_open_on(stream);
         if core.streams.is_post(stream) && !busy {
             core.streams.push_close(stream);
         }
     }
 
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
-        let notice = ProgressParams::from_call(&call);
-        let notice = notice.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
+        let params = ProgressParams::from_call(&call);
+        let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
         let core = &mut self.core;
         let target =
             core.pending
-                .record_progress(notice.request_id, notice.progress.done, core.now);
+                .record_progress(params.request_id, params.progress.done, core.now);
         match target {
             ProgressTarget::Request(key) => {
                 let request = core.pending.get(key);
@@ -504,7 +510,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 {
                     core.push_event(ServerEvent::Progress {
                         key,
-                        progress: notice.progress,
+                        progress: params.progress,
                         params: call.params.unwrap_or_default(),
                     });
                 }
@@ -520,25 +526,25 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// lifecycle without sessions.
     fn admit_notification(
         &self,
-        at: Arrival,
+        arrival: Arrival,
         call: &Call,
-        cx: &FrameContext<C>,
+        context: &FrameContext<C>,
     ) -> Result<(&'static RevisionSpec, Handler), Refusal> {
         if let Some(client) = self.state.client() {
             let rules = client.rules_for_client(&self.settings);
             match rules.check_received_notification(&call.method) {
                 Ok(handler) => return Ok((client.spec, handler)),
                 // Only a session has batches.
-                Err(refusal) if !self.settings.offers_discover || at.batch.is_some() => {
+                Err(refusal) if !self.settings.offers_discover || arrival.batch.is_some() => {
                     return Err(refusal);
                 }
                 Err(refusal) => {
-                    let stateless = self.handle_stateless_notification(call, cx);
+                    let stateless = self.handle_stateless_notification(call, context);
                     return stateless.map_err(|_| refusal);
                 }
             }
         }
-        self.handle_stateless_notification(call, cx)
+        self.handle_stateless_notification(call, context)
             .map_err(|refusal| {
                 if self.settings.offers_initialize {
                     Refusal::NotInitialized(call.method.clone())

@@ -14,7 +14,7 @@ use crate::core::Endpoint;
 use crate::elicitation;
 use crate::error::{PeerError, SendError, code};
 use crate::message;
-use crate::outcome::Sent;
+use crate::outcome::SendOutcome;
 use crate::rules::results::ResultKind;
 use crate::rules::{Handler, client_request};
 use crate::stream::RequestKey;
@@ -22,20 +22,20 @@ use crate::stream::RequestKey;
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Replies to a request.
     ///
-    /// [`Sent::Suppressed`] if the client has cancelled the request, which is a normal race.
+    /// [`SendOutcome::Suppressed`] if the client has cancelled the request, which is a normal race.
     ///
     /// # Errors
     /// [`SendError`] if the reply cannot be sent; nothing was sent then, and the request still waits.
     pub fn reply(
         &mut self,
-        to: RequestKey,
+        key: RequestKey,
         reply: impl Into<Reply>,
         now: Time,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.core.advance_clock(now);
-        let Some(request) = self.core.in_flight.get(to) else {
-            return if self.core.in_flight.was_cancelled(to) {
-                Ok(Sent::Suppressed)
+        let Some(request) = self.core.in_flight.get(key) else {
+            return if self.core.in_flight.was_cancelled(key) {
+                Ok(SendOutcome::Suppressed)
             } else {
                 Err(SendError::UnknownRequest)
             };
@@ -46,24 +46,28 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         if request.role_state.awaited_input.is_some() {
             return Err(SendError::AwaitingInput);
         }
-        let sent = match reply.into() {
-            Reply::Result(result) => self.reply_result(to, result.object()),
-            Reply::Error(error) => self.reply_error(to, &error),
-            Reply::InputRequired { requests, state } => self.require_input(to, requests, state),
+        let outcome = match reply.into() {
+            Reply::Result(result) => self.reply_result(key, result.object()),
+            Reply::Error(error) => self.reply_error(key, &error),
+            Reply::InputRequired { requests, state } => self.require_input(key, requests, state),
         };
         self.requests_changed = true;
         self.finish_draining();
-        sent
+        outcome
     }
 
     /// Sends a result as the answer.
-    fn reply_result(&mut self, to: RequestKey, result: &JsonObject) -> Result<Sent, SendError> {
-        let request = self.core.in_flight.get(to);
+    fn reply_result(
+        &mut self,
+        key: RequestKey,
+        result: &JsonObject,
+    ) -> Result<SendOutcome, SendError> {
+        let request = self.core.in_flight.get(key);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let client = Arc::clone(&request.role_state.client);
         let origin = Arc::clone(&request.role_state.received_call);
         let method = &origin.call.method;
-        if let Some(check) = &self.settings.results {
+        if let Some(check) = &self.settings.result_check {
             let params = origin.call.params.as_ref();
             let checked = check.check(method, params, result);
             checked.map_err(|reason| SendError::Result {
@@ -77,7 +81,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
                 let rules = client.rules_for_client(&self.settings);
                 let kind = rules.check_sent_result(method, members.kind)?;
                 if kind == ResultKind::InputRequired {
-                    self.check_raw_input(to, result)?;
+                    self.check_raw_input(key, result)?;
                 }
                 let members = match kind {
                     ResultKind::Complete => members,
@@ -90,18 +94,22 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
             None => message::write_result(&origin.id, result),
         };
-        self.record_subscription(to);
-        Ok(self.finish_request(to, bytes, Some(200)))
+        self.record_subscription(key);
+        Ok(self.finish_request(key, bytes, Some(200)))
     }
 
     /// Sends an error as the answer.
-    fn reply_error(&mut self, to: RequestKey, error: &PeerError) -> Result<Sent, SendError> {
-        let request = self.core.in_flight.get(to);
+    fn reply_error(
+        &mut self,
+        key: RequestKey,
+        error: &PeerError,
+    ) -> Result<SendOutcome, SendError> {
+        let request = self.core.in_flight.get(key);
         let request = request.ok_or(SendError::UnknownRequest)?;
         let client = &request.role_state.client;
         elicitation::check_error(error, client.spec, &client.info.capabilities)?;
         let stateless = client.is_discover();
-        let error = if stateless && !self.settings.keep_error_codes {
+        let error = if stateless && !self.settings.keeps_error_codes {
             with_allowed_code(error)
         } else {
             error.clone()
@@ -109,13 +117,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let bytes = message::write_error(Some(&request.id), &error);
         let status = if stateless { error.http_status() } else { 200 };
         self.core.elicitations.record_error(&error);
-        Ok(self.finish_request(to, bytes, Some(status)))
+        Ok(self.finish_request(key, bytes, Some(status)))
     }
 
     /// Records a subscription: a client is subscribed to a resource once the application has accepted it (`server/resources`,
     /// "Subscriptions").
-    fn record_subscription(&mut self, to: RequestKey) {
-        let Some(request) = self.core.in_flight.get(to) else {
+    fn record_subscription(&mut self, key: RequestKey) {
+        let Some(request) = self.core.in_flight.get(key) else {
             return;
         };
         let role = &request.role_state;

@@ -98,7 +98,7 @@ impl<'a> RequestMeta<'a> {
             info: SessionInfo {
                 revision: spec.revision(),
                 capabilities: capabilities.ok_or_else(required)?,
-                info: object(meta::CLIENT_INFO, self.info)?,
+                implementation: object(meta::CLIENT_INFO, self.info)?,
                 instructions: None,
             },
             log_level: level.transpose()?,
@@ -111,14 +111,14 @@ impl<'a> RequestMeta<'a> {
         let Some(responses) = self.input_responses else {
             return Ok(InputResponses::default());
         };
-        let unfit =
+        let invalid =
             || Refusal::InvalidParams("`inputResponses` has to be an object of objects".to_owned());
-        let responses = responses.object().ok_or_else(unfit)?;
+        let responses = responses.object().ok_or_else(invalid)?;
         if responses.iter().nth(limit).is_some() {
             return Err(Refusal::Limit(Limit::InputRequests));
         }
         let response = |(name, value): (Cow<'_, str>, JsonRef<'_>)| {
-            let object = value.object().ok_or_else(unfit)?.to_object();
+            let object = value.object().ok_or_else(invalid)?.to_object();
             Ok((name.into_owned(), Outcome::Result(RawResult::from(object))))
         };
         let found = responses.iter().map(response);
@@ -139,7 +139,7 @@ impl ClientContext {
             info: SessionInfo {
                 revision: spec.revision(),
                 capabilities,
-                info: None,
+                implementation: None,
                 instructions: None,
             },
             log_level: None,

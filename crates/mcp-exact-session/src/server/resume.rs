@@ -55,8 +55,8 @@ impl UnsavedChanges {
 
     /// Returns true if the subscription to `uri` has begun, and false if it has ended; `None` if it is unchanged.
     fn subscription_change(&self, uri: &str) -> Option<bool> {
-        let place = self.index_of(uri).ok()?;
-        Some(self.subscriptions[place].1)
+        let index = self.index_of(uri).ok()?;
+        Some(self.subscriptions[index].1)
     }
 
     /// Returns the index of a URI, or the index for its insertion.
@@ -88,7 +88,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             let text = format!("`{id}` has no sessions; serve its requests by a new endpoint");
             return Err(ConfigError::Snapshot(text));
         }
-        let state = State::resumed(spec, snapshot.info, snapshot.principal, snapshot.ready);
+        let state = State::resumed(
+            spec,
+            snapshot.info,
+            snapshot.principal,
+            snapshot.is_initialized,
+        );
         let mut endpoint = Self::with_state(settings, binding, state, snapshot.last_id, now);
         endpoint.chosen_log_level = snapshot.log_level;
         for uri in snapshot.subscriptions {
@@ -127,23 +132,23 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns the time by which a snapshot has to be written; [`SnapshotDue::No`] without a session.
+    /// Returns the time by which a snapshot has to be written; [`SnapshotDue::NotDue`] without a session.
     pub fn snapshot_due(&self) -> SnapshotDue {
         if self.state.client().is_none() {
-            return SnapshotDue::No;
+            return SnapshotDue::NotDue;
         }
         let now = self.is_snapshot_due || self.core.elicitations.has_changed();
         match (now, self.requests_changed) {
             (true, _) => SnapshotDue::Now,
             (false, true) => SnapshotDue::Soon,
-            (false, false) => SnapshotDue::No,
+            (false, false) => SnapshotDue::NotDue,
         }
     }
 
     /// Creates a snapshot of the session, with the next version; `None` without a session.
     ///
     /// The snapshot reserves wire ids and stream numbers beyond those in use, so that not every message needs a new snapshot.
-    pub fn snapshot(&mut self) -> Option<Snapshot> {
+    pub fn take_snapshot(&mut self) -> Option<Snapshot> {
         let client = self.state.client()?;
         let info = client.info.clone();
         self.snapshot_version += 1;
@@ -169,7 +174,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             version: self.snapshot_version,
             info,
             principal: self.state.principal().cloned(),
-            ready: self.state.is_operating(),
+            is_initialized: self.state.is_operating(),
             log_level: self.chosen_log_level,
             subscriptions: self.subscriptions.uris().map(str::to_owned).collect(),
             elicitations,
@@ -181,13 +186,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
 
     /// Reserves the wire ids and stream numbers up to `last` for this endpoint, so that no other endpoint of the session uses
     /// them. A newly resumed endpoint then needs no snapshot before its first message.
-    pub fn reserve_until(&mut self, last: u64) {
+    pub fn reserve_ids_until(&mut self, last: u64) {
         (self.reserved_id, self.reserved_stream) = (last, last);
         self.is_snapshot_due = false;
     }
 
     /// Records that the latest snapshot was saved.
-    pub fn snapshot_saved(&mut self) {
+    pub fn record_saved_snapshot(&mut self) {
         // Later changes are part of the next snapshot.
         if !self.is_snapshot_due {
             self.unsaved_changes = UnsavedChanges::default();
@@ -195,7 +200,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Records that the latest snapshot could not be saved, so that `snapshot_due` requires another one.
-    pub fn snapshot_failed(&mut self) {
+    pub fn record_failed_snapshot(&mut self) {
         self.is_snapshot_due = true;
     }
 
@@ -208,10 +213,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// saved, for example when that process was the first to save the next version. Changes that the client has made at this
     /// endpoint since its latest saved snapshot have precedence. Requests in flight and ids are not adopted; the next snapshot
     /// contains the highest reserved ids of all endpoints.
-    pub fn merge(&mut self, snapshot: Snapshot) {
+    pub fn merge_snapshot(&mut self, snapshot: Snapshot) {
         self.snapshot_version = self.snapshot_version.max(snapshot.version);
-        let taken = snapshot.last_id.max(snapshot.last_stream);
-        self.highest_foreign_id = self.highest_foreign_id.max(taken);
+        let highest_id = snapshot.last_id.max(snapshot.last_stream);
+        self.highest_foreign_id = self.highest_foreign_id.max(highest_id);
         if !self.unsaved_changes.level {
             self.chosen_log_level = snapshot.log_level;
         }
@@ -230,7 +235,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             }
         }
         self.core.elicitations.merge(snapshot.elicitations);
-        if snapshot.ready {
+        if snapshot.is_initialized {
             self.complete_handshake();
         }
     }
@@ -238,7 +243,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Merges a snapshot of the same session that another process has saved after the store had lost the latest snapshot of
     /// this endpoint, for example by a failover. The order of the two snapshots is unknown: the session keeps the subscriptions
     /// of both, and the lower of the two log levels. [`snapshot_due`](Self::snapshot_due) then requires a snapshot.
-    pub fn merge_diverged(&mut self, snapshot: Snapshot) {
+    pub fn merge_diverged_snapshot(&mut self, snapshot: Snapshot) {
         self.is_snapshot_due = true;
         let keeps_level = match (self.chosen_log_level, snapshot.log_level) {
             (Some(own), Some(other)) => own <= other,
@@ -249,12 +254,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             self.unsaved_changes
                 .record_subscription(uri, true, &self.core.limits);
         }
-        self.merge(snapshot);
+        self.merge_snapshot(snapshot);
     }
 
     /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request of the stream
     /// whose answer the transport has not taken. Returns `None` if there is no such request.
-    pub fn report_of_loss(&self, stream: StreamId) -> Option<Vec<u8>> {
+    pub fn loss_report(&self, stream: StreamId) -> Option<Vec<u8>> {
         let in_flight = self.core.in_flight.iter();
         let on_stream = in_flight.filter(|(_, request)| request.stream == stream);
         let open = on_stream.map(|(_, request)| request.id.clone());

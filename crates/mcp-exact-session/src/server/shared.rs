@@ -13,9 +13,9 @@ use crate::message::{self, parse_wire_id};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DividedFrame {
     /// Messages that this process handles; `None` if there are none.
-    pub own: Option<Vec<u8>>,
+    pub for_this_process: Option<Vec<u8>>,
     /// Messages that other processes handle; `None` if there are none.
-    pub foreign: Option<Vec<u8>>,
+    pub for_other_processes: Option<Vec<u8>>,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
@@ -24,7 +24,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// flight at this endpoint. A batch is divided into two batches (2025-03-26, `basic/transports`, "Sending Messages to the
     /// Server": "a batch of one or more responses and/or notifications", or of requests and notifications). This endpoint
     /// handles the requests of the batch, and the cancellations of these requests.
-    pub fn divide(&self, frame: &[u8]) -> DividedFrame {
+    pub fn divide_frame(&self, frame: &[u8]) -> DividedFrame {
         let whole = || Some(frame.to_vec());
         let Some(messages) = self.batch_messages(frame) else {
             let (own, foreign) = if self.is_for_this_process(frame, &[]) {
@@ -32,7 +32,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             } else {
                 (None, whole())
             };
-            return DividedFrame { own, foreign };
+            return DividedFrame {
+                for_this_process: own,
+                for_other_processes: foreign,
+            };
         };
         let texts = messages.iter().map(|message| message.text().as_bytes());
         let requests: Vec<RequestId> = texts.clone().filter_map(request_id).collect();
@@ -40,8 +43,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             texts.partition(|text| self.is_for_this_process(text, &requests));
         if foreign.is_empty() {
             return DividedFrame {
-                own: whole(),
-                foreign: None,
+                for_this_process: whole(),
+                for_other_processes: None,
             };
         }
         let batch = |messages: Vec<&[u8]>| {
@@ -49,8 +52,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
             Some(message::write_batch(messages))
         };
         DividedFrame {
-            own: (!own.is_empty()).then(|| batch(own)).flatten(),
-            foreign: batch(foreign),
+            for_this_process: (!own.is_empty()).then(|| batch(own)).flatten(),
+            for_other_processes: batch(foreign),
         }
     }
 

@@ -29,8 +29,10 @@ impl Subscriptions {
         if let Ok(place) = self.index_of(uri) {
             self.uris.remove(place);
             self.bytes -= uri.len();
-            let gone = |change: &Change| matches!(change, Change::Resource(known) if known == uri);
-            self.waiting_changes.retain(|change| !gone(change));
+            let is_change_of_uri =
+                |change: &Change| matches!(change, Change::Resource(known) if known == uri);
+            self.waiting_changes
+                .retain(|change| !is_change_of_uri(change));
         }
     }
 

@@ -86,7 +86,7 @@ impl Handler {
 async fn slow(server: ServerHandle, key: RequestKey) {
     for step in 1..=PROGRESS_STEPS {
         tokio::time::sleep(STEP_INTERVAL).await;
-        let progress = Progress::new(f64::from(step)).of(f64::from(PROGRESS_STEPS));
+        let progress = Progress::new(f64::from(step)).with_total(f64::from(PROGRESS_STEPS));
         let _ = server.progress(key, &progress.with_message("Working"));
     }
     let steps = Json::string(&format!("{PROGRESS_STEPS} steps"));
@@ -154,7 +154,7 @@ fn text(text: &str) -> Value {
 }
 
 fn result_of(result: Value) -> Reply {
-    RawResult::of(&Json::from(result)).map_or_else(
+    RawResult::from_typed(&Json::from(result)).map_or_else(
         |error| Reply::Error(PeerError::internal(error.to_string())),
         Reply::Result,
     )

@@ -297,5 +297,6 @@ fn answer(request: &ServerRequest) -> Result<RawResult, PeerError> {
         }
         other => return Err(PeerError::method_not_found(other)),
     };
-    RawResult::of(&Json::from(answer)).map_err(|error| PeerError::internal(error.to_string()))
+    RawResult::from_typed(&Json::from(answer))
+        .map_err(|error| PeerError::internal(error.to_string()))
 }

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, Closed, JsonObject,
-    NegotiationError, Outcome, PeerError, Progress, RawResult, ReceiveError, Revision, SendError,
-    Sent, ServerRequestKey, SessionInfo, Side, StreamId, Time, Transmit, Usage,
+    CachedNegotiation, CallOptions, ClientEndpoint, ClientEvent, JsonObject, NegotiationError,
+    Outcome, PeerError, Progress, RawResult, ReceiveError, Revision, SendError, SendOutcome,
+    ServerRequestKey, SessionInfo, Side, StreamEnd, StreamId, Time, Transmit, Usage,
 };
 
 use super::waiters::{Wait, Waiters};
@@ -132,8 +132,8 @@ impl Endpoint for ClientEndpoint {
         ClientEndpoint::is_closed(self)
     }
 
-    fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        ClientEndpoint::closed(self, stream, how, now);
+    fn closed(&mut self, stream: StreamId, how: StreamEnd, now: Time) {
+        ClientEndpoint::handle_close(self, stream, how, now);
     }
 
     fn wants_input(&self) -> bool {
@@ -353,7 +353,7 @@ impl ClientHandle {
         &self,
         to: ServerRequestKey,
         answer: Result<RawResult, PeerError>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.shared.call(|state, now| {
             if state.epoch() == self.epoch {
                 state.endpoint.answer(to, answer, now)
@@ -368,12 +368,16 @@ impl ClientHandle {
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
-    pub fn progress(&self, of: ServerRequestKey, progress: &Progress) -> Result<Sent, SendError> {
+    pub fn progress(
+        &self,
+        of: ServerRequestKey,
+        progress: &Progress,
+    ) -> Result<SendOutcome, SendError> {
         self.shared.call(|state, _| {
             if state.epoch() == self.epoch {
-                state.endpoint.progress(of, progress)
+                state.endpoint.send_progress(of, progress)
             } else {
-                Ok(Sent::Suppressed)
+                Ok(SendOutcome::Suppressed)
             }
         })
     }
@@ -382,7 +386,11 @@ impl ClientHandle {
     ///
     /// # Errors
     /// [`SendError`] if the revision does not define the notification for clients, or a capability is missing.
-    pub fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<Sent, SendError> {
+    pub fn notify(
+        &self,
+        method: &str,
+        params: Option<JsonObject>,
+    ) -> Result<SendOutcome, SendError> {
         self.shared
             .call(|state, _| state.endpoint.notify(method, params))
     }

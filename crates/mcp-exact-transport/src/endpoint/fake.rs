@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
-use mcp_exact_session::{Closed, ReceiveError, Side, StreamId, Time, Transmit};
+use mcp_exact_session::{ReceiveError, Side, StreamEnd, StreamId, Time, Transmit};
 
 use super::{Dispatch, Endpoint, Origin, Shared, Signal, SortedEvent};
 use crate::metrics::{ConnectionUsage, MeteredConnection};
@@ -59,7 +59,7 @@ impl Endpoint for FullEndpoint {
         false
     }
 
-    fn closed(&mut self, _: StreamId, _: Closed, _: Time) {}
+    fn closed(&mut self, _: StreamId, _: StreamEnd, _: Time) {}
 
     fn wants_input(&self) -> bool {
         true

@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Closed, Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, Side, StreamId, Time,
+    Outcome, Progress, ReceiveError, RequestKey, RequestTimeout, Side, StreamEnd, StreamId, Time,
     Transmit,
 };
 
@@ -76,7 +76,7 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         now: Time,
     ) -> Result<(), ReceiveError>;
     fn is_closed(&self) -> bool;
-    fn closed(&mut self, stream: StreamId, how: Closed, now: Time);
+    fn closed(&mut self, stream: StreamId, how: StreamEnd, now: Time);
     fn wants_input(&self) -> bool;
     fn poll_event(&mut self) -> Option<Self::Event>;
     fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;

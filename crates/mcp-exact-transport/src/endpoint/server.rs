@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::{
-    Binding, CallOptions, Change, Closed, ConfigError, Filter, FrameContext, Json, JsonObject,
-    Level, Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, Sent,
-    ServerEvent, ServerSettings, SessionInfo, Side, Snapshot, StreamId, Time, Transmit, Usage,
+    Binding, CallOptions, Change, ConfigError, Filter, FrameContext, Json, JsonObject, Level,
+    Progress, ReceiveError, Reply, RequestKey, RequestTimeout, Scope, SendError, SendOutcome,
+    ServerEvent, ServerSettings, SessionInfo, Side, Snapshot, StreamEnd, StreamId, Time, Transmit,
+    Usage,
 };
 
 use super::readers::Readers;
@@ -124,8 +125,8 @@ impl Endpoint for ServerEndpoint {
         ServerEndpoint::is_closed(self)
     }
 
-    fn closed(&mut self, stream: StreamId, how: Closed, now: Time) {
-        ServerEndpoint::closed(self, stream, how, now);
+    fn closed(&mut self, stream: StreamId, how: StreamEnd, now: Time) {
+        ServerEndpoint::handle_close(self, stream, how, now);
     }
 
     fn wants_input(&self) -> bool {
@@ -184,7 +185,7 @@ impl Endpoint for ServerEndpoint {
 
     fn settle(&mut self, readers: &mut Readers, now: Time) {
         for stream in readers.settle(self) {
-            ServerEndpoint::closed(self, stream, Closed::Lost, now);
+            ServerEndpoint::handle_close(self, stream, StreamEnd::Lost, now);
             readers.wake(stream);
         }
     }
@@ -231,15 +232,15 @@ impl ServerHandle {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Replies to a request. [`Sent::Suppressed`] means that the client has cancelled it.
+    /// Replies to a request. [`SendOutcome::Suppressed`] means that the client has cancelled it.
     ///
     /// # Errors
     /// [`SendError`] if the reply was not sent; the request then still waits for its reply.
-    pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<Sent, SendError> {
+    pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<SendOutcome, SendError> {
         self.send_reply(to, reply.into())
     }
 
-    fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<Sent, SendError> {
+    fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<SendOutcome, SendError> {
         let is_error = matches!(reply, Reply::Error(_));
         self.shared.call(|state, now| {
             let sent = state.endpoint.reply(to, reply, now)?;
@@ -255,9 +256,9 @@ impl ServerHandle {
     ///
     /// # Errors
     /// [`SendError::Progress`] if the progress does not increase.
-    pub fn progress(&self, of: RequestKey, progress: &Progress) -> Result<Sent, SendError> {
+    pub fn progress(&self, of: RequestKey, progress: &Progress) -> Result<SendOutcome, SendError> {
         self.shared
-            .call(|state, _| state.endpoint.progress(of, progress))
+            .call(|state, _| state.endpoint.send_progress(of, progress))
     }
 
     /// Sends a log message: for a request, or to the client of a session. Suppressed below the level that the client wants.
@@ -270,7 +271,7 @@ impl ServerHandle {
         level: Level,
         logger: Option<&str>,
         data: impl Into<Json>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.send_log(scope, level, logger, data.into())
     }
 
@@ -280,9 +281,9 @@ impl ServerHandle {
         level: Level,
         logger: Option<&str>,
         data: Json,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.shared
-            .call(|state, _| state.endpoint.log(scope, level, logger, data))
+            .call(|state, _| state.endpoint.send_log(scope, level, logger, data))
     }
 
     /// Sends a notification.
@@ -295,7 +296,7 @@ impl ServerHandle {
         scope: Scope,
         method: &str,
         params: Option<JsonObject>,
-    ) -> Result<Sent, SendError> {
+    ) -> Result<SendOutcome, SendError> {
         self.shared
             .call(|state, _| state.endpoint.notify(scope, method, params))
     }
@@ -348,7 +349,7 @@ impl ServerHandle {
     }
 
     /// Acknowledges a subscription, if the application is configured to do so
-    /// ([`ServerConfig::program_acknowledges`](mcp_exact_session::ServerConfig::program_acknowledges), from 2026-07-28
+    /// ([`ServerConfig::application_acknowledges`](mcp_exact_session::ServerConfig::application_acknowledges), from 2026-07-28
     /// on).
     pub fn acknowledge(&self, key: RequestKey) {
         self.shared.call(|state, _| state.endpoint.acknowledge(key));
@@ -415,10 +416,10 @@ pub(crate) fn resume_server(
     let (settings, now) = (Arc::clone(settings), clock::now());
     let mut endpoint = ServerEndpoint::resume(settings, Binding::StreamableHttp, snapshot, now)?;
     if ids_after > 0 {
-        endpoint.reserve_until(ids_after + BLOCK_IDS - 1);
+        endpoint.reserve_ids_until(ids_after + BLOCK_IDS - 1);
     }
     for stream in &streams {
-        endpoint.attached(*stream, now);
+        endpoint.handle_attach(*stream, now);
     }
     Ok((endpoint, streams))
 }

@@ -276,7 +276,8 @@ impl Supervisor {
                 Ok(process) => process,
                 Err(error) => return self.give_up(error),
             };
-            self.shared.call(|state, now| state.endpoint.restarted(now));
+            self.shared
+                .call(|state, now| state.endpoint.handle_restart(now));
         }
     }
 

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use mcp_exact_session::{
-    Binding, Closed, FrameContext, ReceiveError, ServerSettings, StreamId, Time, Transmit,
+    Binding, FrameContext, ReceiveError, ServerSettings, StreamEnd, StreamId, Time, Transmit,
 };
 
 use super::claim::claim;
@@ -51,10 +51,10 @@ pub fn serve_blocking(
     let _ = writer.shared.set(Arc::downgrade(&shared));
     let result = read_all(&shared, &writer, claimed.input, &mut lines);
     let how = match &result {
-        Ok(()) => Closed::Clean,
-        Err(_) => Closed::Lost,
+        Ok(()) => StreamEnd::Clean,
+        Err(_) => StreamEnd::Lost,
     };
-    shared.call(|state, now| state.endpoint.closed(StreamId::DUPLEX, how, now));
+    shared.call(|state, now| state.endpoint.handle_close(StreamId::DUPLEX, how, now));
     let until = Instant::now() + Duration::from_secs(2);
     while !shared.lock().endpoint.is_closed() && Instant::now() < until {
         std::thread::sleep(RETRY_INTERVAL);

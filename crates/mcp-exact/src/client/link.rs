@@ -48,7 +48,7 @@ impl Settings {
     }
 
     pub(super) fn set_minimum_revision(&mut self, revision: Revision) {
-        self.0.offer.floor = Some(revision);
+        self.0.offer.oldest = Some(revision);
     }
 
     pub(super) fn set_idle_timeout(&mut self, limit: Duration) {
@@ -219,7 +219,7 @@ impl ClientLink {
             progress: progress.is_some(),
             log_level: options.log_level,
             trace: options.trace,
-            repeats_tool: options.repeats_tool,
+            repeatable_tool: options.repeats_tool,
             ..session::CallOptions::default()
         };
         self.handle.request(method, params, options, progress)

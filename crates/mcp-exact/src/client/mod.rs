@@ -190,7 +190,7 @@ impl Client {
 
     /// Returns the server's description of itself: `name`, `version` and so on.
     pub fn server_info(&self) -> Option<JsonObject> {
-        self.0.session().info
+        self.0.session().implementation
     }
 
     /// Returns the server's instructions for the model.

@@ -370,7 +370,7 @@ impl Cx {
         done: impl ProgressAmount,
         total: impl ProgressAmount,
     ) -> Result<(), RequestEnded> {
-        self.send_progress(Progress::new(done.to_f64()).of(total.to_f64()))
+        self.send_progress(Progress::new(done.to_f64()).with_total(total.to_f64()))
     }
 
     /// Sends a progress notification with an optional total and an optional message (from 2025-03-26 on).

@@ -156,7 +156,7 @@ impl Dispatcher {
         filter
             .uris
             .retain(|uri| call_rule(|| self.server.may_subscribe(&request, uri)));
-        let tasks = filter.more.get("taskIds");
+        let tasks = filter.extension_members.get("taskIds");
         let tasks = tasks.and_then(|ids| ids.decode_as::<Vec<String>>().ok());
         let subscription = Subscription {
             key,

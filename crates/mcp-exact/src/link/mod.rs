@@ -25,7 +25,7 @@ pub(crate) use sender::RequestLink;
 pub use session::CachedNegotiation;
 pub use session::Home;
 pub(crate) use session::code::INVALID_PARAMS;
-pub(crate) use session::http::{Mirrored, mirrored};
+pub(crate) use session::http::{MirroredParam, mirrored_params};
 pub use session::{
     CacheHint, Identity, Json, JsonObject, Level, Lifecycle, Limits, NegotiationError, Outcome,
     PeerError, Principal, Progress, Revision, Seal, SendError, TraceContext, revisions,
@@ -75,10 +75,10 @@ pub(crate) fn tasks_extension() -> session::Extension {
     let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     session::Extension {
         requests: names(&["tasks/get", "tasks/update", "tasks/cancel"]),
-        named_by: Some("taskId".to_owned()),
+        name_param: Some("taskId".to_owned()),
         notifications: names(&["notifications/tasks"]),
         result_types: names(&["task"]),
-        filters: names(&["taskIds"]),
+        filter_members: names(&["taskIds"]),
         ..session::Extension::new(crate::task::EXTENSION)
     }
 }

@@ -7,8 +7,8 @@ use mcp_exact_transport::RequestContext;
 use mcp_exact_wire::ObjectRef;
 
 use super::{
-    InputRequest, InputResponses, JsonObject, Lifecycle, Mirrored, PeerError, Principal, Revision,
-    SessionInfo, TraceContext, TypedRequest, lifecycle_of,
+    InputRequest, InputResponses, JsonObject, Lifecycle, MirroredParam, PeerError, Principal,
+    Revision, SessionInfo, TraceContext, TypedRequest, lifecycle_of,
 };
 use crate::cx::CancellationToken;
 
@@ -38,7 +38,7 @@ impl Request {
             principal,
             ..session::FrameContext::default()
         };
-        let incoming = session::IncomingRequest::detached(method, Some(params), client, context)?;
+        let incoming = session::IncomingRequest::from_parts(method, Some(params), client, context)?;
         Some(Self::new(incoming))
     }
 
@@ -78,7 +78,7 @@ impl Request {
     }
 
     pub(crate) fn client_info(&self) -> Option<&JsonObject> {
-        self.incoming.client().info.as_ref()
+        self.incoming.client().implementation.as_ref()
     }
 
     pub(crate) fn trace_context(&self) -> Option<TraceContext> {
@@ -100,13 +100,13 @@ impl Request {
     /// Returns the claims of the request's access token; `None` if no token was verified.
     #[cfg(feature = "oauth-server")]
     pub(crate) fn access(&self) -> Option<&mcp_exact_auth::server::Access> {
-        let http = self.incoming.context().cx.http.as_ref()?;
+        let http = self.incoming.context().app_data.http.as_ref()?;
         http.extensions.get()
     }
 
     /// Returns the transport's information about the request.
     pub(crate) fn context(&self) -> &RequestContext {
-        &self.incoming.context().cx
+        &self.incoming.context().app_data
     }
 
     /// Returns the request in the types of the revision `H`, converted from the negotiated revision.
@@ -121,7 +121,7 @@ impl Request {
     /// Checks the headers that mirror arguments of a tool, on a request over HTTP (from 2026-07-28 on).
     pub(crate) fn check_mirrored(
         &self,
-        mirrored: &[Mirrored],
+        mirrored: &[MirroredParam],
         arguments: ObjectRef<'_>,
     ) -> Result<(), PeerError> {
         match &self.incoming.context().http {

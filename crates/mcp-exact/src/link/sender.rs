@@ -47,7 +47,7 @@ impl RequestLink {
     /// Sends a progress notification. If the client reads slowly, only the latest progress is sent, later.
     pub(crate) fn send_progress(&self, progress: Progress) -> Result<(), SendError> {
         let sent = self.handle()?.progress(self.key, &progress)?;
-        if sent != session::Sent::Dropped {
+        if sent != session::SendOutcome::Dropped {
             return Ok(());
         }
         // A thread outside of a runtime cannot wait, so its value is dropped and the next one supersedes it.
@@ -70,7 +70,7 @@ impl RequestLink {
                 return;
             };
             let sent = self.handle();
-            if let Ok(session::Sent::Dropped) =
+            if let Ok(session::SendOutcome::Dropped) =
                 sent.and_then(|handle| handle.progress(self.key, &latest))
             {
                 continue;

@@ -312,7 +312,7 @@ impl ServerBuilder {
 
     /// Sets a member of the server's description of itself, such as `websiteUrl` or `description` (from 2025-11-25 on).
     pub fn identity(mut self, name: &str, value: impl Into<Json>) -> Self {
-        self.config.identity.more.insert(name, value);
+        self.config.identity.additional_members.insert(name, value);
         self
     }
 
@@ -337,7 +337,7 @@ impl ServerBuilder {
     /// Sets the oldest supported revision.
     pub fn minimum_revision(mut self, revision: Revision) -> Self {
         self.config.offer = Offer {
-            floor: Some(revision),
+            oldest: Some(revision),
             ..self.config.offer
         };
         self
@@ -488,7 +488,7 @@ impl ServerBuilder {
         self.config.capabilities = self.capabilities(&catalogue);
         // Acknowledgements are sent by this crate, because resources that are hidden from the subscriber must be
         // removed first.
-        self.config.program_acknowledges = true;
+        self.config.application_acknowledges = true;
         let mut tools = catalogue.tools.iter();
         if let Some(default) = tools.find_map(|entry| entry.tool.tasks) {
             self.tasks.get_or_insert_with(default.0);
@@ -500,11 +500,11 @@ impl ServerBuilder {
         if !self.icons.is_empty() {
             self.config
                 .identity
-                .more
+                .additional_members
                 .insert("icons", icons_to_json(&self.icons));
         }
         if self.visibility.has_rules() {
-            self.config.cache.public = false;
+            self.config.cache.is_public = false;
         }
         let config =
             |error: &dyn fmt::Display| BuildError::from(Problem::Config(error.to_string()));

@@ -10,7 +10,7 @@ use crate::error::Problem;
 use crate::extract::{Signature, States};
 use crate::handler::{ErasedHandler, RegisteredHandler};
 use crate::layer::LayerFn;
-use crate::link::{self, JsonObject, Mirrored};
+use crate::link::{self, JsonObject, MirroredParam};
 use crate::reply::{Completions, Contents, PromptResult, ToolResult};
 use crate::schema;
 use crate::template::UriTemplate;
@@ -44,7 +44,7 @@ pub(super) struct ToolEntry {
     pub(super) advertised_definition: AdvertisedDefinition,
     pub(super) checks: crate::validate::Checks,
     /// Arguments that are mirrored in HTTP headers.
-    pub(super) mirrored_arguments: Vec<Mirrored>,
+    pub(super) mirrored_arguments: Vec<MirroredParam>,
 }
 
 /// Registered resource.
@@ -343,7 +343,10 @@ pub(super) fn tool_entry(
         tool = tool.output_schema(schema);
     }
     let checks = crate::validate::Checks::new(&tool)?;
-    let mirrored = tool.declared_input_schema().map(link::mirrored).transpose();
+    let mirrored = tool
+        .declared_input_schema()
+        .map(link::mirrored_params)
+        .transpose();
     let mirrored = mirrored
         .map_err(|bad| input(bad.to_string()))?
         .unwrap_or_default();

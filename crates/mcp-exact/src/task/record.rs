@@ -69,7 +69,7 @@ impl TaskOrigin {
         Some(SessionInfo {
             revision: crate::link::revisions().find(|one| one.as_str() == self.revision)?,
             capabilities: self.capabilities.clone(),
-            info: self.client.clone(),
+            implementation: self.client.clone(),
             instructions: None,
         })
     }

@@ -166,7 +166,7 @@ impl Peer for ClientEndpoint {
     }
 
     fn close_input(&mut self, now: Time) {
-        self.closed(StreamId::DUPLEX, Closed::Clean, now);
+        self.handle_close(StreamId::DUPLEX, StreamEnd::Clean, now);
     }
 }
 
@@ -191,7 +191,7 @@ impl Peer for ServerEndpoint<()> {
     }
 
     fn close_input(&mut self, now: Time) {
-        self.closed(StreamId::DUPLEX, Closed::Clean, now);
+        self.handle_close(StreamId::DUPLEX, StreamEnd::Clean, now);
     }
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use mcp_exact_session::frame::{KEPT, Line, Lines, Oversized, end_line};
+use mcp_exact_session::frame::{KEPT_BYTES, Line, Lines, Oversized, end_line};
 use mcp_exact_session::http::post_headers;
 use mcp_exact_tests_session::*;
 use mcp_exact_tests_support::Rng;
@@ -98,9 +98,9 @@ impl Http {
         };
         self.was_cut = true;
         if let Some(stream) = exchange.stream {
-            self.server.closed(stream, Closed::Lost, now);
+            self.server.handle_close(stream, StreamEnd::Lost, now);
         }
-        self.client.closed(stream, Closed::Lost, now);
+        self.client.handle_close(stream, StreamEnd::Lost, now);
     }
 
     /// Starts a POST with the next message of the client; returns false if there is none.
@@ -116,7 +116,7 @@ impl Http {
             // The client gives the request up: the connection closes, and the server learns of it.
             Some(Transmit::Close { stream }) => {
                 if let Some(stream) = self.exchanges.remove(&stream).and_then(|e| e.stream) {
-                    self.server.closed(stream, Closed::Lost, now);
+                    self.server.handle_close(stream, StreamEnd::Lost, now);
                 }
             }
             Some(Transmit::EndSession) => self.server.end_session(now),
@@ -172,7 +172,7 @@ impl Http {
         with.http = Some(exchange.headers.clone());
         let body = std::mem::take(&mut exchange.body);
         let received = if body.len() > self.message_limit {
-            let end = body.len().min(KEPT);
+            let end = body.len().min(KEPT_BYTES);
             let (head, tail) = (&body[..end], &body[body.len() - end..]);
             let kept = Oversized { head, tail };
             self.server.receive_oversized(stream, &kept, with, now)
@@ -205,7 +205,14 @@ impl Http {
                 response.written_bytes = 0;
                 match self.server.poll_transmit_on(stream) {
                     None => break,
-                    Some((Transmit::Frame { last, http, .. }, bytes)) => {
+                    Some((
+                        Transmit::Frame {
+                            is_last: last,
+                            http,
+                            ..
+                        },
+                        bytes,
+                    )) => {
                         response.status = http.status.unwrap_or(200);
                         response.unwritten = bytes;
                         end_line(&mut response.unwritten);
@@ -261,13 +268,13 @@ impl Http {
                 code: response.status,
                 body: std::mem::take(&mut exchange.refusal_body),
             };
-            self.client.failed(stream, failure, now);
+            self.client.handle_failure(stream, failure, now);
             return (true, true);
         }
         // A line that waits for the client comes before the end.
         let waits = self.client.wants_input();
         if waits {
-            self.client.closed(stream, Closed::Clean, now);
+            self.client.handle_close(stream, StreamEnd::Clean, now);
         }
         (moved, waits)
     }

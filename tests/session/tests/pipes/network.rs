@@ -253,10 +253,10 @@ impl<L: Link> Network<L> {
             Some(key) => Scope::During(*key),
             None => Scope::Peer,
         };
-        let _ = self.link.server().log(scope, Level::Error, None, data);
+        let _ = self.link.server().send_log(scope, Level::Error, None, data);
         if let Some(key) = self.unanswered_requests.first() {
             let done = self.rng.fraction() * 100.0;
-            let _ = self.link.server().progress(*key, &Progress::new(done));
+            let _ = self.link.server().send_progress(*key, &Progress::new(done));
         }
     }
 

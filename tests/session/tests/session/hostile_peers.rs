@@ -236,7 +236,7 @@ fn interests_are_merged_once() {
         2,
         json!({ "resourceSubscriptions": ["a", "c"], "toolsListChanged": true }),
     ));
-    let interests = raw.endpoint.interests();
+    let interests = raw.endpoint.subscribed_changes();
     assert_eq!(interests.uris, ["a", "b", "c"]);
     assert!(interests.tools && !interests.prompts);
 }
@@ -267,7 +267,7 @@ fn restart_ends_requests_in_flight() {
     let probe = raw.send(&refused(&initialize[0]["id"]));
     assert_eq!(probe[0]["method"], "server/discover");
     raw.endpoint
-        .closed(StreamId::DUPLEX, Closed::Lost, Time::ZERO);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Lost, Time::ZERO);
     let ended = keys.map(|key| (key, Outcome::Lost));
     assert_eq!(raw.outcomes(), ended);
 }
@@ -283,7 +283,7 @@ fn draining_server_requires_no_input() {
     raw.send(&request(1, "tools/call", json!({ "name": "x" })));
     let key = raw.take_request().key;
     raw.endpoint
-        .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Clean, Time::ZERO);
     let reply = Reply::InputRequired {
         requests: vec![("r".to_owned(), InputRequest::new("roots/list", None))],
         state: None,
@@ -293,7 +293,7 @@ fn draining_server_requires_no_input() {
     let sent = raw
         .endpoint
         .reply(key, PeerError::internal("no"), Time::ZERO);
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     assert_eq!(raw.take_messages().len(), 1);
     assert!(raw.endpoint.is_closed());
 }
@@ -312,7 +312,7 @@ fn draining_ends_subscriptions_first() {
     ));
     raw.events();
     raw.endpoint
-        .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Clean, Time::ZERO);
     let told = raw.events();
     assert!(
         matches!(told[..], [ServerEvent::Cancelled { .. }]),
@@ -328,7 +328,10 @@ fn shutdown_forgets_detached_streams() {
     let call = post(&mut server, &request(1, "tools/list", json!({})));
     let standalone = server.open(StreamKind::Standalone).expect("a stream");
     for stream in [call, standalone] {
-        assert_eq!(server.detached(stream, Time::ZERO), Detached::Kept);
+        assert_eq!(
+            server.handle_detach(stream, Time::ZERO),
+            DetachOutcome::Waiting
+        );
     }
     server.shutdown(Time::ZERO);
     events(&mut server);
@@ -342,7 +345,7 @@ fn shutdown_forgets_detached_streams() {
 fn detached_client_still_ends_session() {
     let mut poster = HttpHarness::new(LAST_HANDSHAKE_REVISION);
     let standalone = poster.client.open_standalone();
-    poster.client.detached(standalone, Time::ZERO);
+    poster.client.handle_detach(standalone, Time::ZERO);
     poster.client.shutdown(Time::ZERO);
     let ended = poster.client.poll_transmit(&mut Vec::new());
     assert_eq!(ended, Some(Transmit::EndSession));
@@ -353,13 +356,13 @@ fn detached_client_still_ends_session() {
 fn cancelled_detached_request_leaves_nothing() {
     let mut server = server_in_session(LAST_HANDSHAKE_REVISION, &[LAST_HANDSHAKE_REVISION]);
     let stream = post(&mut server, &request(1, "tools/list", json!({})));
-    server.detached(stream, Time::ZERO);
+    server.handle_detach(stream, Time::ZERO);
     let params = json!({ "requestId": 1 });
     let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params });
     post(&mut server, &cancel);
     take_output(&mut server);
     assert_eq!(server.usage().queued, 0);
-    assert!(!server.attached(stream, Time::ZERO));
+    assert!(!server.handle_attach(stream, Time::ZERO));
 }
 
 /// Completion notifications refer to known elicitations (2025-11-25, `client/elicitation`), which a resumed session
@@ -372,8 +375,8 @@ fn elicitation_makes_snapshot_due() {
         &request(1, "tools/call", json!({ "name": "x" })),
     );
     let key = key(&mut server);
-    server.snapshot().expect("a session");
-    assert_eq!(server.snapshot_due(), SnapshotDue::No);
+    server.take_snapshot().expect("a session");
+    assert_eq!(server.snapshot_due(), SnapshotDue::NotDue);
     let params = json!({ "mode": "url", "message": "m", "url": "https://example.com", "elicitationId": "e" });
     let options = CallOptions::default();
     let asked = server.request(
@@ -385,9 +388,9 @@ fn elicitation_makes_snapshot_due() {
     );
     asked.expect("it leaves");
     assert_eq!(server.snapshot_due(), SnapshotDue::Now);
-    let snapshot = server.snapshot().expect("a session");
+    let snapshot = server.take_snapshot().expect("a session");
     assert_eq!(snapshot.elicitations, Some(vec!["e".to_owned()]));
-    assert_eq!(server.snapshot_due(), SnapshotDue::No);
+    assert_eq!(server.snapshot_due(), SnapshotDue::NotDue);
     server.end_session(Time::ZERO);
     assert_eq!(server.usage().elicitations, 0);
 }

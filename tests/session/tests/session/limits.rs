@@ -152,7 +152,7 @@ fn full_queues_refuse_requests_only() {
             let reply = Reply::Result(to_result(json!({ "tools": [] })));
             assert_eq!(
                 server.endpoint.reply(request.key, reply, server.now),
-                Ok(Sent::Queued)
+                Ok(SendOutcome::Queued)
             );
         }
     }

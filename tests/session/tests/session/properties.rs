@@ -196,11 +196,11 @@ fn mixed_lifecycles_yield_valid_messages() {
                     let key = waiting.remove(rng.below(waiting.len()));
                     let said = raw
                         .endpoint
-                        .progress(key, &Progress::new(1.0).with_message("m"));
+                        .send_progress(key, &Progress::new(1.0).with_message("m"));
                     said.expect("the first one");
                     let _ = raw
                         .endpoint
-                        .log(Scope::During(key), Level::Error, None, json!(1));
+                        .send_log(Scope::During(key), Level::Error, None, json!(1));
                     let reply = match rng.below(4) {
                         0 => Reply::Error(PeerError::new(code::RESOURCE_NOT_FOUND, "no")),
                         1 => Reply::InputRequired {
@@ -221,7 +221,11 @@ fn mixed_lifecycles_yield_valid_messages() {
                 }
                 let mut out = Vec::new();
                 while let Some(transmit) = raw.endpoint.poll_transmit(&mut out) {
-                    if let Transmit::Frame { about, .. } = transmit {
+                    if let Transmit::Frame {
+                        related_request: about,
+                        ..
+                    } = transmit
+                    {
                         let known = about.and_then(|key| revision_of.get(&key));
                         checker.check_frame(
                             false,

@@ -244,7 +244,7 @@ impl SimulatedNetwork {
         let progress = f64::from(u32::try_from(self.rng.below(5)).unwrap_or(0));
         let reply = match self.rng.below(4) {
             0 => {
-                let _ = self.server.progress(key, &Progress::new(progress));
+                let _ = self.server.send_progress(key, &Progress::new(progress));
                 return;
             }
             1 => {
@@ -366,7 +366,7 @@ impl SimulatedNetwork {
 
     fn advance_clock(&mut self) {
         let millis = u64::try_from(self.rng.below(1500)).unwrap_or(0);
-        self.now = self.now.plus(Duration::from_millis(millis));
+        self.now = self.now.saturating_add(Duration::from_millis(millis));
         self.client.handle_timeout(self.now);
         self.server.handle_timeout(self.now);
     }
@@ -404,7 +404,7 @@ impl SimulatedNetwork {
                 ClientEvent::RequestCancelled(_) if !self.is_client_discover() => {
                     self.received_requests[1].cancellations += 1;
                 }
-                ClientEvent::RestartServer => self.client.restarted(self.now),
+                ClientEvent::RestartServer => self.client.handle_restart(self.now),
                 _ => {}
             }
         }
@@ -475,13 +475,15 @@ impl SimulatedNetwork {
             0 => {
                 self.client.shutdown(self.now);
                 self.server
-                    .closed(StreamId::DUPLEX, Closed::Clean, self.now);
+                    .handle_close(StreamId::DUPLEX, StreamEnd::Clean, self.now);
                 // What is in flight could still be answered; this application stops here.
                 self.server.shutdown(self.now);
             }
             1 => {
-                self.client.closed(StreamId::DUPLEX, Closed::Lost, self.now);
-                self.server.closed(StreamId::DUPLEX, Closed::Lost, self.now);
+                self.client
+                    .handle_close(StreamId::DUPLEX, StreamEnd::Lost, self.now);
+                self.server
+                    .handle_close(StreamId::DUPLEX, StreamEnd::Lost, self.now);
             }
             _ => {
                 self.server.shutdown(self.now);
@@ -491,7 +493,7 @@ impl SimulatedNetwork {
                     self.handle_pending();
                 }
                 self.client
-                    .closed(StreamId::DUPLEX, Closed::Clean, self.now);
+                    .handle_close(StreamId::DUPLEX, StreamEnd::Clean, self.now);
             }
         }
         self.handle_pending();

@@ -92,7 +92,7 @@ impl KilledServer {
             text: snapshot.to_string(),
         };
         let mut server = store.resume(&settings);
-        let first = server.snapshot().expect("a session");
+        let first = server.take_snapshot().expect("a session");
         assert!(store.save_snapshot(&first));
         Self {
             rng: Rng::new(seed),
@@ -234,7 +234,7 @@ impl KilledServer {
     fn save_snapshot(&mut self) -> bool {
         let due = self.server.snapshot_due();
         if due == SnapshotDue::Now || (self.saves_early && due == SnapshotDue::Soon) {
-            let snapshot = self.server.snapshot().expect("a session");
+            let snapshot = self.server.take_snapshot().expect("a session");
             assert!(
                 self.store.save_snapshot(&snapshot),
                 "only this process writes"
@@ -297,7 +297,7 @@ impl KilledServer {
         let known = std::mem::take(&mut self.saved_request_ids);
         self.resume_lost_streams(&known);
         assert!(self.save_snapshot());
-        let late = rival.snapshot().expect("a session");
+        let late = rival.take_snapshot().expect("a session");
         assert!(
             !self.store.save_snapshot(&late),
             "two processes resume one session"
@@ -321,7 +321,7 @@ impl KilledServer {
         let last = self.sent_streams.last().map_or(0, |stream| stream.number()) + 2048;
         for number in 1..=last {
             let stream = StreamId::from_number(number);
-            if self.server.attached(stream, Time::ZERO) {
+            if self.server.handle_attach(stream, Time::ZERO) {
                 self.record_stream(stream);
             }
         }

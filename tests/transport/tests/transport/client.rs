@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use http::{HeaderName, HeaderValue};
-use mcp_exact_session::{CallOptions, ClientConfig, Identity, Offer, Outcome, Sent, ServerEvent};
+use mcp_exact_session::{
+    CallOptions, ClientConfig, Identity, Offer, Outcome, SendOutcome, ServerEvent,
+};
 use mcp_exact_tests_transport::echo::{self, call};
 use mcp_exact_tests_transport::http::TestServer;
 use mcp_exact_transport::http::client::{HttpEndpoint, HttpTransport};
@@ -411,7 +413,7 @@ async fn sessions_follow_a_replaced_server() {
             })
             .await;
             let mut config = ClientConfig::new(Identity::new("tester", "1"));
-            config.offer = Offer::of([revision, "2026-07-28"]).expect("compiled in");
+            config.offer = Offer::new([revision, "2026-07-28"]).expect("compiled in");
             let config = config.build().expect("a configuration");
             let endpoint = server.endpoint().retry(Duration::from_millis(1));
             let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
@@ -555,7 +557,7 @@ async fn notification_before_the_close_leaves() {
         client.ready().await.expect("connected");
         for _ in 0..3 {
             let sent = client.notify("notifications/roots/list_changed", None);
-            assert_eq!(sent, Ok(Sent::Queued), "{revision}");
+            assert_eq!(sent, Ok(SendOutcome::Queued), "{revision}");
         }
         client.close();
         driver.await.expect("driver");

@@ -122,7 +122,7 @@ async fn newest_common_revision_is_negotiated() {
     let (client, _) = connect(config.clone());
     let (agreed, _) = client.ready().await.expect("connected");
     assert_eq!(agreed.revision.as_str(), "2026-07-28");
-    config.offer = Offer::of(["2025-06-18", "2025-03-26"]).expect("known");
+    config.offer = Offer::new(["2025-06-18", "2025-03-26"]).expect("known");
     let (client, _) = connect(config);
     let (agreed, _) = client.ready().await.expect("connected");
     assert_eq!(agreed.revision.as_str(), "2025-06-18");
@@ -318,7 +318,7 @@ async fn is_repeated(carrier: Option<&ReqwestClient>, tool: Option<Value>) -> bo
     server.service.end_sessions();
     let params = echo::call_params("echo", "a");
     let options = CallOptions {
-        repeats_tool: tool.map(|tool| tool.to_string().parse().expect("an object")),
+        repeatable_tool: tool.map(|tool| tool.to_string().parse().expect("an object")),
         ..CallOptions::default()
     };
     let call = client.request("tools/call", params, options, None);

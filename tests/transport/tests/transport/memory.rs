@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use mcp_exact_session::{CallOptions, Outcome, Sent, ServerEvent, TraceContext};
+use mcp_exact_session::{CallOptions, Outcome, SendOutcome, ServerEvent, TraceContext};
 use mcp_exact_transport::{
     ClientHandle, ConnectionOptions, Received, RequestContext, ServeError, ServerHandle, Transport,
     connect, memory_pair, serve,
@@ -271,7 +271,7 @@ async fn messages_before_the_close_leave() {
     for _ in 0..NOTES {
         let params = Some(echo::object(params.clone()));
         let sent = client.notify("notifications/roots/list_changed", params);
-        assert_eq!(sent, Ok(Sent::Queued));
+        assert_eq!(sent, Ok(SendOutcome::Queued));
     }
     client.close();
     driver.await.expect("driver");

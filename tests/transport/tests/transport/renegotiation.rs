@@ -32,7 +32,7 @@ const CHANGES: [(&str, &str); 4] = [
 
 fn settings(revisions: &[&str]) -> Arc<ClientSettings> {
     let mut config = ClientConfig::new(Identity::new("tester", "1"));
-    config.offer = Offer::of(revisions.iter().copied()).expect("compiled in");
+    config.offer = Offer::new(revisions.iter().copied()).expect("compiled in");
     config.build().expect("a configuration")
 }
 

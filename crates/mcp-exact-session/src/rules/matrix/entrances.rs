@@ -32,14 +32,17 @@ pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
     ] {
         let mut client = client(spec, declared);
         let result = client.request(method, ours(params()), CallOptions::default(), Time::ZERO);
-        let left = of_client(&mut client);
+        let left = describe_client_output(&mut client);
         add(&format!("request{name}"), describe_sent(result, left));
         let mut server = server(spec, declared);
         send_to_server(
             &mut server,
             &request_message(spec, declared, Some(json!(1)), method, params()),
         );
-        add(&format!("receive{name}"), of_server(&mut server));
+        add(
+            &format!("receive{name}"),
+            describe_server_output(&mut server),
+        );
     }
     let mut server = server_with_binding(
         spec,
@@ -51,7 +54,7 @@ pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
         &mut server,
         &request_message(spec, DeclaringPeers::Both, Some(json!(1)), method, params()),
     );
-    add("receive first", of_server(&mut server));
+    add("receive first", describe_server_output(&mut server));
     add("receive by POST", posted_messages(spec, method));
     let mut client = client_with_binding(
         spec,
@@ -76,12 +79,12 @@ pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
     as_task["task"] = json!({});
     let mut client = client_of_server(spec, config);
     let result = client.request(method, ours(as_task), CallOptions::default(), Time::ZERO);
-    let left = of_client(&mut client);
+    let left = describe_client_output(&mut client);
     add("request as task", describe_sent(result, left));
     for (name, reply) in server_replies() {
         if let Some((mut server, key)) = server_during_request(spec, DeclaringPeers::Both, method) {
             let sent = match server.reply(key, reply, Time::ZERO) {
-                Ok(_) => of_server(&mut server),
+                Ok(_) => describe_server_output(&mut server),
                 Err(error) => describe_error(&error),
             };
             add(name, sent);
@@ -121,7 +124,7 @@ pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
     server
         .receive(stream, text.as_bytes(), context, Time::ZERO)
         .expect("open");
-    of_server(&mut server)
+    describe_server_output(&mut server)
 }
 
 pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
@@ -157,7 +160,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
                 options,
                 Time::ZERO,
             );
-            let left = of_server(&mut server);
+            let left = describe_server_output(&mut server);
             add(&format!("request{name}"), describe_sent(result, left));
         }
         let mut client = client(spec, declared);
@@ -165,7 +168,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
             &mut client,
             &server_messages(Some(json!(1)), method, params()),
         );
-        let received = of_client(&mut client);
+        let received = describe_client_output(&mut client);
         add(&format!("receive{name}"), received);
     }
     let mut early = server_with_binding(
@@ -181,7 +184,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
         CallOptions::default(),
         Time::ZERO,
     );
-    let left = of_server(&mut early);
+    let left = describe_server_output(&mut early);
     add("request before initialized", describe_sent(result, left));
     let mut fresh = client_with_binding(
         spec,
@@ -193,7 +196,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
         &mut fresh,
         &server_messages(Some(json!(1)), method, params()),
     );
-    add("receive first", of_client(&mut fresh));
+    add("receive first", describe_client_output(&mut fresh));
     let mut as_task = params();
     as_task["task"] = json!({});
     let mut config = ServerConfig::new(Identity::new("s", "1"));
@@ -212,7 +215,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
             CallOptions::default(),
             Time::ZERO,
         );
-        let left = of_server(&mut server);
+        let left = describe_server_output(&mut server);
         add("request as task", describe_sent(result, left));
     }
     cells
@@ -250,7 +253,7 @@ pub(super) fn input_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
                 (reply, server_during_request(spec, declared, "tools/call"))
             {
                 let result = server.reply(key, reply, Time::ZERO);
-                let left = of_server(&mut server);
+                let left = describe_server_output(&mut server);
                 add(&format!("reply {how}{name}"), describe_sent(result, left));
             }
         }
@@ -260,7 +263,7 @@ pub(super) fn input_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
             if asked.is_err() {
                 continue;
             }
-            of_client(&mut client);
+            describe_client_output(&mut client);
             send_to_client(
                 &mut client,
                 &json!({ "jsonrpc": "2.0", "id": 1, "result": embedded() }),
@@ -290,18 +293,18 @@ pub(super) fn describe_client_event(client: &mut ClientEndpoint) -> String {
         Some(ClientEvent::Request { key, .. }) => {
             let result = RawResult::from(JsonObject::new());
             let answer = client.answer(key, Ok(result), Time::ZERO);
-            assert_eq!(answer, Ok(Sent::Queued));
-            format!("program, {}", of_client(client))
+            assert_eq!(answer, Ok(SendOutcome::Queued));
+            format!("program, {}", describe_client_output(client))
         }
         Some(ClientEvent::Completed(_, outcome)) => variant_name(&outcome),
         Some(ClientEvent::Violation(violation)) => {
             format!(
                 "violation {}, {}",
                 variant_name(&violation),
-                of_client(client)
+                describe_client_output(client)
             )
         }
-        None => of_client(client),
+        None => describe_client_output(client),
         Some(other) => variant_name(&other),
     }
 }
@@ -315,11 +318,14 @@ pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     ] {
         let mut client = client(spec, declared);
         let result = client.notify(method, Some(object(params())));
-        let left = of_client(&mut client);
+        let left = describe_client_output(&mut client);
         add(&format!("notify{name}"), describe_sent(result, left));
         let mut server = server(spec, declared);
         send_to_server(&mut server, &server_messages(None, method, params()));
-        add(&format!("receive{name}"), of_server(&mut server));
+        add(
+            &format!("receive{name}"),
+            describe_server_output(&mut server),
+        );
     }
     let mut fresh = server_with_binding(
         spec,
@@ -328,7 +334,7 @@ pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodC
         Binding::Duplex,
     );
     send_to_server(&mut fresh, &server_messages(None, method, params()));
-    add("receive first", of_server(&mut fresh));
+    add("receive first", describe_server_output(&mut fresh));
     if spec.lifecycle() == Lifecycle::Initialize {
         let mut early = server_with_binding(
             spec,
@@ -337,7 +343,10 @@ pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodC
             Binding::Duplex,
         );
         send_to_server(&mut early, &server_messages(None, method, params()));
-        add("receive before initialized", of_server(&mut early));
+        add(
+            "receive before initialized",
+            describe_server_output(&mut early),
+        );
     }
     cells
 }
@@ -365,7 +374,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
             };
             if let Some((mut server, scope)) = asked {
                 let result = server.notify(scope, method, Some(object(params())));
-                let left = of_server(&mut server);
+                let left = describe_server_output(&mut server);
                 add(
                     &format!("notify {place}{name}"),
                     describe_sent(result, left),
@@ -399,9 +408,12 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
                 ),
             );
         }
-        of_client(&mut client);
+        describe_client_output(&mut client);
         send_to_client(&mut client, &server_messages(None, method, tagged));
-        add(&format!("receive{name}"), of_client(&mut client));
+        add(
+            &format!("receive{name}"),
+            describe_client_output(&mut client),
+        );
     }
     if !discover {
         let mut early = server_with_binding(
@@ -411,7 +423,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
             Binding::Duplex,
         );
         let result = early.notify(Scope::Peer, method, Some(object(params())));
-        let left = of_server(&mut early);
+        let left = describe_server_output(&mut early);
         add("notify before initialized", describe_sent(result, left));
     }
     let mut fresh = client_with_binding(
@@ -421,7 +433,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
         Binding::Duplex,
     );
     send_to_client(&mut fresh, &server_messages(None, method, params()));
-    add("receive first", of_client(&mut fresh));
+    add("receive first", describe_client_output(&mut fresh));
     cells
 }
 
@@ -446,15 +458,15 @@ pub(super) fn announced_changes(spec: &RevisionSpec, kind: &str) -> MethodCells 
     ] {
         let mut idle = server(spec, declared);
         idle.publish(&change);
-        cells.push((format!("publish{name}"), of_server(&mut idle)));
+        cells.push((format!("publish{name}"), describe_server_output(&mut idle)));
         if let Some((mut server, key)) = server_during_request(spec, declared, subscribes) {
             let accepted = server.reply(key, RawResult::from(JsonObject::new()), Time::ZERO);
             assert!(accepted.is_ok() || discover);
-            of_server(&mut server);
+            describe_server_output(&mut server);
             server.publish(&change);
             cells.push((
                 format!("publish to a subscriber{name}"),
-                of_server(&mut server),
+                describe_server_output(&mut server),
             ));
         }
     }

@@ -77,7 +77,7 @@ pub(super) fn session_info(spec: &RevisionSpec, capabilities: Value) -> SessionI
     SessionInfo {
         revision: spec.revision(),
         capabilities: object(capabilities),
-        info: None,
+        implementation: None,
         instructions: None,
     }
 }
@@ -97,7 +97,7 @@ pub(super) fn server_with_binding(
     binding: Binding,
 ) -> ServerEndpoint<()> {
     let mut config = ServerConfig::new(Identity::new("s", "1"));
-    config.offer = Offer::of([spec.id()]).expect("known");
+    config.offer = Offer::new([spec.id()]).expect("known");
     config.capabilities = object(declared.declared_by_server());
     config.log_level = Level::Debug;
     let settings = config.build().expect("a configuration");
@@ -105,7 +105,7 @@ pub(super) fn server_with_binding(
         return ServerEndpoint::new(settings, binding, Time::ZERO);
     }
     let mut snapshot = Snapshot::new(session_info(spec, declared.declared_by_client()), 0);
-    snapshot.ready = state == State::Ready;
+    snapshot.is_initialized = state == State::Ready;
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
@@ -120,12 +120,12 @@ pub(super) fn client_with_binding(
     binding: Binding,
 ) -> ClientEndpoint {
     let mut config = ClientConfig::new(Identity::new("c", "1"));
-    config.offer = Offer::of([spec.id()]).expect("known");
+    config.offer = Offer::new([spec.id()]).expect("known");
     config.capabilities = object(declared.declared_by_client());
     let settings = config.build().expect("a configuration");
     if state == State::BeforeNegotiation {
         let mut client = ClientEndpoint::new(settings, binding, None, Time::ZERO);
-        of_client(&mut client);
+        describe_client_output(&mut client);
         return client;
     }
     let snapshot = Snapshot::new(session_info(spec, declared.declared_by_server()), 0);
@@ -178,7 +178,7 @@ pub(super) fn join_words(parts: Vec<String>) -> String {
     }
 }
 
-pub(super) fn of_server(server: &mut ServerEndpoint<()>) -> String {
+pub(super) fn describe_server_output(server: &mut ServerEndpoint<()>) -> String {
     let mut parts = Vec::new();
     while let Some(event) = server.poll_event() {
         parts.push(match &event {
@@ -194,7 +194,7 @@ pub(super) fn of_server(server: &mut ServerEndpoint<()>) -> String {
     join_words(parts)
 }
 
-pub(super) fn of_client(client: &mut ClientEndpoint) -> String {
+pub(super) fn describe_client_output(client: &mut ClientEndpoint) -> String {
     let mut parts = Vec::new();
     while let Some(event) = client.poll_event() {
         parts.push(match &event {
@@ -266,6 +266,6 @@ pub(super) fn server_during_request(
         ServerEvent::Subscribed { key, .. } => key,
         _ => return None,
     };
-    of_server(&mut server);
+    describe_server_output(&mut server);
     Some((server, key))
 }

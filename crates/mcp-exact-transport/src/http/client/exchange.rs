@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::BodyExt;
-use mcp_exact_session::frame::{KEPT, Oversized};
+use mcp_exact_session::frame::{KEPT_BYTES, Oversized};
 use mcp_exact_session::{ClientEndpoint, ReceiveError, StreamId};
 use tokio::time::{Instant, timeout_at};
 
@@ -204,8 +204,8 @@ impl Connection {
                 continue;
             };
             if whole.len() + data.len() > self.message_bytes {
-                whole.extend_from_slice(&data[..data.len().min(KEPT)]);
-                whole.truncate(KEPT);
+                whole.extend_from_slice(&data[..data.len().min(KEPT_BYTES)]);
+                whole.truncate(KEPT_BYTES);
                 return Ok(CompleteBody::Oversized(whole.freeze()));
             }
             whole.extend_from_slice(&data);

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::post_headers;
 use mcp_exact_session::{
-    Binding, ClientEndpoint, Closed, HttpHints, StreamId, Transmit, TransportFailure,
+    Binding, ClientEndpoint, HttpHints, StreamEnd, StreamId, Transmit, TransportFailure,
 };
 use tokio::sync::oneshot;
 use tokio::task::JoinSet;
@@ -116,7 +116,7 @@ fn begin(driver: &Driver) -> Option<StreamId> {
         // A session that ends, because its transport carries no revision of both peers, is replaced by one over Streamable HTTP.
         state.role.replaces_lost_sessions = driver.endpoint.transport == HttpTransport::Automatic;
         state.replace(endpoint);
-        state.endpoint.endpoint_known();
+        state.endpoint.set_endpoint_known();
         Some(state.endpoint.open_standalone())
     })
 }
@@ -172,7 +172,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
                 None => {
                     connection.store_error("the server ended the event stream".to_owned());
                     connection.shared.call(|state, now| {
-                        state.endpoint.closed(stream, Closed::Lost, now);
+                        state.endpoint.handle_close(stream, StreamEnd::Lost, now);
                     });
                     break;
                 }
@@ -207,7 +207,7 @@ async fn send(
         Err(_) => Some(TransportFailure::Lost),
     };
     connection.shared.call(|state, now| match failure {
-        None => state.endpoint.closed(stream, Closed::Clean, now),
-        Some(why) => state.endpoint.failed(stream, why, now),
+        None => state.endpoint.handle_close(stream, StreamEnd::Clean, now),
+        Some(why) => state.endpoint.handle_failure(stream, why, now),
     });
 }

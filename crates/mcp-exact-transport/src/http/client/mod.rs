@@ -343,7 +343,7 @@ impl Driver {
                 let (settings, binding) = (Arc::clone(&self.settings), Binding::StreamableHttp);
                 state.replace(ClientEndpoint::new(settings, binding, None, now));
             } else {
-                state.endpoint.begin_again(cached.as_ref(), now);
+                state.endpoint.restart_session(cached.as_ref(), now);
             }
             true
         })

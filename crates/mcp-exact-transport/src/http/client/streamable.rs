@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use mcp_exact_session::frame::Oversized;
 use mcp_exact_session::http::{get_headers, post_headers};
-use mcp_exact_session::{Closed, HttpHints, Revision, StreamId, Transmit, TransportFailure};
+use mcp_exact_session::{HttpHints, Revision, StreamEnd, StreamId, Transmit, TransportFailure};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{Instant, sleep, timeout};
@@ -121,7 +121,7 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
                     task,
                     is_done: None,
                 };
-                if http.barrier {
+                if http.waits_for_status {
                     // The server learns that the session is open before it sees what uses it, unless it is slow to say so.
                     let _ = timeout(INITIALIZED_TIMEOUT, is_done).await;
                     // What was lost with a session that has ended by now is repeated in the next one.
@@ -207,10 +207,10 @@ impl Post {
         let stream = self.stream;
         self.connection.shared.call(|state, now| match failure {
             Some(ExchangeError::SessionLost) => {
-                state.endpoint.session_ended(now);
+                state.endpoint.handle_session_end(now);
             }
-            Some(ExchangeError::Failed(why)) => state.endpoint.failed(stream, why, now),
-            None => state.endpoint.closed(stream, Closed::Clean, now),
+            Some(ExchangeError::Failed(why)) => state.endpoint.handle_failure(stream, why, now),
+            None => state.endpoint.handle_close(stream, StreamEnd::Clean, now),
         });
     }
 
@@ -466,9 +466,9 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
         };
         connection.shared.call(|state, now| {
             if is_lost {
-                state.endpoint.session_ended(now)
+                state.endpoint.handle_session_end(now)
             } else {
-                state.endpoint.closed(stream, Closed::Clean, now)
+                state.endpoint.handle_close(stream, StreamEnd::Clean, now)
             }
         });
     });

@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcp_exact_session::{Closed, StreamId, Transmit};
+use mcp_exact_session::{StreamEnd, StreamId, Transmit};
 
 use super::replay::MAX_BURST_BYTES;
 use super::resume;
@@ -134,7 +134,7 @@ impl Attachment {
     pub(super) fn poll_next(&self, cx: &Context<'_>) -> Poll<Option<NextOutput>> {
         self.poll(cx, |endpoint| {
             Some(match endpoint.peek_transmit_on(self.stream)?.0 {
-                Transmit::Frame { last, .. } => NextOutput::Frame { last },
+                Transmit::Frame { is_last: last, .. } => NextOutput::Frame { last },
                 _ => NextOutput::Status,
             })
         })
@@ -144,7 +144,14 @@ impl Attachment {
     pub(super) fn take(&mut self) -> Option<Output> {
         let taken = self.shared.lock().endpoint.poll_transmit_on(self.stream)?;
         Some(match taken {
-            (Transmit::Frame { last, http, .. }, bytes) => {
+            (
+                Transmit::Frame {
+                    is_last: last,
+                    http,
+                    ..
+                },
+                bytes,
+            ) => {
                 // The endpoint has forgotten the stream.
                 self.is_released = last && self.resumable.is_none();
                 self.is_complete = last;
@@ -169,7 +176,14 @@ impl Attachment {
                 self.messages_to_record(endpoint)
             } else {
                 match endpoint.poll_transmit_on(self.stream)? {
-                    (Transmit::Frame { sequence, last, .. }, bytes) => Some(vec![Message {
+                    (
+                        Transmit::Frame {
+                            sequence,
+                            is_last: last,
+                            ..
+                        },
+                        bytes,
+                    ) => Some(vec![Message {
                         bytes: bytes.into(),
                         sequence: sequence + 1,
                         last,
@@ -221,8 +235,14 @@ impl Attachment {
         if !self.is_current() {
             return false;
         }
-        while let Some((Transmit::Frame { sequence, last, .. }, _)) =
-            state.endpoint.peek_transmit_on(self.stream)
+        while let Some((
+            Transmit::Frame {
+                sequence,
+                is_last: last,
+                ..
+            },
+            _,
+        )) = state.endpoint.peek_transmit_on(self.stream)
             && sequence < through
         {
             state.endpoint.poll_transmit_on(self.stream);
@@ -254,7 +274,7 @@ impl Attachment {
 
     /// Returns the number of messages that were removed from the stream.
     pub(super) fn taken_count(&self) -> u64 {
-        self.shared.lock().endpoint.taken_on(self.stream)
+        self.shared.lock().endpoint.next_sequence_on(self.stream)
     }
 
     /// Returns true if a log that ends with this event lacks events that were recorded and removed from the stream, such as after a
@@ -267,7 +287,9 @@ impl Attachment {
     pub(super) fn queued_through(&self) -> u64 {
         let endpoint = &self.shared.lock().endpoint;
         let last = endpoint.peek_frames_on(self.stream).last();
-        last.map_or(endpoint.taken_on(self.stream), |(number, ..)| number + 1)
+        last.map_or(endpoint.next_sequence_on(self.stream), |(number, ..)| {
+            number + 1
+        })
     }
 
     /// Starts to save the session if it must be saved before the next output is sent; `None` otherwise.
@@ -299,7 +321,7 @@ impl Attachment {
         let (will, messages) = {
             let is_saved = self.save().is_none();
             let endpoint = &mut self.shared.lock().endpoint;
-            let will = endpoint.report_of_loss(self.stream);
+            let will = endpoint.loss_report(self.stream);
             let ready = (is_saved && self.is_current()).then(|| self.messages_to_record(endpoint));
             (will, ready.flatten().unwrap_or_default())
         };
@@ -380,7 +402,7 @@ impl Attachment {
         }
         self.shared.call(|state, now| {
             if self.is_current() {
-                state.endpoint.closed(stream, Closed::Lost, now);
+                state.endpoint.handle_close(stream, StreamEnd::Lost, now);
                 if let Some(held) = &self.resumable {
                     held.session.forget(stream);
                 }

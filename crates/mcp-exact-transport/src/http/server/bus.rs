@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcp_exact_session::{
-    Binding, Change, Closed, FrameContext, Principal, ReceiveError, StreamKind,
+    Binding, Change, FrameContext, Principal, ReceiveError, StreamEnd, StreamKind,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::{sleep, timeout};
@@ -196,7 +196,7 @@ async fn resync(inner: &Arc<Inner>) {
         }
         let subscribed = {
             let endpoint = &session.shared().lock().endpoint;
-            endpoint.interests().uris
+            endpoint.subscribed_changes().uris
         };
         for uri in subscribed {
             ServerHandle::of(session.shared()).publish(&Change::Resource(uri));
@@ -217,7 +217,7 @@ async fn deliver(session: &Session, frame: &[u8]) {
         // Whatever a client of HTTP+SSE posts belongs to the process that has its event stream.
         let own = match endpoint.binding() {
             Binding::HttpSse => Some(frame.to_vec()),
-            _ => endpoint.divide(frame).own,
+            _ => endpoint.divide_frame(frame).for_this_process,
         };
         let Some(frame) = own else {
             return;
@@ -238,7 +238,7 @@ async fn deliver(session: &Session, frame: &[u8]) {
     if timeout(MAX_WAIT, received).await.is_err() {
         observe::bus_overflowed();
     }
-    shared.call(|state, now| state.endpoint.closed(stream, Closed::Clean, now));
+    shared.call(|state, now| state.endpoint.handle_close(stream, StreamEnd::Clean, now));
 }
 
 /// Forwards a message, or parts of a batch, to the processes that wait for them. Returns the part to be handled by this
@@ -265,11 +265,11 @@ pub(super) async fn forward(
         send_frame(bus, id, message).await?;
         return Ok(None);
     };
-    let divided = session.shared().lock().endpoint.divide(message);
-    if let Some(foreign) = &divided.foreign {
+    let divided = session.shared().lock().endpoint.divide_frame(message);
+    if let Some(foreign) = &divided.for_other_processes {
         send_frame(bus, id, foreign).await?;
     }
-    Ok(divided.own.map(Bytes::from))
+    Ok(divided.for_this_process.map(Bytes::from))
 }
 
 /// Sends a message of a client to the process that waits for it; status 503 if the bus does not accept it.

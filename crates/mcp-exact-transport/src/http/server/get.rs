@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use http::{Method, Response, StatusCode};
-use mcp_exact_session::http::{Posted, classify_delete, classify_get};
+use mcp_exact_session::http::{RequestTarget, classify_delete, classify_get};
 use mcp_exact_session::{Refusal as Refused, StreamId};
 
 use super::attachment::Attachment;
@@ -31,13 +31,13 @@ async fn session_id_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<S
         classify_get(&http, offer, true)
     };
     match posted {
-        Posted::Session(id) => Ok(id),
-        Posted::Unsupported(id, refusal) => {
+        RequestTarget::Session(id) => Ok(id),
+        RequestTarget::UnsupportedRevision(id, refusal) => {
             resume::check_known(inner, &id, request.principal.as_ref()).await?;
             Err(response_to_refusal(&refusal))
         }
-        Posted::Refused(Refused::MethodNotAllowed) => Err(method_not_allowed("POST")),
-        Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
+        RequestTarget::Refused(Refused::MethodNotAllowed) => Err(method_not_allowed("POST")),
+        RequestTarget::Refused(refusal) => Err(response_to_refusal(&refusal)),
         _ => Err(response_to_refusal(&Refused::SessionIdMissing)),
     }
 }

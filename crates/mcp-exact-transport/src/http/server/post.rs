@@ -14,7 +14,7 @@ use http::{HeaderValue, Response, StatusCode};
 use http_body::Body;
 use http_body_util::BodyExt;
 use mcp_exact_revisions::RevisionSpec;
-use mcp_exact_session::http::{PostBody, Posted};
+use mcp_exact_session::http::{PostBody, RequestTarget};
 use mcp_exact_session::{
     Binding, FrameContext, Principal, Refusal as Refused, SendError, StreamId, StreamKind,
 };
@@ -68,15 +68,15 @@ async fn take(
     let read = PostBody::read(body, &inner.settings().limits);
     let posted = match &context.http {
         Some(http) => read.classify(http, &inner.settings().offer),
-        None => Posted::Unnamed,
+        None => RequestTarget::NoSessionId,
     };
     if inner.is_draining() && is_request(body) {
         return Err(unavailable("the server shuts down; try again later"));
     }
     match posted {
-        Posted::Stateless => stateless(inner, &request.parts, read, context).await,
-        Posted::Initialize => initialize(inner, read, context).await,
-        Posted::Session(id) => {
+        RequestTarget::Stateless => stateless(inner, &request.parts, read, context).await,
+        RequestTarget::Initialize => initialize(inner, read, context).await,
+        RequestTarget::Session(id) => {
             let principal = request.principal.as_ref();
             let own = match &inner.options().change_bus {
                 Some(bus) => bus::forward(inner, &**bus, &id, principal, body).await?,
@@ -94,12 +94,12 @@ async fn take(
             };
             in_session(inner, &session, read, context).await
         }
-        Posted::Unnamed => Err(response_to_refusal(&Refused::SessionIdMissing)),
-        Posted::Unsupported(id, refusal) => {
+        RequestTarget::NoSessionId => Err(response_to_refusal(&Refused::SessionIdMissing)),
+        RequestTarget::UnsupportedRevision(id, refusal) => {
             resume::check_known(inner, &id, request.principal.as_ref()).await?;
             Err(response_to_refusal(&refusal))
         }
-        Posted::Refused(refusal) => Err(response_to_refusal(&refusal)),
+        RequestTarget::Refused(refusal) => Err(response_to_refusal(&refusal)),
     }
 }
 

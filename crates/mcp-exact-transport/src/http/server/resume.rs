@@ -305,7 +305,7 @@ async fn save_if(
         let saved = save_in_turn(&inner, &session, in_any_case, least).await;
         if let Err(error) = &saved {
             // A session that cannot be saved still lives as long as the process. The next request tries again.
-            session.shared().lock().endpoint.snapshot_failed();
+            session.shared().lock().endpoint.record_failed_snapshot();
             observe::store_failed("saving a session", error);
         }
         saved
@@ -332,7 +332,7 @@ async fn save_in_turn(
         let snapshot = {
             let endpoint = &mut session.shared().lock().endpoint;
             if in_any_case || endpoint.snapshot_due() >= least {
-                endpoint.snapshot()
+                endpoint.take_snapshot()
             } else {
                 None
             }
@@ -351,7 +351,7 @@ async fn save_in_turn(
         match store.save(session.id(), record, lifetime(inner)).await {
             Ok(()) => {
                 session.record_save(lineage);
-                session.shared().lock().endpoint.snapshot_saved();
+                session.shared().lock().endpoint.record_saved_snapshot();
                 if version > 1 {
                     inner.announce_saved(session);
                 }
@@ -359,7 +359,7 @@ async fn save_in_turn(
             }
             Err(SessionStoreError::Superseded) => {
                 let principal = session.principal().cloned();
-                session.shared().lock().endpoint.snapshot_failed();
+                session.shared().lock().endpoint.record_failed_snapshot();
                 match store.load(session.id()).await? {
                     Some(record) if record.principal == principal.map(|known| known.0) => {
                         reconcile(session, &record);
@@ -421,15 +421,15 @@ fn reconcile(session: &Session, record: &SessionRecord) -> bool {
     let merged = session.shared().call(|state, _| match stored {
         StoredRecord::Same => own,
         StoredRecord::Newer => {
-            state.endpoint.merge(snapshot);
+            state.endpoint.merge_snapshot(snapshot);
             record.lineage
         }
         StoredRecord::Older => {
-            state.endpoint.snapshot_failed();
+            state.endpoint.record_failed_snapshot();
             own.joined(record.lineage)
         }
         StoredRecord::Diverged => {
-            state.endpoint.merge_diverged(snapshot);
+            state.endpoint.merge_diverged_snapshot(snapshot);
             own.joined(record.lineage)
         }
     });

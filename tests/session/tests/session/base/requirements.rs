@@ -232,7 +232,7 @@ fn responses_without_result_are_ignored() {
         assert!(
             matches!(
                 events.first(),
-                Some(ClientEvent::Violation(Violation::NoMessage(_)))
+                Some(ClientEvent::Violation(Violation::InvalidMessage(_)))
             ),
             "{revision}: {events:?}"
         );

@@ -115,7 +115,7 @@ fn unreadable_messages_get_error_without_id() {
             let answers = server.send_text(text);
             check_answer_without_id(revision, &answers, code);
             assert!(
-                matches!(server.violations()[..], [Violation::NoMessage(_)]),
+                matches!(server.violations()[..], [Violation::InvalidMessage(_)]),
                 "{text}"
             );
         }
@@ -247,7 +247,7 @@ fn unexpected_responses_are_violations() {
     client.send(&json!({ "jsonrpc": "2.0", "error": { "code": 1, "message": "x" } }));
     assert!(matches!(
         client.violations()[..],
-        [Violation::Unaddressed(_)]
+        [Violation::ErrorWithoutId(_)]
     ));
 }
 
@@ -281,7 +281,7 @@ fn server_answers_each_request_once() {
     let key = server.take_request().key;
     assert_eq!(
         server.endpoint.reply(key, empty_tool_list(), server.now),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert_eq!(
         server.endpoint.reply(key, empty_tool_list(), server.now),
@@ -491,7 +491,7 @@ fn extension_methods_pass_in_both_directions() {
     assert!(matches!(&events[..], [ServerEvent::Notification(note)] if note.method() == "x/note"));
     assert_eq!(
         server.endpoint.notify(Scope::Peer, "x/note", None),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert!(matches!(
         server.endpoint.notify(Scope::Peer, "x/other", None),

@@ -310,7 +310,7 @@ fn server_with_url_client() -> CheckedServer {
     )
 }
 
-fn send_completion(server: &mut CheckedServer, params: Value) -> Result<Sent, SendError> {
+fn send_completion(server: &mut CheckedServer, params: Value) -> Result<SendOutcome, SendError> {
     let method = "notifications/elicitation/complete";
     server
         .endpoint
@@ -363,7 +363,7 @@ fn completion_goes_to_elicited_client() {
     assert!(server.take_messages().is_empty() && other.take_messages().is_empty());
     assert_eq!(
         send_completion(&mut server, json!({ "elicitationId": id })),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert_eq!(server.take_messages(), [completion_notification(&id)]);
     // Once.
@@ -468,7 +468,7 @@ fn elicitation_required_error_lists_elicitations() {
     // What was demanded can be completed.
     assert_eq!(
         send_completion(&mut server, json!({ "elicitationId": "e-2" })),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
 }
 

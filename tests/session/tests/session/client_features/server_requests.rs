@@ -255,5 +255,5 @@ fn separate_elicitation_can_be_completed() {
     let accepted =
         json!({ "jsonrpc": "2.0", "id": sent[0]["id"], "result": { "action": "accept" } });
     raw.send(&accepted);
-    assert_eq!(complete(&mut raw), Ok(Sent::Queued));
+    assert_eq!(complete(&mut raw), Ok(SendOutcome::Queued));
 }

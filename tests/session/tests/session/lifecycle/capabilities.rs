@@ -97,7 +97,7 @@ fn check_input_request(
     capabilities: Value,
     method: &str,
     params: Value,
-) -> Result<Sent, SendError> {
+) -> Result<SendOutcome, SendError> {
     let mut server = RawServer::with_session(server_config(&[revision]), revision, capabilities);
     server.send(
         &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } }),
@@ -121,7 +121,7 @@ fn check_input_request(
         let refused = PeerError::internal("the client cannot be asked");
         assert_eq!(
             server.endpoint.reply(key, refused, server.now),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
     }
     sent

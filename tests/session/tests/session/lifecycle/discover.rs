@@ -71,7 +71,7 @@ fn requests_are_independent_of_earlier_ones() {
     let log = |server: &mut RawServer, key| {
         server
             .endpoint
-            .log(Scope::During(key), Level::Error, None, json!(1))
+            .send_log(Scope::During(key), Level::Error, None, json!(1))
     };
     let mut message = request(1, "tools/list", json!({}), json!({ "roots": {} }));
     message["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = json!("error");
@@ -81,14 +81,14 @@ fn requests_are_independent_of_earlier_ones() {
     let second = server.take_request();
     assert!(first.client().capabilities.get("roots").is_some());
     assert!(second.client().capabilities.is_empty());
-    assert_eq!(log(&mut server, first.key), Ok(Sent::Queued));
+    assert_eq!(log(&mut server, first.key), Ok(SendOutcome::Queued));
     // LOG silent-without-level.
-    assert_eq!(log(&mut server, second.key), Ok(Sent::Suppressed));
+    assert_eq!(log(&mut server, second.key), Ok(SendOutcome::Suppressed));
     assert!(server.endpoint.session_info().is_none());
     assert_eq!(
         server
             .endpoint
-            .log(Scope::Peer, Level::Error, None, json!(1)),
+            .send_log(Scope::Peer, Level::Error, None, json!(1)),
         Err(SendError::NotReady)
     );
 }
@@ -278,7 +278,7 @@ fn client_cancels_by_notification_or_disconnect() {
         let Some(ServerEvent::Request(request)) = server.poll_event() else {
             panic!("no request");
         };
-        assert_eq!(request.context().cx, caller);
+        assert_eq!(request.context().app_data, caller);
         keys.push((stream, request.key));
     }
     // One that is posted is accepted and means nothing.
@@ -297,7 +297,7 @@ fn client_cancels_by_notification_or_disconnect() {
     };
     assert_eq!(server.poll_transmit(&mut Vec::new()), Some(accepted));
     assert!(server.poll_event().is_none());
-    server.closed(keys[0].0, Closed::Lost, Time::ZERO);
+    server.handle_close(keys[0].0, StreamEnd::Lost, Time::ZERO);
     assert!(
         matches!(server.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == keys[0].1)
     );
@@ -308,11 +308,11 @@ fn client_cancels_by_notification_or_disconnect() {
             Time::ZERO,
         )
     };
-    assert_eq!(done(&mut server, keys[0].1), Ok(Sent::Suppressed));
-    assert_eq!(done(&mut server, keys[1].1), Ok(Sent::Queued));
+    assert_eq!(done(&mut server, keys[0].1), Ok(SendOutcome::Suppressed));
+    assert_eq!(done(&mut server, keys[1].1), Ok(SendOutcome::Queued));
     let mut out = Vec::new();
     assert!(
-        matches!(server.poll_transmit(&mut out), Some(Transmit::Frame { stream: on, last: true, .. }) if on == keys[1].0)
+        matches!(server.poll_transmit(&mut out), Some(Transmit::Frame { stream: on, is_last: true, .. }) if on == keys[1].0)
     );
 }
 

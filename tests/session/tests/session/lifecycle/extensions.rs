@@ -13,10 +13,10 @@ fn tasks_extension() -> Extensions {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     let mut tasks = Extension::new(TASKS_EXTENSION);
     tasks.requests = words(&["tasks/get", "tasks/update", "tasks/cancel"]);
-    tasks.named_by = Some("taskId".to_owned());
+    tasks.name_param = Some("taskId".to_owned());
     tasks.notifications = words(&["notifications/tasks"]);
     tasks.result_types = words(&["task"]);
-    tasks.filters = words(&["taskIds"]);
+    tasks.filter_members = words(&["taskIds"]);
     Extensions {
         negotiated: vec![tasks],
         ..Extensions::default()
@@ -150,14 +150,17 @@ fn task_notifications_reach_subscribers() {
     else {
         panic!("{events:?}");
     };
-    assert_eq!(to_value(&filter.more), json!({ "taskIds": ["t-1"] }));
+    assert_eq!(
+        to_value(&filter.extension_members),
+        json!({ "taskIds": ["t-1"] })
+    );
     let status = json!({ "taskId": "t-1", "status": "working", "createdAt": "x", "lastUpdatedAt": "x", "ttlMs": null });
     let sent = server.endpoint.notify(
         Scope::During(*listener),
         "notifications/tasks",
         Some(to_object(status)),
     );
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     let told = server.take_messages();
     client.send(&told[0]);
     let events = client.events();

@@ -77,7 +77,7 @@ fn second_initialize_is_refused() {
     let mut server = RawServer::with_session(config(), "2025-06-18", json!({}));
     let answers = server.send(&initialize("2025-11-25", json!({})));
     assert_eq!(answers[0]["error"]["code"], -32600);
-    assert_eq!(server.violations(), [Violation::InitializeAgain]);
+    assert_eq!(server.violations(), [Violation::RepeatedInitialize]);
     let ping = json!({ "jsonrpc": "2.0", "id": 3, "method": "ping" });
     assert_eq!(server.send(&ping)[0]["result"], json!({}));
     assert_eq!(
@@ -172,7 +172,7 @@ fn server_waits_for_initialized() {
     };
     assert_eq!(
         server.endpoint.reply(request.key, reply, server.now),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert!(
         server.take_messages().is_empty(),
@@ -184,7 +184,7 @@ fn server_waits_for_initialized() {
         .expect("a ping may go");
     server
         .endpoint
-        .log(Scope::Peer, Level::Error, None, json!("x"))
+        .send_log(Scope::Peer, Level::Error, None, json!("x"))
         .expect("a log may go");
     let changed = server
         .endpoint
@@ -256,7 +256,10 @@ fn invalid_initialize_result_fails_negotiation() {
         client.send(&json!({ "jsonrpc": "2.0", "id": first["id"], "result": result }));
         let events = client.events();
         assert!(
-            matches!(&events[0], ClientEvent::Failed(NegotiationError::Answer(_))),
+            matches!(
+                &events[0],
+                ClientEvent::Failed(NegotiationError::InvalidAnswer(_))
+            ),
             "{events:?}"
         );
     }
@@ -334,13 +337,13 @@ fn invalid_configurations_are_refused() {
     let nothing = ServerConfig {
         offer: Offer {
             revisions: Vec::new(),
-            floor: None,
+            oldest: None,
         },
         ..config()
     };
     assert!(matches!(nothing.build(), Err(ConfigError::NoRevision)));
     assert_eq!(
-        Offer::of(["x"]),
+        Offer::new(["x"]),
         Err(ConfigError::UnknownRevision("x".into()))
     );
 }
@@ -356,7 +359,7 @@ fn end_of_input_closes_endpoint() {
     reply.expect("it waits");
     server
         .endpoint
-        .closed(StreamId::DUPLEX, Closed::Clean, server.now);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Clean, server.now);
     let events = server.events();
     assert!(
         matches!(events.last(), Some(ServerEvent::Closed)),

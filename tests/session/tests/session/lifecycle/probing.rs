@@ -65,7 +65,7 @@ fn client_without_fallback_waits_longer() {
         let waits = (config.probe_timeout, config.handshake_timeout);
         let client = RawClient::new(config);
         let deadline = client.endpoint.poll_timeout().expect("a deadline");
-        (deadline.after(client.now), waits)
+        (deadline.saturating_since(client.now), waits)
     };
     let (both, (probe, handshake)) = wait(&["2026-07-28", "2025-11-25"]);
     assert!(probe < handshake);
@@ -215,15 +215,15 @@ fn server_exiting_after_probe_is_restarted() {
         }
         client
             .endpoint
-            .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+            .handle_close(StreamId::DUPLEX, StreamEnd::Lost, client.now);
         assert!(matches!(client.events()[..], [ClientEvent::RestartServer]));
         assert!(client.take_messages().is_empty());
-        client.endpoint.restarted(client.now);
+        client.endpoint.handle_restart(client.now);
         assert_eq!(client.take_messages()[0]["method"], "initialize");
         // Once: the next end is one.
         client
             .endpoint
-            .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+            .handle_close(StreamId::DUPLEX, StreamEnd::Lost, client.now);
         let events = client.events();
         assert!(matches!(
             events[..],
@@ -300,7 +300,7 @@ fn next_step_after_status(status: u16, body: &str) -> String {
         code: status,
         body: body.as_bytes().to_vec(),
     };
-    client.failed(on, failure, Time::ZERO);
+    client.handle_failure(on, failure, Time::ZERO);
     let mut out = Vec::new();
     while let Some(transmit) = client.poll_transmit(&mut out) {
         if let Transmit::Frame { .. } = transmit {
@@ -346,7 +346,7 @@ fn http_fallback_depends_on_error_body() {
 #[test]
 fn http_sse_is_the_last_fallback() {
     let (mut client, on) = client_over_http();
-    client.failed(
+    client.handle_failure(
         on,
         TransportFailure::Status {
             code: 405,
@@ -358,7 +358,7 @@ fn http_sse_is_the_last_fallback() {
     let Some(Transmit::Frame { stream: on, .. }) = client.poll_transmit(&mut out) else {
         panic!("no `initialize`");
     };
-    client.failed(
+    client.handle_failure(
         on,
         TransportFailure::Status {
             code: 404,
@@ -378,12 +378,12 @@ fn failed_restart_ends_negotiation() {
     let mut client = ClientEndpoint::new(settings, Binding::Duplex, None, Time::ZERO);
     client.poll_transmit(&mut Vec::new()).expect("a probe");
     let exited = || TransportFailure::Exited;
-    client.failed(StreamId::DUPLEX, exited(), Time::ZERO);
+    client.handle_failure(StreamId::DUPLEX, exited(), Time::ZERO);
     assert!(matches!(
         client.poll_event(),
         Some(ClientEvent::RestartServer)
     ));
-    client.failed(StreamId::DUPLEX, exited(), Time::ZERO);
+    client.handle_failure(StreamId::DUPLEX, exited(), Time::ZERO);
     let events: Vec<ClientEvent> = std::iter::from_fn(|| client.poll_event()).collect();
     assert!(
         matches!(

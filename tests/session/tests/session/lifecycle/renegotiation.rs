@@ -84,7 +84,7 @@ impl Connection {
     fn refuse_with_status(&mut self, to: &SentMessage, code: u16, body: &str) {
         let body = body.as_bytes().to_vec();
         let failure = TransportFailure::Status { code, body };
-        self.client.failed(to.0, failure, Time::ZERO);
+        self.client.handle_failure(to.0, failure, Time::ZERO);
     }
 
     /// Answers the first request of a negotiation, `server/discover` or `initialize`, as a server of one revision does.
@@ -146,7 +146,7 @@ fn method_of(sent: &SentMessage) -> &str {
 /// "The client SHOULD select a mutually supported version from the `supported` list and retry the request": every request that was
 /// refused, `tools/call` too, because the server has executed none. The change may be one to a newer or to an older revision.
 #[test]
-fn ver_refused_requests_are_sent_again() {
+fn refused_requests_are_resent() {
     let changes = [
         (OLD, DISCOVER_REVISION),
         ("2025-03-26", DISCOVER_REVISION),
@@ -191,7 +191,7 @@ fn ver_refused_requests_are_sent_again() {
 
 /// A refusal that arrives after another revision was negotiated is answered by the request in that revision.
 #[test]
-fn ver_late_refusals_use_the_new_revision() {
+fn late_refusals_use_new_revision() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let keys = ["tools/list", "tools/call"].map(|method| server.request(method));
@@ -219,7 +219,7 @@ fn ver_late_refusals_use_the_new_revision() {
 
 /// A request of a generated type continues in the new revision as one of untyped parameters does.
 #[test]
-fn ver_typed_requests_are_sent_again() {
+fn typed_requests_are_resent() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let params = sessions::CallToolRequestParams::new("x");
@@ -243,7 +243,7 @@ fn ver_typed_requests_are_sent_again() {
 /// "or surface an error to the user if no compatible version exists": so does a second refusal, which ends a circle of servers that
 /// refuse what they list.
 #[test]
-fn ver_last_refusals_are_outcomes() {
+fn repeated_refusals_end_requests() {
     for binding in [Binding::Duplex, Binding::StreamableHttp, Binding::HttpSse] {
         let mut server = Connection::new(binding, &[OLD, "2025-06-18"]);
         let key = server.request("tools/call");
@@ -267,7 +267,7 @@ fn ver_last_refusals_are_outcomes() {
 
 /// An error that a server forwards from another server changes no session: it lists the revision of the session, or none.
 #[test]
-fn ver_forwarded_refusals_change_nothing() {
+fn forwarded_refusals_keep_the_session() {
     let without_list = json!({ "code": -32022, "message": "forwarded" });
     let mismatch = json!({ "code": -32020, "message": "forwarded" });
     for binding in [Binding::Duplex, Binding::StreamableHttp, Binding::HttpSse] {
@@ -292,7 +292,7 @@ fn ver_forwarded_refusals_change_nothing() {
 /// "The client MUST NOT send JSON-RPC responses" (2026-07-28, `basic/transports/streamable-http`): requests of the server end with the
 /// session that they belong to.
 #[test]
-fn ver_requests_of_the_server_end() {
+fn renegotiation_cancels_server_requests() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         let mut server = Connection::new(binding, &[OLD, DISCOVER_REVISION]);
         let stream = server.standalone.unwrap_or(StreamId::DUPLEX);
@@ -315,7 +315,7 @@ fn ver_requests_of_the_server_end() {
         server.negotiate(&probe, DISCOVER_REVISION);
         let answer = Ok(to_result(json!({ "roots": [] })));
         let answered = server.client.answer(*key, answer, Time::ZERO);
-        assert_eq!(answered, Ok(Sent::Suppressed));
+        assert_eq!(answered, Ok(SendOutcome::Suppressed));
         let sent = server.take_sent();
         assert_eq!(sent.len(), 1, "{sent:?}");
         assert_eq!(server.client.usage().server_requests, 0);
@@ -327,7 +327,7 @@ fn ver_requests_of_the_server_end() {
 /// HTTP+SSE carries sessions only (2024-11-05, `basic/transports`): the session of a server that has moved to 2026-07-28 is lost, so
 /// that the transport connects again over Streamable HTTP. A call is not repeated in another session.
 #[test]
-fn ver_newer_revisions_end_http_sse_sessions() {
+fn newer_revision_ends_http_sse_session() {
     for method in ["tools/list", "tools/call"] {
         let mut server = Connection::new(Binding::HttpSse, &["2024-11-05", DISCOVER_REVISION]);
         let key = server.request(method);
@@ -361,7 +361,7 @@ fn refuse_outside_of_session(server: &mut Connection, to: &SentMessage, body: &s
 /// assumption later fails": a server that went back to the handshake is found by one `server/discover`. What may have been executed
 /// is not sent again, unless it may be repeated.
 #[test]
-fn ver_servers_that_went_back_are_found() {
+fn downgraded_servers_are_detected() {
     let unknown = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"no session"}}"#;
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         for body in ["", "Bad Request", unknown] {
@@ -399,7 +399,7 @@ fn ver_servers_that_went_back_are_found() {
 /// An error of a server that still has the lifecycle without handshake is the outcome of its request: after one `server/discover`, or
 /// at once where only such a server sends it, or if the client offers no handshake.
 #[test]
-fn ver_servers_that_stayed_are_left_alone() {
+fn unchanged_servers_keep_their_lifecycle() {
     for binding in [Binding::Duplex, Binding::StreamableHttp] {
         let mut server = Connection::new(binding, &[DISCOVER_REVISION, OLD]);
         for answer in [Some(discover_result()), None] {

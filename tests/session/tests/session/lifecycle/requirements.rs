@@ -347,7 +347,7 @@ fn server_declares_logging() {
             .key;
         let logged = own
             .endpoint
-            .log(Scope::During(key), Level::Error, None, json!("x"));
+            .send_log(Scope::During(key), Level::Error, None, json!("x"));
         assert!(
             matches!(logged, Err(SendError::Capability { .. })),
             "{revision}: {logged:?}"
@@ -355,7 +355,7 @@ fn server_declares_logging() {
         assert!(own.take_messages().is_empty());
         let logged = server
             .endpoint
-            .log(Scope::Peer, Level::Error, None, json!("x"));
+            .send_log(Scope::Peer, Level::Error, None, json!("x"));
         assert!(logged.is_err(), "{revision}: {logged:?}");
         assert!(server.take_messages().is_empty());
     }
@@ -427,7 +427,7 @@ fn roots_change_is_notified() {
         let sent = client
             .endpoint
             .notify("notifications/roots/list_changed", None);
-        assert_eq!(sent, Ok(Sent::Queued), "{revision}");
+        assert_eq!(sent, Ok(SendOutcome::Queued), "{revision}");
         assert_eq!(
             client.take_messages()[0]["method"],
             "notifications/roots/list_changed"

@@ -361,7 +361,7 @@ fn list_pages_share_cache_scope() {
     for public in [false, true] {
         let scope = if public { "public" } else { "private" };
         let mut config = server_config(&[DISCOVER_REVISION]);
-        config.cache.public = public;
+        config.cache.is_public = public;
         let mut server = CheckedServer::with_session(config, DISCOVER_REVISION, json!({}));
         for (method, _, body) in request_of_every_method()
             .into_iter()
@@ -461,14 +461,14 @@ fn requests_choose_their_log_level() {
     let loud = server.serve(&wanting(1, Some("warning"))).key;
     let silent = server.serve(&wanting(2, None)).key;
     for (key, level, sent) in [
-        (silent, Level::Emergency, Sent::Suppressed),
-        (loud, Level::Notice, Sent::Suppressed),
-        (loud, Level::Warning, Sent::Queued),
-        (loud, Level::Emergency, Sent::Queued),
+        (silent, Level::Emergency, SendOutcome::Suppressed),
+        (loud, Level::Notice, SendOutcome::Suppressed),
+        (loud, Level::Warning, SendOutcome::Queued),
+        (loud, Level::Emergency, SendOutcome::Queued),
     ] {
         let said = server
             .endpoint
-            .log(Scope::During(key), level, None, json!("x"));
+            .send_log(Scope::During(key), level, None, json!("x"));
         assert_eq!(said, Ok(sent), "{level}");
     }
     assert_eq!(server.take_messages().len(), 2);
@@ -503,7 +503,7 @@ impl CheckResult for NumberCheck {
 fn results_violating_output_schema_are_refused() {
     for revision in ["2025-06-18", "2025-11-25", DISCOVER_REVISION] {
         let mut config = server_config(&[revision]);
-        config.results = Some(Arc::new(NumberCheck));
+        config.result_check = Some(Arc::new(NumberCheck));
         let mut server = CheckedServer::with_session(config, revision, json!({}));
         for (name, body, good) in [
             (

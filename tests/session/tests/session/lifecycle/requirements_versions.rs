@@ -215,7 +215,11 @@ fn endpoints_share_no_state() {
         let said = |server: &mut CheckedServer| {
             let request = server.serve(message);
             let who = request.client();
-            let about = (who.capabilities.to_string(), who.info.clone(), who.revision);
+            let about = (
+                who.capabilities.to_string(),
+                who.implementation.clone(),
+                who.revision,
+            );
             let asked =
                 server
                     .endpoint

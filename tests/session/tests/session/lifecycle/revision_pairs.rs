@@ -231,7 +231,7 @@ fn preference_order_decides_the_revision() {
 fn client_refuses_revisions_below_floor() {
     let all = revisions_newest_first();
     let mut config = client_config(&all);
-    config.offer.floor = Offer::of(["2025-06-18"]).expect("known").revisions.pop();
+    config.offer.oldest = Offer::new(["2025-06-18"]).expect("known").revisions.pop();
     let mut pair = Pair::new(config, server_config(&["2025-03-26"]));
     pair.run_until_idle();
     let error = pair.negotiated_revision().expect_err("below the floor");

@@ -25,7 +25,7 @@ pub(super) fn body() -> Vec<String> {
         code: 400,
         body: body.into_bytes(),
     };
-    client.failed(on, why, Time::ZERO);
+    client.handle_failure(on, why, Time::ZERO);
     let mut events = std::iter::from_fn(|| client.poll_event());
     let Some(ClientEvent::Violation(violation)) = events.next() else {
         panic!("no violation");
@@ -149,7 +149,7 @@ pub(super) fn cancelled_forgotten() {
     let answers: Vec<_> = asks.into_iter().map(late).collect();
     assert_eq!(
         answers,
-        [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
+        [Err(SendError::UnknownRequest), Ok(SendOutcome::Suppressed)]
     );
     assert_eq!(client.endpoint.usage().remembered_ids, 1);
 }
@@ -179,7 +179,7 @@ pub(super) fn elicitations_forgotten() {
 }
 
 #[test]
-fn limits_an_elicitation_with_a_long_id_is_not_remembered() {
+fn elicitation_with_long_id_is_forgotten() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     assert_eq!(known_completions(&mut client(short), &ids), [false, true]);
 }
@@ -220,7 +220,7 @@ pub(super) fn tasks_forgotten() {
 }
 
 #[test]
-fn limits_a_task_with_a_long_id_is_not_remembered() {
+fn task_with_long_id_is_forgotten() {
     let ids = ["x".repeat(65), "x".repeat(64)];
     let mut client = client(short);
     assert_eq!(known_progress(&mut client, &ids), [false, true]);
@@ -326,7 +326,7 @@ pub(super) fn tool_bytes() -> Vec<String> {
 /// An error that is stored until other answers arrive is limited to the maximum size of a state; a larger one ends its
 /// request.
 #[test]
-fn limits_a_large_error_is_not_kept_for_another_try() {
+fn large_error_ends_its_request() {
     for (size, again) in [(10, true), (1000, false)] {
         let mut config = client_config(&[DISCOVER_REVISION, "2025-06-18"]);
         config.limits.state_bytes = 500;

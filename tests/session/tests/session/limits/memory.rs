@@ -33,7 +33,7 @@ fn small(limits: &mut Limits) {
 
 /// The content of every kind of event is counted, and taking events releases memory.
 #[test]
-fn limits_events_of_a_server_count_by_bytes() {
+fn server_events_are_counted_in_bytes() {
     let kinds: [(&str, Message); 4] = [
         (
             "requests",
@@ -77,7 +77,7 @@ fn limits_events_of_a_server_count_by_bytes() {
 
 /// A request that was cancelled before the application has received it still counts as an event.
 #[test]
-fn limits_cancelled_requests_count_until_they_are_taken() {
+fn cancelled_requests_count_until_received() {
     let mut server = server(small);
     let mut count = 0_u64;
     while server.endpoint.wants_input() {
@@ -98,7 +98,7 @@ fn limits_cancelled_requests_count_until_they_are_taken() {
 }
 
 #[test]
-fn limits_events_of_a_client_count_by_bytes() {
+fn client_events_are_counted_in_bytes() {
     let kinds: [Message; 5] = [
         |id| json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list", "params": { "x": big() } }),
         |_| json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "error", "data": big() } }),
@@ -118,7 +118,7 @@ fn limits_events_of_a_client_count_by_bytes() {
 
 /// Results, errors and progress of requests are counted, too.
 #[test]
-fn limits_outcomes_and_progress_count_by_bytes() {
+fn outcomes_are_counted_in_bytes() {
     let answers: [fn(&Value) -> Value; 3] = [
         |id| json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [], "x": big() } }),
         |id| json!({ "jsonrpc": "2.0", "id": id, "error": { "code": 1, "message": big() } }),
@@ -163,7 +163,7 @@ fn limits_outcomes_and_progress_count_by_bytes() {
 /// An endpoint with empty queues accepts a message that is as large as the limit of its queues, so that no peer waits
 /// for ever.
 #[test]
-fn limits_what_exceeds_an_empty_queue_is_taken() {
+fn empty_queue_accepts_one_large_message() {
     let mut server = server(|limits| limits.queued_bytes = 400);
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": { "cursor": "x".repeat(500) } });
     assert!(server.send(&call).is_empty());
@@ -173,7 +173,7 @@ fn limits_what_exceeds_an_empty_queue_is_taken() {
     let reply = to_result(json!({ "tools": [], "x": "x".repeat(500) }));
     assert_eq!(
         server.endpoint.reply(key, reply, server.now),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     let refused = server.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/list" }));
     assert_eq!(refused[0]["result"]["tools"], json!([]));
@@ -183,7 +183,7 @@ fn limits_what_exceeds_an_empty_queue_is_taken() {
 
 /// Even with a limit of zero, a message is accepted when the queues are empty.
 #[test]
-fn limits_of_nothing_let_one_thing_at_a_time_through() {
+fn zero_limits_accept_single_messages() {
     let mut config = server_config(&["2025-11-25"]);
     (config.limits.queued, config.limits.queued_bytes) = (0, 0);
     let mut server = RawServer::new(config);
@@ -203,7 +203,7 @@ fn limits_of_nothing_let_one_thing_at_a_time_through() {
 
 /// Messages that wait for `initialized` can fill the queue, but `initialized` itself is still accepted.
 #[test]
-fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
+fn full_queue_accepts_initialized_notification() {
     let mut config = server_config(&["2025-11-25"]);
     config.limits.queued = 2;
     let mut server = RawServer::new(config);
@@ -227,7 +227,7 @@ fn limits_requests_that_wait_for_initialized_do_not_keep_it_out() {
 
 /// A server stays within its memory limit for any number and length of subscribed URIs.
 #[test]
-fn limits_subscriptions_hold_what_they_may() {
+fn subscription_memory_is_limited() {
     let mut server = server(|_| {});
     let mut refused = 0;
     for id in 0..50 {
@@ -240,7 +240,7 @@ fn limits_subscriptions_hold_what_they_may() {
         }
         let (key, now) = (server.take_request().key, server.now);
         let sent = server.endpoint.reply(key, to_result(json!({})), now);
-        assert_eq!(sent, Ok(Sent::Queued));
+        assert_eq!(sent, Ok(SendOutcome::Queued));
         server.take_messages();
     }
     let load = server.endpoint.usage();
@@ -250,7 +250,7 @@ fn limits_subscriptions_hold_what_they_may() {
 
 /// The ids of elicitations and tasks, which a server chooses, are limited like other names.
 #[test]
-fn limits_long_ids_are_not_kept() {
+fn long_ids_are_not_stored() {
     let mut client = client(|_| {});
     for id in 0..10 {
         let params = json!({ "mode": "url", "message": "m", "url": "https://x.example/", "elicitationId": big() });
@@ -264,7 +264,7 @@ fn limits_long_ids_are_not_kept() {
         let answer = Ok(to_result(json!({ "action": "accept" })));
         assert_eq!(
             client.endpoint.answer(key, answer, client.now),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         client.take_messages();
     }
@@ -275,7 +275,7 @@ fn limits_long_ids_are_not_kept() {
 /// The information about the sender of a request is kept as long as the request, and is counted (2026-07-28, `basic`,
 /// "_meta").
 #[test]
-fn limits_requests_count_with_their_senders() {
+fn requests_are_counted_with_sender_metadata() {
     let mut server = RawServer::new(server_config(&[DISCOVER_REVISION]));
     let mut message = request_of_revision(DISCOVER_REVISION, 1, "tools/list", json!({}), json!({}));
     let sender = json!({ "name": big(), "version": "1" });

@@ -38,7 +38,7 @@ pub(super) fn of_server(set: fn(&mut Limits)) -> Vec<String> {
             ServerEvent::Request(request) => {
                 let reply = to_result(json!({ "tools": [] }));
                 let sent = server.endpoint.reply(request.key, reply, server.now);
-                assert_eq!(sent, Ok(Sent::Queued));
+                assert_eq!(sent, Ok(SendOutcome::Queued));
             }
             ServerEvent::Violation(violation) => told.push(violation),
             other => panic!("{other:?}"),
@@ -72,7 +72,7 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
                 ClientEvent::Request { key, .. } => {
                     let answer = Ok(to_result(json!({ "roots": [] })));
                     let sent = client.endpoint.answer(key, answer, client.now);
-                    assert_eq!(sent, Ok(Sent::Queued));
+                    assert_eq!(sent, Ok(SendOutcome::Queued));
                 }
                 ClientEvent::Violation(violation) => told.push(violation),
                 other => panic!("{other:?}"),
@@ -93,7 +93,7 @@ pub(super) fn of_client(set: fn(&mut Limits)) -> Vec<String> {
     let changed = client
         .endpoint
         .notify("notifications/roots/list_changed", None);
-    assert_eq!(changed, Ok(Sent::Dropped));
+    assert_eq!(changed, Ok(SendOutcome::Dropped));
     client.take_messages();
     assert!(client.endpoint.wants_input());
     names

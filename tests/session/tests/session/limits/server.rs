@@ -80,7 +80,10 @@ pub(super) fn served_bytes() -> Vec<String> {
 /// Answers to several input requests are collected; an answer that is too large becomes an error.
 pub(super) fn answers_served() -> Vec<String> {
     let mut server = server(|limits| limits.in_flight_bytes = 500);
-    assert_eq!(ask(&mut server, &["a", "b", "c"], None), Ok(Sent::Queued));
+    assert_eq!(
+        ask(&mut server, &["a", "b", "c"], None),
+        Ok(SendOutcome::Queued)
+    );
     let questions = server.take_messages();
     for (question, size) in questions.iter().zip([300, 200, 1000]) {
         let roots = json!({ "roots": [], "x": "x".repeat(size) });
@@ -111,7 +114,11 @@ pub(super) fn answers_served() -> Vec<String> {
     names
 }
 
-fn ask(server: &mut RawServer, names: &[&str], state: Option<&str>) -> Result<Sent, SendError> {
+fn ask(
+    server: &mut RawServer,
+    names: &[&str],
+    state: Option<&str>,
+) -> Result<SendOutcome, SendError> {
     let call =
         json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "x" } });
     assert!(server.send(&call).is_empty());
@@ -158,7 +165,7 @@ pub(super) fn cancelled_forgotten() {
     let replies: Vec<_> = replies.collect();
     assert_eq!(
         replies,
-        [Err(SendError::UnknownRequest), Ok(Sent::Suppressed)]
+        [Err(SendError::UnknownRequest), Ok(SendOutcome::Suppressed)]
     );
     assert_eq!(server.endpoint.usage().remembered_ids, 1);
 }
@@ -181,7 +188,7 @@ pub(super) fn elicitations_forgotten() {
         state: None,
     };
     let sent = server.endpoint.reply(key, reply, server.now);
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     assert_eq!(server.endpoint.usage().elicitations, 1);
     let complete = ids.map(|id| {
         let params = Some(to_object(json!({ "elicitationId": id })));
@@ -290,7 +297,7 @@ fn subscribe_and_accept(server: &mut RawServer, uri: &str) {
 fn accept(server: &mut RawServer) {
     let (key, now) = (server.take_request().key, server.now);
     let sent = server.endpoint.reply(key, to_result(json!({})), now);
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     server.take_messages();
 }
 

@@ -34,7 +34,7 @@ macro_rules! rows {
 }
 
 #[test]
-fn limits_each_is_named_where_it_is_exceeded() {
+fn exceeded_limits_are_named_in_errors() {
     for row in rows() {
         for (role, exceeded) in [("server", row.server), ("client", row.client)] {
             let place = format!("{} of a {role}", row.field);

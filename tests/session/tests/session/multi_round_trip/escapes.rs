@@ -171,7 +171,7 @@ fn escaped_names_are_understood() {
             "notifications/progress",
             Some(progress),
         );
-        assert_eq!(sent, Ok(Sent::Queued), "{revision}");
+        assert_eq!(sent, Ok(SendOutcome::Queued), "{revision}");
         server.take_messages();
         let cancel = format!(
             r#"{{"jsonrpc":"2.0","method":"{}","params":{{"requestId":"{}"}}}}"#,
@@ -192,8 +192,8 @@ fn escaped_names_are_understood() {
     );
     server.send_text(&level);
     assert!(
-        !server.endpoint.logs(Scope::Peer, Level::Warning)
-            && server.endpoint.logs(Scope::Peer, Level::Error)
+        !server.endpoint.would_send_log(Scope::Peer, Level::Warning)
+            && server.endpoint.would_send_log(Scope::Peer, Level::Error)
     );
     let subscribe = format!(
         r#"{{"jsonrpc":"2.0","id":2,"method":"resources/subscribe","params":{{"uri":"{}"}}}}"#,

@@ -7,7 +7,7 @@ use mcp_exact_tests_session::*;
 fn handle(request: &IncomingRequest<()>) -> Reply {
     let ask = |method: &str| InputRequest::new(method, None);
     let reply = || -> Result<Reply, Box<Reply>> {
-        let first = request.input("first", || ask("roots/list"))?;
+        let first = request.require_input("first", || ask("roots/list"))?;
         let roots = to_value(first.object())["roots"]
             .as_array()
             .map_or(0, Vec::len);

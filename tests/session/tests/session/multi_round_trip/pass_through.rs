@@ -136,7 +136,7 @@ fn gateways_keep_error_codes() {
     ] {
         for keep in [false, true] {
             let mut config = server_config(&[DISCOVER_REVISION]);
-            config.keep_error_codes = keep;
+            config.keeps_error_codes = keep;
             let mut server = CheckedServer::new(config, DISCOVER_REVISION);
             let key = server.serve(&call(json!({}))).key;
             let error = PeerError::new(code, "e").with_data(json!({ "kept": 1 }));
@@ -171,7 +171,7 @@ fn allow_all_relays_undefined_methods() {
         let during = Scope::During(request.key);
         assert_eq!(
             server.endpoint.notify(during, "notifications/vendor", None),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         let asked = server.endpoint.request(
             during,
@@ -191,7 +191,7 @@ fn allow_all_relays_undefined_methods() {
             to_result(json!({ "resultType": "vendor" })),
             Time::ZERO,
         );
-        assert_eq!(reply, Ok(Sent::Queued), "{revision}");
+        assert_eq!(reply, Ok(SendOutcome::Queued), "{revision}");
         server.take_messages();
         let refused = server.send(&request_of_revision(
             revision,
@@ -219,7 +219,7 @@ fn allow_all_relays_undefined_methods() {
         );
         assert_eq!(
             client.endpoint.notify("notifications/vendor", None),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         let refused = client.try_request("sampling/createMessage", json!({}));
         assert!(

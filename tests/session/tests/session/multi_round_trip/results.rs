@@ -7,7 +7,7 @@ fn try_reply(
     server: &mut CheckedServer,
     key: RequestKey,
     reply: impl Into<Reply>,
-) -> Result<Sent, SendError> {
+) -> Result<SendOutcome, SendError> {
     server.endpoint.reply(key, reply, Time::ZERO)
 }
 
@@ -93,7 +93,7 @@ fn extension_results_need_declared_extension() {
             to_result(json!({ "resultType": "later" })),
         );
         if passes {
-            assert_eq!(sent, Ok(Sent::Queued))
+            assert_eq!(sent, Ok(SendOutcome::Queued))
         } else {
             assert!(
                 matches!(sent, Err(SendError::Capability { .. })),
@@ -113,7 +113,7 @@ fn extension_results_need_declared_extension() {
         .key;
     assert_eq!(
         try_reply(&mut server, key, to_result(json!({ "resultType": "own" }))),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
 }
 
@@ -126,7 +126,9 @@ fn input_required_answers_three_methods() {
         let capabilities = json!({ "roots": {} });
         let request = discover_peers::request(1, method, params, capabilities);
         let typed = v2026::InputRequiredResult::new();
-        let mut typed = RawResult::of(&typed).expect("an object").into_object();
+        let mut typed = RawResult::from_typed(&typed)
+            .expect("an object")
+            .into_object();
         typed.insert(
             "inputRequests",
             to_object(json!({ "a": input_request("roots/list") })),
@@ -148,7 +150,7 @@ fn input_required_answers_three_methods() {
             let key = server.serve(&request).key;
             let sent = try_reply(&mut server, key, reply);
             if supported.contains(&method) {
-                assert_eq!(sent, Ok(Sent::Queued), "{method}");
+                assert_eq!(sent, Ok(SendOutcome::Queued), "{method}");
                 let answers = server.take_messages();
                 assert_eq!(answers[0]["result"]["resultType"], "input_required");
             } else {
@@ -191,7 +193,7 @@ fn raw_input_requests_need_declared_capabilities() {
                 to_result(input_required_result(json!({ "a": input_request(method) }))),
             );
             if passes {
-                assert_eq!(sent, Ok(Sent::Queued), "{method}")
+                assert_eq!(sent, Ok(SendOutcome::Queued), "{method}")
             } else {
                 assert!(
                     matches!(sent, Err(SendError::Capability { .. })),

@@ -139,7 +139,7 @@ fn state_needs_a_seal() {
         server
             .endpoint
             .reply(key, elicitations_by_name(&["q"], None), server.now),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert!(
         server.take_messages()[0]["result"]

@@ -32,7 +32,7 @@ fn request_is_delivered_again_with_responses() {
         server
             .endpoint
             .reply(key, roots_request(&["a", "b"]), server.now),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     let asked = server.take_messages();
     assert_eq!(asked.len(), 2);

@@ -145,7 +145,7 @@ fn state_of_another_request_is_refused() {
         );
         assert_eq!(sent_messages(&mut server)[0]["error"]["code"], -32602);
     }
-    let expiry = Time::ZERO.plus(Duration::from_secs(600));
+    let expiry = Time::ZERO.saturating_add(Duration::from_secs(600));
     for (state_of, principal, now) in [
         (None, Some("bob"), Time::ZERO),
         (None, None, Time::ZERO),
@@ -224,7 +224,7 @@ fn retries_are_counted_with_a_seal() {
             assert_eq!(asked, Err(SendError::Limit(Limit::Retries)));
             break;
         }
-        assert_eq!(asked, Ok(Sent::Queued));
+        assert_eq!(asked, Ok(SendOutcome::Queued));
         state = sent_messages(&mut server)[0]["result"]["requestState"].to_string();
     }
     config.seal = None;
@@ -234,7 +234,7 @@ fn retries_are_counted_with_a_seal() {
         let request = receive(&mut bare, id, params, None, Time::ZERO).expect("a request");
         assert_eq!((request.retries, request.state), (1, None));
         let asked = bare.reply(request.key, elicitations_by_name(&["a"], None), Time::ZERO);
-        assert_eq!(asked, Ok(Sent::Queued));
+        assert_eq!(asked, Ok(SendOutcome::Queued));
         assert!(
             sent_messages(&mut bare)[0]["result"]
                 .get("requestState")

@@ -139,7 +139,7 @@ fn cancelled_request_closes_its_post() {
         assert_eq!(sent.len(), 2);
         assert_eq!(
             posts.endpoint.reply(key, empty_content(), Time::ZERO),
-            Ok(Sent::Suppressed)
+            Ok(SendOutcome::Suppressed)
         );
         assert!(posts.take_output().is_empty());
         assert_eq!(posts.endpoint.usage().streams, 0);
@@ -162,14 +162,17 @@ fn posted_cancelled_affects_no_discover_request() {
         }
     );
     assert!(posts.endpoint.poll_event().is_none());
-    assert_eq!(posts.endpoint.detached(post, Time::ZERO), Detached::Closed);
+    assert_eq!(
+        posts.endpoint.handle_detach(post, Time::ZERO),
+        DetachOutcome::Closed
+    );
     let event = posts.endpoint.poll_event();
     assert!(
         matches!(event, Some(ServerEvent::Cancelled { key: cancelled, .. }) if cancelled == key)
     );
     assert_eq!(
         posts.endpoint.reply(key, empty_content(), Time::ZERO),
-        Ok(Sent::Suppressed)
+        Ok(SendOutcome::Suppressed)
     );
     assert!(posts.take_output().is_empty());
 }

@@ -234,26 +234,31 @@ fn slow_stream_delays_no_other() {
         let (quick, quick_key) = posts.serve(&tool_call(revision, 2, wanted));
         let text = "x".repeat(400);
         let progress = |done: f64| Progress::new(done).with_message(text.clone());
-        let sent: Vec<Sent> = (1..=4)
+        let sent: Vec<SendOutcome> = (1..=4)
             .map(|done| {
                 posts
                     .endpoint
-                    .progress(slow_key, &progress(f64::from(done)))
+                    .send_progress(slow_key, &progress(f64::from(done)))
                     .expect("it increases")
             })
             .collect();
         assert_eq!(
             sent,
-            [Sent::Queued, Sent::Queued, Sent::Dropped, Sent::Dropped],
+            [
+                SendOutcome::Queued,
+                SendOutcome::Queued,
+                SendOutcome::Dropped,
+                SendOutcome::Dropped
+            ],
             "{revision}"
         );
         assert_eq!(
-            posts.endpoint.progress(quick_key, &progress(1.0)),
-            Ok(Sent::Queued)
+            posts.endpoint.send_progress(quick_key, &progress(1.0)),
+            Ok(SendOutcome::Queued)
         );
         assert_eq!(
             posts.endpoint.reply(quick_key, empty_content(), Time::ZERO),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         assert!(posts.endpoint.queued_bytes_on(slow) >= 1000);
         let writable: Vec<StreamId> = posts.endpoint.writable_streams().collect();
@@ -263,7 +268,7 @@ fn slow_stream_delays_no_other() {
             Transmit::Frame {
                 stream,
                 sequence,
-                last,
+                is_last: last,
                 ..
             },
             bytes,
@@ -276,7 +281,7 @@ fn slow_stream_delays_no_other() {
         // An answer is never dropped, however full its stream is.
         assert_eq!(
             posts.endpoint.reply(slow_key, empty_content(), Time::ZERO),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         let frames = posts.take_output();
         assert_eq!(frames.len(), 3);

@@ -90,7 +90,7 @@ fn batch_with_cancellation_is_answered_once() {
     assert_eq!(ids, [&json!(3), &json!(1)]);
     assert_eq!(
         server.endpoint.reply(keys[1], empty_content(), Time::ZERO),
-        Ok(Sent::Suppressed)
+        Ok(SendOutcome::Suppressed)
     );
     assert!(server.take_messages().is_empty());
 }
@@ -103,9 +103,11 @@ fn closed_stream_drops_batch_answers() {
     let keys = batch_requests(&mut posts.endpoint);
     assert_eq!(
         posts.endpoint.reply(keys[0], empty_content(), Time::ZERO),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
-    posts.endpoint.closed(stream, Closed::Lost, Time::ZERO);
+    posts
+        .endpoint
+        .handle_close(stream, StreamEnd::Lost, Time::ZERO);
     posts
         .endpoint
         .reply(keys[1], empty_content(), Time::ZERO)
@@ -129,7 +131,7 @@ fn lost_batch_gets_one_array() {
     let mut posts = server_with_roots_client(REVISION);
     let stream = posts.post(&[], &json!([call_request(1), call_request(2)]));
     let alone = posts.post(&[], &call_request(3));
-    let snapshot = posts.endpoint.snapshot().expect("a session");
+    let snapshot = posts.endpoint.take_snapshot().expect("a session");
     assert_eq!(snapshot.requests.len(), 3);
     let settings = server_config(&[REVISION]).build().expect("a configuration");
     let resumed =
@@ -137,7 +139,7 @@ fn lost_batch_gets_one_array() {
     let mut resumed = resumed.expect("offered");
     let mut bytes = Vec::new();
     assert_eq!(resumed.poll_transmit(&mut bytes), None, "detached");
-    assert!(resumed.attached(stream, Time::ZERO) && resumed.attached(alone, Time::ZERO));
+    assert!(resumed.handle_attach(stream, Time::ZERO) && resumed.handle_attach(alone, Time::ZERO));
     let (_, batch) = resumed.poll_transmit_on(stream).expect("the answers");
     let batch: Value = serde_json::from_slice(&batch).expect("JSON");
     let answers = batch.as_array().expect("an array");
@@ -149,7 +151,7 @@ fn lost_batch_gets_one_array() {
             .all(|answer| answer["error"]["code"] == -32603)
     );
     let (transmit, single) = resumed.poll_transmit_on(alone).expect("the answer");
-    assert!(matches!(transmit, Transmit::Frame { last: true, .. }));
+    assert!(matches!(transmit, Transmit::Frame { is_last: true, .. }));
     let single: Value = serde_json::from_slice(&single).expect("JSON");
     assert_eq!(
         (&single["id"], &single["error"]["code"]),
@@ -231,8 +233,10 @@ fn batch_keeps_its_cancellations() {
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
     };
     let divide = |messages: Value| {
-        let divided = server.endpoint.divide(messages.to_string().as_bytes());
-        [divided.own, divided.foreign].map(|part| {
+        let divided = server
+            .endpoint
+            .divide_frame(messages.to_string().as_bytes());
+        [divided.for_this_process, divided.for_other_processes].map(|part| {
             let part = part.map(|bytes| String::from_utf8(bytes).expect("UTF-8"));
             part.map_or(Value::Null, |text| text.parse().expect("JSON"))
         })

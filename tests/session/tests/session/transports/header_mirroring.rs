@@ -69,7 +69,7 @@ impl Http {
         let message = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
         let body = message.to_string().into_bytes();
         self.endpoint
-            .failed(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
+            .handle_failure(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
         self.take_events();
     }
 

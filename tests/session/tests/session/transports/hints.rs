@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mcp_exact_session::http::{
-    Mirrored, Posted, ToolHeaders, classify_delete, classify_get, mirrored,
+    MirroredParam, RequestTarget, ToolHeaders, classify_delete, classify_get, mirrored_params,
 };
 use mcp_exact_tests_session::*;
 
@@ -45,7 +45,7 @@ fn shutdown_ends_session_by_delete() {
     }
     // A session that the server has ended is not ended again.
     let mut poster = HttpHarness::new("2025-11-25");
-    poster.client.session_ended(Time::ZERO);
+    poster.client.handle_session_end(Time::ZERO);
     poster.client.shutdown(Time::ZERO);
     assert_eq!(take_session_end_hints(&mut poster.client), 0);
 }
@@ -61,7 +61,7 @@ fn initialized_must_be_accepted_first() {
         let Some(Transmit::Frame { stream, http, .. }) = client.poll_transmit(&mut bytes) else {
             panic!("`initialize`");
         };
-        assert!(!http.barrier);
+        assert!(!http.waits_for_status);
         let result = json!({ "protocolVersion": revision, "capabilities": { "tools": {} }, "serverInfo": { "name": "s", "version": "1" } });
         let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": result }).to_string();
         client
@@ -74,7 +74,7 @@ fn initialized_must_be_accepted_first() {
         bytes.clear();
         while let Some(Transmit::Frame { http, .. }) = client.poll_transmit(&mut bytes) {
             let message: Value = serde_json::from_slice(&std::mem::take(&mut bytes)).expect("JSON");
-            barriers.push((message["method"].clone(), http.barrier));
+            barriers.push((message["method"].clone(), http.waits_for_status));
         }
         assert_eq!(
             barriers,
@@ -102,7 +102,7 @@ fn nothing_is_sent_before_endpoint_event() {
         assert_eq!(client.poll_transmit_on(stream), None);
         assert_eq!(client.peek_transmit_on(stream), None);
     }
-    client.endpoint_known();
+    client.set_endpoint_known();
     let stream = client.writable_streams().next().expect("`initialize`");
     assert!(client.peek_transmit_on(stream).is_some());
     assert!(client.poll_transmit_on(stream).is_some());
@@ -112,8 +112,8 @@ fn nothing_is_sent_before_endpoint_event() {
 /// terminate sessions." From 2026-07-28 on there is nothing to end.
 #[test]
 fn delete_without_session_gets_405() {
-    let refused = |posted: Posted| match posted {
-        Posted::Refused(refusal) => refusal.status(false),
+    let refused = |posted: RequestTarget| match posted {
+        RequestTarget::Refused(refusal) => refusal.status(false),
         other => panic!("{other:?}"),
     };
     let session = [
@@ -124,13 +124,16 @@ fn delete_without_session_gets_405() {
     for classify in [classify_delete, classify_get] {
         assert_eq!(
             classify(&http_request(&session), &both, true),
-            Posted::Session("s-1".to_owned())
+            RequestTarget::Session("s-1".to_owned())
         );
         assert_eq!(
             refused(classify(&http_request(&session), &both, false)),
             405
         );
-        assert_eq!(classify(&http_request(&[]), &both, true), Posted::Unnamed);
+        assert_eq!(
+            classify(&http_request(&[]), &both, true),
+            RequestTarget::NoSessionId
+        );
         assert_eq!(
             refused(classify(
                 &http_request(&[("Mcp-Session-Id", "a b")]),
@@ -184,9 +187,9 @@ fn delete_without_session_gets_405() {
 struct RegionHeader;
 
 impl ToolHeaders for RegionHeader {
-    fn params_of(&self, name: &str) -> Option<Arc<[Mirrored]>> {
+    fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>> {
         let schema = json!({ "type": "object", "properties": { "region": { "type": "string", "x-mcp-header": "Region" } } });
-        let mirrored = mirrored(&to_object(schema)).expect("a good tool");
+        let mirrored = mirrored_params(&to_object(schema)).expect("a good tool");
         (name == "x").then(|| mirrored.into())
     }
 }

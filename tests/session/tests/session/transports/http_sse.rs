@@ -17,7 +17,7 @@ fn connected_endpoints(revision: &str) -> (ClientEndpoint, StreamId, ServerEndpo
         None,
         "not before `endpoint`"
     );
-    client.endpoint_known();
+    client.set_endpoint_known();
     (client, events, server, theirs)
 }
 
@@ -63,7 +63,7 @@ fn deliver_messages(
                     status: 202
                 })
             );
-            client.closed(on, Closed::Clean, Time::ZERO);
+            client.handle_close(on, StreamEnd::Clean, Time::ZERO);
         }
         while let Some(event) = server.poll_event() {
             if let ServerEvent::Request(request) = event {
@@ -83,7 +83,9 @@ fn deliver_messages(
         }
         while let Some(transmit) = server.poll_transmit(&mut out) {
             let Transmit::Frame {
-                stream: on, last, ..
+                stream: on,
+                is_last: last,
+                ..
             } = transmit
             else {
                 panic!("{transmit:?}");
@@ -177,7 +179,7 @@ fn http_sse_session_needs_event_stream() {
     );
     assert!(alone.poll_event().is_none());
     // The end of the stream of events is the end of the session.
-    server.closed(theirs, Closed::Lost, Time::ZERO);
+    server.handle_close(theirs, StreamEnd::Lost, Time::ZERO);
     assert!(matches!(server.poll_event(), Some(ServerEvent::Closed)));
 }
 
@@ -188,7 +190,7 @@ fn end_of_event_stream_loses_requests() {
     let key = client
         .request("tools/list", None, CallOptions::default(), Time::ZERO)
         .expect("it leaves");
-    client.closed(events, Closed::Clean, Time::ZERO);
+    client.handle_close(events, StreamEnd::Clean, Time::ZERO);
     let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
     assert!(
         matches!(&told[..], [ClientEvent::Completed(done, Outcome::Lost), ClientEvent::Closed] if *done == key),
@@ -215,7 +217,7 @@ fn failed_post_ends_its_request() {
                 body: Vec::new(),
             }
         };
-        client.failed(on, why, Time::ZERO);
+        client.handle_failure(on, why, Time::ZERO);
         let told = client.poll_event();
         let ended = match &told {
             Some(ClientEvent::Completed(_, Outcome::Lost)) => broken,
@@ -232,7 +234,7 @@ fn http_sse_offers_handshake_revisions_only() {
         .build()
         .expect("a configuration");
     let mut client = ClientEndpoint::new(config, Binding::HttpSse, None, Time::ZERO);
-    client.endpoint_known();
+    client.set_endpoint_known();
     let mut out = Vec::new();
     client.poll_transmit(&mut out);
     let first: Value = serde_json::from_slice(&out).expect("JSON");
@@ -267,7 +269,7 @@ fn refused_initialize_leads_to_http_sse() {
             panic!("nothing leaves");
         };
         let body = body.as_bytes().to_vec();
-        client.failed(on, TransportFailure::Status { code, body }, Time::ZERO);
+        client.handle_failure(on, TransportFailure::Status { code, body }, Time::ZERO);
         let told: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
         assert!(
             told.iter()

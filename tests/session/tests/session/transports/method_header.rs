@@ -74,5 +74,5 @@ fn missing_header_precedes_missing_meta() {
     // A server that speaks sessions, too, takes it for a message of a session that is not named.
     let offer = offer_of(&revisions_newest_first());
     let posted = http::classify(&http_request(&[]), bare.to_string().as_bytes(), &offer);
-    assert_eq!(posted, http::Posted::Unnamed);
+    assert_eq!(posted, http::RequestTarget::NoSessionId);
 }

@@ -232,7 +232,11 @@ fn oversized_post_gets_413() {
             let mut sent = posts.take_output();
             assert_eq!(sent.len(), 1, "{revision}: {sent:?}");
             match sent.remove(0).0 {
-                Transmit::Frame { http, last, .. } => {
+                Transmit::Frame {
+                    http,
+                    is_last: last,
+                    ..
+                } => {
                     assert!(last && http.status == Some(413), "{http:?}")
                 }
                 Transmit::Status { status, .. } => assert_eq!(status, 413),

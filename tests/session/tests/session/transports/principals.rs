@@ -97,7 +97,7 @@ fn session_belongs_to_its_principal() {
                 };
                 let asked =
                     server.reply(request.key, elicitations_by_name(&["a"], None), Time::ZERO);
-                assert_eq!(asked, Ok(Sent::Queued));
+                assert_eq!(asked, Ok(SendOutcome::Queued));
                 let question = take_output(&mut server).remove(0).1;
                 let usage = server.usage();
                 let message = messages(&question).remove(at);
@@ -114,7 +114,7 @@ fn session_belongs_to_its_principal() {
                     ),
                     "{heard:?}"
                 );
-                server.closed(stream, Closed::Clean, Time::ZERO);
+                server.handle_close(stream, StreamEnd::Clean, Time::ZERO);
                 assert_eq!(server.usage(), usage, "{message}");
                 // The first principal goes on.
                 let answer = messages(&question).remove(0);
@@ -158,7 +158,7 @@ fn oversized_messages_need_session_principal() {
 #[test]
 fn resumed_session_keeps_principal() {
     let mut server = session_of("2025-11-25", Some("alice"));
-    let text = server.snapshot().expect("a session").to_string();
+    let text = server.take_snapshot().expect("a session").to_string();
     let settings = server_config(&["2025-11-25"])
         .build()
         .expect("a configuration");

@@ -23,7 +23,9 @@ fn status(server: &mut ServerEndpoint<()>, message: &Value) -> u16 {
         Some((Transmit::Status { status, .. }, _)) => status,
         Some((
             Transmit::Frame {
-                http, last: true, ..
+                http,
+                is_last: true,
+                ..
             },
             _,
         )) => http.status.expect("a status"),

@@ -1,7 +1,7 @@
 //! Requirements of `docs/requirements.toml` on the headers that repeat the body: revision, method and name (2025-06-18
 //! and later: `basic/transports`; 2026-07-28: `basic/transports/streamable-http`, "Request Metadata").
 
-use mcp_exact_session::http::{Posted, classify, decode_value, encode_value};
+use mcp_exact_session::http::{RequestTarget, classify, decode_value, encode_value};
 use mcp_exact_tests_session::*;
 
 #[test]
@@ -56,12 +56,12 @@ fn unsupported_version_header_gets_400() {
             let posted = classify(&http, body, &offer_of(&offered));
             let good = offered.contains(&version.trim());
             assert_eq!(
-                posted == Posted::Session("s".into()),
+                posted == RequestTarget::Session("s".into()),
                 good,
                 "{offered:?} {version:?} {posted:?}"
             );
             assert!(
-                good || matches!(&posted, Posted::Unsupported(id, refusal) if id == "s" && refusal.status(true) == 400)
+                good || matches!(&posted, RequestTarget::UnsupportedRevision(id, refusal) if id == "s" && refusal.status(true) == 400)
             );
         }
         // Without the header the session knows its revision.
@@ -70,7 +70,7 @@ fn unsupported_version_header_gets_400() {
             body,
             &offer_of(&offered),
         );
-        assert_eq!(posted, Posted::Session("s".into()));
+        assert_eq!(posted, RequestTarget::Session("s".into()));
     }
 }
 
@@ -166,7 +166,7 @@ fn version_header_follows_renegotiation() {
     let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })
         .to_string()
         .into_bytes();
-    client.failed(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
+    client.handle_failure(on, TransportFailure::Status { code: 400, body }, Time::ZERO);
     let mut events = std::iter::from_fn(|| client.poll_event());
     assert!(events.any(|event| matches!(
         event,
@@ -257,7 +257,7 @@ fn missing_version_header_is_refused() {
     let nothing = http_request(&[]);
     assert_eq!(
         classify(&nothing, text.as_bytes(), &offer_of(&[DISCOVER_REVISION])),
-        Posted::Stateless
+        RequestTarget::Stateless
     );
     let (status, body) = server_with_roots_client(DISCOVER_REVISION)
         .status_of_post(&[("Mcp-Method", "tools/list")], &plain);
@@ -268,7 +268,7 @@ fn missing_version_header_is_refused() {
             text.as_bytes(),
             &offer_of(&[DISCOVER_REVISION, "2025-03-26"])
         ),
-        Posted::Unnamed
+        RequestTarget::NoSessionId
     );
     let modern = tool_call(DISCOVER_REVISION, 1, json!({})).to_string();
     assert_eq!(
@@ -277,7 +277,7 @@ fn missing_version_header_is_refused() {
             modern.as_bytes(),
             &offer_of(&[DISCOVER_REVISION, "2025-03-26"])
         ),
-        Posted::Stateless
+        RequestTarget::Stateless
     );
 }
 

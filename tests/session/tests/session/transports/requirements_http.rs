@@ -2,7 +2,7 @@
 //! (`basic/transports`; 2026-07-28: `basic/transports/streamable-http`).
 
 use mcp_exact_session::http::{
-    Posted, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
+    RequestTarget, check_origin, classify, classify_get, content_type, get_headers, is_session_id,
     post_headers,
 };
 use mcp_exact_tests_session::*;
@@ -118,7 +118,7 @@ fn refused_messages_get_error_status() {
         notification,
         &offer_of(&SESSION_REVISIONS),
     );
-    assert!(matches!(refused, Posted::Refused(refusal) if refusal.status(true) == 400));
+    assert!(matches!(refused, RequestTarget::Refused(refusal) if refusal.status(true) == 400));
 }
 
 #[test]
@@ -128,8 +128,10 @@ fn get_without_stream_gets_405() {
         &offer_of(ids),
         streams,
     ) {
-        Posted::Refused(refusal) | Posted::Unsupported(_, refusal) => refusal.status(true),
-        Posted::Session(id) => {
+        RequestTarget::Refused(refusal) | RequestTarget::UnsupportedRevision(_, refusal) => {
+            refusal.status(true)
+        }
+        RequestTarget::Session(id) => {
             assert_eq!(id, "s");
             200
         }
@@ -297,7 +299,7 @@ fn response_content_type_depends_on_output() {
         let (_, busy) = posts.serve(&tool_call(revision, 2, with_token()));
         posts
             .endpoint
-            .progress(busy, &Progress::new(1.0))
+            .send_progress(busy, &Progress::new(1.0))
             .expect("it increases");
         posts
             .endpoint
@@ -310,7 +312,7 @@ fn response_content_type_depends_on_output() {
             "{revision}"
         );
         assert!(
-            matches!(sent[1].0, Transmit::Frame { last: true, .. }),
+            matches!(sent[1].0, Transmit::Frame { is_last: true, .. }),
             "and then it ends"
         );
         let stream = posts.post(
@@ -442,7 +444,7 @@ fn ended_session_gets_404() {
         let stream = posts.endpoint.open(StreamKind::Post).expect("a stream");
         posts
             .endpoint
-            .closed(stream, Closed::SessionEnded, Time::ZERO);
+            .handle_close(stream, StreamEnd::SessionEnded, Time::ZERO);
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }).to_string();
         let received =
             posts
@@ -467,7 +469,7 @@ fn lost_session_restarts_with_initialize() {
     for revision in SESSION_REVISIONS {
         let mut poster = HttpHarness::new(revision);
         let (key, on, ..) = poster.request("tools/list", json!(null));
-        poster.client.failed(
+        poster.client.handle_failure(
             on,
             TransportFailure::Status {
                 code: 404,

@@ -2,7 +2,8 @@
 //! (2026-07-28: `basic/transports/streamable-http`, "Custom Headers from Tool Parameters").
 
 use mcp_exact_session::http::{
-    BadTool, Mirrored, check_params, decode_value, encode_value, mirrored, param_headers,
+    BadTool, MirroredParam, check_params, decode_value, encode_value, mirrored_params,
+    param_headers,
 };
 use mcp_exact_tests_session::*;
 
@@ -73,8 +74,8 @@ fn unsafe_values_are_base64_encoded() {
     }
 }
 
-fn mirrored_params_of(properties: Value) -> Result<Vec<Mirrored>, BadTool> {
-    mirrored(&to_object(
+fn mirrored_params_of(properties: Value) -> Result<Vec<MirroredParam>, BadTool> {
+    mirrored_params(&to_object(
         json!({ "type": "object", "properties": properties }),
     ))
 }
@@ -112,12 +113,12 @@ fn invalid_header_names_are_refused() {
     let p = |name: &str| json!({ "type": "string", "x-mcp-header": name });
     assert!(matches!(
         mirrored_params_of(json!({ "a": p("Region"), "b": p("REGION") })),
-        Err(BadTool::Twice(_))
+        Err(BadTool::Duplicate(_))
     ));
     let inner = json!({ "type": "object", "properties": { "b": p("region") } });
     assert!(matches!(
         mirrored_params_of(json!({ "a": p("Region"), "o": inner })),
-        Err(BadTool::Twice(_))
+        Err(BadTool::Duplicate(_))
     ));
     assert!(mirrored_params_of(json!({ "a": p("Region"), "b": p("Regions") })).is_ok());
 }
@@ -192,7 +193,7 @@ fn only_static_primitives_are_mirrored() {
         let schema = to_object(
             json!({ "type": "object", keyword: { "d": p }, "properties": { "a": { "$ref": "#/$defs/d" } } }),
         );
-        assert_eq!(mirrored(&schema), Err(BadTool::Place), "{keyword}");
+        assert_eq!(mirrored_params(&schema), Err(BadTool::Place), "{keyword}");
     }
 }
 
@@ -201,7 +202,7 @@ fn sort_headers(mut headers: Headers) -> Headers {
     headers
 }
 
-fn three_params() -> Vec<Mirrored> {
+fn three_params() -> Vec<MirroredParam> {
     let inner = json!({ "type": "object", "properties": { "b": { "type": "boolean", "x-mcp-header": "B" } } });
     mirrored_params_of(json!({
         "s": { "type": "string", "x-mcp-header": "S" },
@@ -498,7 +499,7 @@ fn client_calls_have_param_headers() {
     assert!(matches!(sent, Err(SendError::Params { .. })), "{sent:?}");
     assert!(poster.take_output().is_empty());
     // A server that checks them agrees.
-    let found = mirrored(&to_object(tools[0]["inputSchema"].clone())).expect("a good tool");
+    let found = mirrored_params(&to_object(tools[0]["inputSchema"].clone())).expect("a good tool");
     let said: Vec<(&str, &str)> = expected.to_vec();
     assert_eq!(
         check_params(&http_request(&said), &found, Some(&to_object(arguments))),

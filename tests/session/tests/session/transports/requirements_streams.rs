@@ -7,7 +7,7 @@ use mcp_exact_tests_session::*;
 fn lost_stream_fails_its_request() {
     let mut poster = HttpHarness::new(DISCOVER_REVISION);
     let (key, on, headers, first) = poster.request("tools/call", json!({ "name": "x" }));
-    poster.client.closed(on, Closed::Lost, Time::ZERO);
+    poster.client.handle_close(on, StreamEnd::Lost, Time::ZERO);
     assert!(
         matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Lost)] if *done == key)
     );
@@ -30,14 +30,16 @@ fn standalone_stream_carries_no_responses() {
         let (lost, lost_key) = posts.serve(&tool_call(revision, 1, json!({})));
         let (post, key) = posts.serve(&tool_call(revision, 2, json!({})));
         posts.endpoint.publish(&Change::Tools);
-        posts.endpoint.closed(lost, Closed::Lost, Time::ZERO);
+        posts
+            .endpoint
+            .handle_close(lost, StreamEnd::Lost, Time::ZERO);
         assert_eq!(
             posts.endpoint.reply(lost_key, empty_content(), Time::ZERO),
-            Ok(Sent::Suppressed)
+            Ok(SendOutcome::Suppressed)
         );
         assert_eq!(
             posts.endpoint.reply(key, empty_content(), Time::ZERO),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         for (transmit, message) in posts.take_output() {
             let Transmit::Frame { stream: on, .. } = transmit else {
@@ -74,11 +76,11 @@ fn each_message_uses_one_stream() {
         }
         posts
             .endpoint
-            .progress(key, &Progress::new(1.0))
+            .send_progress(key, &Progress::new(1.0))
             .expect("it increases");
         posts
             .endpoint
-            .log(Scope::Peer, Level::Error, None, json!("l"))
+            .send_log(Scope::Peer, Level::Error, None, json!("l"))
             .expect("declared");
         posts
             .endpoint
@@ -121,11 +123,11 @@ fn request_stream_carries_related_notifications_only() {
     for (key, data) in [(second, "two"), (first, "one")] {
         posts
             .endpoint
-            .progress(key, &Progress::new(1.0))
+            .send_progress(key, &Progress::new(1.0))
             .expect("it increases");
         posts
             .endpoint
-            .log(Scope::During(key), Level::Info, None, json!(data))
+            .send_log(Scope::During(key), Level::Info, None, json!(data))
             .expect("wanted");
         posts.endpoint.publish(&Change::Tools);
     }
@@ -133,14 +135,16 @@ fn request_stream_carries_related_notifications_only() {
     assert!(
         posts
             .endpoint
-            .log(Scope::Peer, Level::Emergency, None, json!("x"))
+            .send_log(Scope::Peer, Level::Emergency, None, json!("x"))
             .is_err()
     );
     let sent = posts.take_output();
     assert_eq!(sent.len(), 6);
     for (transmit, message) in sent {
         let Transmit::Frame {
-            stream: on, about, ..
+            stream: on,
+            related_request: about,
+            ..
         } = transmit
         else {
             panic!("{transmit:?}");
@@ -169,22 +173,24 @@ fn disconnect_cancels_its_request_only() {
         json!({ "_meta": { "progressToken": "t" } }),
     ));
     let (_, other) = posts.serve(&tool_call(DISCOVER_REVISION, 1, json!({})));
-    posts.endpoint.closed(gone, Closed::Lost, Time::ZERO);
+    posts
+        .endpoint
+        .handle_close(gone, StreamEnd::Lost, Time::ZERO);
     assert!(
         matches!(posts.endpoint.poll_event(), Some(ServerEvent::Cancelled { key, .. }) if key == stopped)
     );
     assert!(posts.endpoint.poll_event().is_none());
     assert_eq!(
-        posts.endpoint.progress(stopped, &Progress::new(1.0)),
-        Ok(Sent::Suppressed)
+        posts.endpoint.send_progress(stopped, &Progress::new(1.0)),
+        Ok(SendOutcome::Suppressed)
     );
     assert_eq!(
         posts.endpoint.reply(stopped, empty_content(), Time::ZERO),
-        Ok(Sent::Suppressed)
+        Ok(SendOutcome::Suppressed)
     );
     assert_eq!(
         posts.endpoint.reply(other, empty_content(), Time::ZERO),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
     assert_eq!(posts.take_output().len(), 1);
 }

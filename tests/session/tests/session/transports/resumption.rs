@@ -16,24 +16,27 @@ fn detached_stream_keeps_request_and_output() {
         let (stream, key) = posts.serve(&tool_call(revision, 1, call_params()));
         posts
             .endpoint
-            .progress(key, &Progress::new(1.0))
+            .send_progress(key, &Progress::new(1.0))
             .expect("it increases");
-        assert_eq!(posts.endpoint.detached(stream, Time::ZERO), Detached::Kept);
+        assert_eq!(
+            posts.endpoint.handle_detach(stream, Time::ZERO),
+            DetachOutcome::Waiting
+        );
         assert!(
             posts.endpoint.poll_event().is_none(),
             "{revision}: not cancelled"
         );
         posts
             .endpoint
-            .progress(key, &Progress::new(2.0))
+            .send_progress(key, &Progress::new(2.0))
             .expect("it increases");
         assert_eq!(
             posts.endpoint.reply(key, empty_content(), Time::ZERO),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         assert!(posts.take_output().is_empty(), "no connection");
         assert_eq!(posts.endpoint.writable_streams().count(), 0);
-        assert!(posts.endpoint.attached(stream, Time::ZERO));
+        assert!(posts.endpoint.handle_attach(stream, Time::ZERO));
         assert_eq!(
             posts.endpoint.writable_streams().collect::<Vec<_>>(),
             [stream]
@@ -44,9 +47,9 @@ fn detached_stream_keeps_request_and_output() {
             .map(|(_, message)| &message["params"]["progress"])
             .collect();
         assert_eq!(done, [&json!(1.0), &json!(2.0), &Value::Null], "{revision}");
-        assert!(matches!(sent[2].0, Transmit::Frame { last: true, .. }));
+        assert!(matches!(sent[2].0, Transmit::Frame { is_last: true, .. }));
         // It is gone with its last frame.
-        assert!(!posts.endpoint.attached(stream, Time::ZERO));
+        assert!(!posts.endpoint.handle_attach(stream, Time::ZERO));
         assert_eq!(posts.endpoint.usage().streams, 0);
     }
 }
@@ -58,21 +61,21 @@ fn detached_output_is_bounded() {
     config.limits.stream_bytes = 1000;
     let mut posts = HttpServerHarness::new(config, "2025-11-25", json!({}));
     let (stream, key) = posts.serve(&tool_call("2025-11-25", 1, call_params()));
-    posts.endpoint.detached(stream, Time::ZERO);
+    posts.endpoint.handle_detach(stream, Time::ZERO);
     let text = "x".repeat(300);
     for done in 1..100 {
         let progress = Progress::new(f64::from(done)).with_message(text.clone());
         posts
             .endpoint
-            .progress(key, &progress)
+            .send_progress(key, &progress)
             .expect("it increases");
     }
     assert!(posts.endpoint.queued_bytes_on(stream) < 2000);
     assert_eq!(
         posts.endpoint.reply(key, empty_content(), Time::ZERO),
-        Ok(Sent::Queued)
+        Ok(SendOutcome::Queued)
     );
-    posts.endpoint.attached(stream, Time::ZERO);
+    posts.endpoint.handle_attach(stream, Time::ZERO);
     let sent = posts.take_output();
     assert!(sent.len() < 8 && sent.last().is_some_and(|(_, message)| message["id"] == 1));
 }
@@ -84,16 +87,16 @@ fn detached_stateless_stream_cancels() {
     let (stream, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, call_params()));
     posts
         .endpoint
-        .progress(key, &Progress::new(1.0))
+        .send_progress(key, &Progress::new(1.0))
         .expect("it increases");
     assert_eq!(
-        posts.endpoint.detached(stream, Time::ZERO),
-        Detached::Closed
+        posts.endpoint.handle_detach(stream, Time::ZERO),
+        DetachOutcome::Closed
     );
     assert!(
         matches!(posts.endpoint.poll_event(), Some(ServerEvent::Cancelled { key: of, .. }) if of == key)
     );
-    assert!(!posts.endpoint.attached(stream, Time::ZERO));
+    assert!(!posts.endpoint.handle_attach(stream, Time::ZERO));
     assert!(posts.take_output().is_empty());
     // So does the end of a subscription's stream.
     let listen = request_of_revision(
@@ -106,18 +109,18 @@ fn detached_stateless_stream_cancels() {
     let (stream, _) = posts.serve(&listen);
     assert_eq!(
         (
-            posts.endpoint.usage().listening,
+            posts.endpoint.usage().subscription_requests,
             posts.endpoint.publish(&Change::Tools)
         ),
         (1, 1)
     );
     assert_eq!(
-        posts.endpoint.detached(stream, Time::ZERO),
-        Detached::Closed
+        posts.endpoint.handle_detach(stream, Time::ZERO),
+        DetachOutcome::Closed
     );
     assert_eq!(
         (
-            posts.endpoint.usage().listening,
+            posts.endpoint.usage().subscription_requests,
             posts.endpoint.publish(&Change::Tools)
         ),
         (0, 0)
@@ -137,10 +140,10 @@ fn frames_are_numbered_by_stream() {
         for (key, done) in [(first_key, 1.0), (second_key, 1.0), (first_key, 2.0)] {
             posts
                 .endpoint
-                .progress(key, &Progress::new(done))
+                .send_progress(key, &Progress::new(done))
                 .expect("it increases");
         }
-        posts.endpoint.detached(first, Time::ZERO);
+        posts.endpoint.handle_detach(first, Time::ZERO);
         posts
             .endpoint
             .reply(first_key, empty_content(), Time::ZERO)
@@ -185,9 +188,9 @@ fn client_knows_which_streams_to_resume() {
         let mut poster = HttpHarness::new(revision);
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
         assert!(poster.client.is_waiting_on(stream));
-        poster.client.detached(stream, Time::ZERO);
+        poster.client.handle_detach(stream, Time::ZERO);
         assert!(poster.events().is_empty() && poster.client.is_waiting_on(stream));
-        assert!(poster.client.attached(stream, Time::ZERO));
+        assert!(poster.client.handle_attach(stream, Time::ZERO));
         poster.receive(
             stream,
             &json!({ "jsonrpc": "2.0", "id": 1, "result": { "content": [] } }),
@@ -196,9 +199,11 @@ fn client_knows_which_streams_to_resume() {
             matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Result(_))] if *done == key)
         );
         assert!(!poster.client.is_waiting_on(stream));
-        assert!(!poster.client.attached(stream, Time::ZERO));
+        assert!(!poster.client.handle_attach(stream, Time::ZERO));
         let (key, stream, ..) = poster.request("tools/call", json!({ "name": "x" }));
-        poster.client.closed(stream, Closed::Clean, Time::ZERO);
+        poster
+            .client
+            .handle_close(stream, StreamEnd::Clean, Time::ZERO);
         assert!(
             matches!(&poster.events()[..], [ClientEvent::Completed(done, Outcome::Lost)] if *done == key)
         );

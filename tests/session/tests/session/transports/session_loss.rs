@@ -26,7 +26,7 @@ fn not_found_failure(
     body: Vec<u8>,
 ) -> Vec<ClientEvent> {
     let failure = TransportFailure::Status { code: 404, body };
-    client.failed(stream, failure, Time::ZERO);
+    client.handle_failure(stream, failure, Time::ZERO);
     std::iter::from_fn(|| client.poll_event()).collect()
 }
 
@@ -59,7 +59,7 @@ fn status_404_ends_the_session() {
             let sent = poster
                 .client
                 .notify("notifications/roots/list_changed", None);
-            assert_eq!(sent, Ok(Sent::Queued));
+            assert_eq!(sent, Ok(SendOutcome::Queued));
             let (on, ..) = poster.take_output().remove(0);
             assert!(is_session_lost(&not_found_failure(
                 &mut poster.client,
@@ -127,7 +127,7 @@ fn other_statuses_keep_the_session() {
             code: status,
             body: Vec::new(),
         };
-        poster.client.failed(on, failure, Time::ZERO);
+        poster.client.handle_failure(on, failure, Time::ZERO);
         let events = poster.events();
         assert!(
             matches!(&events[..], [ClientEvent::Completed(done, Outcome::Error(_))] if *done == key)
@@ -155,18 +155,18 @@ fn restarted_session_reuses_no_ids() {
         let mut bytes = Vec::new();
         client.poll_transmit(&mut bytes).expect("a request");
         let first: Value = serde_json::from_slice(&bytes).expect("JSON");
-        client.session_ended(Time::ZERO);
+        client.handle_session_end(Time::ZERO);
         let events: Vec<_> = std::iter::from_fn(|| client.poll_event()).collect();
         assert!(is_session_lost(&events), "{events:?}");
 
-        client.begin_again(None, Time::ZERO);
+        client.restart_session(None, Time::ZERO);
         assert!(!client.is_closed() && client.session_info().is_none());
         bytes.clear();
         if binding == Binding::HttpSse {
             // The URI of POSTs comes with the new stream of events.
             assert_eq!(client.poll_transmit(&mut bytes), None);
             client.open_standalone();
-            client.endpoint_known();
+            client.set_endpoint_known();
         }
         client.poll_transmit(&mut bytes).expect("a handshake");
         let again: Value = serde_json::from_slice(&bytes).expect("JSON");

@@ -32,8 +32,12 @@ fn snapshot_restores_session_state() {
     let key = server.serve(&json!({ "jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": { "uri": "a:b" } })).key;
     server.reply(key, to_result(json!({})));
     assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::Now);
-    let text = server.endpoint.snapshot().expect("a session").to_string();
-    assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::No);
+    let text = server
+        .endpoint
+        .take_snapshot()
+        .expect("a session")
+        .to_string();
+    assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::NotDue);
     let snapshot: Snapshot = text.parse().expect("a snapshot");
     assert_eq!(snapshot.to_string(), text);
     let mut again = resume_server(snapshot, Binding::Duplex);
@@ -43,7 +47,10 @@ fn snapshot_restores_session_state() {
         "before anything is sent"
     );
     assert_eq!(again.session_info(), server.endpoint.session_info());
-    assert!(again.logs(Scope::Peer, Level::Error) && !again.logs(Scope::Peer, Level::Warning));
+    assert!(
+        again.would_send_log(Scope::Peer, Level::Error)
+            && !again.would_send_log(Scope::Peer, Level::Warning)
+    );
     assert_eq!(again.publish(&Change::Resource("a:b".to_owned())), 1);
     assert_eq!(again.publish(&Change::Resource("a:c".to_owned())), 0);
     for damaged in [
@@ -73,7 +80,7 @@ fn snapshot_restores_session_state() {
 fn resumed_ids_are_new() {
     let mut server =
         CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({ "roots": {} }));
-    let snapshot = server.endpoint.snapshot().expect("a session");
+    let snapshot = server.endpoint.take_snapshot().expect("a session");
     let mut used = std::collections::BTreeSet::new();
     while server.endpoint.snapshot_due() != SnapshotDue::Now {
         let asked = server.endpoint.request(
@@ -122,7 +129,7 @@ fn lost_requests_get_an_error() {
         Snapshot::new(negotiated_session(REVISION, json!({})), 0),
         Binding::StreamableHttp,
     );
-    server.snapshot();
+    server.take_snapshot();
     let call = json!({ "jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": { "name": "x", "_meta": { "progressToken": 1 } } });
     let stream = post(&mut server, &call);
     assert_eq!(server.snapshot_due(), SnapshotDue::Soon);
@@ -139,12 +146,12 @@ fn lost_requests_get_an_error() {
     server
         .reply(other.key, empty_tool_list(), Time::ZERO)
         .expect("it waits");
-    let snapshot = server.snapshot().expect("a session");
+    let snapshot = server.take_snapshot().expect("a session");
     assert_eq!(snapshot.requests.len(), 1);
     let mut numbers = Vec::new();
     for done in 1..5 {
         server
-            .progress(request.key, &Progress::new(f64::from(done)))
+            .send_progress(request.key, &Progress::new(f64::from(done)))
             .expect("it increases");
         if let Some((Transmit::Frame { sequence, .. }, _)) = server.poll_transmit_on(stream) {
             numbers.push(sequence);
@@ -158,11 +165,11 @@ fn lost_requests_get_an_error() {
         0,
         "the client has to come back first"
     );
-    assert!(again.attached(stream, Time::ZERO) && !again.attached(answered, Time::ZERO));
+    assert!(again.handle_attach(stream, Time::ZERO) && !again.handle_attach(answered, Time::ZERO));
     let Some((
         Transmit::Frame {
             sequence,
-            last: true,
+            is_last: true,
             ..
         },
         bytes,
@@ -188,14 +195,14 @@ fn lost_requests_get_an_error() {
 #[test]
 fn only_one_process_resumes() {
     let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
-    let mut stored = server.endpoint.snapshot().expect("a session");
+    let mut stored = server.endpoint.take_snapshot().expect("a session");
     let (mut one, mut two) = (
         resume_server(stored.clone(), Binding::Duplex),
         resume_server(stored.clone(), Binding::Duplex),
     );
     let mut written = Vec::new();
     for process in [&mut one, &mut two] {
-        let snapshot = process.snapshot().expect("a session");
+        let snapshot = process.take_snapshot().expect("a session");
         let replaces = snapshot.version > stored.version;
         if replaces {
             stored = snapshot;
@@ -204,7 +211,7 @@ fn only_one_process_resumes() {
     }
     assert_eq!(written, [true, false]);
     // The process that was thought dead cannot write, either.
-    assert!(server.endpoint.snapshot().expect("a session").version <= stored.version);
+    assert!(server.endpoint.take_snapshot().expect("a session").version <= stored.version);
 }
 
 /// A resumed session that has not received `notifications/initialized` still waits for it.
@@ -212,13 +219,16 @@ fn only_one_process_resumes() {
 fn snapshot_before_initialized_waits_for_it() {
     let mut server = RawServer::new(server_config(&[REVISION]));
     assert_eq!(
-        (server.endpoint.snapshot_due(), server.endpoint.snapshot()),
-        (SnapshotDue::No, None)
+        (
+            server.endpoint.snapshot_due(),
+            server.endpoint.take_snapshot()
+        ),
+        (SnapshotDue::NotDue, None)
     );
     server.send(&initialize(REVISION, json!({ "roots": {} })));
     assert_eq!(server.endpoint.snapshot_due(), SnapshotDue::Now);
-    let snapshot = server.endpoint.snapshot().expect("a session");
-    assert!(!snapshot.ready);
+    let snapshot = server.endpoint.take_snapshot().expect("a session");
+    assert!(!snapshot.is_initialized);
     let mut again = resume_server(snapshot, Binding::Duplex);
     again
         .request(
@@ -274,13 +284,13 @@ fn client_resumes_without_a_handshake() {
 #[test]
 fn endpoints_of_one_session_merge_snapshots() {
     let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
-    let base = first.endpoint.snapshot().expect("a session");
-    first.endpoint.snapshot_saved();
+    let base = first.endpoint.take_snapshot().expect("a session");
+    first.endpoint.record_saved_snapshot();
     let mut second = resume_server(base.clone(), Binding::StreamableHttp);
-    second.reserve_until(2 << 32);
+    second.reserve_ids_until(2 << 32);
     assert_eq!(
         second.snapshot_due(),
-        SnapshotDue::No,
+        SnapshotDue::NotDue,
         "nothing is to be saved"
     );
     let subscribe = |id: u64, method: &str, uri: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "uri": uri } });
@@ -290,17 +300,17 @@ fn endpoints_of_one_session_merge_snapshots() {
         let key = first.serve(&subscribe(1, "resources/subscribe", uri)).key;
         first.reply(key, to_result(json!({})));
     }
-    let saved = first.endpoint.snapshot().expect("a session");
-    first.endpoint.snapshot_saved();
+    let saved = first.endpoint.take_snapshot().expect("a session");
+    first.endpoint.record_saved_snapshot();
     post(&mut second, &level("error"));
-    second.merge(saved.clone());
+    second.merge_snapshot(saved.clone());
     assert_eq!(second.snapshot_version(), saved.version);
     assert!(
-        !second.logs(Scope::Peer, Level::Warning),
+        !second.would_send_log(Scope::Peer, Level::Warning),
         "what is not saved stays"
     );
     assert_eq!(second.snapshot_due(), SnapshotDue::Now);
-    let both = second.snapshot().expect("a session");
+    let both = second.take_snapshot().expect("a session");
     assert_eq!(both.version, saved.version + 1);
     assert_eq!(
         (both.log_level, &both.subscriptions[..]),
@@ -311,28 +321,31 @@ fn endpoints_of_one_session_merge_snapshots() {
         .serve(&subscribe(2, "resources/unsubscribe", "a:1"))
         .key;
     first.reply(key, to_result(json!({})));
-    first.endpoint.merge(both);
-    let merged = first.endpoint.snapshot().expect("a session");
+    first.endpoint.merge_snapshot(both);
+    let merged = first.endpoint.take_snapshot().expect("a session");
     assert_eq!(
         (merged.log_level, &merged.subscriptions[..]),
         (Some(Level::Error), &["a:2".to_owned()][..])
     );
-    second.snapshot_saved();
-    second.merge(merged);
-    assert_eq!(second.snapshot().expect("a session").subscriptions, ["a:2"]);
+    second.record_saved_snapshot();
+    second.merge_snapshot(merged);
+    assert_eq!(
+        second.take_snapshot().expect("a session").subscriptions,
+        ["a:2"]
+    );
 }
 
 /// A store has lost a version, and another process has saved it with other content: nothing that the client has chosen is lost.
 #[test]
 fn diverged_versions_are_merged() {
     let mut first = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
-    let base = first.endpoint.snapshot().expect("a session");
-    first.endpoint.snapshot_saved();
+    let base = first.endpoint.take_snapshot().expect("a session");
+    first.endpoint.record_saved_snapshot();
     let subscribe = json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": { "uri": "a:1" } });
     let key = first.serve(&subscribe).key;
     first.reply(key, to_result(json!({})));
-    let lost = first.endpoint.snapshot().expect("a session");
-    first.endpoint.snapshot_saved();
+    let lost = first.endpoint.take_snapshot().expect("a session");
+    first.endpoint.record_saved_snapshot();
     let other = Snapshot {
         version: lost.version,
         log_level: Some(Level::Error),
@@ -340,10 +353,10 @@ fn diverged_versions_are_merged() {
         last_id: 7 << 32,
         ..base.clone()
     };
-    first.endpoint.merge_diverged(other);
+    first.endpoint.merge_diverged_snapshot(other);
     assert_eq!(first.endpoint.snapshot_due(), SnapshotDue::Now);
-    let merged = first.endpoint.snapshot().expect("a session");
-    first.endpoint.snapshot_saved();
+    let merged = first.endpoint.take_snapshot().expect("a session");
+    first.endpoint.record_saved_snapshot();
     assert_eq!(merged.version, lost.version + 1);
     assert_eq!(
         (merged.log_level, &merged.subscriptions[..], merged.last_id),
@@ -361,8 +374,8 @@ fn diverged_versions_are_merged() {
         last_id: 9 << 32,
         ..base
     };
-    first.endpoint.merge_diverged(lower);
-    let again = first.endpoint.snapshot().expect("a session");
+    first.endpoint.merge_diverged_snapshot(lower);
+    let again = first.endpoint.take_snapshot().expect("a session");
     assert_eq!(again.version, merged.version + 1);
     assert_eq!(
         (again.log_level, again.subscriptions.len(), again.last_id),
@@ -374,15 +387,15 @@ fn diverged_versions_are_merged() {
 #[test]
 fn merged_snapshot_ends_handshake() {
     let mut server = CheckedServer::with_session(server_config(&[REVISION]), REVISION, json!({}));
-    let ready = server.endpoint.snapshot().expect("a session");
+    let ready = server.endpoint.take_snapshot().expect("a session");
     let early = Snapshot {
-        ready: false,
+        is_initialized: false,
         ..ready.clone()
     };
     let mut other = resume_server(early, Binding::StreamableHttp);
-    other.merge(ready);
+    other.merge_snapshot(ready);
     assert!(matches!(&events(&mut other)[..], [ServerEvent::Ready]));
-    assert!(other.snapshot().expect("a session").ready);
+    assert!(other.take_snapshot().expect("a session").is_initialized);
 }
 
 /// For a process that has died, another process sends an error for each request in flight on the stream.
@@ -390,13 +403,13 @@ fn merged_snapshot_ends_handshake() {
 fn loss_report_answers_requests() {
     let config = server_config(&[REVISION]);
     let mut server = CheckedServer::with_session(config, REVISION, json!({}));
-    let snapshot = server.endpoint.snapshot().expect("a session");
+    let snapshot = server.endpoint.take_snapshot().expect("a session");
     let mut server = resume_server(snapshot, Binding::StreamableHttp);
     let call = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "x" } });
     let first = post(&mut server, &call(json!("a")));
     let second = post(&mut server, &call(json!(7)));
     for (stream, id) in [(first, json!("a")), (second, json!(7))] {
-        let report = server.report_of_loss(stream).expect("a request in flight");
+        let report = server.loss_report(stream).expect("a request in flight");
         let report: Value = serde_json::from_slice(&report).expect("JSON");
         assert_eq!(
             (&report["id"], &report["error"]["code"]),
@@ -404,5 +417,5 @@ fn loss_report_answers_requests() {
         );
     }
     let standalone = server.open(StreamKind::Standalone).expect("a stream");
-    assert_eq!(server.report_of_loss(standalone), None);
+    assert_eq!(server.loss_report(standalone), None);
 }

@@ -73,14 +73,19 @@ fn newest_connected_stream_is_used() {
             .expect("a stream");
         assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
         assert_eq!(take_frames(&mut posts)[0].0, newer);
-        assert_eq!(posts.endpoint.detached(newer, Time::ZERO), Detached::Kept);
+        assert_eq!(
+            posts.endpoint.handle_detach(newer, Time::ZERO),
+            DetachOutcome::Waiting
+        );
         assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
         assert_eq!(take_frames(&mut posts)[0].0, older);
-        posts.endpoint.closed(older, Closed::Clean, Time::ZERO);
+        posts
+            .endpoint
+            .handle_close(older, StreamEnd::Clean, Time::ZERO);
         // No connection is left: the message waits on the stream that can be resumed.
         assert_eq!(posts.endpoint.publish(&Change::Tools), 1);
         assert!(take_frames(&mut posts).is_empty());
-        assert!(posts.endpoint.attached(newer, Time::ZERO));
+        assert!(posts.endpoint.handle_attach(newer, Time::ZERO));
         assert_eq!(take_frames(&mut posts)[0].0, newer);
     }
 }
@@ -102,7 +107,7 @@ fn answers_follow_end_of_input() {
             .expect("it waits");
         server
             .endpoint
-            .closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+            .handle_close(StreamId::DUPLEX, StreamEnd::Clean, Time::ZERO);
         assert!(!server.endpoint.is_closed() && !server.endpoint.wants_input());
         let late =
             server
@@ -110,8 +115,8 @@ fn answers_follow_end_of_input() {
                 .receive(StreamId::DUPLEX, b"{}", FrameContext::new(()), Time::ZERO);
         assert_eq!(late, Err(ReceiveError::Closed));
         assert_eq!(
-            server.endpoint.progress(second, &Progress::new(1.0)),
-            Ok(Sent::Queued)
+            server.endpoint.send_progress(second, &Progress::new(1.0)),
+            Ok(SendOutcome::Queued)
         );
         let asked = server.endpoint.request(
             Scope::During(second),
@@ -144,16 +149,18 @@ fn answers_follow_end_of_input() {
 #[test]
 fn end_of_input_without_requests_closes() {
     for (how, in_flight) in [
-        (Closed::Clean, false),
-        (Closed::Lost, true),
-        (Closed::SessionEnded, true),
+        (StreamEnd::Clean, false),
+        (StreamEnd::Lost, true),
+        (StreamEnd::SessionEnded, true),
     ] {
         let mut server =
             CheckedServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
         if in_flight {
             server.serve(&tool_call("2025-11-25", 1, json!({})));
         }
-        server.endpoint.closed(StreamId::DUPLEX, how, Time::ZERO);
+        server
+            .endpoint
+            .handle_close(StreamId::DUPLEX, how, Time::ZERO);
         assert!(server.endpoint.is_closed(), "{how:?}");
         let events = server.events();
         let cancelled = |event: &&ServerEvent<()>| matches!(event, ServerEvent::Cancelled { .. });

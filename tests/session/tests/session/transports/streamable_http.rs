@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mcp_exact_session::http::{Posted, classify};
+use mcp_exact_session::http::{RequestTarget, classify};
 use mcp_exact_tests_session::*;
 
 /// Server endpoint that serves sessions and single requests, with its client.
@@ -91,23 +91,23 @@ impl SimulatedHttp {
         );
         let request = HttpRequest::new(headers);
         match classify(&request, body, &self.settings.offer) {
-            Posted::Stateless => {
+            RequestTarget::Stateless => {
                 let mut server = self.endpoint_for();
                 self.handle_events(&mut server, on, request, body);
             }
-            Posted::Initialize => {
+            RequestTarget::Initialize => {
                 let mut server = self.endpoint_for();
                 self.handle_events(&mut server, on, request, body);
                 self.session = Some(server);
             }
-            Posted::Session(_) | Posted::Unnamed => match self.session.take() {
+            RequestTarget::Session(_) | RequestTarget::NoSessionId => match self.session.take() {
                 Some(mut server) => {
                     self.handle_events(&mut server, on, request, body);
                     self.session = Some(server);
                 }
                 None => self.fail_post(on, 400, b""),
             },
-            Posted::Unsupported(_, refusal) | Posted::Refused(refusal) => {
+            RequestTarget::UnsupportedRevision(_, refusal) | RequestTarget::Refused(refusal) => {
                 self.fail_post(on, refusal.status(true), b"");
             }
         }
@@ -162,8 +162,11 @@ impl SimulatedHttp {
                 }
                 Transmit::Status { stream, status } => {
                     self.statuses.push(status);
-                    self.client
-                        .closed(self.answer_streams[&stream], Closed::Clean, Time::ZERO);
+                    self.client.handle_close(
+                        self.answer_streams[&stream],
+                        StreamEnd::Clean,
+                        Time::ZERO,
+                    );
                 }
                 other => panic!("{other:?}"),
             }
@@ -174,7 +177,7 @@ impl SimulatedHttp {
     fn fail_post(&mut self, on: StreamId, code: u16, body: &[u8]) {
         let body = body.to_vec();
         self.client
-            .failed(on, TransportFailure::Status { code, body }, Time::ZERO);
+            .handle_failure(on, TransportFailure::Status { code, body }, Time::ZERO);
     }
 
     fn call_tool(&mut self, method: &str, params: Value) -> Outcome {
@@ -280,9 +283,9 @@ fn related_messages_share_the_answer_stream() {
         .build()
         .expect("a configuration");
     let known = SessionInfo {
-        revision: Offer::of(["2025-06-18"]).expect("known").revisions[0],
+        revision: Offer::new(["2025-06-18"]).expect("known").revisions[0],
         capabilities: to_object(json!({ "roots": {} })),
-        info: None,
+        implementation: None,
         instructions: None,
     };
     let mut server: ServerEndpoint<()> = ServerEndpoint::resume(
@@ -315,10 +318,10 @@ fn related_messages_share_the_answer_stream() {
     // The change of before waited for the first stream; the newest one carries what comes now.
     assert_eq!(server.publish(&Change::Tools), 1);
     server
-        .progress(request.key, &Progress::new(1.0))
+        .send_progress(request.key, &Progress::new(1.0))
         .expect("it increases");
     server
-        .log(Scope::During(request.key), Level::Error, None, json!(1))
+        .send_log(Scope::During(request.key), Level::Error, None, json!(1))
         .expect("it may");
     server
         .reply(
@@ -331,8 +334,8 @@ fn related_messages_share_the_answer_stream() {
     let mut out = Vec::new();
     while let Some(Transmit::Frame {
         stream: on,
-        about,
-        last,
+        related_request: about,
+        is_last: last,
         ..
     }) = server.poll_transmit(&mut out)
     {
@@ -398,7 +401,7 @@ fn broken_stream_loses_its_request() {
     };
     let (lost, broken) = leave();
     let (stopped, stream) = leave();
-    web.client.closed(broken, Closed::Lost, Time::ZERO);
+    web.client.handle_close(broken, StreamEnd::Lost, Time::ZERO);
     web.client.cancel(stopped, "enough", Time::ZERO);
     // The end of the stream is the cancellation: no message.
     assert_eq!(

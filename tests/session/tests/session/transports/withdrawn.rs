@@ -11,10 +11,13 @@ fn cancel_request(id: u64) -> Value {
 /// sending them.
 fn queue_messages(server: &mut ServerEndpoint<()>, key: RequestKey) {
     let during = Scope::During(key);
-    assert_eq!(server.progress(key, &Progress::new(1.0)), Ok(Sent::Queued));
     assert_eq!(
-        server.log(during, Level::Error, None, json!("x")),
-        Ok(Sent::Queued)
+        server.send_progress(key, &Progress::new(1.0)),
+        Ok(SendOutcome::Queued)
+    );
+    assert_eq!(
+        server.send_log(during, Level::Error, None, json!("x")),
+        Ok(SendOutcome::Queued)
     );
     let asked = server.request(
         during,
@@ -46,8 +49,8 @@ fn messages_of_cancelled_request_are_withdrawn() {
         let other = server.serve(&tool_call(revision, 2, call_params())).key;
         queue_messages(&mut server.endpoint, key);
         assert_eq!(
-            server.endpoint.progress(other, &Progress::new(1.0)),
-            Ok(Sent::Queued)
+            server.endpoint.send_progress(other, &Progress::new(1.0)),
+            Ok(SendOutcome::Queued)
         );
         let left = server.send(&cancel_request(1));
         let methods: Vec<&Value> = left.iter().map(|message| &message["method"]).collect();
@@ -93,7 +96,9 @@ fn messages_on_cancelled_post_are_withdrawn() {
     let mut posts = server_with_roots_client(DISCOVER_REVISION);
     let (post, key) = posts.serve(&tool_call(DISCOVER_REVISION, 1, call_params()));
     queue_messages(&mut posts.endpoint, key);
-    posts.endpoint.closed(post, Closed::Lost, Time::ZERO);
+    posts
+        .endpoint
+        .handle_close(post, StreamEnd::Lost, Time::ZERO);
     assert!(posts.take_output().is_empty());
     assert_eq!(posts.endpoint.usage().queued_bytes, 0);
 }
@@ -107,8 +112,8 @@ fn committed_messages_survive_cancellation() {
         let mut posts = server_with_roots_client(revision);
         let (post, key) = posts.serve(&tool_call(revision, 1, call_params()));
         let progress = |server: &mut ServerEndpoint<()>, step| {
-            let sent = server.progress(key, &Progress::new(step));
-            assert_eq!(sent, Ok(Sent::Queued));
+            let sent = server.send_progress(key, &Progress::new(step));
+            assert_eq!(sent, Ok(SendOutcome::Queued));
         };
         progress(&mut posts.endpoint, 1.0);
         progress(&mut posts.endpoint, 2.0);
@@ -166,7 +171,7 @@ fn deferred_request_ends_with_its_stream() {
         );
         let asked = asked.expect("it is deferred");
         assert_eq!(server.poll_transmit_on(stream), None);
-        server.closed(stream, Closed::Lost, Time::ZERO);
+        server.handle_close(stream, StreamEnd::Lost, Time::ZERO);
         post(
             &mut server,
             &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),

@@ -41,16 +41,16 @@ fn cancelled_request_is_not_answered() {
     let reply = Reply::Result(to_result(json!({ "content": [] })));
     assert_eq!(
         server.endpoint.reply(key, reply, server.now),
-        Ok(Sent::Suppressed)
+        Ok(SendOutcome::Suppressed)
     );
     assert_eq!(
-        server.endpoint.progress(key, &Progress::new(1.0)),
-        Ok(Sent::Suppressed)
+        server.endpoint.send_progress(key, &Progress::new(1.0)),
+        Ok(SendOutcome::Suppressed)
     );
     let log = server
         .endpoint
-        .log(Scope::During(key), Level::Error, None, json!(1));
-    assert_eq!(log, Ok(Sent::Suppressed));
+        .send_log(Scope::During(key), Level::Error, None, json!(1));
+    assert_eq!(log, Ok(SendOutcome::Suppressed));
     assert!(server.take_messages().is_empty());
 }
 
@@ -166,14 +166,14 @@ fn server_cancels_its_request() {
     let answered = client
         .endpoint
         .answer(key, Ok(to_result(json!({ "roots": [] }))), client.now);
-    assert_eq!(answered, Ok(Sent::Suppressed));
+    assert_eq!(answered, Ok(SendOutcome::Suppressed));
     assert!(client.take_messages().is_empty());
     let again = client.endpoint.answer(
         ServerRequestKey::clone(&key),
         Err(PeerError::internal("x")),
         client.now,
     );
-    assert_eq!(again, Ok(Sent::Suppressed));
+    assert_eq!(again, Ok(SendOutcome::Suppressed));
 }
 
 #[test]
@@ -257,12 +257,12 @@ fn end_of_stream_loses_every_request() {
         .collect();
     client
         .endpoint
-        .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Lost, client.now);
     let lost: Vec<_> = keys.iter().map(|key| (*key, Outcome::Lost)).collect();
     assert_eq!(client.outcomes(), lost);
     client
         .endpoint
-        .closed(StreamId::DUPLEX, Closed::Lost, client.now);
+        .handle_close(StreamId::DUPLEX, StreamEnd::Lost, client.now);
     client.endpoint.shutdown(client.now);
     assert!(client.outcomes().is_empty());
 }
@@ -333,7 +333,7 @@ fn shutdown_output_is_still_sent() {
     let mut server = server.expect("offered");
     assert_eq!(server.publish(&Change::Tools), 1);
     server.shutdown(Time::ZERO);
-    server.closed(StreamId::DUPLEX, Closed::Clean, Time::ZERO);
+    server.handle_close(StreamId::DUPLEX, StreamEnd::Clean, Time::ZERO);
     let mut bytes = Vec::new();
     let first = server.poll_transmit(&mut bytes);
     assert!(matches!(first, Some(Transmit::Frame { .. })), "{first:?}");

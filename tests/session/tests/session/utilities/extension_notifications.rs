@@ -125,7 +125,10 @@ fn client_sends_extension_notifications() {
             .endpoint
             .notify(NOTIFICATION_METHOD, Some(to_object(json!({ "x": 1 }))));
         if declares {
-            assert_eq!((sent, client.take_messages().len()), (Ok(Sent::Queued), 1))
+            assert_eq!(
+                (sent, client.take_messages().len()),
+                (Ok(SendOutcome::Queued), 1)
+            )
         } else {
             assert!(
                 matches!(sent, Err(SendError::Capability { .. })),

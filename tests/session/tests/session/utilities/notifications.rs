@@ -45,15 +45,21 @@ fn changes_are_published_in_every_revision() {
 fn logs_respect_the_chosen_level() {
     let mut server =
         RawServer::with_session(server_config(&["2025-06-18"]), "2025-06-18", json!({}));
-    let log =
-        |server: &mut RawServer, level| server.endpoint.log(Scope::Peer, level, None, json!("x"));
-    assert_eq!(log(&mut server, Level::Debug), Ok(Sent::Suppressed));
-    assert_eq!(log(&mut server, Level::Info), Ok(Sent::Queued));
+    let log = |server: &mut RawServer, level| {
+        server
+            .endpoint
+            .send_log(Scope::Peer, level, None, json!("x"))
+    };
+    assert_eq!(log(&mut server, Level::Debug), Ok(SendOutcome::Suppressed));
+    assert_eq!(log(&mut server, Level::Info), Ok(SendOutcome::Queued));
     let set = |level: Value| json!({ "jsonrpc": "2.0", "id": 1, "method": "logging/setLevel", "params": { "level": level } });
     server.take_messages();
     assert_eq!(server.send(&set(json!("error")))[0]["result"], json!({}));
-    assert_eq!(log(&mut server, Level::Warning), Ok(Sent::Suppressed));
-    assert_eq!(log(&mut server, Level::Error), Ok(Sent::Queued));
+    assert_eq!(
+        log(&mut server, Level::Warning),
+        Ok(SendOutcome::Suppressed)
+    );
+    assert_eq!(log(&mut server, Level::Error), Ok(SendOutcome::Queued));
     server.take_messages();
     for bad in [json!("warn"), json!(5), json!(null)] {
         assert_eq!(server.send(&set(bad))[0]["error"]["code"], -32602);
@@ -109,10 +115,15 @@ fn logs_predicts_whether_log_sends() {
         let mut config = server_config(&[revision]);
         config.capabilities = to_object(capabilities);
         let mut server = RawServer::with_session(config, revision, json!({}));
-        assert_eq!(server.endpoint.logs(Scope::Peer, Level::Emergency), logs);
+        assert_eq!(
+            server
+                .endpoint
+                .would_send_log(Scope::Peer, Level::Emergency),
+            logs
+        );
         let sent = server
             .endpoint
-            .log(Scope::Peer, Level::Emergency, None, json!(1));
+            .send_log(Scope::Peer, Level::Emergency, None, json!(1));
         assert_eq!(sent.is_ok(), logs, "{sent:?}");
     }
 }

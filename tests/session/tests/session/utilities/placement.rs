@@ -78,11 +78,14 @@ fn log_needs_its_request_level() {
                 mcp_exact_session::Json::from(1_u64),
             );
             let expected = Ok(if passes {
-                Sent::Queued
+                SendOutcome::Queued
             } else {
-                Sent::Suppressed
+                SendOutcome::Suppressed
             });
-            assert_eq!(server.endpoint.log(scope, parsed, None, json!(1)), expected);
+            assert_eq!(
+                server.endpoint.send_log(scope, parsed, None, json!(1)),
+                expected
+            );
             assert_eq!(
                 server
                     .endpoint
@@ -95,7 +98,7 @@ fn log_needs_its_request_level() {
                     .notify_typed::<v2026::LoggingMessageNotification>(scope, &typed),
                 expected
             );
-            assert_eq!(server.endpoint.logs(scope, parsed), passes);
+            assert_eq!(server.endpoint.would_send_log(scope, parsed), passes);
             assert_eq!(
                 server.take_messages().len(),
                 if passes { 3 } else { 0 },
@@ -116,11 +119,13 @@ fn listen_stream_carries_changes_only() {
     };
     let progress = to_object(json!({ "progressToken": "t", "progress": 1 }));
     let refused = [
-        server.endpoint.log(scope, Level::Emergency, None, json!(1)),
+        server
+            .endpoint
+            .send_log(scope, Level::Emergency, None, json!(1)),
         server
             .endpoint
             .notify(scope, "notifications/message", log_params("error")),
-        server.endpoint.progress(key, &Progress::new(1.0)),
+        server.endpoint.send_progress(key, &Progress::new(1.0)),
         server
             .endpoint
             .notify(scope, "notifications/progress", Some(progress)),
@@ -180,7 +185,7 @@ fn raw_progress_has_its_request_token() {
         }
         assert_eq!(
             notify(key, json!({ "progressToken": "t", "progress": 2 })),
-            Ok(Sent::Queued)
+            Ok(SendOutcome::Queued)
         );
         for late in [1, 2] {
             let sent = notify(key, json!({ "progressToken": "t", "progress": late }));
@@ -188,10 +193,10 @@ fn raw_progress_has_its_request_token() {
         }
         assert_eq!(
             notify(silent, json!({ "progressToken": "t", "progress": 1 })),
-            Ok(Sent::Suppressed)
+            Ok(SendOutcome::Suppressed)
         );
         assert_eq!(
-            server.endpoint.progress(key, &Progress::new(2.0)),
+            server.endpoint.send_progress(key, &Progress::new(2.0)),
             Err(SendError::Progress)
         );
         let peer = server.endpoint.notify(
@@ -273,7 +278,10 @@ fn changes_are_sent_to_subscribers() {
     for (method, member, change) in LIST_CHANGES {
         let (mut wants, scope) = server_with_subscription(json!({ member: true }), json!({}));
         assert_eq!(wants.endpoint.publish(&change), 1);
-        assert_eq!(wants.endpoint.notify(scope, method, None), Ok(Sent::Queued));
+        assert_eq!(
+            wants.endpoint.notify(scope, method, None),
+            Ok(SendOutcome::Queued)
+        );
         for message in wants.take_messages() {
             assert_eq!(message["method"], method);
             assert_eq!(
@@ -311,7 +319,7 @@ fn changes_are_sent_to_subscribers() {
     let sent = server
         .endpoint
         .notify_typed::<v2026::ToolListChangedNotification>(scope, &Default::default());
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
 }
 
 /// Updates are sent only for the resources in `resourceSubscriptions`.
@@ -326,7 +334,7 @@ fn updates_are_sent_to_resource_subscribers() {
             Some(to_object(params)),
         )
     };
-    assert_eq!(notify(json!({ "uri": "a:b" })), Ok(Sent::Queued));
+    assert_eq!(notify(json!({ "uri": "a:b" })), Ok(SendOutcome::Queued));
     for other in [json!({ "uri": "a:c" }), json!({ "uri": 5 }), json!({})] {
         let sent = notify(other.clone());
         assert!(
@@ -374,15 +382,18 @@ fn registry_returns_interested_endpoints() {
         json!({ "toolsListChanged": true, "resourceSubscriptions": ["a:b"] }),
         json!({}),
     );
-    registry.set("listener", listener.endpoint.interests());
+    registry.replace("listener", listener.endpoint.subscribed_changes());
     let session =
         CheckedServer::with_session(server_config(&["2025-11-25"]), "2025-11-25", json!({}));
-    registry.set("session", session.endpoint.interests());
+    registry.replace("session", session.endpoint.subscribed_changes());
     let mut idle = discover_peers::server();
     idle.serve(&call_request(json!({})));
-    registry.set("idle", idle.endpoint.interests());
+    registry.replace("idle", idle.endpoint.subscribed_changes());
     let concerned = |registry: &Subscribers<&'static str>, change: &Change| {
-        registry.concerned(change).copied().collect::<Vec<_>>()
+        registry
+            .interested_clients(change)
+            .copied()
+            .collect::<Vec<_>>()
     };
     assert_eq!(
         concerned(&registry, &Change::Tools),
@@ -393,11 +404,21 @@ fn registry_returns_interested_endpoints() {
         concerned(&registry, &Change::Resource("a:b".into())),
         ["listener"]
     );
-    assert!(listener.endpoint.interests().wants(&Change::Tools));
-    assert!(!listener.endpoint.interests().wants(&Change::Prompts));
+    assert!(
+        listener
+            .endpoint
+            .subscribed_changes()
+            .includes(&Change::Tools)
+    );
+    assert!(
+        !listener
+            .endpoint
+            .subscribed_changes()
+            .includes(&Change::Prompts)
+    );
     let mut ended = session;
     ended.endpoint.shutdown(Time::ZERO);
-    registry.set("session", ended.endpoint.interests());
+    registry.replace("session", ended.endpoint.subscribed_changes());
     assert_eq!(concerned(&registry, &Change::Prompts), Vec::<&str>::new());
     assert_eq!(registry.len(), 1);
 }

@@ -16,16 +16,16 @@ fn progress_token_keeps_type_and_spelling() {
     for token in [json!("t"), json!(5), json!(0)] {
         let (mut server, key) = serve_request(token.clone());
         assert_eq!(
-            server.endpoint.progress(key, &Progress::new(1.0)),
-            Ok(Sent::Queued)
+            server.endpoint.send_progress(key, &Progress::new(1.0)),
+            Ok(SendOutcome::Queued)
         );
         assert_eq!(server.take_messages()[0]["params"]["progressToken"], token);
     }
     for token in [json!(null), json!(1.5), json!([]), json!({})] {
         let (mut server, key) = serve_request(token.clone());
         assert_eq!(
-            server.endpoint.progress(key, &Progress::new(1.0)),
-            Ok(Sent::Suppressed),
+            server.endpoint.send_progress(key, &Progress::new(1.0)),
+            Ok(SendOutcome::Suppressed),
             "{token}"
         );
     }
@@ -34,13 +34,13 @@ fn progress_token_keeps_type_and_spelling() {
 #[test]
 fn sent_progress_must_increase() {
     let (mut server, key) = serve_request(json!("t"));
-    let mut say = |done: f64| server.endpoint.progress(key, &Progress::new(done));
-    assert_eq!(say(1.0), Ok(Sent::Queued));
+    let mut say = |done: f64| server.endpoint.send_progress(key, &Progress::new(done));
+    assert_eq!(say(1.0), Ok(SendOutcome::Queued));
     assert_eq!(say(1.0), Err(SendError::Progress));
     assert_eq!(say(0.5), Err(SendError::Progress));
     assert_eq!(say(f64::NAN), Err(SendError::Progress));
     assert_eq!(say(f64::INFINITY), Err(SendError::Progress));
-    assert_eq!(say(1.5), Ok(Sent::Queued));
+    assert_eq!(say(1.5), Ok(SendOutcome::Queued));
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn progress_stops_with_the_answer() {
         .expect("it waits");
     server.take_messages();
     assert_eq!(
-        server.endpoint.progress(key, &Progress::new(1.0)),
+        server.endpoint.send_progress(key, &Progress::new(1.0)),
         Err(SendError::UnknownRequest)
     );
     assert!(server.take_messages().is_empty());
@@ -67,10 +67,10 @@ fn progress_messages_depend_on_revision() {
         server
             .send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params }));
         let key = server.take_request().key;
-        let progress = Progress::new(1.0).of(2.0).with_message("half");
+        let progress = Progress::new(1.0).with_total(2.0).with_message("half");
         server
             .endpoint
-            .progress(key, &progress)
+            .send_progress(key, &progress)
             .expect("it increases");
         let said = server.take_messages().remove(0);
         check_message(revision, false, None, &said);

@@ -72,7 +72,7 @@ fn cancellation_races_end_requests_once() {
                 } else {
                     assert!(server.send(&cancel).is_empty());
                     let sent = server.endpoint.reply(serving, reply, now);
-                    assert_eq!(sent, Ok(Sent::Suppressed), "{revision}");
+                    assert_eq!(sent, Ok(SendOutcome::Suppressed), "{revision}");
                     assert!(server.take_messages().is_empty());
                 }
                 answers
@@ -148,18 +148,18 @@ fn cancelled_request_sends_nothing() {
     server.send(&cancelled_notification(&json!(1)));
     let during = Scope::During(stopped);
     let said = [
-        server.endpoint.progress(stopped, &Progress::new(1.0)),
+        server.endpoint.send_progress(stopped, &Progress::new(1.0)),
         server
             .endpoint
-            .log(during, Level::Emergency, None, json!(1)),
+            .send_log(during, Level::Emergency, None, json!(1)),
         server.endpoint.reply(stopped, empty_content(), Time::ZERO),
     ];
     assert_eq!(
         said,
         [
-            Ok(Sent::Suppressed),
-            Ok(Sent::Suppressed),
-            Ok(Sent::Suppressed)
+            Ok(SendOutcome::Suppressed),
+            Ok(SendOutcome::Suppressed),
+            Ok(SendOutcome::Suppressed)
         ]
     );
     assert!(server.take_messages().is_empty());
@@ -249,8 +249,8 @@ fn progress_token_types_are_checked() {
                 .serve(&call_request(revision, json!(1), token.clone()))
                 .key;
             assert_eq!(
-                server.endpoint.progress(key, &Progress::new(1.0)),
-                Ok(Sent::Queued)
+                server.endpoint.send_progress(key, &Progress::new(1.0)),
+                Ok(SendOutcome::Queued)
             );
             assert_eq!(server.take_messages()[0]["params"]["progressToken"], token);
         }
@@ -260,8 +260,8 @@ fn progress_token_types_are_checked() {
                 .serve(&call_request(revision, json!(1), token.clone()))
                 .key;
             assert_eq!(
-                server.endpoint.progress(key, &Progress::new(1.0)),
-                Ok(Sent::Suppressed)
+                server.endpoint.send_progress(key, &Progress::new(1.0)),
+                Ok(SendOutcome::Suppressed)
             );
             assert!(server.take_messages().is_empty(), "{revision} {token}");
         }
@@ -286,7 +286,7 @@ fn progress_token_types_are_checked() {
             let ask = client.server_requests().remove(0).0;
             client
                 .endpoint
-                .progress(ask, &Progress::new(1.0))
+                .send_progress(ask, &Progress::new(1.0))
                 .expect("it increases");
             assert_eq!(client.take_messages().len(), said, "{revision} {token}");
         }
@@ -355,7 +355,12 @@ fn progress_increases_in_every_revision() {
             9_007_199_254_740_992.0,
         ]
         .into_iter()
-        .map(|done| server.endpoint.progress(key, &Progress::new(done)).is_ok())
+        .map(|done| {
+            server
+                .endpoint
+                .send_progress(key, &Progress::new(done))
+                .is_ok()
+        })
         .collect();
         assert_eq!(said, [true, false, false, true, true, false], "{revision}");
         assert_eq!(server.take_messages().len(), 3);
@@ -393,14 +398,19 @@ fn progress_needs_an_active_request() {
             ))
             .key;
         assert_eq!(
-            server.endpoint.progress(silent, &Progress::new(1.0)),
-            Ok(Sent::Suppressed)
+            server.endpoint.send_progress(silent, &Progress::new(1.0)),
+            Ok(SendOutcome::Suppressed)
         );
         let key = server
             .serve(&call_request(revision, json!(2), json!("t")))
             .key;
         server.reply(key, empty_content());
-        assert!(server.endpoint.progress(key, &Progress::new(1.0)).is_err());
+        assert!(
+            server
+                .endpoint
+                .send_progress(key, &Progress::new(1.0))
+                .is_err()
+        );
         assert!(server.take_messages().is_empty(), "{revision}");
         let mut client = connected_client(revision);
         let (_, sent) = client.request("tools/list", json!(null));

@@ -59,7 +59,7 @@ fn subscription_starts_with_acknowledgement() {
 #[test]
 fn application_may_acknowledge_itself() {
     let mut config = server_config(&[DISCOVER_REVISION]);
-    config.program_acknowledges = true;
+    config.application_acknowledges = true;
     config.extensions.policy = ExtensionPolicy::AllowAll;
     let mut server = RawServer::new(config);
     let mut listen = listen_request(json!({ "toolsListChanged": true }));
@@ -80,15 +80,15 @@ fn application_may_acknowledge_itself() {
     );
     let during = Scope::During(key);
     let misplaced = |sent| matches!(sent, Err(SendError::Placement { .. }));
-    assert!(!server.endpoint.logs(during, Level::Emergency));
-    assert!(misplaced(server.endpoint.log(
+    assert!(!server.endpoint.would_send_log(during, Level::Emergency));
+    assert!(misplaced(server.endpoint.send_log(
         during,
         Level::Emergency,
         None,
         json!(1)
     )));
     assert!(misplaced(
-        server.endpoint.progress(key, &Progress::new(1.0))
+        server.endpoint.send_progress(key, &Progress::new(1.0))
     ));
     assert!(misplaced(server.endpoint.notify(during, "vendor/x", None)));
     assert!(server.take_messages().is_empty());

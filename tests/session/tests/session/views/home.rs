@@ -18,7 +18,7 @@ const HOME_REVISION: &str = "2025-06-18";
 fn check_policies<T>(
     pointer: &str,
     kind: LossKind,
-    convert: impl Fn(LossPolicy) -> Result<Converted<T>, PeerError>,
+    convert: impl Fn(LossPolicy) -> Result<ConvertedValue<T>, PeerError>,
 ) -> T {
     let Err(refused) = convert(LossPolicy::Refuse) else {
         panic!("not refused");
@@ -27,7 +27,7 @@ fn check_policies<T>(
     let data = refused.data().map(|data| data.text().to_owned());
     assert_eq!(data, Some(format!("{{\"pointer\":\"{pointer}\"}}")));
     let told = convert(LossPolicy::Report);
-    let Ok(Converted { losses, .. }) = told else {
+    let Ok(ConvertedValue { losses, .. }) = told else {
         panic!("not converted");
     };
     let told = losses.iter().map(|loss| (&*loss.pointer, loss.kind));
@@ -35,7 +35,7 @@ fn check_policies<T>(
         told.into_iter().any(|loss| loss == (pointer, kind)),
         "{losses:?}"
     );
-    let Ok(Converted { value, losses }) = convert(LossPolicy::Accept) else {
+    let Ok(ConvertedValue { value, losses }) = convert(LossPolicy::Accept) else {
         panic!("not converted");
     };
     assert!(losses.is_empty(), "{losses:?}");
@@ -172,7 +172,7 @@ fn sampling_result() -> Value {
 fn client_responses_are_converted() {
     let (mut server, request) = serve_request("2025-11-25", "tools/call", json!({ "name": "x" }));
     let params = new::from_str(&sampling_params(json!({})).to_string()).expect("typed");
-    let ask = InputRequest::of::<new::CreateMessageRequest>(&params).expect("an object");
+    let ask = InputRequest::from_typed::<new::CreateMessageRequest>(&params).expect("an object");
     assert_eq!(ask.method, "sampling/createMessage");
     assert_eq!(
         to_value(ask.params.as_ref().expect("some")),
@@ -338,7 +338,7 @@ fn typed_notifications_are_sent() {
     let sent = server
         .endpoint
         .notify_typed::<old::ResourceUpdatedNotification>(Scope::Peer, &params);
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     let method = "notifications/resources/updated";
     let expected = json!({ "jsonrpc": "2.0", "method": method, "params": { "uri": "a:b" } });
     assert_eq!(server.take_messages(), [expected]);
@@ -378,7 +378,7 @@ fn optional_params_have_option_types() {
         assert!(sent.expect("it leaves").losses.is_empty());
         assert_eq!(client.take_messages()[0].get("params"), expected.as_ref());
     }
-    let asked = InputRequest::of::<old::ListRootsRequest>(&None).expect("nothing to say");
+    let asked = InputRequest::from_typed::<old::ListRootsRequest>(&None).expect("nothing to say");
     assert_eq!(asked, InputRequest::new("roots/list", None));
     let (_, request) = serve_request(HOME_REVISION, "tools/call", json!({ "name": "x" }));
     let asked =
@@ -406,7 +406,7 @@ fn list_changes_have_no_params() {
     let sent = server
         .endpoint
         .notify_typed::<old::ToolListChangedNotification>(Scope::Peer, &None);
-    assert_eq!(sent, Ok(Sent::Queued));
+    assert_eq!(sent, Ok(SendOutcome::Queued));
     let method = "notifications/tools/list_changed";
     assert_eq!(
         server.take_messages(),

@@ -23,9 +23,15 @@ fn requests_have_types_of_their_revision() {
     };
     assert_eq!(call.params.name, "echo");
     assert!(call.params.extra.get("x-more").is_some());
-    let exact = request.exact::<mcp::V2025_06_18>().expect("its revision");
+    let exact = request
+        .typed_exactly::<mcp::V2025_06_18>()
+        .expect("its revision");
     assert_eq!(exact, typed);
-    assert!(request.exact::<mcp_2025_11_25::V2025_11_25>().is_err());
+    assert!(
+        request
+            .typed_exactly::<mcp_2025_11_25::V2025_11_25>()
+            .is_err()
+    );
     let (_, request) = serve_call("2025-11-25", params);
     assert!(matches!(
         request.typed(),
@@ -100,7 +106,7 @@ fn server_requests_and_answers_are_typed() {
     assert!(matches!(&typed, Negotiated::V2025_06_18(request)
         if matches!(request.request, mcp::ServerRequest::ListRoots(_))));
     let roots = mcp::ListRootsResult::new(vec![mcp::Root::new("file:///r")]);
-    let answer = RawResult::of(&roots).expect("an object");
+    let answer = RawResult::from_typed(&roots).expect("an object");
     client
         .endpoint
         .answer(*key, Ok(answer), client.now)
@@ -134,7 +140,7 @@ fn home_handler_serves_every_revision() {
             ..mcp::CallToolResult::new(vec![mcp::TextContent::new("{}").into()])
         };
         let reply = request.reply_as::<HomeRevision>(&result, LossPolicy::Report);
-        let Converted { value, losses } = reply.expect("convertible");
+        let ConvertedValue { value, losses } = reply.expect("convertible");
         let older = ["2024-11-05", "2025-03-26"].contains(&revision);
         assert_eq!(losses.len(), usize::from(older), "{revision}: {losses:?}");
         server
