@@ -107,7 +107,7 @@ fn matches_pattern(text: &str, pattern: &str) -> bool {
 
 /// Returns true: patterns are not checked without the feature.
 #[cfg(not(feature = "patterns"))]
-fn has_pattern(_: &str, pattern: &str) -> bool {
+fn matches_pattern(_: &str, pattern: &str) -> bool {
     tracing::debug!(pattern, "the pattern of a form is not checked");
     true
 }
