@@ -75,7 +75,7 @@ impl<'a> Checker<'a> {
 
     /// Checks a document as `definition`.
     pub fn check_definition(self, definition: &Definition, bytes: &[u8]) -> Verdict {
-        let mut verdict = match (definition.inspect)(bytes) {
+        let mut verdict = match definition.inspect(bytes) {
             Ok(inspected) => {
                 let encoded = Some(inspected.encoded);
                 Verdict::from_violations(Scope::Definition, &inspected.violations, encoded)

@@ -42,7 +42,7 @@ pub fn conversion(bytes: &[u8]) {
 /// Checks that the tables agree with the type: the same verdict, error text, pointer and violations.
 pub fn check_agreement(definition: &Definition, of: KnownRevision, text: &str) {
     let name = definition.name;
-    let typed = (definition.inspect)(text.as_bytes());
+    let typed = definition.inspect(text.as_bytes());
     let checked = check_type(name, text, of);
     match (&typed, &checked) {
         (Ok(_), Ok(())) => {}

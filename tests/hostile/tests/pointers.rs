@@ -182,7 +182,7 @@ fn errors_point_to_the_defect() {
     for definition in DEFINITIONS {
         for _ in 0..INSTANCE_COUNT {
             let doc = generator.instance(definition.name);
-            if (definition.inspect)(doc.to_string().as_bytes()).is_err() {
+            if definition.inspect(doc.to_string().as_bytes()).is_err() {
                 corrected += 1;
                 continue;
             }
@@ -199,7 +199,7 @@ fn errors_point_to_the_defect() {
                     ..Style::ALL_VARIATIONS
                 };
                 let text = broken.doc.write(style, &mut rng);
-                let Err(error) = (definition.inspect)(text.as_bytes()) else {
+                let Err(error) = definition.inspect(text.as_bytes()) else {
                     accepted += 1;
                     continue;
                 };
@@ -269,7 +269,9 @@ fn offsets_point_into_the_text() {
     ] {
         let definition = DEFINITIONS.iter().find(|known| known.name == definition);
         let definition = definition.expect("there is such a definition");
-        let error = (definition.inspect)(text.as_bytes()).expect_err("it is broken");
+        let error = definition
+            .inspect(text.as_bytes())
+            .expect_err("it is broken");
         assert_eq!(
             (error.kind().name(), error.pointer()),
             (kind, pointer),

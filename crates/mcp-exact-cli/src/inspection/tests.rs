@@ -71,7 +71,11 @@ fn compare(entry: &Entry, name: &str, text: &str) -> usize {
         .inspect(name, &value, has_format);
     let inspection = inspection.expect("the revision defines it");
     let deviations = &inspection.deviations;
-    match (entry.find(name).expect("it has a type").inspect)(text.as_bytes()) {
+    match entry
+        .find(name)
+        .expect("it has a type")
+        .inspect(text.as_bytes())
+    {
         Ok(inspected) => {
             let listed = inspected.violations.listed();
             assert_eq!(

@@ -144,7 +144,7 @@ fn is_unchanged_by_encoding(revision: &Revision, name: &str, text: &str) -> bool
 fn encode(revision: &Revision, name: &str, text: &str) -> Result<String, DecodeError> {
     let definition = revision.types.definitions.iter().find(|d| d.name == name);
     match definition {
-        Some(definition) => (definition.inspect)(text.as_bytes()).map(|i| i.encoded),
+        Some(definition) => definition.inspect(text.as_bytes()).map(|i| i.encoded),
         None => {
             let at = revision
                 .types

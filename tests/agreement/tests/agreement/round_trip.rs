@@ -106,7 +106,7 @@ fn check_any_spelling(revision: &Revision, definition: &str, doc: &Doc, rng: &mu
 }
 
 fn encode(revision: &Revision, definition: &str, text: &str) -> String {
-    match (revision.definition(definition).inspect)(text.as_bytes()) {
+    match revision.definition(definition).inspect(text.as_bytes()) {
         Ok(inspected) if inspected.violations.is_empty() => inspected.encoded,
         other => panic!(
             "{} {definition} {text} {other:?} (seed {SEED})",

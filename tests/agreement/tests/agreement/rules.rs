@@ -252,7 +252,7 @@ mod tests {
     }
 
     fn accepts(revision: &Revision, definition: &str, text: &str) -> bool {
-        let inspected = (revision.definition(definition).inspect)(text.as_bytes());
+        let inspected = revision.definition(definition).inspect(text.as_bytes());
         inspected.is_ok_and(|inspected| inspected.violations.is_empty())
     }
 

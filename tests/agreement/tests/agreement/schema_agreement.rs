@@ -61,7 +61,7 @@ impl Tally {
             None
         };
         let text = write(doc, rng);
-        let inspected = (revision.definition(definition).inspect)(text.as_bytes());
+        let inspected = revision.definition(definition).inspect(text.as_bytes());
         let accepted = inspected
             .as_ref()
             .is_ok_and(|inspected| inspected.violations.is_empty());
