@@ -142,14 +142,14 @@ pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option
 
 /// Returns an error with its causes, as one string.
 pub(crate) fn error_with_causes(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut words = error.to_string();
+    let mut message = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        words.push_str(": ");
-        words.push_str(&cause.to_string());
+        message.push_str(": ");
+        message.push_str(&cause.to_string());
         source = cause.source();
     }
-    words
+    message
 }
 
 /// Reads a body of at most 1 MiB.

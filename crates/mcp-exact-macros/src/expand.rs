@@ -20,8 +20,8 @@ pub(crate) fn expand_server(options: TokenStream, item: TokenStream) -> Result<T
         )
     })?;
     if let Some((path, _)) = &block.trait_ {
-        let words = "`#[server]` belongs on an inherent impl block; take the trait away";
-        return Err(Error::new_spanned(path, words));
+        let message = "`#[server]` belongs on an inherent impl block; take the trait away";
+        return Err(Error::new_spanned(path, message));
     }
     let krate = options
         .krate

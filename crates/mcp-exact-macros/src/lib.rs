@@ -50,12 +50,12 @@ macro_rules! expand {
             /// Marks a method of an impl block with [`macro@server`]; an error anywhere else.
             #[proc_macro_attribute]
             pub fn $name(_: TokenStream, item: TokenStream) -> TokenStream {
-                let words = concat!(
+                let message = concat!(
                     "`#[", stringify!($name), "]` belongs to a method of an impl block with `#[server]`; ",
                     "put `#[server]` on the impl block"
                 );
                 let item = proc_macro2::TokenStream::from(item);
-                quote!(::core::compile_error!(#words); #item).into()
+                quote!(::core::compile_error!(#message); #item).into()
             }
         )*
     };

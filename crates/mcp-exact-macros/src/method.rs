@@ -67,8 +67,8 @@ impl Method {
         for attribute in std::mem::take(&mut item.attrs) {
             match MethodKind::from_path(&attribute) {
                 Some(_) if found.is_some() => {
-                    let words = "a method is registered once; remove one of the two attributes";
-                    return Err(Error::new_spanned(attribute, words));
+                    let message = "a method is registered once; remove one of the two attributes";
+                    return Err(Error::new_spanned(attribute, message));
                 }
                 Some(kind) => found = Some(MethodOptions::parse(kind, &attribute)?),
                 None => kept.push(attribute),
@@ -136,17 +136,17 @@ impl Method {
             Parameter::Extractor { .. } => None,
         });
         if let (Some(input), Some(argument)) = (input, argument) {
-            let words = format!(
+            let message = format!(
                 "`Input` has all the arguments already; make `{argument}` a field of its type, or take every argument by itself"
             );
-            return Err(Error::new_spanned(input, words));
+            return Err(Error::new_spanned(input, message));
         }
         match (self.options.kind, argument) {
             (MethodKind::Complete, Some(argument)) => {
-                let words = format!(
+                let message = format!(
                     "a completion has no argument `{argument}`; take `Partial`, which has the value and the other arguments"
                 );
-                Err(Error::new(argument.span(), words))
+                Err(Error::new(argument.span(), message))
             }
             _ => Ok(()),
         }
@@ -157,12 +157,13 @@ impl Method {
 fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     let signature = &item.sig;
     if options.is_set("local") && signature.asyncness.is_none() {
-        let words = "`local` is for methods that are `async`; make it `async` or take `local` away";
-        return Err(Error::new(options.span, words));
+        let message =
+            "`local` is for methods that are `async`; make it `async` or take `local` away";
+        return Err(Error::new(options.span, message));
     }
     if options.is_set("blocking") && signature.asyncness.is_some() {
-        let words = "`blocking` is for methods that are not `async`; remove one of the two";
-        return Err(Error::new_spanned(signature.asyncness, words));
+        let message = "`blocking` is for methods that are not `async`; remove one of the two";
+        return Err(Error::new_spanned(signature.asyncness, message));
     }
     let generic = signature
         .generics
@@ -171,8 +172,8 @@ fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
         .find(|one| !matches!(one, syn::GenericParam::Lifetime(_)));
     match generic {
         Some(generic) => {
-            let words = "a method that is registered has no type parameters; write out the types";
-            Err(Error::new_spanned(generic, words))
+            let message = "a method that is registered has no type parameters; write out the types";
+            Err(Error::new_spanned(generic, message))
         }
         None => Ok(()),
     }
@@ -181,7 +182,7 @@ fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
 /// Returns how a method takes `self`.
 fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     let text = receiver.to_token_stream().to_string().replace(' ', "");
-    let words = match text.as_str() {
+    let message = match text.as_str() {
         "&self" => return Ok(SelfKind::Reference),
         text if text.starts_with("self:") && text.ends_with("Arc<Self>") && !text.contains('&') => {
             return Ok(SelfKind::Arc);
@@ -191,7 +192,7 @@ fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
         }
         _ => "take the server as `&self` or `self: Arc<Self>`",
     };
-    Err(Error::new_spanned(receiver, words))
+    Err(Error::new_spanned(receiver, message))
 }
 
 /// Returns the kind of a parameter: an extractor or an argument of the tool.
@@ -207,8 +208,8 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
         .iter()
         .find(|one| one.path().is_ident("cfg") || one.path().is_ident("cfg_attr"))
     {
-        let words = "an argument cannot be conditional; put the attribute on the method, and write one method for each case";
-        return Err(Error::new_spanned(conditional, words));
+        let message = "an argument cannot be conditional; put the attribute on the method, and write one method for each case";
+        return Err(Error::new_spanned(conditional, message));
     }
     let (ty, by_reference) = match &*input.ty {
         Type::Reference(reference) if reference.mutability.is_none() => {
@@ -223,8 +224,8 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
         return Ok(Parameter::Extractor { ty, by_reference });
     }
     let Pat::Ident(name) = &*input.pat else {
-        let words = "an argument needs a name; take it as `name: Type`, or mark an extractor with `#[extract]`";
-        return Err(Error::new_spanned(&input.pat, words));
+        let message = "an argument needs a name; take it as `name: Type`, or mark an extractor with `#[extract]`";
+        return Err(Error::new_spanned(&input.pat, message));
     };
     let ident = &name.ident;
     if let Type::Reference(_) = &*input.ty {
@@ -233,22 +234,22 @@ fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Param
             "[u8]" => "Vec<u8>".to_owned(),
             inner => inner.to_owned(),
         };
-        let words = format!("argument `{ident}` cannot be a reference; take `{ident}: {owned}`");
-        return Err(Error::new_spanned(&input.ty, words));
+        let message = format!("argument `{ident}` cannot be a reference; take `{ident}: {owned}`");
+        return Err(Error::new_spanned(&input.ty, message));
     }
     if let Some(generic) = mentioned_ident(&ty, generics) {
-        let words = format!(
+        let message = format!(
             "argument `{ident}` depends on the parameter `{generic}` of the impl block; arguments have concrete types, because their schema is advertised"
         );
-        return Err(Error::new_spanned(&input.ty, words));
+        return Err(Error::new_spanned(&input.ty, message));
     }
     if mentioned_ident(&ty, &[Ident::new("Self", Span::call_site())]).is_some() {
-        let words = format!("argument `{ident}` has the type `Self`; write the type out");
-        return Err(Error::new_spanned(&input.ty, words));
+        let message = format!("argument `{ident}` has the type `Self`; write the type out");
+        return Err(Error::new_spanned(&input.ty, message));
     }
     if let Type::ImplTrait(_) = &*input.ty {
-        let words = format!("argument `{ident}` has no type of its own; write a concrete type");
-        return Err(Error::new_spanned(&input.ty, words));
+        let message = format!("argument `{ident}` has no type of its own; write a concrete type");
+        return Err(Error::new_spanned(&input.ty, message));
     }
     Ok(Parameter::Argument {
         ident: ident.clone(),

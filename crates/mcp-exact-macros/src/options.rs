@@ -69,8 +69,9 @@ impl ServerOptions {
             .or(options.version.as_ref())
             .or(options.title.as_ref());
         if let (Some(_), Some(named)) = (&options.part_name, named) {
-            let words = "a part has no name or version of its own; put them on the main impl block";
-            return Err(Error::new(named.span(), words));
+            let message =
+                "a part has no name or version of its own; put them on the main impl block";
+            return Err(Error::new(named.span(), message));
         }
         Ok(options)
     }
@@ -224,8 +225,8 @@ impl MethodOptions {
                 self.flags.push((name, flag));
             } else {
                 let text = meta.value().and_then(|value| value.parse());
-                let words = format!("`{name}` needs a string: `{name} = \"…\"`");
-                let text = text.map_err(|_| meta.error(words))?;
+                let message = format!("`{name}` needs a string: `{name} = \"…\"`");
+                let text = text.map_err(|_| meta.error(message))?;
                 self.texts.push((name, text));
             }
             Ok(())
@@ -235,7 +236,7 @@ impl MethodOptions {
 
     /// Checks that required options are set.
     fn check_options(&self) -> Result<()> {
-        let words = match self.kind {
+        let message = match self.kind {
             MethodKind::Resource if self.uri.is_none() => {
                 "a resource needs its URI or URI template: `#[resource(\"file://{+path}\")]`"
             }
@@ -249,7 +250,7 @@ impl MethodOptions {
             }
             _ => return Ok(()),
         };
-        Err(Error::new(self.span, words))
+        Err(Error::new(self.span, message))
     }
 
     pub(crate) fn text(&self, name: &str) -> Option<&LitStr> {

@@ -106,15 +106,15 @@ impl de::Error for Mismatch {
     }
 
     #[cold]
-    fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+    fn invalid_type(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = JsonUnexpected(found);
-        Self::new(format!("invalid type: {found}, expected {wanted}"))
+        Self::new(format!("invalid type: {found}, expected {expected}"))
     }
 
     #[cold]
-    fn invalid_value(found: Unexpected<'_>, wanted: &dyn Expected) -> Self {
+    fn invalid_value(found: Unexpected<'_>, expected: &dyn Expected) -> Self {
         let found = JsonUnexpected(found);
-        Self::new(format!("invalid value: {found}, expected {wanted}"))
+        Self::new(format!("invalid value: {found}, expected {expected}"))
     }
 }
 
@@ -189,23 +189,23 @@ impl<'de> JsonDeserializer<'de> {
 
     /// Returns the error for a value of another kind than wanted.
     #[cold]
-    fn type_mismatch(&mut self, wanted: &dyn Expected) -> Mismatch {
+    fn type_mismatch(&mut self, expected: &dyn Expected) -> Mismatch {
         let found = match self.peek_kind() {
             Err(error) => return error,
             Ok(Kind::Null) => Unexpected::Unit,
             Ok(Kind::Array) => Unexpected::Seq,
             Ok(Kind::Object) => Unexpected::Map,
             Ok(Kind::Boolean) => Unexpected::Bool(self.0.boolean().unwrap_or_default()),
-            Ok(Kind::Number) => match self.read_number(wanted) {
+            Ok(Kind::Number) => match self.read_number(expected) {
                 Ok(number) => number.as_unexpected(),
                 Err(error) => return error,
             },
             Ok(Kind::String) => {
                 let text = self.0.str().unwrap_or_default();
-                return de::Error::invalid_type(Unexpected::Str(&text), wanted);
+                return de::Error::invalid_type(Unexpected::Str(&text), expected);
             }
         };
-        de::Error::invalid_type(found, wanted)
+        de::Error::invalid_type(found, expected)
     }
 
     /// Reads the next value if it is null; returns true in this case.
@@ -217,30 +217,30 @@ impl<'de> JsonDeserializer<'de> {
         Ok(is_null)
     }
 
-    fn read_null(&mut self, wanted: &dyn Expected) -> Result<(), Mismatch> {
+    fn read_null(&mut self, expected: &dyn Expected) -> Result<(), Mismatch> {
         if self.read_if_null()? {
             Ok(())
         } else {
-            Err(self.type_mismatch(wanted))
+            Err(self.type_mismatch(expected))
         }
     }
 
-    fn read_boolean(&mut self, wanted: &dyn Expected) -> Result<bool, Mismatch> {
+    fn read_boolean(&mut self, expected: &dyn Expected) -> Result<bool, Mismatch> {
         match self.peek_kind()? {
             Kind::Boolean => self.0.boolean().map_err(Self::reader_error),
-            _ => Err(self.type_mismatch(wanted)),
+            _ => Err(self.type_mismatch(expected)),
         }
     }
 
-    fn read_number_text(&mut self, wanted: &dyn Expected) -> Result<&'de str, Mismatch> {
+    fn read_number_text(&mut self, expected: &dyn Expected) -> Result<&'de str, Mismatch> {
         match self.peek_kind()? {
             Kind::Number => self.0.number().map_err(Self::reader_error),
-            _ => Err(self.type_mismatch(wanted)),
+            _ => Err(self.type_mismatch(expected)),
         }
     }
 
-    fn read_number(&mut self, wanted: &dyn Expected) -> Result<ParsedNumber, Mismatch> {
-        let text = self.read_number_text(wanted)?;
+    fn read_number(&mut self, expected: &dyn Expected) -> Result<ParsedNumber, Mismatch> {
+        let text = self.read_number_text(expected)?;
         if let Ok(value) = text.parse() {
             return Ok(ParsedNumber::Unsigned(value));
         }
@@ -259,17 +259,17 @@ impl<'de> JsonDeserializer<'de> {
     /// Reads an integer of up to 128 bits.
     fn read_long_integer<T: std::str::FromStr>(
         &mut self,
-        wanted: &dyn Expected,
+        expected: &dyn Expected,
     ) -> Result<T, Mismatch> {
-        let text = self.read_number_text(wanted)?;
+        let text = self.read_number_text(expected)?;
         text.parse()
-            .map_err(|_| Mismatch::new(format!("invalid value: {text}, expected {wanted}")))
+            .map_err(|_| Mismatch::new(format!("invalid value: {text}, expected {expected}")))
     }
 
-    fn read_string(&mut self, wanted: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
+    fn read_string(&mut self, expected: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
         match self.peek_kind()? {
             Kind::String => self.0.str().map_err(Self::reader_error),
-            _ => Err(self.type_mismatch(wanted)),
+            _ => Err(self.type_mismatch(expected)),
         }
     }
 
@@ -279,10 +279,10 @@ impl<'de> JsonDeserializer<'de> {
     }
 
     /// Begins an array; returns true if it has a first item.
-    fn begin_array(&mut self, wanted: &dyn Expected) -> Result<bool, Mismatch> {
+    fn begin_array(&mut self, expected: &dyn Expected) -> Result<bool, Mismatch> {
         match self.peek_kind()? {
             Kind::Array => self.0.begin_array().map_err(Self::reader_error),
-            _ => Err(self.type_mismatch(wanted)),
+            _ => Err(self.type_mismatch(expected)),
         }
     }
 
@@ -291,10 +291,10 @@ impl<'de> JsonDeserializer<'de> {
         self.0.next_item().map_err(Self::reader_error)
     }
 
-    fn begin_object(&mut self, wanted: &dyn Expected) -> Result<(), Mismatch> {
+    fn begin_object(&mut self, expected: &dyn Expected) -> Result<(), Mismatch> {
         match self.peek_kind()? {
             Kind::Object => self.0.open_object().map_err(Self::reader_error),
-            _ => Err(self.type_mismatch(wanted)),
+            _ => Err(self.type_mismatch(expected)),
         }
     }
 
@@ -314,8 +314,8 @@ impl<'de> JsonDeserializer<'de> {
     }
 
     /// Reads the name of the variant of an enum, the only member of its object.
-    fn read_variant_name(&mut self, wanted: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
-        self.begin_object(wanted)?;
+    fn read_variant_name(&mut self, expected: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
+        self.begin_object(expected)?;
         let name = self.read_member_name(&mut true)?;
         name.ok_or_else(|| de::Error::invalid_length(0, &"an object with one member"))
     }
@@ -518,8 +518,8 @@ impl ArrayItems<'_, '_> {
 
     fn check_end(&self) -> Result<(), Mismatch> {
         if self.has_more {
-            let words = format!("the array has more than {} items", self.index);
-            return Err(Mismatch::new(words));
+            let message = format!("the array has more than {} items", self.index);
+            return Err(Mismatch::new(message));
         }
         Ok(())
     }
@@ -645,8 +645,8 @@ struct MemberName<'n>(&'n str);
 
 impl MemberName<'_> {
     /// Parses the name as a number or a boolean.
-    fn parse_as<T: std::str::FromStr>(&self, wanted: &dyn Expected) -> Result<T, Mismatch> {
-        let wrong = |_| de::Error::invalid_type(Unexpected::Str(self.0), wanted);
+    fn parse_as<T: std::str::FromStr>(&self, expected: &dyn Expected) -> Result<T, Mismatch> {
+        let wrong = |_| de::Error::invalid_type(Unexpected::Str(self.0), expected);
         self.0.parse().map_err(wrong)
     }
 }

@@ -225,8 +225,8 @@ mod tests {
             ("extras", json!(["b"])),
             ("extras", json!(["a", "a"])),
         ] {
-            let words = format!("{name:?} does not fit its field");
-            assert_eq!(problem(json!({"name": "a", name: value})), Some(words));
+            let message = format!("{name:?} does not fit its field");
+            assert_eq!(problem(json!({"name": "a", name: value})), Some(message));
         }
         assert!(problem(json!({"name": "abcd"})).is_some());
     }

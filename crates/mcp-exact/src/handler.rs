@@ -81,7 +81,7 @@ pub(crate) struct ErasedHandler<O> {
     call: Arc<dyn Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync>,
 }
 
-/// Type-erased handler with its requirements, as it is registered. What follows is compiled once for all handlers.
+/// Type-erased handler with its requirements, as it is registered. Code that takes this type is compiled once for all handlers.
 pub(crate) type RegisteredHandler<O> = (ErasedHandler<O>, Signature);
 
 impl<O: 'static> ErasedHandler<O> {

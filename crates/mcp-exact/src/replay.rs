@@ -114,7 +114,7 @@ pub(crate) enum ReplayError {
     VersionMismatch,
     #[error(
         "the handler asks {now} although it has asked `{before}` before and not repeated that: a handler that asks runs again \
-         with the answers and has to ask the same questions in the same words; take values that change (time, random numbers, \
+         with the answers and has to request the same questions in the same message; take values that change (time, random numbers, \
          data) through `Cx::once`"
     )]
     Diverged { before: String, now: String },
@@ -187,8 +187,7 @@ impl HandlerRun {
     /// request, or if another input request already uses the new key.
     pub(crate) fn set_key(&mut self, id: InputRequestId, key: &str) {
         let mut others = self.input_requests.iter();
-        if self.input_requests[id.0].was_sent_before
-            || others.any(|question| question.record.name == key)
+        if self.input_requests[id.0].was_sent_before || others.any(|entry| entry.record.name == key)
         {
             return;
         }
@@ -199,15 +198,15 @@ impl HandlerRun {
     }
 
     /// Records an input request of the handler; returns the existing entry if an earlier run has recorded it.
-    pub(crate) fn record_input_request(&mut self, ask: InputRequest) -> InputRequestId {
-        let fingerprint = fingerprint(&ask);
-        let same = |question: &InputRequestState| {
-            !question.is_requested && question.record.fingerprint == fingerprint
+    pub(crate) fn record_input_request(&mut self, request: InputRequest) -> InputRequestId {
+        let fingerprint = fingerprint(&request);
+        let same = |entry: &InputRequestState| {
+            !entry.is_requested && entry.record.fingerprint == fingerprint
         };
         let at = match self.input_requests.iter().position(same) {
             Some(at) => at,
             None => {
-                let kind = ask.method.split('/').next().unwrap_or_default();
+                let kind = request.method.split('/').next().unwrap_or_default();
                 let name = format!("{kind}-{}", self.next_number());
                 self.input_requests.push(InputRequestState {
                     record: RecordedInputRequest {
@@ -226,16 +225,16 @@ impl HandlerRun {
                 self.input_requests.len() - 1
             }
         };
-        let question = &mut self.input_requests[at];
-        question.is_requested = true;
-        question.method_and_params = Some(ask);
+        let entry = &mut self.input_requests[at];
+        entry.is_requested = true;
+        entry.method_and_params = Some(request);
         InputRequestId(at)
     }
 
     /// Returns a number that no key of the request contains, because keys are unique within a request.
     fn next_number(&self) -> usize {
-        let number = |question: &InputRequestState| {
-            let (_, number) = question.record.name.rsplit_once('-')?;
+        let number = |entry: &InputRequestState| {
+            let (_, number) = entry.record.name.rsplit_once('-')?;
             number.parse::<usize>().ok()
         };
         let used: Vec<usize> = self.input_requests.iter().filter_map(number).collect();
@@ -249,18 +248,18 @@ impl HandlerRun {
 
     /// Sets the deadline of an input request. An input request of an earlier run keeps its deadline.
     pub(crate) fn set_deadline(&mut self, id: InputRequestId, deadline: u64) {
-        let question = &mut self.input_requests[id.0];
-        if !question.was_sent_before {
-            question.record.deadline = Some(deadline);
+        let entry = &mut self.input_requests[id.0];
+        if !entry.was_sent_before {
+            entry.record.deadline = Some(deadline);
         }
     }
 
     /// Returns the answer to an input request, or records that a caller waits for it. An answer that was received after
     /// the deadline counts as missing, in this run and in every later one.
     pub(crate) fn take_answer(&mut self, id: InputRequestId, now: u64) -> Option<InputOutcome> {
-        let question = &mut self.input_requests[id.0];
-        let recorded = &mut question.record;
-        let deadline = recorded.deadline.filter(|_| question.was_sent_before);
+        let entry = &mut self.input_requests[id.0];
+        let recorded = &mut entry.record;
+        let deadline = recorded.deadline.filter(|_| entry.was_sent_before);
         let late = deadline.is_some_and(|deadline| deadline < now);
         // The deadline is cleared after an answer in time, so that a later run does not treat the answer as late.
         let given = recorded.answer.clone().map(JsonObject::try_from);
@@ -275,9 +274,9 @@ impl HandlerRun {
                 Some(InputOutcome::TimedOut)
             }
         };
-        question.is_settled = answer.is_some();
-        question.has_waiter = answer.is_none();
-        if question.has_waiter {
+        entry.is_settled = answer.is_some();
+        entry.has_waiter = answer.is_none();
+        if entry.has_waiter {
             self.wake_runner();
         }
         answer
@@ -285,9 +284,9 @@ impl HandlerRun {
 
     /// Records that no caller waits for the answer any more.
     pub(crate) fn release_input_request(&mut self, id: InputRequestId) {
-        let question = &mut self.input_requests[id.0];
-        question.has_waiter = false;
-        question.is_settled = true;
+        let entry = &mut self.input_requests[id.0];
+        entry.has_waiter = false;
+        entry.is_settled = true;
     }
 
     /// Returns true while the handler repeats the steps of an earlier run, that is, until it has consumed every
@@ -296,8 +295,8 @@ impl HandlerRun {
         let mut answered = self
             .input_requests
             .iter()
-            .filter(|question| question.was_sent_before);
-        answered.any(|question| !question.is_settled)
+            .filter(|entry| entry.was_sent_before);
+        answered.any(|entry| !entry.is_settled)
     }
 
     /// Returns the input requests that end the client's request now; `None` while no caller waits for an answer or a
@@ -309,50 +308,43 @@ impl HandlerRun {
         if !self.running_effects.is_empty() {
             return Ok(None);
         }
-        let wanted = || {
-            self.input_requests
-                .iter()
-                .filter(|question| question.has_waiter)
-        };
+        let wanted = || self.input_requests.iter().filter(|entry| entry.has_waiter);
         if wanted().next().is_none() {
             return Ok(None);
         }
         let forgotten = self
             .input_requests
             .iter()
-            .find(|question| question.was_sent_before && !question.is_requested);
-        if let Some(new) = wanted().find(|question| !question.was_sent_before)
+            .find(|entry| entry.was_sent_before && !entry.is_requested);
+        if let Some(new) = wanted().find(|entry| !entry.was_sent_before)
             && let Some(before) = forgotten
         {
             let now = new
                 .method_and_params
                 .as_ref()
-                .map_or("something", |ask| &ask.method);
+                .map_or("something", |request| &request.method);
             return Err(ReplayError::Diverged {
                 before: before.record.name.clone(),
                 now: format!("`{}` ({now})", new.record.name),
             });
         }
-        let asks = wanted().filter_map(|question| {
-            Some((
-                question.record.name.clone(),
-                question.method_and_params.clone()?,
-            ))
+        let input_requests = wanted().filter_map(|entry| {
+            Some((entry.record.name.clone(), entry.method_and_params.clone()?))
         });
         Ok(Some(Suspension {
-            input_requests: asks.collect(),
+            input_requests: input_requests.collect(),
             record: self.to_record(),
         }))
     }
 
     /// Returns the record from which a later run of the handler reaches the same point.
     pub(crate) fn to_record(&self) -> ReplayRecord {
-        let kept = self.input_requests.iter().filter(|question| {
-            question.was_sent_before || question.has_waiter || question.record.answer.is_some()
+        let kept = self.input_requests.iter().filter(|entry| {
+            entry.was_sent_before || entry.has_waiter || entry.record.answer.is_some()
         });
         ReplayRecord {
             version: self.version.clone(),
-            input_requests: kept.map(|question| question.record.clone()).collect(),
+            input_requests: kept.map(|entry| entry.record.clone()).collect(),
             once: self.once_results.clone(),
         }
     }
@@ -369,26 +361,25 @@ impl HandlerRun {
 
     /// Records that the answer to an input request was not received in time.
     pub(crate) fn record_timeout(&mut self, id: InputRequestId) {
-        let question = &mut self.input_requests[id.0];
-        question.record.answer = Some(Json::from(false));
-        question.has_waiter = false;
-        question.is_settled = true;
+        let entry = &mut self.input_requests[id.0];
+        entry.record.answer = Some(Json::from(false));
+        entry.has_waiter = false;
+        entry.is_settled = true;
     }
 
     /// Delivers the answer to an input request of the running handler; returns true if an input request with this key
     /// was waiting.
     pub(crate) fn deliver_answer(&mut self, key: &str, answer: JsonObject) -> bool {
-        let waits =
-            |question: &&mut InputRequestState| question.has_waiter && question.record.name == key;
-        let Some(question) = self.input_requests.iter_mut().find(waits) else {
+        let waits = |entry: &&mut InputRequestState| entry.has_waiter && entry.record.name == key;
+        let Some(entry) = self.input_requests.iter_mut().find(waits) else {
             return false;
         };
-        question.record.answer = Some(answer.into());
+        entry.record.answer = Some(answer.into());
         // The deadline is cleared because the answer was received in time, so that a later run does not treat it as
         // late.
-        question.record.deadline = None;
-        question.has_waiter = false;
-        let wakers = question
+        entry.record.deadline = None;
+        entry.has_waiter = false;
+        let wakers = entry
             .waker
             .take()
             .into_iter()
@@ -408,7 +399,7 @@ impl HandlerRun {
         self.running_effects.push(place);
         let wakers = self.input_requests.iter_mut();
         wakers
-            .filter_map(|question| question.waker.take())
+            .filter_map(|entry| entry.waker.take())
             .for_each(Waker::wake);
     }
 
@@ -453,9 +444,9 @@ impl HandlerRun {
 }
 
 /// Returns the FNV-1a hash of an input request, which is the same in every build and process.
-fn fingerprint(ask: &InputRequest) -> u64 {
-    let params = ask.params.as_ref().map_or("", JsonObject::text);
-    let bytes = ask.method.bytes().chain([0]).chain(params.bytes());
+fn fingerprint(request: &InputRequest) -> u64 {
+    let params = request.params.as_ref().map_or("", JsonObject::text);
+    let bytes = request.method.bytes().chain([0]).chain(params.bytes());
     bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -571,12 +562,12 @@ mod tests {
         let mut run = HandlerRun::resume("1", record, |_| None).expect("the same version");
         let id = run.record_input_request(input_request("a"));
         assert_eq!(run.take_answer(id, 0), None);
-        let asks = run
+        let input_requests = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
             .input_requests;
-        assert_eq!(asks[0].0, "elicitation-1");
+        assert_eq!(input_requests[0].0, "elicitation-1");
     }
 
     /// "`inputRequests` […] keys are server-assigned identifiers" (2026-07-28, `basic/patterns/mrtr`): a fixed key lets
@@ -599,12 +590,15 @@ mod tests {
             Some(InputOutcome::Result(accepted_answer()))
         );
         assert_eq!(run.take_answer(second, 0), None);
-        let asks = run
+        let input_requests = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
             .input_requests;
-        assert_eq!((asks.len(), &*asks[0].0), (1, "elicitation-2"));
+        assert_eq!(
+            (input_requests.len(), &*input_requests[0].0),
+            (1, "elicitation-2")
+        );
         let mut run = next_run(&run);
         for message in ["a", "b"] {
             let id = run.record_input_request(input_request(message));
@@ -644,13 +638,13 @@ mod tests {
             (None, None)
         );
         run.release_input_request(first);
-        let asks = run
+        let input_requests = run
             .suspend()
             .expect("no divergence")
             .expect("questions")
             .input_requests;
-        assert_eq!(asks.len(), 1);
-        assert_eq!(asks[0].1, input_request("b"));
+        assert_eq!(input_requests.len(), 1);
+        assert_eq!(input_requests[0].1, input_request("b"));
     }
 
     #[test]

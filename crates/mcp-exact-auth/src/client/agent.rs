@@ -311,10 +311,10 @@ impl Headless {
     pub fn for_terminal() -> Self {
         Self::new(|url| {
             use std::io::Write as _;
-            let words = format!(
+            let message = format!(
                 "Open this URL in a browser:\n\n{url}\n\nThen paste the URL that the browser ends at (it need not load):\n"
             );
-            let written = std::io::stderr().write_all(words.as_bytes());
+            let written = std::io::stderr().write_all(message.as_bytes());
             async move {
                 written.map_err(|error| error.to_string())?;
                 let read = tokio::task::spawn_blocking(|| {

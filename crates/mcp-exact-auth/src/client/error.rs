@@ -293,8 +293,8 @@ mod tests {
                 error: error.to_owned(),
                 description: Some("words of the server".to_owned()),
             };
-            for words in [refused.to_string(), token.to_string()] {
-                assert!(words.contains(remedy), "{words}");
+            for message in [refused.to_string(), token.to_string()] {
+                assert!(message.contains(remedy), "{message}");
             }
         }
     }

@@ -72,13 +72,13 @@ pub(crate) fn parse_registration(
     };
     let answer = serde_json::from_slice::<RegistrationResponse>(body).ok();
     if !(200..300).contains(&status) {
-        let words = answer.and_then(|answer| {
+        let message = answer.and_then(|answer| {
             let error = answer.error?;
             let description = answer.error_description.map(|text| format!(" ({text})"));
             Some(to_short_line(error + &description.unwrap_or_default()))
         });
-        let words = words.unwrap_or_else(|| format!("it answered with status {status}"));
-        return Err(refused(words));
+        let message = message.unwrap_or_else(|| format!("it answered with status {status}"));
+        return Err(refused(message));
     }
     let answer = answer.filter(|answer| !answer.client_id.is_empty());
     let answer = answer.ok_or_else(|| refused("the answer has no `client_id`".to_owned()))?;
@@ -157,7 +157,7 @@ mod tests {
         let client = client.expect("a client");
         assert_eq!((&*client.client_id, &client.client_secret), ("c", &None));
         assert_eq!(client.auth_method.as_deref(), Some("none"));
-        for (status, body, words) in [
+        for (status, body, message) in [
             (
                 400,
                 r#"{"error":"invalid_redirect_uri"}"#,
@@ -167,7 +167,7 @@ mod tests {
             (201, "{}", "no `client_id`"),
         ] {
             let error = read(status, body).expect_err("refused").to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

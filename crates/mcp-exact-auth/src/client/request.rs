@@ -270,8 +270,8 @@ mod tests {
             let answered = pending.accept_redirect(&query, SystemTime::UNIX_EPOCH);
             match (answered, expected) {
                 (Ok(grant), Ok(code)) => assert_eq!(grant.code.expose(), code),
-                (Err(error), Err(words)) => {
-                    assert!(error.to_string().contains(words), "{error}");
+                (Err(error), Err(message)) => {
+                    assert!(error.to_string().contains(message), "{error}");
                 }
                 (answered, _) => panic!("{query:?}: {answered:?}"),
             }

@@ -340,7 +340,7 @@ mod tests {
                 scopes: Some(Scopes::parse("x y")),
             })
         );
-        for (status, body, words) in [
+        for (status, body, message) in [
             (200, r#"{"access_token":"a","token_type":"mac"}"#, "neither"),
             (200, r#"{"access_token":"a"}"#, "`token_type` is missing"),
             (
@@ -361,7 +361,7 @@ mod tests {
             (503, "", "try again later"),
         ] {
             let error = read(status, body).expect_err("it is refused").to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(message), "{error}");
         }
     }
 }

@@ -186,8 +186,8 @@ pub enum TokenError {
 
 impl TokenError {
     /// Creates the error for a token that is not valid.
-    pub fn invalid(words: impl fmt::Display) -> Self {
-        Self::Invalid(words.to_string())
+    pub fn invalid(message: impl fmt::Display) -> Self {
+        Self::Invalid(message.to_string())
     }
 }
 
@@ -304,7 +304,7 @@ pub(super) fn check_claims(
     is_introspected: bool,
     now: SystemTime,
 ) -> Result<Access, TokenError> {
-    let invalid = |words: &str| TokenError::Invalid(words.to_owned());
+    let invalid = |message: &str| TokenError::Invalid(message.to_owned());
     let parsed: Claims = serde_json::from_slice(&claims)
         .map_err(|_| invalid("the token's claims cannot be read"))?;
     if is_introspected && parsed.active != Some(true) {
@@ -428,10 +428,10 @@ mod tests {
                     assert_eq!(access.subject(), Some("u"));
                 }
                 Err(error) => {
-                    let words = error.to_string();
+                    let message = error.to_string();
                     assert!(
-                        expected != ok && words.contains(expected),
-                        "{claims}: {words}"
+                        expected != ok && message.contains(expected),
+                        "{claims}: {message}"
                     );
                 }
             }

@@ -51,8 +51,8 @@ pub(super) enum ProofRejection {
 }
 
 impl From<&'static str> for ProofRejection {
-    fn from(words: &'static str) -> Self {
-        Self::Invalid(words)
+    fn from(message: &'static str) -> Self {
+        Self::Invalid(message)
     }
 }
 

@@ -133,8 +133,8 @@ impl IssuerClient {
             let (status, _, body) = exchanged.await?;
             match parse_metadata_response::<ServerMetadata>(status, &body) {
                 MetadataResponse::Found(metadata) if metadata.issuer != issuer => {
-                    let words = format!("it belongs to the issuer `{}`", metadata.issuer);
-                    return Err(unavailable_error(&url, words));
+                    let message = format!("it belongs to the issuer `{}`", metadata.issuer);
+                    return Err(unavailable_error(&url, message));
                 }
                 MetadataResponse::Found(ServerMetadata {
                     jwks_uri: Some(keys),

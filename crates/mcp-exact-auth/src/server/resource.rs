@@ -282,7 +282,8 @@ impl ResourceServer {
         } else {
             self.challenge_scheme()
         };
-        let invalid = |words: &str| self.unauthorized_error(scheme, Some(("invalid_token", words)));
+        let invalid =
+            |message: &str| self.unauthorized_error(scheme, Some(("invalid_token", message)));
         let access = self.verify_token(token, &invalid).await?;
         match (access.key_thumbprint(), is_dpop) {
             (None, false) if self.binding == TokenBinding::Required => {
@@ -292,8 +293,8 @@ impl ResourceServer {
             (None, true) => return Err(invalid("the token is not bound to a key")),
             // RFC 9449, section 7.2: a bound token must not be used as a bearer token.
             (Some(_), false) => {
-                let words = "the token is bound to a key; send it with the scheme DPoP";
-                return Err(self.unauthorized_error("DPoP", Some(("invalid_token", words))));
+                let message = "the token is bound to a key; send it with the scheme DPoP";
+                return Err(self.unauthorized_error("DPoP", Some(("invalid_token", message))));
             }
             (Some(key), true) => self.check_proof(request, &proofs, token, key)?,
         }
@@ -310,9 +311,9 @@ impl ResourceServer {
         for verifier in &self.verifiers {
             match verifier.verify(token).await {
                 Ok(access) => return Ok(access),
-                Err(TokenError::Invalid(words)) => refused = Some(words),
-                Err(TokenError::Unavailable(words)) => {
-                    tracing::warn!(reason = words, "a token could not be verified");
+                Err(TokenError::Invalid(message)) => refused = Some(message),
+                Err(TokenError::Unavailable(message)) => {
+                    tracing::warn!(reason = message, "a token could not be verified");
                     is_unavailable = true;
                 }
             }
@@ -334,7 +335,8 @@ impl ResourceServer {
         token: &str,
         key: &str,
     ) -> Result<(), AuthError> {
-        let refused = |words| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", words)));
+        let refused =
+            |message| self.unauthorized_error("DPoP", Some(("invalid_dpop_proof", message)));
         let proof = match proofs {
             [proof] => proof
                 .to_str()
@@ -350,7 +352,7 @@ impl ResourceServer {
         };
         let now = SystemTime::now();
         let id = dpop::check_proof(proof, &expected, now).map_err(|refusal| match refusal {
-            ProofRejection::Invalid(words) => refused(words),
+            ProofRejection::Invalid(message) => refused(message),
             ProofRejection::Nonce => self.nonce_required_error(now),
         })?;
         if self.used_proofs.insert(key, &id) {
@@ -362,8 +364,8 @@ impl ResourceServer {
 
     /// Returns a refusal that requires a proof with the nonce of this server.
     fn nonce_required_error(&self, now: SystemTime) -> AuthError {
-        let words = "the proof has to hold the nonce of the header DPoP-Nonce";
-        let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", words)));
+        let message = "the proof has to hold the nonce of the header DPoP-Nonce";
+        let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", message)));
         let nonce = self.nonces.as_ref().map(|nonces| nonces.nonce_at(now));
         error.dpop_nonce = nonce.and_then(|nonce| nonce.parse().ok());
         error

@@ -252,8 +252,8 @@ impl KeyCache {
             return Ok(now);
         }
         if is_soon {
-            let words = format!("the keys of `{}` cannot be had", source.issuer);
-            return Err(TokenError::Unavailable(words));
+            let message = format!("the keys of `{}` cannot be had", source.issuer);
+            return Err(TokenError::Unavailable(message));
         }
         *asked = Some(Instant::now());
         match source.fetch_keys().await {

@@ -115,8 +115,8 @@ impl Connect {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .take();
-            let words = "the transport of the server serves one connection; add the server by its command or its URL";
-            let transport = transport.ok_or_else(|| ClientError::Connect(words.to_owned()))?;
+            let message = "the transport of the server serves one connection; add the server by its command or its URL";
+            let transport = transport.ok_or_else(|| ClientError::Connect(message.to_owned()))?;
             Ok(Box::new(move |config, cached, handler| {
                 Ok(transport::connect(
                     config,
@@ -312,8 +312,8 @@ impl Connect {
         let Some(oauth) = self.oauth.take() else {
             return self.dial().await;
         };
-        let words = "authorization is for connections over HTTP; remove `.oauth(…)`";
-        let no_http = || ClientError::Config(words.to_owned());
+        let message = "authorization is for connections over HTTP; remove `.oauth(…)`";
+        let no_http = || ClientError::Config(message.to_owned());
         // The error of an unusable endpoint is stored in `dial`.
         let _ = self.dial?;
         let endpoint = self.endpoint.ok_or_else(no_http)?;

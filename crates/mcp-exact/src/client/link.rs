@@ -294,7 +294,8 @@ impl ClientLink {
             .await
     }
 
-    pub(super) fn set_list_caching(&self, subscription: ListenSubscription) {
+    /// Keeps the subscription to the lists until the connection is dropped.
+    pub(super) fn set_list_subscription(&self, subscription: ListenSubscription) {
         *lock_ignoring_poison(&self.list_subscription) = Some(subscription);
     }
 

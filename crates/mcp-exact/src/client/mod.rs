@@ -337,10 +337,10 @@ impl Client {
     /// [`ClientError::Config`] if the client was connected without [`Connect::roots`], [`ClientError::Send`] if the
     /// connection has ended.
     pub fn set_roots(&self, roots: impl IntoIterator<Item = Root>) -> Result<(), ClientError> {
-        let words =
+        let message =
             "the client has declared no roots; connect it with `.roots(…)`, which may be empty";
         let known = self.0.roots();
-        let known = known.ok_or_else(|| ClientError::Config(words.to_owned()))?;
+        let known = known.ok_or_else(|| ClientError::Config(message.to_owned()))?;
         known.set(roots.into_iter().collect());
         match lifecycle_of(self.revision()) {
             Lifecycle::Initialize => Ok(self.notify("notifications/roots/list_changed", None)?),

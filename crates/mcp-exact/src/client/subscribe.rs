@@ -180,7 +180,7 @@ impl Client {
         if !filter.is_empty() {
             // The subscription lasts as long as the connection.
             let listening = ListenSubscription::begin(self, filter).await?;
-            self.link().set_list_caching(listening);
+            self.link().set_list_subscription(listening);
         }
         Ok(())
     }
@@ -274,7 +274,7 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
     };
     let filter = filter_of_lists(&link.session().capabilities);
     if lists && !filter.is_empty() {
-        link.set_list_caching(renew(filter));
+        link.set_list_subscription(renew(filter));
     }
     for (uri, subscription) in link.session_subscriptions().lock().await.iter_mut() {
         let uris = Json::from_encode(&vec![uri.clone()]);

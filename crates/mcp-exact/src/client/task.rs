@@ -116,20 +116,27 @@ impl Client {
         task: &JsonObject,
         answered: &mut HashSet<String>,
     ) -> Result<(), ClientError> {
-        let asks = object_member(task, "inputRequests").unwrap_or_default();
+        let input_requests = object_member(task, "inputRequests").unwrap_or_default();
         let mut names = HashSet::new();
-        if !asks.view().iter().all(|(key, _)| names.insert(key)) {
+        if !input_requests
+            .view()
+            .iter()
+            .all(|(key, _)| names.insert(key))
+        {
             let text = "`inputRequests` holds a name twice";
             return Err(ClientError::Result(text.to_owned()));
         }
         let mut responses = JsonObject::new();
-        for (key, ask) in asks.view().iter() {
+        for (key, input_request) in input_requests.view().iter() {
             if answered.contains(&*key) {
                 continue;
             }
-            let ask = ask.object().map(|ask| ask.to_object()).unwrap_or_default();
-            let method = string_member(&ask, "method").unwrap_or_default();
-            let params = object_member(&ask, "params");
+            let input_request = input_request
+                .object()
+                .map(|input_request| input_request.to_object())
+                .unwrap_or_default();
+            let method = string_member(&input_request, "method").unwrap_or_default();
+            let params = object_member(&input_request, "params");
             let answer = self
                 .link()
                 .answer_server_request(&method, params.as_ref())

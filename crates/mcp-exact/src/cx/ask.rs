@@ -129,11 +129,11 @@ impl PendingInputRequest {
         params: Result<JsonObject, InputRequestErrorKind>,
     ) -> Self {
         let state = match prepare_request(cx, method, capability, params) {
-            Ok(ask) if cx.lifecycle() == Lifecycle::Discover => {
-                PendingState::Recorded(cx.handler_run().record_input_request(ask))
+            Ok(input_request) if cx.lifecycle() == Lifecycle::Discover => {
+                PendingState::Recorded(cx.handler_run().record_input_request(input_request))
             }
-            Ok(ask) => PendingState::New {
-                input_request: ask,
+            Ok(input_request) => PendingState::New {
+                input_request,
                 timeout: None,
             },
             Err(kind) => PendingState::Failed(kind),
@@ -167,10 +167,10 @@ impl PendingInputRequest {
     /// Sends the input request as a request of the server (up to 2025-11-25).
     fn send(
         &mut self,
-        ask: InputRequest,
+        input_request: InputRequest,
         timeout: Option<Duration>,
     ) -> Result<(), InputRequestErrorKind> {
-        let pending = self.cx.link().send_server_request(ask, timeout);
+        let pending = self.cx.link().send_server_request(input_request, timeout);
         let pending = pending.map_err(|error| match error {
             crate::SendError::UnknownRequest | crate::SendError::Closed => {
                 InputRequestErrorKind::Ended
@@ -226,10 +226,10 @@ impl PendingInputRequest {
             match &mut self.state {
                 PendingState::New { .. } => {
                     if let PendingState::New {
-                        input_request: ask,
+                        input_request,
                         timeout,
                     } = std::mem::replace(&mut self.state, PendingState::Done)
-                        && let Err(kind) = self.send(ask, timeout)
+                        && let Err(kind) = self.send(input_request, timeout)
                     {
                         return Poll::Ready(Err(kind));
                     }

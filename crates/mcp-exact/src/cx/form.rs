@@ -149,9 +149,9 @@ fn titled_enum_options(schema: &Map<String, Value>, name: &str) -> Option<Vec<Va
         if values.is_empty() {
             return None;
         }
-        let words = variant.get("title").or_else(|| variant.get("description"));
+        let annotation = variant.get("title").or_else(|| variant.get("description"));
         for value in values {
-            let title = words.and_then(Value::as_str).unwrap_or(value);
+            let title = annotation.and_then(Value::as_str).unwrap_or(value);
             titled.push(json!({"const": value, "title": title}));
         }
     }

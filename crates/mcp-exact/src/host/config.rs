@@ -155,8 +155,8 @@ impl ServerEntry {
                 Ok(ServerAddress::Http(endpoint))
             }
             _ => {
-                let words = "a server needs either a `command` or a `url`";
-                Err(ClientError::Config(words.to_owned()))
+                let message = "a server needs either a `command` or a `url`";
+                Err(ClientError::Config(message.to_owned()))
             }
         }
     }
@@ -168,9 +168,9 @@ impl ServerEntry {
             Some("streamable-http" | "streamableHttp") => Ok(HttpTransport::Streamable),
             Some("sse") => Ok(HttpTransport::Sse),
             Some(other) => {
-                let words =
+                let message =
                     format!("the type {other:?} has no `url`; use http, streamable-http or sse");
-                Err(ClientError::Config(words))
+                Err(ClientError::Config(message))
             }
         }
     }

@@ -78,13 +78,13 @@ type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
 /// the part of a closure before its async block.
-fn poll_catching_panics(serving: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
-    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| serving.as_mut().poll(cx)));
+fn poll_catching_panics(reply_future: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
+    let polled = std::panic::catch_unwind(AssertUnwindSafe(|| reply_future.as_mut().poll(cx)));
     polled.unwrap_or_else(|panic| {
         let message = crate::server::panic_message(&*panic);
         tracing::error!(%message, "a request panicked");
-        let words = "the handler failed; see the log of the server";
-        Poll::Ready(Reply::Error(PeerError::internal(words)))
+        let message = "the handler failed; see the log of the server";
+        Poll::Ready(Reply::Error(PeerError::internal(message)))
     })
 }
 
@@ -113,11 +113,11 @@ impl Dispatcher {
         let request = Arc::new(Request::new(incoming));
         let link = RequestLink::new(handle, key);
         let server = self.server.clone();
-        let serving = server.answer_request(Arc::clone(&request), link.clone());
-        let mut serving: ReplyFuture = Box::pin(serving);
+        let reply_future = server.answer_request(Arc::clone(&request), link.clone());
+        let mut reply_future: ReplyFuture = Box::pin(reply_future);
         // A pending future registers the waker of its task when the task polls it.
         let mut first = Context::from_waker(Waker::noop());
-        if let Poll::Ready(reply) = poll_catching_panics(&mut serving, &mut first) {
+        if let Poll::Ready(reply) = poll_catching_panics(&mut reply_future, &mut first) {
             return link.send_reply(reply);
         }
         let cooperative = self.server.is_cooperative(&request);
@@ -126,7 +126,7 @@ impl Dispatcher {
         let (known, is_known) = tokio::sync::oneshot::channel::<()>();
         let task = background::spawn(async move {
             let _ = is_known.await;
-            let reply = poll_fn(|cx| poll_catching_panics(&mut serving, cx)).await;
+            let reply = poll_fn(|cx| poll_catching_panics(&mut reply_future, cx)).await;
             running.take(&done, key);
             link.send_reply(reply);
         });

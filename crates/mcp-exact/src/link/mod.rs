@@ -47,8 +47,8 @@ pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
 /// Returns the error for an unknown resource.
 pub(crate) fn resource_not_found(uri: &str) -> PeerError {
     let data = JsonObject::from_iter([("uri", Json::string(uri))]);
-    let words = format!("Resource not found: {uri}");
-    PeerError::new(session::code::RESOURCE_NOT_FOUND, words).with_data(data)
+    let message = format!("Resource not found: {uri}");
+    PeerError::new(session::code::RESOURCE_NOT_FOUND, message).with_data(data)
 }
 
 /// Returns the error for a request that requires a capability the client has not declared.

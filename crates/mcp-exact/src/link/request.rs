@@ -167,10 +167,10 @@ impl From<Reply> for session::Reply {
             Reply::Result(result) => Self::Result(result.into()),
             Reply::Error(error) => Self::Error(error),
             Reply::InputRequired {
-                input_requests: asks,
+                input_requests,
                 state,
             } => Self::InputRequired {
-                requests: asks,
+                requests: input_requests,
                 state: Some(state),
             },
         }

@@ -115,7 +115,7 @@ impl RequestLink {
     /// request.
     pub(crate) fn send_server_request(
         &self,
-        ask: InputRequest,
+        request: InputRequest,
         limit: Option<Duration>,
     ) -> Result<PendingRequest, SendError> {
         // An input request waits for a person, so the default time limit is one day.
@@ -131,7 +131,7 @@ impl RequestLink {
         };
         let scope = session::Scope::During(self.key);
         self.handle()?
-            .request(scope, &ask.method, ask.params, options, None)
+            .request(scope, &request.method, request.params, options, None)
     }
 
     /// Answers the request. If the endpoint rejects the answer, the reason is sent as the error of the request.

@@ -61,10 +61,10 @@ impl CompletionRequest {
             "ref/prompt" => Reference::Prompt(member(&reference, "name")?),
             "ref/resource" => Reference::Template(member(&reference, "uri")?),
             _ => {
-                let words = format!(
+                let message = format!(
                     "the reference type {kind:?} is unknown; use ref/prompt or ref/resource"
                 );
-                return Err(PeerError::invalid_params(words));
+                return Err(PeerError::invalid_params(message));
             }
         };
         let value = member(&argument, "value")?;

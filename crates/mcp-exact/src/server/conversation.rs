@@ -41,15 +41,12 @@ impl RequestLog {
                     error.message()
                 );
             }
-            Reply::InputRequired {
-                input_requests: asks,
-                ..
-            } => {
-                let asks = asks
+            Reply::InputRequired { input_requests, .. } => {
+                let input_requests = input_requests
                     .iter()
-                    .map(|(key, ask)| format!("{key} ({})", ask.method));
-                let asks = asks.collect::<Vec<_>>().join(", ");
-                tracing::debug!("-> {what}: asks {asks} after {took:.1} ms");
+                    .map(|(key, request)| format!("{key} ({})", request.method));
+                let input_requests = input_requests.collect::<Vec<_>>().join(", ");
+                tracing::debug!("-> {what}: asks {input_requests} after {took:.1} ms");
             }
         }
     }

@@ -68,12 +68,12 @@ impl Server {
 
     /// Answers a request by the handler of its method.
     async fn reply_to(self, request: Arc<Request>, link: RequestLink) -> Reply {
-        let serving = ActiveRequest {
+        let active = ActiveRequest {
             catalogue: self.catalogue(),
             request: Arc::clone(&request),
             link,
         };
-        let all = Arc::clone(&serving.catalogue);
+        let all = Arc::clone(&active.catalogue);
         // Most servers have neither, so the name of the called item is not looked up.
         let own = if all.methods.is_empty() && all.raw_handler.is_none() {
             None
@@ -83,27 +83,27 @@ impl Server {
             all.registered_method(request.method(), named.as_deref())
         };
         if let Some(entry) = own {
-            let reply = Box::pin(self.call_method(serving, entry)).await;
+            let reply = Box::pin(self.call_method(active, entry)).await;
             return reply.unwrap_or_else(Reply::Error);
         }
         // Most requests are tool calls, so the state of other requests is not part of every future.
         let reply = match request.method() {
-            "tools/call" => self.call_tool(serving).await,
+            "tools/call" => self.call_tool(active).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if self.0.tasks.is_some() => {
-                self.answer_task(&serving.request).await
+                self.answer_task(&active.request).await
             }
-            "resources/read" => Box::pin(self.read_resource(serving)).await,
-            "prompts/get" => Box::pin(self.read_prompt(serving)).await,
-            "completion/complete" => Box::pin(self.answer_completion(serving)).await,
-            _ => self.answer_without_handler(&serving).map(Reply::Result),
+            "resources/read" => Box::pin(self.read_resource(active)).await,
+            "prompts/get" => Box::pin(self.read_prompt(active)).await,
+            "completion/complete" => Box::pin(self.answer_completion(active)).await,
+            _ => self.answer_without_handler(&active).map(Reply::Result),
         };
         reply.unwrap_or_else(Reply::Error)
     }
 
     /// Answers a request that needs no handler.
-    fn answer_without_handler(&self, serving: &ActiveRequest) -> Result<JsonObject, PeerError> {
-        let request = &*serving.request;
-        let all = &*serving.catalogue;
+    fn answer_without_handler(&self, active: &ActiveRequest) -> Result<JsonObject, PeerError> {
+        let request = &*active.request;
+        let all = &*active.catalogue;
         match request.method() {
             "tools/list" => {
                 let tools = all.tools.iter().map(|one| {
@@ -143,7 +143,7 @@ impl Server {
                 });
                 self.answer_list(request, "prompts", prompts, |listed| listed.name())
             }
-            "resources/subscribe" => self.answer_subscribe(serving),
+            "resources/subscribe" => self.answer_subscribe(active),
             // The subscription is removed even if the resource no longer exists or is hidden now.
             "resources/unsubscribe" => {
                 required_string(request.params(), "uri").map(|_| JsonObject::new())
@@ -176,13 +176,13 @@ impl Server {
     }
 
     /// Answers `resources/subscribe`.
-    fn answer_subscribe(&self, serving: &ActiveRequest) -> Result<JsonObject, PeerError> {
-        let uri = required_string(serving.request.params(), "uri")?;
-        if !self.may_subscribe(&serving.request, &uri) {
+    fn answer_subscribe(&self, active: &ActiveRequest) -> Result<JsonObject, PeerError> {
+        let uri = required_string(active.request.params(), "uri")?;
+        if !self.may_subscribe(&active.request, &uri) {
             return Err(resource_not_found(&uri));
         }
         self.listeners()
-            .record_subscription(&serving.link, &serving.request);
+            .record_subscription(&active.link, &active.request);
         Ok(JsonObject::new())
     }
 
@@ -201,10 +201,10 @@ impl Server {
     }
 
     /// Answers `tools/call`.
-    async fn call_tool(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
-        let may_be_task = self.0.tasks.is_some() && serving.request.has_extension(task::EXTENSION);
-        let (entry, arguments) = self.find_called_tool(&serving, may_be_task)?;
-        let cx = self.new_cx(serving, &entry.tool.version, arguments, None)?;
+    async fn call_tool(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+        let may_be_task = self.0.tasks.is_some() && active.request.has_extension(task::EXTENSION);
+        let (entry, arguments) = self.find_called_tool(&active, may_be_task)?;
+        let cx = self.new_cx(active, &entry.tool.version, arguments, None)?;
         if may_be_task {
             cx.allow_task();
         }
@@ -224,15 +224,15 @@ impl Server {
     /// Finds the tool that a request calls, and its arguments.
     fn find_called_tool(
         &self,
-        serving: &ActiveRequest,
+        active: &ActiveRequest,
         may_be_task: bool,
     ) -> Result<(Arc<ToolEntry>, Arguments), PeerError> {
-        let request = &serving.request;
+        let request = &active.request;
         let missing = || PeerError::invalid_params("`name` has to be a string");
         let params = request.params().ok_or_else(missing)?;
         let [name, given] = params.view().find_each(["name", "arguments"]);
         let name = name.and_then(|name| name.as_str()).ok_or_else(missing)?;
-        let found = serving.catalogue.tool(&name);
+        let found = active.catalogue.tool(&name);
         let entry = found.filter(|entry| {
             self.0
                 .visibility
@@ -277,13 +277,13 @@ impl Server {
     /// Calls the handler of a vendor method, whose result is sent unchanged.
     async fn call_method(
         &self,
-        serving: ActiveRequest,
+        active: ActiveRequest,
         entry: &MethodEntry,
     ) -> Result<Reply, PeerError> {
-        let params = serving.request.params().cloned().unwrap_or_default();
+        let params = active.request.params().cloned().unwrap_or_default();
         let handler = entry.handler.clone();
         self.call_handler(
-            serving,
+            active,
             handler,
             Arguments::Own(params),
             None,
@@ -295,13 +295,13 @@ impl Server {
     /// Calls a handler whose output is a result object.
     async fn call_handler(
         &self,
-        serving: ActiveRequest,
+        active: ActiveRequest,
         handler: ErasedHandler<JsonObject>,
         arguments: Arguments,
         uri: Option<String>,
         form: ResultForm,
     ) -> Result<Reply, PeerError> {
-        let cx = self.new_cx(serving, "", arguments, uri)?;
+        let cx = self.new_cx(active, "", arguments, uri)?;
         let call = Call::new(&cx);
         let end = run_handler(handler.call(call), &cx, self.0.timeout).await;
         finish_reply(end, &cx, |result| {
@@ -317,15 +317,15 @@ impl Server {
     }
 
     /// Answers `resources/read`.
-    async fn read_resource(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
-        let uri = required_string(serving.request.params(), "uri")?;
+    async fn read_resource(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+        let uri = required_string(active.request.params(), "uri")?;
         let found = self
-            .find_resource(&serving, &uri)
+            .find_resource(&active, &uri)
             .ok_or_else(|| resource_not_found(&uri))?;
         let (handler, arguments) = found;
         let arguments = Arguments::Own(arguments);
         self.call_handler(
-            serving,
+            active,
             handler,
             arguments,
             Some(uri),
@@ -337,16 +337,16 @@ impl Server {
     /// Returns the handler of a URI and its variables. Fixed URIs have precedence over templates.
     fn find_resource(
         &self,
-        serving: &ActiveRequest,
+        active: &ActiveRequest,
         uri: &str,
     ) -> Option<(ErasedHandler<JsonObject>, JsonObject)> {
-        let sees = |listed| self.0.visibility.is_visible(&serving.request, listed);
-        let fixed = serving.catalogue.resource(uri);
+        let sees = |listed| self.0.visibility.is_visible(&active.request, listed);
+        let fixed = active.catalogue.resource(uri);
         if let Some(entry) = fixed.filter(|entry| sees(ListedDefinition::Resource(&entry.resource)))
         {
             return Some((entry.handler.clone(), JsonObject::new()));
         }
-        let mut matching = serving.catalogue.matching_templates(uri);
+        let mut matching = active.catalogue.matching_templates(uri);
         let (entry, values) =
             matching.find(|(entry, _)| sees(ListedDefinition::Template(&entry.template)))?;
         let arguments = parse_string_arguments(entry.input.as_ref(), values);
@@ -354,17 +354,17 @@ impl Server {
     }
 
     /// Answers `prompts/get`.
-    async fn read_prompt(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
-        let params = serving.request.params();
+    async fn read_prompt(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+        let params = active.request.params();
         let name = required_string(params, "name")?;
         let seen = |entry: &&Arc<PromptEntry>| {
             self.0
                 .visibility
-                .is_visible(&serving.request, ListedDefinition::Prompt(&entry.prompt))
+                .is_visible(&active.request, ListedDefinition::Prompt(&entry.prompt))
         };
         let unknown = || PeerError::invalid_params(format!("Unknown prompt: {name}"));
         let entry = Arc::clone(
-            serving
+            active
                 .catalogue
                 .prompt(&name)
                 .filter(seen)
@@ -372,22 +372,16 @@ impl Server {
         );
         let arguments = Arguments::Own(prompt_arguments(params, &entry)?);
         let handler = entry.handler.clone();
-        self.call_handler(
-            serving,
-            handler,
-            arguments,
-            None,
-            ResultForm::NewestRevision,
-        )
-        .await
+        self.call_handler(active, handler, arguments, None, ResultForm::NewestRevision)
+            .await
     }
 
     /// Answers `completion/complete`.
-    async fn answer_completion(&self, serving: ActiveRequest) -> Result<Reply, PeerError> {
-        let wanted = CompletionRequest::read_params(serving.request.params())?;
+    async fn answer_completion(&self, active: ActiveRequest) -> Result<Reply, PeerError> {
+        let wanted = CompletionRequest::read_params(active.request.params())?;
         let (reference, argument) = (&wanted.reference, &*wanted.argument);
-        let all = &serving.catalogue;
-        let sees = |listed| self.0.visibility.is_visible(&serving.request, listed);
+        let all = &active.catalogue;
+        let sees = |listed| self.0.visibility.is_visible(&active.request, listed);
         if !all.referenced_entry(reference).is_some_and(sees)
             || !all.has_argument(reference, argument)
         {
@@ -402,14 +396,8 @@ impl Server {
         };
         let handler = entry.handler.clone();
         let arguments = Arguments::Own(wanted.partial);
-        self.call_handler(
-            serving,
-            handler,
-            arguments,
-            None,
-            ResultForm::NewestRevision,
-        )
-        .await
+        self.call_handler(active, handler, arguments, None, ResultForm::NewestRevision)
+            .await
     }
 
     /// Returns the input of a handler for a call.
@@ -420,12 +408,12 @@ impl Server {
     /// Creates the context of a request; for a retry, with the record of earlier runs.
     fn new_cx(
         &self,
-        serving: ActiveRequest,
+        active: ActiveRequest,
         version: &str,
         arguments: Arguments,
         uri: Option<String>,
     ) -> Result<Cx, PeerError> {
-        let request = &serving.request;
+        let request = &active.request;
         let mut run = match (request.lifecycle(), request.state()) {
             // The handler waits for its input requests, so nothing is recorded.
             (Lifecycle::Initialize, _) => HandlerRun::default(),
@@ -448,7 +436,7 @@ impl Server {
             },
         ));
         let input = self.call_input(arguments, uri);
-        Ok(Cx::new(serving.request, serving.link, run, input))
+        Ok(Cx::new(active.request, active.link, run, input))
     }
 }
 

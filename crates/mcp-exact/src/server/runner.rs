@@ -114,11 +114,11 @@ impl<O> RunningHandler<O> {
             if let Some(end) = self.poll(true, task) {
                 return Poll::Ready(RunStep::Ended(end));
             }
-            let asks = match self.cx.handler_run().suspend() {
+            let input_requests = match self.cx.handler_run().suspend() {
                 Ok(suspension) => suspension.map(|suspension| suspension.input_requests),
                 Err(error) => return Poll::Ready(RunStep::Ended(RunEnd::Diverged(error))),
             };
-            if live.set_input_requests(asks.unwrap_or_default()) {
+            if live.set_input_requests(input_requests.unwrap_or_default()) {
                 return Poll::Ready(RunStep::SendsInputRequests);
             }
             if self.is_time_spent(live.is_waiting(), task) {
@@ -130,11 +130,11 @@ impl<O> RunningHandler<O> {
         .await
     }
 
-    fn poll(&mut self, asks: bool, task: &mut Context<'_>) -> Option<RunEnd<O>> {
+    fn poll(&mut self, may_suspend: bool, task: &mut Context<'_>) -> Option<RunEnd<O>> {
         {
             let mut run = self.cx.handler_run();
             run.set_handler(ExecutionContext::current());
-            if asks {
+            if may_suspend {
                 run.set_runner(task.waker());
             }
         }

@@ -320,8 +320,8 @@ impl Server {
                 let responses = request.params().and_then(|all| all.get("inputResponses"));
                 let responses = responses.map(JsonObject::try_from);
                 let Some(Ok(responses)) = responses else {
-                    let words = "`inputResponses` has to be an object";
-                    return Err(PeerError::invalid_params(words));
+                    let message = "`inputResponses` has to be an object";
+                    return Err(PeerError::invalid_params(message));
                 };
                 if let TaskLookup::Live(live) = known
                     && live.deliver(&responses)
@@ -452,8 +452,8 @@ impl Server {
 
 /// Returns the error for an unknown task.
 fn unknown_task() -> PeerError {
-    let words = "there is no such task: it never existed, has expired or is another caller's";
-    PeerError::invalid_params(words)
+    let message = "there is no such task: it never existed, has expired or is another caller's";
+    PeerError::invalid_params(message)
 }
 
 /// # Errors
@@ -471,11 +471,11 @@ fn check_scopes<'l>(
             .collect();
         scopes.dedup();
         if !super::scopes::has_scopes(request, &scopes) {
-            let words = format!(
+            let message = format!(
                 "the tool of the task needs the scopes {:?}; authorize for them and ask again",
                 scopes.join(" ")
             );
-            return Err(PeerError::invalid_params(words));
+            return Err(PeerError::invalid_params(message));
         }
     }
     #[cfg(not(feature = "http-server"))]

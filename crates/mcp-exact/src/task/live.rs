@@ -106,13 +106,16 @@ impl LiveTask {
     }
 
     /// Sets the input requests that the handler waits for; returns whether they have changed.
-    pub(crate) fn set_input_requests(&self, asks: Vec<(String, InputRequest)>) -> bool {
+    pub(crate) fn set_input_requests(&self, input_requests: Vec<(String, InputRequest)>) -> bool {
         let mut state = self.state();
-        let names = |asks: &[(String, InputRequest)]| -> Vec<String> {
-            asks.iter().map(|(name, _)| name.clone()).collect()
+        let names = |input_requests: &[(String, InputRequest)]| -> Vec<String> {
+            input_requests
+                .iter()
+                .map(|(name, _)| name.clone())
+                .collect()
         };
-        let changed = names(&state.input_requests) != names(&asks);
-        state.input_requests = asks;
+        let changed = names(&state.input_requests) != names(&input_requests);
+        state.input_requests = input_requests;
         changed
     }
 
@@ -160,12 +163,13 @@ impl LiveTask {
     /// Returns the result of `tasks/get`.
     pub(crate) fn detailed_result(&self, poll_interval: Duration) -> JsonObject {
         let state = self.state();
-        let asks = (!state.input_requests.is_empty()).then(|| {
-            let asks = state.input_requests.iter();
-            asks.map(|(key, ask)| (key.clone(), input_request_json(ask)))
+        let input_requests = (!state.input_requests.is_empty()).then(|| {
+            let input_requests = state.input_requests.iter();
+            input_requests
+                .map(|(key, request)| (key.clone(), input_request_json(request)))
                 .collect()
         });
-        state.record.detailed_content(poll_interval, asks)
+        state.record.detailed_content(poll_interval, input_requests)
     }
 }
 
@@ -235,10 +239,10 @@ impl Drop for UnclaimedRecord {
 }
 
 /// Returns an input request as a member of `inputRequests`.
-fn input_request_json(ask: &InputRequest) -> Json {
-    let params = ask.params.clone().unwrap_or_default();
+fn input_request_json(request: &InputRequest) -> Json {
+    let params = request.params.clone().unwrap_or_default();
     JsonObject::from_iter([
-        ("method", Json::string(&ask.method)),
+        ("method", Json::string(&request.method)),
         ("params", params.into()),
     ])
     .into()

@@ -167,13 +167,13 @@ impl TaskRecord {
         self.updated_at = now_millis().max(self.updated_at);
     }
 
-    /// Returns the members of `Task`, including those that depend on the status. `asks` are the pending input requests.
+    /// Returns the members of `Task`, including those that depend on the status. `input_requests` are the pending ones.
     pub(crate) fn task_members(
         &self,
         poll_interval: Duration,
-        asks: Option<JsonObject>,
+        input_requests: Option<JsonObject>,
     ) -> JsonObject {
-        let status = match (&self.end, &asks) {
+        let status = match (&self.end, &input_requests) {
             (Some(TaskEnd::Completed(_)), _) => "completed",
             (Some(TaskEnd::Failed(_)), _) => "failed",
             (Some(TaskEnd::Cancelled), _) => "cancelled",
@@ -206,13 +206,13 @@ impl TaskRecord {
     pub(crate) fn detailed_content(
         &self,
         poll_interval: Duration,
-        asks: Option<JsonObject>,
+        input_requests: Option<JsonObject>,
     ) -> JsonObject {
-        let mut task = self.task_members(poll_interval, asks.clone());
-        match (&self.end, asks) {
+        let mut task = self.task_members(poll_interval, input_requests.clone());
+        match (&self.end, input_requests) {
             (Some(TaskEnd::Completed(result)), _) => task.insert("result", result.clone()),
             (Some(TaskEnd::Failed(error)), _) => task.insert("error", error.clone()),
-            (None, Some(asks)) => task.insert("inputRequests", asks),
+            (None, Some(input_requests)) => task.insert("inputRequests", input_requests),
             _ => {}
         }
         task

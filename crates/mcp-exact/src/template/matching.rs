@@ -25,9 +25,9 @@ impl UriTemplate {
         for part in &self.parts {
             let (operator, variables) = match part {
                 TemplatePart::Literal(literal) if tail => {
-                    let words =
+                    let message =
                         format!("{literal:?} comes after a query or fragment; put these last");
-                    return Err(TemplateError(words));
+                    return Err(TemplateError(message));
                 }
                 TemplatePart::Literal(_) => {
                     after_value = false;
@@ -38,17 +38,17 @@ impl UriTemplate {
             check_variables(operator, variables)?;
             let is_tail = operator.is_query_or_fragment();
             if tail && !is_tail {
-                let words = "an expression comes after a query or fragment; put these last";
-                return Err(TemplateError(words.to_owned()));
+                let message = "an expression comes after a query or fragment; put these last";
+                return Err(TemplateError(message.to_owned()));
             }
             tail |= is_tail;
             let separates = matches!(operator, Operator::Path | Operator::Label);
             if !is_tail && after_value && !separates {
                 let name = &variables[0].name;
-                let words = format!(
+                let message = format!(
                     "it cannot be told where the value before `{name}` ends; put literal text between the two"
                 );
-                return Err(TemplateError(words));
+                return Err(TemplateError(message));
             }
             after_value = !is_tail;
         }
@@ -110,7 +110,7 @@ impl TemplatePart {
 /// Checks that the variables of an expression can be matched.
 fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), TemplateError> {
     let several = !matches!(operator, Operator::Query | Operator::Continuation);
-    let words = match variables {
+    let message = match variables {
         _ if operator == Operator::Parameter => {
             "`{;…}` cannot be matched; use a query `{?…}`".to_owned()
         }
@@ -132,7 +132,7 @@ fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), Tem
         }
         _ => return Ok(()),
     };
-    Err(TemplateError(words))
+    Err(TemplateError(message))
 }
 
 /// Returns the steps for matching the path. An operator that begins with a separator becomes literal text and a

@@ -120,10 +120,10 @@ impl UriTemplate {
             let at = text.len() - rest.len();
             let inner = rest.strip_prefix('{').and_then(|rest| rest.split_once('}'));
             let Some((inner, after)) = inner else {
-                let words = format!(
+                let message = format!(
                     "the brace at byte {at} has no counterpart; braces enclose expressions"
                 );
-                return Err(TemplateError(words));
+                return Err(TemplateError(message));
             };
             parts.push(parse_expression(inner)?);
             rest = after;
@@ -172,10 +172,10 @@ fn parse_expression(inner: &str) -> Result<TemplatePart, TemplateError> {
         Some('?') => Operator::Query,
         Some('&') => Operator::Continuation,
         Some(reserved @ ('=' | ',' | '!' | '@' | '|')) => {
-            let words = format!(
+            let message = format!(
                 "RFC 6570 reserves the operator `{reserved}` in `{{{inner}}}`; leave it out"
             );
-            return Err(TemplateError(words));
+            return Err(TemplateError(message));
         }
         _ => Operator::Simple,
     };
@@ -197,12 +197,12 @@ fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
             let length = Some(length).filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
             let length = length.and_then(|text| text.parse().ok());
             let length = length.filter(|length| (1..10_000).contains(length));
-            let words = || {
+            let message = || {
                 TemplateError(format!(
                     "the prefix length in `{{{inner}}}` has to be 1 to 9999"
                 ))
             };
-            (name, VariableModifier::Prefix(length.ok_or_else(words)?))
+            (name, VariableModifier::Prefix(length.ok_or_else(message)?))
         }
         None => match text.strip_suffix('*') {
             Some(name) => (name, VariableModifier::Explode),

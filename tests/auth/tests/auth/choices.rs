@@ -120,7 +120,7 @@ async fn client_ids_are_chosen_in_order() {
         };
         match (sign_in(deviations, oauth).await, expected) {
             (Ok(url), Ok(id)) => assert_eq!(parameter(&url, "client_id").as_deref(), Some(id)),
-            (Err(error), Err(words)) => assert!(error.contains(words), "{error}"),
+            (Err(error), Err(message)) => assert!(error.contains(message), "{error}"),
             (other, _) => panic!("{other:?} instead of {expected:?}"),
         }
     }

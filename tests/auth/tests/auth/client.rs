@@ -310,8 +310,8 @@ async fn attacks_fail_with_an_error() {
         let client = oauth_client(&authority, oauth);
         let error = send_call(&client, &authority.endpoint()).await;
         let error = error.expect_err(attack);
-        let words = error_reason(&error).to_string();
-        assert!(words.contains(expected), "{attack}: {words}");
+        let message = error_reason(&error).to_string();
+        assert!(message.contains(expected), "{attack}: {message}");
         let was_refused = matches!(error_reason(&error), OAuthError::Callback { .. });
         assert!(
             !was_refused || authority.server.count("/token") == 0,

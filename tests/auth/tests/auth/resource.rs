@@ -119,7 +119,7 @@ async fn bad_tokens_are_refused() {
     let (good_message, good_signature) = good.rsplit_once('.').expect("three parts");
     let other_claims = unsigned_token(&header, &with_claim(|c| c["sub"] = json!("admin")));
     let none = json!({"alg": "none", "kid": "k", "typ": "at+jwt"});
-    for (attack, token, words) in [
+    for (attack, token, message) in [
         (
             "alg none",
             format!("{}.", unsigned_token(&none, &valid_claims())),
@@ -239,7 +239,7 @@ async fn bad_tokens_are_refused() {
         assert_eq!(status, 401, "{attack}");
         assert_eq!(challenge.param("error"), Some("invalid_token"), "{attack}");
         let description = challenge.param("error_description").unwrap_or("");
-        assert!(description.contains(words), "{attack}: {description}");
+        assert!(description.contains(message), "{attack}: {description}");
         assert!(!description.contains(&token), "{attack}");
     }
 }
