@@ -16,7 +16,7 @@ pub use expand::TemplateValue;
 /// let template = UriTemplate::parse("file://{+path}{?encoding}")?;
 /// let uri = template.expand([("path", "/a b.txt".into()), ("encoding", "utf-8".into())]);
 /// assert_eq!(uri, "file:///a%20b.txt?encoding=utf-8");
-/// let found = template.find(&uri).expect("it matches");
+/// let found = template.match_uri(&uri).expect("it matches");
 /// assert_eq!(found, [("path".to_owned(), "/a b.txt".to_owned()), ("encoding".to_owned(), "utf-8".to_owned())]);
 /// # Ok::<(), mcp_exact::TemplateError>(())
 /// ```
