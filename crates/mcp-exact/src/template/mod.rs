@@ -23,7 +23,7 @@ pub use expand::TemplateValue;
 ///
 /// # Matching
 ///
-/// RFC 6570 defines expansion only (section 1.4). [`find`](Self::find) is the reverse for templates that
+/// RFC 6570 defines expansion only (section 1.4). [`match_uri`](Self::match_uri) is the reverse for templates that
 /// [`check_matchable`](Self::check_matchable) accepts:
 ///
 /// - Literal text matches itself, byte for byte.
