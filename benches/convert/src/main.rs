@@ -16,7 +16,7 @@ use mcp_2024_11_05 as oldest;
 use mcp_2025_11_25::V2025_11_25;
 use mcp_2026_07_28 as newest;
 use mcp_2026_07_28::V2026_07_28;
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert, convert_as};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Payload, Role, convert, convert_as};
 use mcp_exact_wire::{MessageHead, from_str, to_string};
 
 fn main() -> std::io::Result<()> {
@@ -120,7 +120,7 @@ fn typed(list: &str) -> Line {
 fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
     let (list, decoded) = (list.to_owned(), list.to_owned());
     let through = move || {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Result,
             method: "tools/list",
             sender: Role::Server,
@@ -148,7 +148,7 @@ fn codec(list: &str) {
 /// method.
 fn pass(message: &str) {
     let head = MessageHead::parse(black_box(message)).expect("a message");
-    let root = Root {
+    let root = Payload {
         kind: MessageKind::Request,
         method: head.method.as_deref().expect("a method"),
         sender: Role::Client,

@@ -26,7 +26,7 @@ impl Page {
              Steps join neighbours; a longer way is a chain of steps. The revisions: {}.\n\n\
              A type that is not listed converts without loss both ways. Members that only the newer revision defines are\n\
              reported and left out on the way down, or stay as unknown members when the caller asks for it\n\
-             (`Newer::KeepInExtra`). Members that only the older revision defines stay as unknown members on the way up.\n\n\
+             (`NewerMembers::KeepInExtra`). Members that only the older revision defines stay as unknown members on the way up.\n\n\
              A value that a revision carried as unknown and the next one defines is read as the next one defines it, and never\n\
              refuses the message over a hint. A wrong enum value, a number outside its bounds, an array of another length or a\n\
              string of another format stays and is reported as *kept*; an optional member of another type is *dropped*; without a\n\

@@ -112,7 +112,7 @@ const MODULE_DECLARATIONS: &str = "mod definitions;\nmod revisions;\nmod roots;\
     pub use definitions::*;\npub use revisions::KnownRevision;\npub use roots::*;\npub use rules::*;\npub use strings::STRINGS;\n";
 
 const ROWS_IMPORT: &str = "use crate::packed::{List, Text, list};\n\
-    use crate::rows::{EdgeRow, MethodIn, MethodRow, NONE, RevisionRow, TypeRow, carries, edge, named};\n\n";
+    use crate::rows::{MethodRow, MethodTypes, NONE, PairRow, RevisionRow, TypeRow, method, named, pair};\n\n";
 
 const LAYOUT_IMPORT: &str = "#[allow(unused_imports)]\n\
     use mcp_exact_wire::{DocumentRule, DocumentValue, Format, UnionRole};\n\n\
@@ -123,7 +123,7 @@ const LAYOUT_IMPORT: &str = "#[allow(unused_imports)]\n\
 const RULES_IMPORT: &str = "#[allow(unused_imports)]\nuse crate::manual;\n\
     #[allow(unused_imports)]\nuse crate::packed::{Bounds, Text, list};\n\
     #[allow(unused_imports)]\nuse crate::rules::{\n    Action, Arm, Body, Call, DefaultValue, Removal, LostValue, Manual, Op, PathRow, Rule, SourceMember, TargetMember, Unknown,\n    \
-    Unrecognized, Watch, adding, prepared, rule, watch,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
+    UnchangedCondition, Unrecognized, adding, condition, prepared, rule,\n};\n#[allow(unused_imports)]\nuse crate::rules::{Arm::Variant, Op::Pair};\n\n";
 
 /// Tables with rows that other tables refer to: the name, the row type, and a description.
 const DEFINITION_TABLES: &[(&str, &str, &str)] = &[
@@ -160,7 +160,7 @@ const DEFINITION_TABLES: &[(&str, &str, &str)] = &[
     (
         "TEXTS",
         "Text",
-        "Values of enums, and names that are watched.",
+        "Values of enums, and names of members that steps change.",
     ),
     (
         "DOCUMENTS",
@@ -195,8 +195,8 @@ const RULE_TABLES: &[(&str, &str, &str)] = &[
     ),
     ("CALLS", "Manual", "The manual conversions."),
     (
-        "WATCHES",
-        "Watch",
+        "CONDITIONS",
+        "UnchangedCondition",
         "When values of a definition stay as they are.",
     ),
 ];
@@ -208,14 +208,14 @@ const ROOT_TABLES: &[(&str, &str, &str)] = &[
         "The definitions of revisions, sorted by name.",
     ),
     (
-        "EDGE_ROWS",
-        "EdgeRow",
+        "PAIR_ROWS",
+        "PairRow",
         "Pairs of definitions of neighbours, sorted by both places.",
     ),
     (
         "METHOD_PARTS",
-        "Option<MethodIn>",
-        "What a method carries in each revision.",
+        "Option<MethodTypes>",
+        "Types of each method in each revision.",
     ),
 ];
 

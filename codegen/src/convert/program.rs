@@ -443,7 +443,7 @@ impl<'i> Program<'i> {
             "DOCUMENTS" => self.documents.as_slice(),
             "OPS" => self.operations.as_slice(),
             "CALLS" => self.calls.as_slice(),
-            "WATCHES" => self.watches.as_slice(),
+            "CONDITIONS" => self.watches.as_slice(),
             "STRINGS" => self.pool.strings(),
             "BOUNDS" => self.pool.bounds_rows(),
             table => self.pool.table_rows(table),
@@ -469,7 +469,7 @@ impl<'i> Program<'i> {
         let end = watched.iter().rposition(|row| *row != 0);
         let watched = &watched[first..end.map_or(first, |end| end + 1)];
         format!(
-            "PathRow{{active:[{}],first:{first},watched:{}}}",
+            "PathRow{{active:[{}],first:{first},conditions:{}}}",
             active.join(","),
             self.pool.number_list("PLACES", watched.iter().copied())
         )

@@ -75,8 +75,8 @@ pub fn emit_roots<'i>(
             .get(at)
             .map_or_else(Vec::new, |step| definition_pair_rows(at, step, program));
         let types = program.pool.list_expression("TYPE_ROWS", &definitions);
-        let edges = program.pool.list_expression("EDGE_ROWS", &edges);
-        let _ = writeln!(text, "RevisionRow {{ types: {types}, edges: {edges} }},");
+        let edges = program.pool.list_expression("PAIR_ROWS", &edges);
+        let _ = writeln!(text, "RevisionRow {{ types: {types}, pairs: {edges} }},");
     }
     text + "];\n"
 }
@@ -215,7 +215,7 @@ fn method_row(ir: &Ir, method: &Method) -> String {
             .as_deref()
             .and_then(|name| definition_index(ir, name)),
     );
-    format!("carries({params},{},{result})", method.params_required)
+    format!("method({params},{},{result})", method.params_required)
 }
 
 fn params_name(method: &Method) -> Option<&str> {
@@ -301,7 +301,7 @@ fn definition_pair_rows<'i>(
         let same = is_same(step, Some(old), Some(new));
         let up = program.operation_index(at, true, &step[0].operation_on_type(&a, &b));
         let down = program.operation_index(at, false, &step[1].operation_on_type(&b, &a));
-        rows.push((from, to, format!("edge({from},{to},{same},{up},{down})")));
+        rows.push((from, to, format!("pair({from},{to},{same},{up},{down})")));
     }
     rows.sort();
     rows.into_iter().map(|(.., row)| row).collect()

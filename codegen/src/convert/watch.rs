@@ -59,7 +59,11 @@ impl Watch {
         let known = stays.fold(known, |bits, (at, _)| bits | 1 << at);
         let is_known = |name: &&String| members.iter().any(|member| member.name == **name);
         let names = self.names.iter().filter(|name| !is_known(name));
-        let create = if self.adds_meta { "adding" } else { "watch" };
+        let create = if self.adds_meta {
+            "adding"
+        } else {
+            "condition"
+        };
         format!("{create}({known:#x},{})", pool.string_list("TEXTS", names))
     }
 

@@ -3,7 +3,9 @@
 //! Losses of a conversion are reported or refused according to [`Losses`]. Between equal revisions, messages are
 //! unchanged except for the members that each endpoint writes itself.
 
-use mcp_exact_convert::{Context, KnownRevision, Loss, LossKind, MessageKind, Role, Root, convert};
+use mcp_exact_convert::{
+    Context, KnownRevision, Loss, LossKind, MessageKind, Payload, Role, convert,
+};
 use mcp_exact_session::{
     ErrorObject, InputRequest, Json, JsonObject, PeerError, RawResult, Revision,
 };
@@ -75,7 +77,7 @@ impl Translation {
         client_meta: JsonObject,
         keeps_task: bool,
     ) -> Result<Option<JsonObject>, PeerError> {
-        let cx = Context::new().request_meta(client_meta).has_read_input();
+        let cx = Context::new().request_meta(client_meta).assume_input_read();
         let root = root(MessageKind::Request, method, Role::Client);
         // The server is told of its client by the connection: that a request cannot say it again is no loss.
         let params = params.map(|params| {
@@ -217,7 +219,7 @@ impl Translation {
 
     fn run(
         &self,
-        root: Root<'_>,
+        root: Payload<'_>,
         text: Option<&str>,
         mut cx: Context,
     ) -> Result<Option<JsonObject>, PeerError> {
@@ -233,8 +235,8 @@ impl Translation {
     }
 }
 
-fn root(kind: MessageKind, method: &str, sender: Role) -> Root<'_> {
-    Root {
+fn root(kind: MessageKind, method: &str, sender: Role) -> Payload<'_> {
+    Payload {
         kind,
         method,
         sender,

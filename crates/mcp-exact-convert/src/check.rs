@@ -1,7 +1,7 @@
 //! Validates values by the tables of definitions.
 //!
 //! Finds the same deviations as `validate()` of the typed value, in the same order. Values must have been read with
-//! `Wanted::Everything`, so that every object and array is a tree.
+//! `TreeSelection::Everything`, so that every object and array is a tree.
 
 use mcp_exact_wire::spans::{check_document, quoted, report_additional};
 use mcp_exact_wire::{
@@ -58,7 +58,9 @@ fn check(node: &Node<'_>, variants: u32, value: u16, path: &Path<'_>, to: &mut V
                 }
             }
         }
-        Type::Nullable(inner) if !node.says("null") => check(node, variants, inner, path, to),
+        Type::Nullable(inner) if !node.equals_text("null") => {
+            check(node, variants, inner, path, to)
+        }
         _ => {}
     }
 }

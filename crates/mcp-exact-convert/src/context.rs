@@ -12,7 +12,7 @@ use crate::loss::{Loss, LossKind};
 
 /// Policy for members that only the newer revision defines, when a message is converted to the older revision.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Newer {
+pub enum NewerMembers {
     /// The members are dropped and reported as losses.
     #[default]
     Report,
@@ -31,7 +31,7 @@ pub struct Context {
 /// Facts that the caller of a conversion provides.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallerFacts {
-    pub newer: Newer,
+    pub newer: NewerMembers,
     pub request_id: Option<RequestId>,
     pub request_meta: Option<JsonObject>,
     pub requested_uri: Option<String>,
@@ -55,7 +55,7 @@ impl Context {
 
     /// Sets the policy for newer members in conversions to an older revision.
     #[must_use]
-    pub fn newer(mut self, newer: Newer) -> Self {
+    pub fn newer_members(mut self, newer: NewerMembers) -> Self {
         self.known.newer = newer;
         self
     }
@@ -89,7 +89,7 @@ impl Context {
     /// without a loss. Without this, a request with input responses is refused if the target revision cannot express
     /// them.
     #[must_use]
-    pub fn has_read_input(mut self) -> Self {
+    pub fn assume_input_read(mut self) -> Self {
         self.known.has_read_input = true;
         self
     }
@@ -97,7 +97,7 @@ impl Context {
     /// States that the input is known to be valid JSON, as the text of a [`JsonObject`] is, so that it is not validated
     /// again. The result is unspecified if the input is not valid JSON.
     #[must_use]
-    pub fn text_is_json(mut self) -> Self {
+    pub fn assume_json(mut self) -> Self {
         self.known.is_json = true;
         self
     }

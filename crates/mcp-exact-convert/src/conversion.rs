@@ -12,7 +12,7 @@ use crate::context::CallerFacts;
 use crate::loss::{LossKind, NotedLoss, Refusal, Severity};
 use crate::node::{Body, NOWHERE, Node};
 use crate::place::{Place, push};
-use crate::{KnownRevision, Newer};
+use crate::{KnownRevision, NewerMembers};
 
 /// A running conversion: the facts from its caller, its position, and the losses so far.
 pub struct Conversion<'c, 't> {
@@ -46,7 +46,7 @@ struct Frame<'t> {
 }
 
 enum Segment<'t> {
-    Root,
+    Payload,
     Member(Cow<'t, str>),
     Index(usize),
 }
@@ -67,7 +67,7 @@ impl<'c, 't> Conversion<'c, 't> {
             known,
             path: vec![Frame {
                 at,
-                segment: Segment::Root,
+                segment: Segment::Payload,
             }],
             losses: Vec::new(),
             moved: Vec::new(),
@@ -85,7 +85,7 @@ impl<'c, 't> Conversion<'c, 't> {
 
     /// Returns true if members that only the newer revision defines are kept as unknown members.
     pub(crate) fn keeps_newer(&self) -> bool {
-        self.known.newer == Newer::KeepInExtra
+        self.known.newer == NewerMembers::KeepInExtra
     }
 
     // Position in the value.
@@ -127,7 +127,7 @@ impl<'c, 't> Conversion<'c, 't> {
                 break;
             }
             match &frame.segment {
-                Segment::Root => {}
+                Segment::Payload => {}
                 Segment::Member(name) => push(&mut below, name),
                 Segment::Index(index) => push(&mut below, &index.to_string()),
             }

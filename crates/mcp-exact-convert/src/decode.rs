@@ -8,7 +8,7 @@ use mcp_exact_wire::Reader;
 
 use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
-use crate::read::{Unfit, Wanted, read_parts};
+use crate::read::{DroppedMember, TreeSelection, read_parts};
 
 /// Reason why a value does not have a type, and the offset in its text.
 pub struct Mismatch {
@@ -37,17 +37,17 @@ pub fn decode_valid<'t>(node: &mut Node<'t>, value: u16) -> Result<Node<'t>, Mis
 pub fn decode_lenient<'t>(
     node: &mut Node<'t>,
     value: u16,
-) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
+) -> Result<(Node<'t>, Vec<DroppedMember>), Mismatch> {
     decode_parts(node, value, Some(Vec::new()))
 }
 
 fn decode_parts<'t>(
     node: &mut Node<'t>,
     value: u16,
-    unfit: Option<Vec<Unfit>>,
-) -> Result<(Node<'t>, Vec<Unfit>), Mismatch> {
-    let (at, how) = (node.at, (Wanted::Everything, unfit));
-    let read = match node.settled_text() {
+    unfit: Option<Vec<DroppedMember>>,
+) -> Result<(Node<'t>, Vec<DroppedMember>), Mismatch> {
+    let (at, how) = (node.at, (TreeSelection::Everything, unfit));
+    let read = match node.current_text() {
         Cow::Borrowed(text) => read_parts(Reader::of_checked(text), at, value, how),
         Cow::Owned(text) => {
             let read = read_parts(Reader::of_checked(&text), NOWHERE, value, how);

@@ -10,19 +10,19 @@ use crate::node::{Body, Node};
 
 /// Drops and reports the members that violate a rule of the target revision, or refuses the document when such a member
 /// is required.
-pub fn tighten<'t>(
+pub fn apply_stricter_rules<'t>(
     cx: &mut Conversion<'_, 't>,
     node: &mut Node<'t>,
     old: &'static [DocumentRule],
     new: &'static [DocumentRule],
 ) -> Step<()> {
-    let text = node.settled_text();
+    let text = node.current_text();
     if !is_concerned(old, new, &text) || is_valid(new, &text) {
         return Ok(());
     }
     drop_invalid(cx, node, new)?;
     // The trees that were built to find the members are turned into text again.
-    let text = node.settled_text().into_owned();
+    let text = node.current_text().into_owned();
     node.body = Body::Text(text.into());
     Ok(())
 }
@@ -43,7 +43,7 @@ fn drop_invalid<'t>(
         let Some(index) = rules.iter().position(|rule| rule.name == *name) else {
             continue;
         };
-        let text = members[at].value.settled_text();
+        let text = members[at].value.current_text();
         valid[index].push(at);
         let Some(message) = check_document_member(&rules[index], &text) else {
             continue;

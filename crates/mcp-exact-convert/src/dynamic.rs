@@ -15,18 +15,18 @@ use mcp_exact_wire::{
 use crate::conversion::Conversion;
 use crate::document::may_contain;
 use crate::generated::{KnownRevision, PATHS};
-use crate::loss::{NotedLoss, Refused};
+use crate::loss::{ConvertError, NotedLoss};
 use crate::node::Node;
 use crate::place::Pointers;
-use crate::read::{Wanted, adds_meta, read};
-use crate::report::whole;
-use crate::rows::{EdgeRow, MethodIn, MethodRow, RevisionRow, TypeRow};
+use crate::read::{TreeSelection, adds_meta, read};
+use crate::report::described_item;
+use crate::rows::{MethodRow, MethodTypes, PairRow, RevisionRow, TypeRow};
 use crate::rules::PathRow;
 use crate::{Context, LossKind, error};
 
 /// The part of a message that a text represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Root<'m> {
+pub struct Payload<'m> {
     /// Kind of the message. The text is `params` for requests and notifications, `result` for results, and `error` for
     /// errors.
     pub kind: MessageKind,
@@ -42,15 +42,15 @@ pub struct Root<'m> {
 /// results of vendor methods, which neither revision defines, are returned unchanged. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`Refused`] if the target revision cannot express the text or has no such method in that direction, or if the text
-/// does not have the type of the source revision; the pointer refers to `text`.
+/// [`ConvertError`] if the target revision cannot express the text or has no such method in that direction, or if the
+/// text does not have the type of the source revision; the pointer refers to `text`.
 pub fn convert<'t>(
-    root: Root<'_>,
+    root: Payload<'_>,
     text: Option<&'t str>,
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<Option<Cow<'t, str>>, Refused> {
+) -> Result<Option<Cow<'t, str>>, ConvertError> {
     if from == to {
         return Ok(text.map(Cow::Borrowed));
     }
@@ -91,8 +91,8 @@ pub fn convert<'t>(
 pub enum ParamsChange {
     /// No step changes the params.
     None,
-    /// The conversion adds `_meta` with the metadata of the session, as to all requests without it; nothing else changes.
-    /// Holds the subject of its losses.
+    /// The conversion adds `_meta` with the metadata of the session, as to all requests without it; nothing else
+    /// changes. Holds the subject of its losses.
     Metadata(Option<Arc<str>>),
     /// A step may change the params.
     Unknown,
@@ -102,7 +102,7 @@ pub enum ParamsChange {
 /// the params as a type of the target revision, which validates them. `lacks` returns true if the params are known to
 /// have no member of that name.
 pub fn params_change(
-    root: Root<'_>,
+    root: Payload<'_>,
     text: &str,
     from: KnownRevision,
     to: KnownRevision,
@@ -123,24 +123,24 @@ pub fn params_change(
     match adds_meta(row.value, way.rules(), &has) {
         None => ParamsChange::Unknown,
         Some(false) => ParamsChange::None,
-        Some(true) => ParamsChange::Metadata(whole(text, row.name.get())),
+        Some(true) => ParamsChange::Metadata(described_item(text, row.name.get())),
     }
 }
 
 /// Returns true if the text is valid in both revisions without a change.
-fn passes(row: &MethodRow, root: &Root<'_>, from: KnownRevision, to: KnownRevision) -> bool {
+fn passes(row: &MethodRow, root: &Payload<'_>, from: KnownRevision, to: KnownRevision) -> bool {
     let same = match root.kind {
         MessageKind::Result => row.same_results,
         _ => row.same_params,
     };
     let (low, high) = (from.place().min(to.place()), from.place().max(to.place()));
     let (ends, steps) = (1 << low | 1 << high, (1 << high) - (1 << low));
-    let sent = row.sent(requester(root)) | row.embedded;
+    let sent = row.sent(requesting_role(root)) | row.embedded;
     sent & ends == ends && same & steps == steps
 }
 
 /// Returns the sender of the request or notification. A result is sent by the other role than its request.
-fn requester(root: &Root<'_>) -> Role {
+fn requesting_role(root: &Payload<'_>) -> Role {
     match root.kind {
         MessageKind::Result => root.sender.peer(),
         _ => root.sender,
@@ -151,28 +151,28 @@ fn requester(root: &Root<'_>) -> Role {
 struct MethodOnPath {
     method: &'static str,
     /// Rows of the method by revision, oldest first.
-    revisions: &'static [Option<MethodIn>],
+    revisions: &'static [Option<MethodTypes>],
     up: bool,
     is_result: bool,
     /// Row of the method in the target revision.
-    last: &'static MethodIn,
+    last: &'static MethodTypes,
 }
 
 impl MethodOnPath {
     /// Looks up a method; returns `None` if neither the source nor the target revision defines it.
     fn new(
         row: &'static MethodRow,
-        root: &Root<'_>,
+        root: &Payload<'_>,
         from: KnownRevision,
         to: KnownRevision,
-    ) -> Result<Option<Self>, Refused> {
+    ) -> Result<Option<Self>, ConvertError> {
         let (from_at, to_at) = (from.place(), to.place());
         let all = row.revisions.rows();
         if all[from_at].is_none() && all[to_at].is_none() {
             return Ok(None);
         }
         let is_result = root.kind == MessageKind::Result;
-        let sender = requester(root);
+        let sender = requesting_role(root);
         let sent = row.sent(sender) | row.embedded;
         for (at, revision) in [(from_at, from), (to_at, to)] {
             if sent >> at & 1 == 0 {
@@ -198,7 +198,7 @@ impl MethodOnPath {
 
     /// Returns the types in the order of the conversion, or `None` if a revision leaves this part of the message
     /// untyped.
-    fn types(&self) -> Result<Option<Types>, Refused> {
+    fn types(&self) -> Result<Option<Types>, ConvertError> {
         let (mut types, mut is_open) = ([0; REVISIONS], false);
         let last = self.revisions.len() - 1;
         for (at, row) in self.revisions.iter().enumerate() {
@@ -217,15 +217,15 @@ impl MethodOnPath {
 /// Converts a value of a type by its name in `from`, which is a definition of the schema. Losses are added to `cx`.
 ///
 /// # Errors
-/// [`Refused`] if there is no such type, the type has no counterpart in `to`, the text does not have that type, or the
-/// target revision cannot express it; the pointer refers to `text`.
+/// [`ConvertError`] if there is no such type, the type has no counterpart in `to`, the text does not have that type, or
+/// the target revision cannot express it; the pointer refers to `text`.
 pub fn convert_type<'t>(
     name: &str,
     text: &'t str,
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<Cow<'t, str>, Refused> {
+) -> Result<Cow<'t, str>, ConvertError> {
     let way = ConversionPath::new(from, to);
     let types = way.counterparts(name)?;
     let converted = way.run(&types, text, cx.known.is_json, cx);
@@ -239,7 +239,7 @@ pub(crate) fn convert_json<'t>(
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<Cow<'t, str>, Refused> {
+) -> Result<Cow<'t, str>, ConvertError> {
     let way = ConversionPath::new(from, to);
     let types = way.counterparts(name)?;
     way.run(&types, text, true, cx)
@@ -250,9 +250,9 @@ pub(crate) fn convert_json<'t>(
 /// [`convert`] does not parse text that is the same in both revisions.
 ///
 /// # Errors
-/// [`Refused`] if the text is invalid JSON, does not have its type, or is required and absent; the pointer refers to
-/// `text`.
-pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), Refused> {
+/// [`ConvertError`] if the text is invalid JSON, does not have its type, or is required and absent; the pointer refers
+/// to `text`.
+pub fn check(root: Payload<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), ConvertError> {
     let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
     let found = match row.filter(|_| root.kind != MessageKind::Error) {
         None => None,
@@ -273,20 +273,20 @@ pub fn check(root: Root<'_>, text: Option<&str>, of: KnownRevision) -> Result<()
         None => None,
     };
     match (root.kind, part) {
-        (MessageKind::Error, _) => decodes::<ErrorObject>("Error", text),
+        (MessageKind::Error, _) => check_decoding::<ErrorObject>("Error", text),
         (_, Some(at)) => ConversionPath::new(of, of)
             .row(0)
             .definition(at)
             .check(text),
-        (_, None) => decodes::<Json>("JSON", text),
+        (_, None) => check_decoding::<Json>("JSON", text),
     }
 }
 
 /// Validates that a text is a value of a type of a revision, and so valid input for [`convert_type`].
 ///
 /// # Errors
-/// [`Refused`] if there is no such type, or the text does not have that type; the pointer refers to `text`.
-pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refused> {
+/// [`ConvertError`] if there is no such type, or the text does not have that type; the pointer refers to `text`.
+pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), ConvertError> {
     let way = ConversionPath::new(of, of);
     let at = way.counterparts(name)?[0];
     way.row(0).definition(at).check(text)
@@ -296,12 +296,12 @@ pub fn check_type(name: &str, text: &str, of: KnownRevision) -> Result<(), Refus
 /// ones. This function is exempt from semantic versioning.
 ///
 /// # Errors
-/// [`Refused`] if there is no such type, or the text does not have that type.
+/// [`ConvertError`] if there is no such type, or the text does not have that type.
 #[doc(hidden)]
-pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, Refused> {
+pub fn violations(name: &str, text: &str, of: KnownRevision) -> Result<Violations, ConvertError> {
     let way = ConversionPath::new(of, of);
     let row = way.row(0).definition(way.counterparts(name)?[0]);
-    let node = read(Reader::new(text), 0, row.value, Wanted::Everything);
+    let node = read(Reader::new(text), 0, row.value, TreeSelection::Everything);
     let node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
     Ok(crate::check::violations(&node, row.value))
 }
@@ -329,7 +329,7 @@ const REVISIONS: usize = KnownRevision::ALL.len();
 type Types = [u16; REVISIONS];
 
 /// Rows of the definition pairs of each step.
-type Edges = [Option<&'static EdgeRow>; REVISIONS];
+type Pairs = [Option<&'static PairRow>; REVISIONS];
 
 impl ConversionPath {
     fn new(from: KnownRevision, to: KnownRevision) -> Self {
@@ -359,7 +359,7 @@ impl ConversionPath {
     }
 
     /// Returns the indexes of a definition in each revision of the path.
-    fn counterparts(&self, name: &str) -> Result<Types, Refused> {
+    fn counterparts(&self, name: &str) -> Result<Types, ConvertError> {
         let first = self.row(0).find(name);
         let first = first.ok_or_else(|| refused(format!("{} has no type `{name}`", self.from)))?;
         let mut types = [first; REVISIONS];
@@ -383,12 +383,12 @@ impl ConversionPath {
         text: &'t str,
         is_json: bool,
         cx: &mut Context,
-    ) -> Result<(Cow<'t, str>, bool), Refused> {
-        let mut edges: Edges = [None; REVISIONS];
-        for (at, edge) in edges.iter_mut().enumerate().take(self.steps()) {
-            *edge = Some(self.edge(types, at)?);
+    ) -> Result<(Cow<'t, str>, bool), ConvertError> {
+        let mut pairs: Pairs = [None; REVISIONS];
+        for (at, pair) in pairs.iter_mut().enumerate().take(self.steps()) {
+            *pair = Some(self.pair(types, at)?);
         }
-        if edges.iter().flatten().all(|edge| edge.same) {
+        if pairs.iter().flatten().all(|pair| pair.same) {
             return Ok((Cow::Borrowed(text), false));
         }
         let row = self.row(0).definition(types[0]);
@@ -397,12 +397,12 @@ impl ConversionPath {
         } else {
             Reader::new(text)
         };
-        let node = read(r, 0, row.value, Wanted::Path(self.rules()));
+        let node = read(r, 0, row.value, TreeSelection::Path(self.rules()));
         let mut node = node.map_err(|error| not_of_type(row.name.get(), &error))?;
-        let notes = self.take(&edges, &mut node, text, cx)?;
+        let notes = self.run_steps(&pairs, &mut node, text, cx)?;
         cx.add(crate::report::losses(notes, text, row.name.get()));
         let is_empty = node.is_empty_object();
-        if !node.settle() && node.is_text(text) {
+        if !node.update_changed() && node.is_text(text) {
             return Ok((Cow::Borrowed(text), is_empty));
         }
         let mut out = String::with_capacity(text.len() + 64);
@@ -410,28 +410,31 @@ impl ConversionPath {
         Ok((Cow::Owned(out), is_empty))
     }
 
-    fn take<'t>(
+    fn run_steps<'t>(
         &self,
-        edges: &Edges,
+        pairs: &Pairs,
         node: &mut Node<'t>,
         text: &'t str,
         cx: &Context,
-    ) -> Result<Vec<NotedLoss>, Refused> {
+    ) -> Result<Vec<NotedLoss>, ConvertError> {
         let mut conversion = Conversion::new(&cx.known, node.at, (self.from, self.to));
-        for (at, edge) in edges.iter().flatten().enumerate() {
+        for (at, pair) in pairs.iter().flatten().enumerate() {
             conversion.step = (self.revision(at), self.revision(at + 1));
-            if let Err(refusal) = conversion.convert(node, edge.op(self.up)) {
+            if let Err(refusal) = conversion.convert(node, pair.op(self.up)) {
                 let pointers = Pointers::find(text, std::iter::once(&refusal.place), &[]);
-                return Err(Refused::new(pointers.of(&refusal.place), refusal.reason));
+                return Err(ConvertError::new(
+                    pointers.of(&refusal.place),
+                    refusal.reason,
+                ));
             }
         }
         Ok(conversion.losses)
     }
 
-    fn edge(&self, types: &Types, at: usize) -> Result<&'static EdgeRow, Refused> {
+    fn pair(&self, types: &Types, at: usize) -> Result<&'static PairRow, ConvertError> {
         let (older, newer) = if self.up { (at, at + 1) } else { (at + 1, at) };
-        let edges = self.row(older).edges;
-        EdgeRow::find(edges, types[older], types[newer]).ok_or_else(|| {
+        let pairs = self.row(older).pairs;
+        PairRow::find(pairs, types[older], types[newer]).ok_or_else(|| {
             let (name, there) = (
                 self.row(at).definition(types[at]).name.get(),
                 self.revision(at + 1),
@@ -442,24 +445,24 @@ impl ConversionPath {
 }
 
 impl TypeRow {
-    fn check(&self, text: &str) -> Result<(), Refused> {
-        let read = read(Reader::new(text), 0, self.value, Wanted::Nothing);
+    fn check(&self, text: &str) -> Result<(), ConvertError> {
+        let read = read(Reader::new(text), 0, self.value, TreeSelection::Nothing);
         read.map(drop)
             .map_err(|error| not_of_type(self.name.get(), &error))
     }
 }
 
 /// Returns a refusal of the complete text.
-fn refused(reason: impl Into<Cow<'static, str>>) -> Refused {
-    Refused::new("", reason)
+fn refused(reason: impl Into<Cow<'static, str>>) -> ConvertError {
+    ConvertError::new("", reason)
 }
 
-fn decodes<T: Decode>(name: &str, text: &str) -> Result<(), Refused> {
+fn check_decoding<T: Decode>(name: &str, text: &str) -> Result<(), ConvertError> {
     let decoded = from_str::<T>(text);
     decoded.map(drop).map_err(|error| not_of_type(name, &error))
 }
 
-fn not_of_type(name: &str, error: &DecodeError) -> Refused {
+fn not_of_type(name: &str, error: &DecodeError) -> ConvertError {
     let reason = format!("no `{name}`: {}", error.detail());
-    Refused::new(error.pointer(), reason)
+    ConvertError::new(error.pointer(), reason)
 }

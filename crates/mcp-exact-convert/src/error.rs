@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use mcp_exact_wire::{ErrorObject, Integer, JsonObject, from_str, to_string};
 
-use crate::loss::{LossKind, Refused};
+use crate::loss::{ConvertError, LossKind};
 use crate::rows::RevisionRow;
 use crate::{Context, KnownRevision, Lifecycle};
 
@@ -26,15 +26,15 @@ const DEFINED_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
 /// requested URI ([`Context::requested_uri`]).
 ///
 /// # Errors
-/// [`Refused`] for the code `-32042` of 2025-11-25 in a conversion to 2026-07-28, which uses an input-required result
-/// instead.
+/// [`ConvertError`] for the code `-32042` of 2025-11-25 in a conversion to 2026-07-28, which uses an input-required
+/// result instead.
 pub fn convert_error(
     method: &str,
     mut error: ErrorObject,
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<ErrorObject, Refused> {
+) -> Result<ErrorObject, ConvertError> {
     let Some(code) = error.code.as_i64() else {
         return Ok(error);
     };
@@ -96,7 +96,7 @@ fn to_newer_code(
     code: i64,
     from: KnownRevision,
     not_found: ResourceNotFound,
-) -> Result<CodeChange, Refused> {
+) -> Result<CodeChange, ConvertError> {
     let changed = match code {
         code if code == not_found.source && method == "resources/read" => {
             let reason = "a resource that is not found is a wrong parameter since 2026-07-28";
@@ -109,7 +109,7 @@ fn to_newer_code(
         URL_ELICITATION_REQUIRED if has_elicitation_code(from) => {
             let reason =
                 "since 2026-07-28 a result asks for input (`input_required`); answer with that";
-            return Err(Refused::new("/code", reason));
+            return Err(ConvertError::new("/code", reason));
         }
         code if DEFINED_CODES.contains(&code) => {
             let reason = "a code of its sender's own, which means something else since 2026-07-28";
@@ -150,14 +150,14 @@ pub(crate) fn convert_text<'t>(
     from: KnownRevision,
     to: KnownRevision,
     cx: &mut Context,
-) -> Result<Cow<'t, str>, Refused> {
+) -> Result<Cow<'t, str>, ConvertError> {
     if from.lifecycle() == to.lifecycle() && has_elicitation_code(from) == has_elicitation_code(to)
     {
         return Ok(Cow::Borrowed(text));
     }
     let error: ErrorObject = from_str(text).map_err(|error| {
         let reason = format!("no error: {}", error.detail());
-        Refused::new(error.pointer(), reason)
+        ConvertError::new(error.pointer(), reason)
     })?;
     let before = error.code.clone();
     let error = convert_error(method, error, from, to, cx)?;

@@ -19,9 +19,9 @@ impl<'t> Conversion<'_, 't> {
         if let Type::Definition(place) = Type::at(value)
             && let Some(layout) = Definition::at(place).layout()
         {
-            self.drop_misspelt(node);
+            self.drop_invalid_names(node);
             self.drop_duplicates(node);
-            self.drop_unfit(node, layout);
+            self.drop_mismatching_members(node, layout);
         }
         match decode(node, value) {
             Ok(read) => *node = read,
@@ -31,7 +31,7 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Drops members whose names are not valid Unicode, which untyped JSON allows and typed objects do not.
-    fn drop_misspelt(&mut self, node: &mut Node<'t>) {
+    fn drop_invalid_names(&mut self, node: &mut Node<'t>) {
         let Body::Text(text) = &node.body else {
             return;
         };
@@ -66,14 +66,14 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Drops the known members whose values have another type.
-    fn drop_unfit(&mut self, node: &mut Node<'t>, layout: &Layout) {
+    fn drop_mismatching_members(&mut self, node: &mut Node<'t>, layout: &Layout) {
         let mut changed = false;
         for member in node.members().into_iter().flatten() {
             let Some(index) = layout.find(&member.name) else {
                 continue;
             };
             let place = self.place_of(&member.name, member.value.at);
-            match self.adopt(&mut member.value, layout.type_of(index), &place) {
+            match self.decode_untyped(&mut member.value, layout.type_of(index), &place) {
                 Ok(read) => {
                     changed |= read.changed;
                     member.value = read;

@@ -10,16 +10,16 @@ use crate::decode::{Mismatch, decode_lenient, decode_valid};
 use crate::generated::{OPS, RULES, STEPS};
 use crate::layout::{Definition, Shape};
 use crate::loss::{LossKind, Refusal, Severity, Step};
-use crate::node::{Body, Fixed, NOWHERE, Node, UNKNOWN};
+use crate::node::{Body, FixedPart, NOWHERE, Node, UNKNOWN};
 use crate::packed::{Bounds, Text};
 use crate::place::Place;
-use crate::read::Unfit;
+use crate::read::DroppedMember;
 use crate::rules::{Arm, Op, Rule, Unrecognized};
 
 impl<'t> Conversion<'_, 't> {
     /// Converts a value by the operation at index `op`.
     pub(crate) fn convert(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
-        if node.fixed == Fixed::Whole {
+        if node.fixed == FixedPart::Whole {
             return Ok(());
         }
         match OPS[usize::from(op)] {
@@ -85,9 +85,7 @@ impl<'t> Conversion<'_, 't> {
                 self.convert(node, *op)?;
                 node.push_variant(*variant);
             }
-            Does::Reinterpret => {
-                self.reinterpret(node, rule.target_type)?;
-            }
+            Does::Reinterpret => self.reinterpret(node, rule.target_type)?,
         }
         Ok(())
     }
@@ -188,7 +186,7 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         if matches!(target, UnionRole::Request | UnionRole::Notification) {
-            node.set("jsonrpc", Node::made_string("2.0"));
+            node.set("jsonrpc", Node::new_string("2.0"));
         }
         let is_known = self.known().request_id.is_some();
         if target == UnionRole::Request && (is_known || node.member("id").is_none()) {
@@ -201,7 +199,7 @@ impl<'t> Conversion<'_, 't> {
     /// Decodes a value that is untyped in the source revision as its type in the target revision. Deviations that a
     /// peer can tolerate do not cause a refusal: values outside of bounds or formats stay and are reported, optional
     /// members of another type are dropped.
-    pub(crate) fn adopt(
+    pub(crate) fn decode_untyped(
         &mut self,
         node: &mut Node<'t>,
         value: u16,
@@ -215,7 +213,7 @@ impl<'t> Conversion<'_, 't> {
     /// dropped; refuses the value if a peer cannot tolerate a deviation.
     fn accept(
         &mut self,
-        (read, unfit): (Node<'t>, Vec<Unfit>),
+        (read, unfit): (Node<'t>, Vec<DroppedMember>),
         value: u16,
         place: &Place,
     ) -> Result<Node<'t>, Mismatch> {
@@ -266,7 +264,7 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         for (index, item) in items.iter_mut().enumerate() {
-            if item.fixed == Fixed::Whole {
+            if item.fixed == FixedPart::Whole {
                 continue;
             }
             self.enter_index(index, item.at);
@@ -293,7 +291,7 @@ impl<'t> Conversion<'_, 't> {
             return Ok(());
         };
         for member in members {
-            if member.value.fixed == Fixed::Whole {
+            if member.value.fixed == FixedPart::Whole {
                 continue;
             }
             self.enter(member.name.clone(), member.value.at);
@@ -328,7 +326,7 @@ impl<'t> Conversion<'_, 't> {
         ) else {
             return Ok(());
         };
-        crate::document::tighten(self, node, old.rules(), new.rules())
+        crate::document::apply_stricter_rules(self, node, old.rules(), new.rules())
     }
 
     /// Returns a refusal of a value inside of the current value.

@@ -9,7 +9,7 @@ use mcp_exact_wire::{DispatchCase, DocumentRule, Format, Probe, Tag, UnionRole};
 use crate::generated::{DEFINITIONS, DISPATCHES, DOCUMENTS, TYPES, UNIONS};
 use crate::packed::{Bounds, KEYS, List, Text};
 
-/// Index that stands for no row.
+/// Index that refers to no row.
 pub const NONE: u8 = u8::MAX;
 
 /// A definition; several revisions may share one.

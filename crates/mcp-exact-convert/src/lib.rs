@@ -8,8 +8,8 @@
 //! - [`convert`] converts the params, the result or the error of a message by its method, for gateways. Text whose type
 //!   is the same in both revisions is returned unchanged and is not parsed.
 //! - [`convert_type`] converts a definition by its name.
-//! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any revision
-//!   as a type.
+//! - [`convert_as`] converts a value of one type crate to the type of another one, and [`read_as`] reads text of any
+//!   revision as a type.
 //!
 //! [`check`] and [`check_type`] validate text that a conversion returns unchanged without parsing.
 //!
@@ -23,7 +23,7 @@
 //! // Tools have no `title` before 2025-06-18, so the title moves into the annotations.
 //! assert!(older.contains(r#""annotations":{"title":"Echo"}"#));
 //! assert_eq!(cx.losses()[0].kind, LossKind::Rewritten);
-//! # Ok::<(), mcp_exact_convert::Refused>(())
+//! # Ok::<(), mcp_exact_convert::ConvertError>(())
 //! ```
 //!
 //! `docs/conversions.md` of the repository lists every conversion; it is generated from the same tables.
@@ -53,15 +53,15 @@ mod rows;
 mod rules;
 mod typed;
 
-pub use context::{Context, Newer};
+pub use context::{Context, NewerMembers};
 #[doc(hidden)]
 pub use dynamic::violations;
 pub use dynamic::{
-    ParamsChange, Root, check, check_type, convert, convert_type, counterpart, params_change,
+    ParamsChange, Payload, check, check_type, convert, convert_type, counterpart, params_change,
 };
 pub use error::convert_error;
 pub use generated::KnownRevision;
-pub use loss::{Loss, LossKind, Refused};
+pub use loss::{ConvertError, Loss, LossKind};
 pub use mcp_exact_revisions::{Lifecycle, Side as Role};
 pub use mcp_exact_wire::MessageKind;
 pub use revision::{Home, MethodInfo, UnknownRevision};

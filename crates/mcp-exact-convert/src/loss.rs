@@ -72,10 +72,10 @@ impl fmt::Display for Loss {
 
 /// Error of a conversion: the target revision cannot express a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused(Box<Reasoned>);
+pub struct ConvertError(Box<RefusalDetails>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Reasoned {
+struct RefusalDetails {
     pointer: String,
     reason: Cow<'static, str>,
 }
@@ -134,9 +134,9 @@ impl NotedLoss {
     }
 }
 
-impl Refused {
+impl ConvertError {
     pub(crate) fn new(pointer: impl Into<String>, reason: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Reasoned {
+        Self(Box::new(RefusalDetails {
             pointer: pointer.into(),
             reason: reason.into(),
         }))
@@ -153,10 +153,10 @@ impl Refused {
     }
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for ConvertError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {:?}", self.0.reason, self.0.pointer)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for ConvertError {}

@@ -7,7 +7,7 @@ use crate::conversion::Conversion;
 use crate::decode::decode_valid;
 use crate::layout::{Definition, Layout};
 use crate::loss::{LossKind, Refusal, Severity, Step};
-use crate::node::{Body, Fixed, Member, NOWHERE, Node};
+use crate::node::{Body, FixedPart, Member, NOWHERE, Node};
 use crate::packed::{List, Text};
 use crate::place::cut;
 use crate::rules::{Action, DefaultValue, Removal, Rule, SourceMember, TargetMember, Unknown};
@@ -131,7 +131,7 @@ impl<'t> Conversion<'_, 't> {
             if let Removal::Default(_, text, _, _, required) = removals {
                 let member = object.source_member(usize::from(*index));
                 is_silent &= if *required {
-                    member.is_some_and(|member| member.value.says(text.get()))
+                    member.is_some_and(|member| member.value.equals_text(text.get()))
                 } else {
                     member.is_none()
                 };
@@ -162,7 +162,7 @@ impl<'t> Conversion<'_, 't> {
                 }
                 Removal::Newer(reason) => self.is_member_kept(name, &member.value, *reason),
                 Removal::Default(since, text, reason, decides, _) => {
-                    if member.value.says(text.get()) && (is_silent || !self.keeps_newer()) {
+                    if member.value.equals_text(text.get()) && (is_silent || !self.keeps_newer()) {
                         let at = member.value.at;
                         self.record_loss(name, at, LossKind::Rewritten, reason.get());
                         false
@@ -217,7 +217,7 @@ impl<'t> Conversion<'_, 't> {
             self.record_loss(name, value.at, LossKind::Rewritten, "said by the session");
             return Ok(());
         }
-        if value.says_nothing(absence.get()) {
+        if value.equals_absence(absence.get()) {
             self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE_REASON);
             return Ok(());
         }
@@ -227,7 +227,7 @@ impl<'t> Conversion<'_, 't> {
 
     /// Drops and reports a member. Nothing is reported if its value has the same meaning as its absence.
     fn drop_member(&mut self, name: &str, value: &Node<'t>, reason: Text, absence: Text) {
-        if value.says_nothing(absence.get()) {
+        if value.equals_absence(absence.get()) {
             self.record_loss(name, value.at, LossKind::Rewritten, ABSENCE_REASON)
         } else {
             self.record_drop(name, value, reason.get())
@@ -240,7 +240,7 @@ impl<'t> Conversion<'_, 't> {
         let known = self.known().request_id.as_ref();
         let is_known = known.is_some_and(|known| {
             let mut value = value.clone();
-            mcp_exact_wire::from_str(&value.settled_text()).is_ok_and(|id| *known == id)
+            mcp_exact_wire::from_str(&value.current_text()).is_ok_and(|id| *known == id)
         });
         let stays = self.keeps_newer() && !is_known;
         if !stays {
@@ -274,7 +274,7 @@ impl<'t> Conversion<'_, 't> {
     fn is_deciding_member_kept(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
-            None => value.clone().settled_text().into_owned(),
+            None => value.clone().current_text().into_owned(),
         };
         cut(&mut text, MAX_QUOTED);
         let reason = format!("{text} has no form before {}", since.get());
@@ -325,7 +325,7 @@ impl<'t> Conversion<'_, 't> {
             Action::SameConstant(text, reason) => {
                 let same = object
                     .target_member(index)
-                    .is_none_or(|m| m.value.says(text.get()));
+                    .is_none_or(|m| m.value.equals_text(text.get()));
                 self.refuse_unless(object, index, same, *reason)
             }
             Action::OtherConstant(reason) => self.refuse_unless(object, index, false, *reason),
@@ -363,7 +363,7 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.target_member(index) else {
             return Ok(());
         };
-        if member.value.fixed == Fixed::Whole {
+        if member.value.fixed == FixedPart::Whole {
             return Ok(());
         }
         self.enter(member.name.clone(), member.value.at);
@@ -377,7 +377,7 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.target_member(index) else {
             return Ok(());
         };
-        if member.value.fixed == Fixed::Whole {
+        if member.value.fixed == FixedPart::Whole {
             return Ok(());
         }
         let (mark, at) = (self.mark(), member.value.at);
@@ -460,7 +460,7 @@ impl<'t> Conversion<'_, 't> {
             self.record_loss(name, NOWHERE, LossKind::Rewritten, reason);
             return object.push(name, Node::made(text));
         };
-        if !member.value.says(text) {
+        if !member.value.equals_text(text) {
             let at = member.value.at;
             member.value = Node::made(text);
             let reason = format!("free before, always {text} now");
@@ -476,7 +476,7 @@ impl<'t> Conversion<'_, 't> {
             return false;
         };
         let place = self.place_of(&member.name, member.value.at);
-        match self.adopt(&mut member.value, value, &place) {
+        match self.decode_untyped(&mut member.value, value, &place) {
             Ok(read) => {
                 member.value = read;
                 true
@@ -503,11 +503,8 @@ impl<'t> Conversion<'_, 't> {
             return;
         };
         let name = object.target.name(index);
-        self.record_drop(
-            name,
-            &member.value,
-            "free before, reserved now: the session says it",
-        );
+        let reason = "free before, reserved now: the session says it";
+        self.record_drop(name, &member.value, reason);
         object.remove(at);
         object.new_indexes[index] = ABSENT;
     }
@@ -524,7 +521,7 @@ impl<'t> Conversion<'_, 't> {
         let Some(member) = object.members.get(at as usize) else {
             return Ok(());
         };
-        if member.value.says(text) {
+        if member.value.equals_text(text) {
             return Ok(());
         }
         let name = object.target.name(index);

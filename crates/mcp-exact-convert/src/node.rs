@@ -22,13 +22,13 @@ pub struct Node<'t> {
     /// True if the value differs from its text.
     pub changed: bool,
     /// Part of the value that no step changes.
-    pub fixed: Fixed,
+    pub fixed: FixedPart,
     pub body: Body<'t>,
 }
 
 /// Part of a value that no conversion step changes, as the reader has determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fixed {
+pub enum FixedPart {
     /// Any part of the value may change.
     No,
     /// The members or items do not change; the value itself may.
@@ -64,7 +64,7 @@ impl<'t> Node<'t> {
             at,
             variants: 0,
             changed: false,
-            fixed: Fixed::No,
+            fixed: FixedPart::No,
             body,
         }
     }
@@ -88,17 +88,17 @@ impl<'t> Node<'t> {
     }
 
     /// Creates a string that the input does not have.
-    pub fn made_string(text: &str) -> Self {
+    pub fn new_string(text: &str) -> Self {
         Self::made(mcp_exact_wire::to_string(text))
     }
 
     /// Creates an object that the input does not have and that replaces the value at `at`.
-    pub fn made_object(members: Vec<Member<'t>>, at: usize) -> Self {
+    pub fn new_object(members: Vec<Member<'t>>, at: usize) -> Self {
         Self::changed(Body::Object("", members), at)
     }
 
     /// Creates an array that the input does not have and that replaces the value at `at`.
-    pub fn made_array(items: Vec<Self>, at: usize) -> Self {
+    pub fn new_array(items: Vec<Self>, at: usize) -> Self {
         Self::changed(Body::Array("", items), at)
     }
 
@@ -118,12 +118,12 @@ impl<'t> Node<'t> {
     ///
     /// The value itself may change afterwards, unless it is a union variant: only the rule of the variant can change
     /// it, and its variant is that of the source revision.
-    fn hands_down(&mut self) -> bool {
-        if self.fixed == Fixed::No {
+    fn mark_parts_fixed(&mut self) -> bool {
+        if self.fixed == FixedPart::No {
             return false;
         }
         if self.variants == 0 {
-            self.fixed = Fixed::Parts;
+            self.fixed = FixedPart::Parts;
         }
         true
     }
@@ -145,9 +145,9 @@ impl<'t> Node<'t> {
                     Body::Object("", members.into_iter().map(Member::into_owned).collect())
                 }
             };
-            if let (true, Body::Object(_, members)) = (self.hands_down(), &mut body) {
+            if let (true, Body::Object(_, members)) = (self.mark_parts_fixed(), &mut body) {
                 let values = members.iter_mut().map(|member| &mut member.value);
-                values.for_each(|value| value.fixed = Fixed::Whole);
+                values.for_each(|value| value.fixed = FixedPart::Whole);
             }
             self.body = body;
         }
@@ -167,8 +167,10 @@ impl<'t> Node<'t> {
                     Body::Array("", items.into_iter().map(Node::into_owned).collect())
                 }
             };
-            if let (true, Body::Array(_, items)) = (self.hands_down(), &mut body) {
-                items.iter_mut().for_each(|item| item.fixed = Fixed::Whole);
+            if let (true, Body::Array(_, items)) = (self.mark_parts_fixed(), &mut body) {
+                items
+                    .iter_mut()
+                    .for_each(|item| item.fixed = FixedPart::Whole);
             }
             self.body = body;
         }
@@ -235,7 +237,7 @@ impl<'t> Node<'t> {
     }
 
     /// Returns true if the value equals a text of the tables: a string, a number as written, `{}` or `null`.
-    pub fn says(&self, text: &str) -> bool {
+    pub fn equals_text(&self, text: &str) -> bool {
         if text == "{}" {
             return self.is_empty_object();
         }
@@ -248,7 +250,7 @@ impl<'t> Node<'t> {
 
     /// Returns true if the value has the same meaning as the absence of the member; `absence` is the text of that
     /// value, or empty.
-    pub fn says_nothing(&self, absence: &str) -> bool {
+    pub fn equals_absence(&self, absence: &str) -> bool {
         match absence {
             "" => false,
             "[]" => match &self.body {
@@ -256,7 +258,7 @@ impl<'t> Node<'t> {
                 Body::Text(text) => is_empty(text, '[', ']'),
                 _ => false,
             },
-            absence => self.says(absence),
+            absence => self.equals_text(absence),
         }
     }
 
@@ -282,17 +284,17 @@ impl<'t> Node<'t> {
     }
 
     /// Sets `changed` on each object and array with a changed part; returns true if the value changed.
-    pub fn settle(&mut self) -> bool {
+    pub fn update_changed(&mut self) -> bool {
         let mut changed = self.changed;
         match &mut self.body {
             Body::Object(_, members) => {
                 for member in members {
-                    changed |= member.value.settle();
+                    changed |= member.value.update_changed();
                 }
             }
             Body::Array(_, items) => {
                 for item in items {
-                    changed |= item.settle();
+                    changed |= item.update_changed();
                 }
             }
             Body::Text(_) | Body::Removed => {}
@@ -311,7 +313,7 @@ impl<'t> Node<'t> {
         own.len() == text.len() && memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none()
     }
 
-    /// Appends the text of the value; [`settle`](Self::settle) must have been called.
+    /// Appends the text of the value; [`update_changed`](Self::update_changed) must have been called.
     pub fn write(&self, out: &mut String) {
         match &self.body {
             Body::Text(text) => splice(text, out),
@@ -344,8 +346,8 @@ impl<'t> Node<'t> {
     }
 
     /// Returns the text of the value, after settling it.
-    pub fn settled_text(&mut self) -> Cow<'t, str> {
-        if !self.settle() {
+    pub fn current_text(&mut self) -> Cow<'t, str> {
+        if !self.update_changed() {
             match &self.body {
                 Body::Text(Cow::Borrowed(text)) | Body::Object(text, _) | Body::Array(text, _) => {
                     return Cow::Borrowed(text);

@@ -166,8 +166,8 @@ tables! {
     crate::rules::LostValue: LOST_VALUES,
     crate::rules::Arm: ARMS,
     crate::rows::TypeRow: TYPE_ROWS,
-    crate::rows::EdgeRow: EDGE_ROWS,
-    Option<crate::rows::MethodIn>: METHOD_PARTS,
+    crate::rows::PairRow: PAIR_ROWS,
+    Option<crate::rows::MethodTypes>: METHOD_PARTS,
 }
 
 /// Index of a pair of minimum and maximum in the table of bounds.

@@ -46,10 +46,10 @@ pub struct Pointers {
 const MAX_NAME: usize = 128;
 
 /// Maximum number of nested containers that the scan tries to skip: each attempt may read their text once more.
-const MAX_LEAPS: usize = 4;
+const MAX_SKIPS: usize = 4;
 
 /// Distance to the next location up to which the scan does not try to skip a container, in bytes.
-const NEAR: usize = 64;
+const MIN_SKIP_DISTANCE: usize = 64;
 
 impl Pointers {
     /// Finds the pointers of all locations. If a location is inside an item of one of the `lists`, which are members of
@@ -135,8 +135,8 @@ impl Pointers {
                 b'{' | b'[' => {
                     let item = self.item_at(&levels, &pointer).filter(|_| *byte == b'{');
                     if !(is_wanted && item.is_some())
-                        && (1..=MAX_LEAPS).contains(&levels.len())
-                        && offset.is_none_or(|offset| offset > at + NEAR)
+                        && (1..=MAX_SKIPS).contains(&levels.len())
+                        && offset.is_none_or(|offset| offset > at + MIN_SKIP_DISTANCE)
                         && let Some(end) = value_end(text, at)
                         && offsets.get(next).is_none_or(|offset| *offset >= end)
                     {

@@ -13,13 +13,13 @@ use mcp_exact_wire::{
 use crate::document::may_contain;
 use crate::generated::DEFINITIONS;
 use crate::layout::{Definition, Layout, NONE, Objects, PackedDispatch, Shape, Type, Union};
-use crate::node::{Body, Fixed, Member, NOWHERE, Node, UNKNOWN};
+use crate::node::{Body, FixedPart, Member, NOWHERE, Node, UNKNOWN};
 use crate::packed::{List, Text};
-use crate::rules::{PathRow, Watch};
+use crate::rules::{PathRow, UnchangedCondition};
 
 /// Selection of the types that become trees.
 #[derive(Clone, Copy)]
-pub enum Wanted {
+pub enum TreeSelection {
     /// No type: the text is only validated.
     Nothing,
     /// Types that a step of the path may change.
@@ -27,7 +27,7 @@ pub enum Wanted {
     Everything,
 }
 
-impl Wanted {
+impl TreeSelection {
     fn has(self, value: u16) -> bool {
         let place = usize::from(value);
         match self {
@@ -41,11 +41,12 @@ impl Wanted {
     }
 
     /// Returns the conditions under which all steps keep a value of a definition unchanged; `None` if there are none.
-    fn watch(self, definition: u16) -> Option<&'static Watch> {
+    fn condition(self, definition: u16) -> Option<&'static UnchangedCondition> {
         let Self::Path(path) = self else {
             return None;
         };
-        path.watch(definition).filter(|watch| !watch.adds_meta)
+        path.condition(definition)
+            .filter(|condition| !condition.adds_meta)
     }
 }
 
@@ -54,13 +55,13 @@ pub fn read(
     r: Reader<'_>,
     base: usize,
     value: u16,
-    wanted: Wanted,
+    selection: TreeSelection,
 ) -> Result<Node<'_>, DecodeError> {
-    read_parts(r, base, value, (wanted, None)).map(|(node, _)| node)
+    read_parts(r, base, value, (selection, None)).map(|(node, _)| node)
 }
 
 /// A member that was dropped because its value does not match the type.
-pub struct Unfit {
+pub struct DroppedMember {
     /// Offset of the value in the input, or [`NOWHERE`].
     pub at: usize,
     pub reason: String,
@@ -72,19 +73,19 @@ pub fn read_parts(
     mut r: Reader<'_>,
     base: usize,
     value: u16,
-    (wanted, unfit): (Wanted, Option<Vec<Unfit>>),
-) -> Result<(Node<'_>, Vec<Unfit>), DecodeError> {
-    let mut source = Source {
+    (selection, dropped): (TreeSelection, Option<Vec<DroppedMember>>),
+) -> Result<(Node<'_>, Vec<DroppedMember>), DecodeError> {
+    let mut source = TreeReader {
         base,
-        wanted,
+        selection,
         members: Vec::new(),
         items: Vec::new(),
         changing: [0; DEFINITION_WORDS],
-        unfit,
+        dropped,
     };
     let read = source.value(&mut r, value);
     match read.and_then(|node| r.end().map(|()| node)) {
-        Ok(node) => Ok((node, source.unfit.unwrap_or_default())),
+        Ok(node) => Ok((node, source.dropped.unwrap_or_default())),
         Err(DecodeFailed) => Err(r.into_error()),
     }
 }
@@ -94,23 +95,23 @@ const DEFINITION_WORDS: usize = DEFINITIONS.len().div_ceil(64);
 
 /// Input of the reader. Members and items of untyped values are on two stacks, so that values without a change need no
 /// allocation.
-struct Source<'t> {
+struct TreeReader<'t> {
     base: usize,
-    wanted: Wanted,
+    selection: TreeSelection,
     members: Vec<Member<'t>>,
     items: Vec<Node<'t>>,
     /// Bit set of the definitions that were found with a value that a step changes.
     changing: [u64; DEFINITION_WORDS],
     /// Optional members that were dropped because they did not match; `None` if that is not allowed.
-    unfit: Option<Vec<Unfit>>,
+    dropped: Option<Vec<DroppedMember>>,
 }
 
-impl<'t> Source<'t> {
+impl<'t> TreeReader<'t> {
     /// Reads a value of a type, as a tree if the type is selected.
     fn value(&mut self, r: &mut Reader<'t>, value: u16) -> ReadResult<Node<'t>> {
-        if !self.wanted.has(value) {
+        if !self.selection.has(value) {
             let start = r.value_start();
-            pass(r, value)?;
+            skip_value(r, value)?;
             return Ok(self.text(r, start));
         }
         match Type::at(value) {
@@ -120,7 +121,7 @@ impl<'t> Source<'t> {
             Type::Nullable(inner) if r.kind()? != Kind::Null => self.value(r, inner),
             _ => {
                 let start = r.value_start();
-                pass(r, value)?;
+                skip_value(r, value)?;
                 Ok(self.text(r, start))
             }
         }
@@ -132,7 +133,7 @@ impl<'t> Source<'t> {
 
     fn whole(&self, r: &Reader<'t>, start: usize) -> Node<'t> {
         Node {
-            fixed: Fixed::Whole,
+            fixed: FixedPart::Whole,
             ..self.text(r, start)
         }
     }
@@ -152,22 +153,23 @@ impl<'t> Source<'t> {
     fn definition(&mut self, r: &mut Reader<'t>, place: u16) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let definition = Definition::at(place);
-        let watch = self.wanted.watch(place);
+        let condition = self.selection.condition(place);
         match &definition.shape {
             Shape::Object(layout) => {
-                if let Some(watch) = watch
-                    && self.passes_object(r, place, layout, watch)?
+                if let Some(condition) = condition
+                    && self.skip_or_rewind(r, place, layout, condition)?
                 {
                     return Ok(self.whole(r, start));
                 }
-                self.object(r, layout, watch)
+                self.object(r, layout, condition)
             }
-            Shape::Union(place) => self.union(r, definition.name, Union::at(*place), watch),
+            Shape::Union(place) => self.union(r, definition.name, Union::at(*place), condition),
             shape => {
-                pass_shape(r, definition.name, shape)?;
+                skip_shape(r, definition.name, shape)?;
                 let mut node = self.text(r, start);
-                if watch.is_some_and(|watch| stays_document(watch, r.text_since(start))) {
-                    node.fixed = Fixed::Whole;
+                if condition.is_some_and(|condition| keeps_document(condition, r.text_since(start)))
+                {
+                    node.fixed = FixedPart::Whole;
                 }
                 Ok(node)
             }
@@ -176,19 +178,19 @@ impl<'t> Source<'t> {
 
     /// Skips an object that no step changes. Rewinds and returns false if a step may change it; later objects of the
     /// same definition become trees at once, so that text is rarely read twice.
-    fn passes_object(
+    fn skip_or_rewind(
         &mut self,
         r: &mut Reader<'t>,
         place: u16,
         layout: &'static Layout,
-        watch: &'static Watch,
+        condition: &'static UnchangedCondition,
     ) -> ReadResult<bool> {
         let (word, bit) = (usize::from(place / 64), 1 << (place % 64));
         if self.changing[word] & bit != 0 {
             return Ok(false);
         }
         let mark = r.mark();
-        let stays = self.glance_object(r, layout, watch)?;
+        let stays = self.skip_unchanged_object(r, layout, condition)?;
         if !stays {
             self.changing[word] |= bit;
             r.back_to(mark);
@@ -197,17 +199,17 @@ impl<'t> Source<'t> {
     }
 
     /// Skips a value that no step changes. Returns false at the first part that a step may change.
-    fn glance(&self, r: &mut Reader<'t>, value: u16) -> ReadResult<bool> {
-        if !self.wanted.has(value) {
-            pass(r, value)?;
+    fn skip_unchanged(&self, r: &mut Reader<'t>, value: u16) -> ReadResult<bool> {
+        if !self.selection.has(value) {
+            skip_value(r, value)?;
             return Ok(true);
         }
         match Type::at(value) {
-            Type::Definition(place) => self.glance_definition(r, place),
+            Type::Definition(place) => self.skip_unchanged_definition(r, place),
             Type::Array(items, ..) => {
                 let mut more = r.begin_array()?;
                 while more {
-                    if !self.glance(r, items)? {
+                    if !self.skip_unchanged(r, items)? {
                         return Ok(false);
                     }
                     more = r.next_item()?;
@@ -217,59 +219,61 @@ impl<'t> Source<'t> {
             Type::Map(values) => {
                 let mut entries = EntryReader::open(r)?;
                 while entries.next(r)?.is_some() {
-                    if !self.glance(r, values)? {
+                    if !self.skip_unchanged(r, values)? {
                         return Ok(false);
                     }
                 }
                 Ok(true)
             }
-            Type::Nullable(inner) if r.kind()? != Kind::Null => self.glance(r, inner),
+            Type::Nullable(inner) if r.kind()? != Kind::Null => self.skip_unchanged(r, inner),
             Type::Nullable(_) => r.null().map(|()| true),
             _ => Ok(false),
         }
     }
 
-    fn glance_definition(&self, r: &mut Reader<'t>, place: u16) -> ReadResult<bool> {
-        let Some(watch) = self.wanted.watch(place) else {
+    fn skip_unchanged_definition(&self, r: &mut Reader<'t>, place: u16) -> ReadResult<bool> {
+        let Some(condition) = self.selection.condition(place) else {
             return Ok(false);
         };
         let definition = Definition::at(place);
         match &definition.shape {
-            Shape::Object(layout) => self.glance_object(r, layout, watch),
+            Shape::Object(layout) => self.skip_unchanged_object(r, layout, condition),
             Shape::Union(place) => {
                 let union = Union::at(*place);
                 let variant = select(r, definition.name, union)?;
                 match union.variant(variant) {
-                    Some(value) if watch.known >> variant & 1 == 1 => self.glance(r, value),
+                    Some(value) if condition.known >> variant & 1 == 1 => {
+                        self.skip_unchanged(r, value)
+                    }
                     _ => Ok(false),
                 }
             }
             shape => {
                 let start = r.value_start();
-                pass_shape(r, definition.name, shape)?;
-                Ok(stays_document(watch, r.text_since(start)))
+                skip_shape(r, definition.name, shape)?;
+                Ok(keeps_document(condition, r.text_since(start)))
             }
         }
     }
 
-    fn glance_object(
+    fn skip_unchanged_object(
         &self,
         r: &mut Reader<'t>,
         layout: &'static Layout,
-        watch: &'static Watch,
+        condition: &'static UnchangedCondition,
     ) -> ReadResult<bool> {
         let types = layout.types.rows();
         let mut object = MemberReader::open(r, layout)?;
         while let Some(member) = object.next(r)? {
             let stays = match member {
-                MemberName::Known(index) if watch.known >> index & 1 == 1 => false,
-                MemberName::Known(index) if self.wanted.has(types[index]) => {
-                    self.glance(r, types[index])?
+                MemberName::Known(index) if condition.known >> index & 1 == 1 => false,
+                MemberName::Known(index) if self.selection.has(types[index]) => {
+                    self.skip_unchanged(r, types[index])?
                 }
-                MemberName::Known(index) => pass(r, types[index]).map(|()| true)?,
+                MemberName::Known(index) => skip_value(r, types[index]).map(|()| true)?,
                 MemberName::Unknown(name) => {
                     r.skip()?;
-                    !has(watch.names, &name)
+                    !has(condition.names, &name)
                 }
             };
             if !stays {
@@ -283,15 +287,15 @@ impl<'t> Source<'t> {
         &mut self,
         r: &mut Reader<'t>,
         layout: &'static Layout,
-        watch: Option<&'static Watch>,
+        condition: Option<&'static UnchangedCondition>,
     ) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let types = layout.types.rows();
         let mut object = MemberReader::open(r, layout)?;
         let first = self.members.len();
-        let mut is_whole = watch.is_some();
+        let mut is_whole = condition.is_some();
         let mut is_changed = false;
-        let known = watch.map_or(0, |watch| watch.known);
+        let known = condition.map_or(0, |condition| condition.known);
         while let Some(member) = object.next(r)? {
             let (name, value) = match member {
                 MemberName::Known(index) => {
@@ -302,16 +306,17 @@ impl<'t> Source<'t> {
                     };
                     if known >> index & 1 == 1 {
                         is_whole = false;
-                        if value.fixed == Fixed::Whole {
-                            value.fixed = Fixed::Parts;
+                        if value.fixed == FixedPart::Whole {
+                            value.fixed = FixedPart::Parts;
                         }
-                    } else if value.fixed != Fixed::Whole && self.wanted.has(types[index]) {
+                    } else if value.fixed != FixedPart::Whole && self.selection.has(types[index]) {
                         is_whole = false;
                     }
                     (Cow::Borrowed(layout.name(index)), value)
                 }
                 MemberName::Unknown(name) => {
-                    is_whole = is_whole && watch.is_some_and(|watch| !has(watch.names, &name));
+                    is_whole =
+                        is_whole && condition.is_some_and(|condition| !has(condition.names, &name));
                     let start = r.value_start();
                     r.skip()?;
                     (name, self.text(r, start))
@@ -336,7 +341,7 @@ impl<'t> Source<'t> {
         value: u16,
         is_required: bool,
     ) -> ReadResult<Option<Node<'t>>> {
-        if self.unfit.is_none() || is_required {
+        if self.dropped.is_none() || is_required {
             return self.value(r, value).map(Some);
         }
         let start = r.value_start();
@@ -349,9 +354,9 @@ impl<'t> Source<'t> {
         self.members.truncate(members);
         self.items.truncate(items);
         let at = self.at(start);
-        self.unfit
+        self.dropped
             .get_or_insert_default()
-            .push(Unfit { at, reason });
+            .push(DroppedMember { at, reason });
         Ok(None)
     }
 
@@ -362,7 +367,7 @@ impl<'t> Source<'t> {
         let mut is_whole = true;
         while let Some(name) = entries.next(r)? {
             let value = self.value(r, values)?;
-            is_whole &= value.fixed == Fixed::Whole;
+            is_whole &= value.fixed == FixedPart::Whole;
             self.members.push(Member { name, value });
         }
         if is_whole {
@@ -380,7 +385,7 @@ impl<'t> Source<'t> {
         let mut more = r.begin_array()?;
         while more {
             let node = self.value(r, items)?;
-            is_whole &= node.fixed == Fixed::Whole;
+            is_whole &= node.fixed == FixedPart::Whole;
             self.items.push(node);
             more = r.next_item()?;
         }
@@ -397,7 +402,7 @@ impl<'t> Source<'t> {
         r: &mut Reader<'t>,
         name: Text,
         union: &'static Union,
-        watch: Option<&'static Watch>,
+        condition: Option<&'static UnchangedCondition>,
     ) -> ReadResult<Node<'t>> {
         let start = r.value_start();
         let variant = select(r, name, union)?;
@@ -409,10 +414,10 @@ impl<'t> Source<'t> {
         };
         let mut node = self.value(r, value)?;
         node.push_variant(variant);
-        let stays = watch.is_some_and(|watch| watch.known >> variant & 1 == 1);
+        let stays = condition.is_some_and(|condition| condition.known >> variant & 1 == 1);
         node.fixed = match node.fixed {
-            Fixed::No if stays && !self.wanted.has(value) => Fixed::Whole,
-            Fixed::Whole if !stays => Fixed::Parts,
+            FixedPart::No if stays && !self.selection.has(value) => FixedPart::Whole,
+            FixedPart::Whole if !stays => FixedPart::Parts,
             fixed => fixed,
         };
         Ok(node)
@@ -420,8 +425,8 @@ impl<'t> Source<'t> {
 }
 
 /// Returns true if no step changes a JSON Schema document.
-fn stays_document(watch: &Watch, text: &str) -> bool {
-    !may_contain(watch.names.rows().iter().map(|name| name.get()), text)
+fn keeps_document(condition: &UnchangedCondition, text: &str) -> bool {
+    !may_contain(condition.names.rows().iter().map(|name| name.get()), text)
 }
 
 /// Returns true if a name is in the list.
@@ -435,36 +440,36 @@ pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool)
     let Type::Definition(place) = Type::at(value) else {
         return None;
     };
-    let (layout, watch) = (Definition::at(place).layout()?, path.watch(place)?);
+    let (layout, condition) = (Definition::at(place).layout()?, path.condition(place)?);
     let mut parts = layout.types.rows().iter().enumerate();
     let is_concerned = parts.any(|(index, part)| {
-        let is_watched = watch.known >> index & 1 == 1 || Wanted::Path(path).has(*part);
+        let is_watched = condition.known >> index & 1 == 1 || TreeSelection::Path(path).has(*part);
         is_watched && has(layout.name(index))
     });
-    let mut names = watch.names.rows().iter();
+    let mut names = condition.names.rows().iter();
     let may_change = is_concerned || names.any(|name| has(name.get()));
-    (!may_change).then_some(watch.adds_meta)
+    (!may_change).then_some(condition.adds_meta)
 }
 
 /// Skips a value of a type and validates it like decoding does.
 #[inline(always)]
-fn pass(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
+fn skip_value(r: &mut Reader<'_>, value: u16) -> ReadResult<()> {
     match Type::at(value) {
         Type::String => r.skip_string(),
-        other => pass_type(r, other),
+        other => skip_type(r, other),
     }
 }
 
-fn pass_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
+fn skip_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
     match value {
         Type::Definition(place) => {
             let definition = Definition::at(place);
-            pass_shape(r, definition.name, &definition.shape)
+            skip_shape(r, definition.name, &definition.shape)
         }
         Type::Array(items, ..) => {
             let mut more = r.begin_array()?;
             while more {
-                pass(r, items)?;
+                skip_value(r, items)?;
                 more = r.next_item()?;
             }
             Ok(())
@@ -472,13 +477,13 @@ fn pass_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
         Type::Map(values) => {
             let mut entries = EntryReader::open(r)?;
             while entries.next(r)?.is_some() {
-                pass(r, values)?;
+                skip_value(r, values)?;
             }
             Ok(())
         }
         Type::Nullable(inner) => match r.kind()? {
             Kind::Null => r.null(),
-            _ => pass(r, inner),
+            _ => skip_value(r, inner),
         },
         Type::Json => r.skip(),
         Type::JsonObject => r.open_value_object(),
@@ -498,14 +503,14 @@ fn pass_type(r: &mut Reader<'_>, value: Type) -> ReadResult<()> {
     }
 }
 
-fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResult<()> {
+fn skip_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResult<()> {
     match shape {
         Shape::Object(layout) => {
             let types = layout.types.rows();
             let mut object = MemberReader::open(r, layout)?;
             while let Some(member) = object.next(r)? {
                 match member {
-                    MemberName::Known(index) => pass(r, types[index])?,
+                    MemberName::Known(index) => skip_value(r, types[index])?,
                     MemberName::Unknown(_) => r.skip()?,
                 }
             }
@@ -515,7 +520,7 @@ fn pass_shape(r: &mut Reader<'_>, name: Text, shape: &'static Shape) -> ReadResu
             let union = Union::at(*place);
             match union.variant(select(r, name, union)?) {
                 None => r.unknown_variant(union.open.get(), union.role),
-                Some(value) => pass(r, value),
+                Some(value) => skip_value(r, value),
             }
         }
         Shape::Document(_) => r.open_value_object(),

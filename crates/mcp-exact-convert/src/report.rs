@@ -12,7 +12,7 @@ use crate::loss::{Loss, LossKind, NotedLoss};
 use crate::place::{Pointers, named};
 
 /// Members with lists of named items, and the noun for an item.
-const LISTS: &[(&str, &str)] = &[
+const NAMED_LISTS: &[(&str, &str)] = &[
     ("tools", "tool"),
     ("prompts", "prompt"),
     ("resources", "resource"),
@@ -21,7 +21,7 @@ const LISTS: &[(&str, &str)] = &[
 
 /// Definitions that describe or request a named item: the definition, the noun for the item, and the member with the
 /// name.
-const THINGS: [(&str, &str, &str); 7] = [
+const NAMED_DEFINITIONS: [(&str, &str, &str); 7] = [
     ("Tool", "tool", "name"),
     ("CallToolRequestParams", "tool", "name"),
     ("Prompt", "prompt", "name"),
@@ -37,11 +37,11 @@ pub fn losses(notes: Vec<NotedLoss>, text: &str, definition: &str) -> Vec<Loss> 
         return Vec::new();
     }
     let notes = without_repetition(notes);
-    let pointers = Pointers::find(text, notes.iter().flat_map(NotedLoss::places), LISTS);
-    let whole = whole(text, definition);
+    let pointers = Pointers::find(text, notes.iter().flat_map(NotedLoss::places), NAMED_LISTS);
+    let subject = described_item(text, definition);
     let losses = notes.into_iter().map(|note| Loss {
         pointer: pointers.of(&note.place).into(),
-        subject: whole.clone().or_else(|| pointers.item(note.place.at)),
+        subject: subject.clone().or_else(|| pointers.item(note.place.at)),
         kind: note.kind,
         revision: note.revision,
         reason: match &note.inside {
@@ -84,8 +84,10 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
 }
 
 /// Returns the kind and name of the item that the complete text describes.
-pub fn whole(text: &str, definition: &str) -> Option<Arc<str>> {
-    let (_, what, name) = THINGS.iter().find(|thing| thing.0 == definition)?;
+pub fn described_item(text: &str, definition: &str) -> Option<Arc<str>> {
+    let (_, what, name) = NAMED_DEFINITIONS
+        .iter()
+        .find(|thing| thing.0 == definition)?;
     let (mut r, mut first) = (Reader::of_checked(text), true);
     if r.kind() != Ok(Kind::Object) {
         return None;

@@ -16,7 +16,7 @@ pub struct RevisionRow {
     /// Definitions of the revision, sorted by name.
     pub types: List<TypeRow>,
     /// Pairs with definitions of the next revision, sorted by both indexes.
-    pub edges: List<EdgeRow>,
+    pub pairs: List<PairRow>,
 }
 
 /// A definition of a revision.
@@ -54,7 +54,7 @@ impl TypeRow {
 }
 
 /// A pair of definitions in neighbouring revisions.
-pub struct EdgeRow {
+pub struct PairRow {
     older: u16,
     newer: u16,
     /// True if every text of one definition is also valid unchanged for the other.
@@ -64,8 +64,8 @@ pub struct EdgeRow {
 }
 
 /// Creates a row of the list of pairs.
-pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> EdgeRow {
-    EdgeRow {
+pub const fn pair(older: u16, newer: u16, same: bool, up: u16, down: u16) -> PairRow {
+    PairRow {
         older,
         newer,
         same,
@@ -74,12 +74,12 @@ pub const fn edge(older: u16, newer: u16, same: bool, up: u16, down: u16) -> Edg
     }
 }
 
-impl EdgeRow {
+impl PairRow {
     /// Returns the pair with these two indexes.
-    pub fn find(edges: List<Self>, older: u16, newer: u16) -> Option<&'static Self> {
-        let edges = edges.rows();
-        let found = edges.binary_search_by_key(&(older, newer), |edge| (edge.older, edge.newer));
-        found.ok().map(|at| &edges[at])
+    pub fn find(pairs: List<Self>, older: u16, newer: u16) -> Option<&'static Self> {
+        let pairs = pairs.rows();
+        let found = pairs.binary_search_by_key(&(older, newer), |pair| (pair.older, pair.newer));
+        found.ok().map(|at| &pairs[at])
     }
 
     /// Returns the index of the operation for values of the pair, by the direction.
@@ -104,26 +104,26 @@ pub struct MethodRow {
     /// Bit set of the revisions whose next revision has the same result, including all parts.
     pub same_results: u16,
     /// Rows of the method in each known revision, oldest first.
-    pub revisions: List<Option<MethodIn>>,
+    pub revisions: List<Option<MethodTypes>>,
 }
 
 /// A method in one revision.
-pub struct MethodIn {
+pub struct MethodTypes {
     params: u16,
     pub params_required: bool,
     result: u16,
 }
 
 /// Creates the row of a method in one revision.
-pub const fn carries(params: u16, params_required: bool, result: u16) -> Option<MethodIn> {
-    Some(MethodIn {
+pub const fn method(params: u16, params_required: bool, result: u16) -> Option<MethodTypes> {
+    Some(MethodTypes {
         params,
         params_required,
         result,
     })
 }
 
-impl MethodIn {
+impl MethodTypes {
     /// Returns the index of the params or the result type; `None` if the revision leaves it untyped.
     pub fn part(&self, is_result: bool) -> Option<u16> {
         to_option(if is_result { self.result } else { self.params })

@@ -4,7 +4,7 @@
 //! `schema/conversions.toml`; `docs/conversions.md` lists them for readers. The interpreter is in `interpreter.rs`.
 
 use crate::conversion::Conversion;
-use crate::generated::{CALLS, TYPES, WATCHES};
+use crate::generated::{CALLS, CONDITIONS, TYPES};
 use crate::loss::Step;
 use crate::node::Node;
 use crate::packed::{Bounds, List, Text, list};
@@ -31,7 +31,7 @@ pub enum Op {
     Keep,
     /// The rule at this index converts the value.
     Pair(u16),
-    /// The target revision decodes and validates the text as the type at this index, or the value is refused.
+    /// The target revision check_decoding and validates the text as the type at this index, or the value is refused.
     Reinterpret(u16),
     /// An untyped object becomes a type; members that do not match are dropped and reported.
     Fit(u16),
@@ -54,23 +54,24 @@ pub struct PathRow {
     /// First definition with a watch on this path.
     pub first: u16,
     /// Indexes of the watches of the definitions from `first` on, each plus one; 0 for no watch.
-    pub watched: List<u16>,
+    pub conditions: List<u16>,
 }
 
 impl PathRow {
     /// Returns the changes that the steps make to a definition; `None` if they may change every value of it.
-    pub fn watch(&self, definition: u16) -> Option<&'static Watch> {
+    pub fn condition(&self, definition: u16) -> Option<&'static UnchangedCondition> {
         let at = usize::from(definition.checked_sub(self.first)?);
-        let row = usize::from(*self.watched.rows().get(at)?);
-        WATCHES.get(row.checked_sub(1)?)
+        let row = usize::from(*self.conditions.rows().get(at)?);
+        CONDITIONS.get(row.checked_sub(1)?)
     }
 }
 
 /// Number of 64-bit words of a bit set of all types.
 pub const WORDS: usize = TYPES.len().div_ceil(64);
 
-/// Condition under which no step of a path changes a value of a definition: none of the watched members may be present.
-pub struct Watch {
+/// Condition under which no step of a path changes a value of a definition: none of the conditions members may be
+/// present.
+pub struct UnchangedCondition {
     /// Bit set; for an object, the members that are changed whenever they are present; for a union, the variants that
     /// are unchanged if their value is.
     pub known: u64,
@@ -81,8 +82,8 @@ pub struct Watch {
 }
 
 /// Creates a row of the table of watches.
-pub const fn watch(known: u64, names: List<Text>) -> Watch {
-    Watch {
+pub const fn condition(known: u64, names: List<Text>) -> UnchangedCondition {
+    UnchangedCondition {
         known,
         names,
         adds_meta: false,
@@ -90,8 +91,8 @@ pub const fn watch(known: u64, names: List<Text>) -> Watch {
 }
 
 /// Creates a row for params that get `_meta`.
-pub const fn adding(known: u64, names: List<Text>) -> Watch {
-    Watch {
+pub const fn adding(known: u64, names: List<Text>) -> UnchangedCondition {
+    UnchangedCondition {
         known,
         names,
         adds_meta: true,
@@ -162,7 +163,7 @@ pub enum Body {
     Union(List<Arm>, Unrecognized),
     /// The definition becomes this variant of a union in the target revision.
     Wrap(u8, u16),
-    /// The target revision decodes and validates the text of the value, or the value is refused.
+    /// The target revision check_decoding and validates the text of the value, or the value is refused.
     Reinterpret,
 }
 
@@ -176,7 +177,7 @@ pub enum Arm {
     Call(Call),
     /// The message is refused for this reason.
     Refuse(Text),
-    /// The message is refused for this reason, unless the target revision decodes the value as another variant.
+    /// The message is refused for this reason, unless the target revision check_decoding the value as another variant.
     Foreign(Text),
 }
 
@@ -184,9 +185,10 @@ pub enum Arm {
 pub enum Unrecognized {
     /// Such a variant cannot occur.
     Never,
-    /// The target revision decodes the value; if that fails, the value is kept if the union keeps unknown variants.
+    /// The target revision check_decoding the value; if that fails, the value is kept if the union keeps unknown
+    /// variants.
     Read(bool),
-    /// The message is refused for this reason, unless the target revision decodes the value as a variant.
+    /// The message is refused for this reason, unless the target revision check_decoding the value as a variant.
     Foreign(Text),
 }
 

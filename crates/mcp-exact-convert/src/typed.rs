@@ -7,7 +7,7 @@ use mcp_exact_wire::spans::is_same;
 use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
 
 use crate::dynamic::{convert_json, convert_type, counterpart};
-use crate::loss::Refused;
+use crate::loss::ConvertError;
 use crate::rows::{RevisionRow, to_option};
 use crate::{Context, KnownRevision};
 
@@ -26,7 +26,7 @@ use crate::{Context, KnownRevision};
 /// };
 /// let older = convert_as::<mcp_2025_03_26::Tool>(&tool, &mut Context::new())?;
 /// assert_eq!(older.annotations.and_then(|a| a.title).as_deref(), Some("Echo"));
-/// # Ok::<(), mcp_exact_convert::Refused>(())
+/// # Ok::<(), mcp_exact_convert::ConvertError>(())
 /// ```
 ///
 /// ```compile_fail
@@ -38,11 +38,11 @@ use crate::{Context, KnownRevision};
 /// ```
 ///
 /// # Errors
-/// [`Refused`] if the target revision cannot express the value.
+/// [`ConvertError`] if the target revision cannot express the value.
 pub fn convert_as<T: Defined + Decode>(
     value: &(impl Defined + Encode),
     cx: &mut Context,
-) -> Result<T, Refused> {
+) -> Result<T, ConvertError> {
     convert_between(value, cx)
 }
 
@@ -53,12 +53,12 @@ pub trait ConvertTo<T>: Sized {
     /// Converts the value; see [`convert_as`].
     ///
     /// # Errors
-    /// [`Refused`] if the target revision cannot express the value.
-    fn convert_to(self, cx: &mut Context) -> Result<T, Refused>;
+    /// [`ConvertError`] if the target revision cannot express the value.
+    fn convert_to(self, cx: &mut Context) -> Result<T, ConvertError>;
 }
 
 impl<S: Defined + Encode, T: Defined + Decode> ConvertTo<T> for S {
-    fn convert_to(self, cx: &mut Context) -> Result<T, Refused> {
+    fn convert_to(self, cx: &mut Context) -> Result<T, ConvertError> {
         convert_between(&self, cx)
     }
 }
@@ -66,7 +66,7 @@ impl<S: Defined + Encode, T: Defined + Decode> ConvertTo<T> for S {
 fn convert_between<S: Defined + Encode, T: Defined + Decode>(
     value: &S,
     cx: &mut Context,
-) -> Result<T, Refused> {
+) -> Result<T, ConvertError> {
     const {
         assert!(
             are_counterparts(S::REVISION, S::NAME, T::REVISION, T::NAME),
@@ -92,33 +92,33 @@ fn convert_between<S: Defined + Encode, T: Defined + Decode>(
 /// let from = KnownRevision::V2026_07_28;
 /// let result: CallToolResult = read_as(line, from, &mut Context::new())?;
 /// assert!(result.content.is_empty());
-/// # Ok::<(), mcp_exact_convert::Refused>(())
+/// # Ok::<(), mcp_exact_convert::ConvertError>(())
 /// ```
 ///
 /// # Errors
-/// [`Refused`] if the type has no counterpart in `from`, the text does not have that type, or the revision of the type
-/// cannot express it; the pointer refers to `text`.
+/// [`ConvertError`] if the type has no counterpart in `from`, the text does not have that type, or the revision of the
+/// type cannot express it; the pointer refers to `text`.
 pub fn read_as<T: Defined + Decode>(
     text: &str,
     from: KnownRevision,
     cx: &mut Context,
-) -> Result<T, Refused> {
+) -> Result<T, ConvertError> {
     let to = const { KnownRevision::of(T::REVISION) };
     let source = counterpart(T::NAME, to, from);
     let source = source.filter(|name| counterpart(name, from, to) == Some(T::NAME));
     let source = source.ok_or_else(|| {
         let reason = format!("`{}` of {to} has no counterpart in {from}", T::NAME);
-        Refused::new("", reason)
+        ConvertError::new("", reason)
     })?;
     decode_text(Reader::new(&convert_type(source, text, from, to, cx)?))
 }
 
-fn decode_text<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, Refused> {
+fn decode_text<T: Defined + Decode>(mut r: Reader<'_>) -> Result<T, ConvertError> {
     let decoded = T::decode(&mut r).and_then(|value| r.end().map(|()| value));
     decoded.map_err(|DecodeFailed| {
         let error = r.into_error();
         let reason = format!("no `{}`: {}", T::NAME, error.detail());
-        Refused::new(error.pointer(), reason)
+        ConvertError::new(error.pointer(), reason)
     })
 }
 

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use mcp_exact_convert::{
-    Context, Home, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange, Refused, Role, Root,
-    convert, params_change,
+    Context, ConvertError, Home, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange,
+    Payload, Role, convert, params_change,
 };
 use mcp_exact_wire::{
     Decode, DecodeError, DecodeFailed, DecodeParams, Direction, Encode, EncodeParams, ErrorObject,
@@ -72,7 +72,7 @@ impl<C> IncomingRequest<C> {
     ) -> Result<ConvertedValue<<H::FromClient as Direction>::Request>, PeerError> {
         let (id, call) = (Some(self.id()), &self.received_call.call);
         let direction = (self.revision(), H::KNOWN);
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Request,
             method: self.method(),
             sender: Role::Client,
@@ -82,7 +82,7 @@ impl<C> IncomingRequest<C> {
             return Ok(ConvertedValue { value, losses });
         }
         // The application reads answers and state of a retry from the request.
-        let mut cx = Context::new().has_read_input();
+        let mut cx = Context::new().assume_input_read();
         cx = cx.request_id(self.id().clone());
         if H::KNOWN.lifecycle() == Lifecycle::Discover {
             cx = cx.request_meta(self.client.request_meta());
@@ -106,7 +106,7 @@ impl<C> IncomingRequest<C> {
         result: &impl Encode,
         policy: LossPolicy,
     ) -> Result<ConvertedValue<Reply>, PeerError> {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Result,
             method: self.method(),
             sender: Role::Server,
@@ -126,7 +126,7 @@ impl<C> IncomingRequest<C> {
         let uri = self.params().and_then(|params| params.get("uri"));
         let uri: Option<String> = uri.and_then(|uri| from_str(uri.text()).ok());
         let cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Error,
             method: self.method(),
             sender: Role::Server,
@@ -151,7 +151,7 @@ impl<C> IncomingRequest<C> {
     where
         Q::Params: EncodeParams,
     {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Request,
             method: Q::METHOD,
             sender: Role::Server,
@@ -186,7 +186,7 @@ impl<C> IncomingRequest<C> {
     /// conversion also changes other members.
     fn without_conversion<H: Home>(
         &self,
-        root: Root<'_>,
+        root: Payload<'_>,
         policy: LossPolicy,
     ) -> Option<(&str, Vec<Loss>)> {
         match predicted_change(root, &self.received_call.call, self.revision(), H::KNOWN) {
@@ -214,7 +214,7 @@ impl SessionMeta {
     /// Converts a request without params.
     fn new(client: &ClientContext, home: KnownRevision) -> Option<Self> {
         let mut cx = Context::new().request_meta(client.request_meta());
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Request,
             method: "tools/list",
             sender: Role::Client,
@@ -276,7 +276,7 @@ impl<C> ClientNotification<C> {
         &self,
         policy: LossPolicy,
     ) -> Result<ConvertedValue<<H::FromClient as Direction>::Notification>, PeerError> {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Notification,
             method: self.method(),
             sender: Role::Client,
@@ -303,7 +303,7 @@ impl ServerNotification {
         &self,
         policy: LossPolicy,
     ) -> Result<ConvertedValue<<H::FromServer as Direction>::Notification>, PeerError> {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Notification,
             method: self.method(),
             sender: Role::Server,
@@ -337,7 +337,7 @@ impl ServerRequest {
         if self.method() != Q::METHOD {
             return Err(PeerError::method_not_found(self.method()));
         }
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Request,
             method: Q::METHOD,
             sender: Role::Server,
@@ -366,7 +366,7 @@ impl ServerRequest {
         result: &impl Encode,
         policy: LossPolicy,
     ) -> Result<ConvertedValue<RawResult>, PeerError> {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Result,
             method: self.method(),
             sender: Role::Client,
@@ -415,7 +415,7 @@ impl ClientEndpoint {
     {
         let revision = self.session_info().map(|info| info.revision);
         let direction = (H::KNOWN.revision(), revision.unwrap_or(H::REVISION));
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Request,
             method: Q::METHOD,
             sender: Role::Client,
@@ -442,7 +442,7 @@ fn convert_result<Q: Request>(
 where
     Q::Result: Decode,
 {
-    let root = Root {
+    let root = Payload {
         kind: MessageKind::Result,
         method: Q::METHOD,
         sender,
@@ -454,7 +454,7 @@ where
 
 /// Returns a message with its parameters in the other revision; borrowed if the conversion does not change the parameters.
 fn convert_call<'c>(
-    root: Root<'_>,
+    root: Payload<'_>,
     call: &'c Call,
     (from, to): (Revision, KnownRevision),
     cx: Context,
@@ -483,7 +483,7 @@ fn convert_call<'c>(
 
 /// Returns the change that the names of the members of a message predict for a conversion whose output is decoded.
 fn predicted_change(
-    root: Root<'_>,
+    root: Payload<'_>,
     call: &Call,
     from: Revision,
     to: KnownRevision,
@@ -499,14 +499,14 @@ fn predicted_change(
 }
 
 fn convert_text<'t>(
-    root: Root<'_>,
+    root: Payload<'_>,
     text: Option<&'t str>,
     (from, to): (Revision, Revision),
     cx: Context,
     policy: LossPolicy,
 ) -> Result<ConvertedValue<Option<Cow<'t, str>>>, PeerError> {
     // The text was checked when received, or was encoded from a value.
-    let mut cx = cx.text_is_json();
+    let mut cx = cx.assume_json();
     let known = |revision: Revision| {
         let unknown =
             || PeerError::internal(format!("the conversions of {revision} are not compiled in"));
@@ -526,7 +526,7 @@ fn convert_text<'t>(
     Ok(ConvertedValue { value, losses })
 }
 
-fn conversion_error(refused: &Refused) -> PeerError {
+fn conversion_error(refused: &ConvertError) -> PeerError {
     error_with_pointer(refused.pointer(), format!("{refused}"))
 }
 

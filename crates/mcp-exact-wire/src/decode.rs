@@ -392,7 +392,8 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     })
 }
 
-/// Reads the method and classifies it. `resume` holds the members that were read, if they belong to the envelope alone.
+/// Reads the method and classifies it. `resume` contains the members that were read, if only members of the envelope precede the
+/// method.
 #[inline(always)]
 fn classify_method(
     r: &mut Reader<'_>,

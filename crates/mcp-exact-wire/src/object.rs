@@ -10,7 +10,7 @@ use crate::extra::{Extra, Members, Unknown};
 use crate::order::duplicate;
 use crate::reader::Reader;
 
-/// The members that a type knows, and which of them are required.
+/// Known members of a type, with marks for the required ones.
 #[derive(Debug)]
 pub struct ObjectLayout {
     /// Member names in the order of the schema, at most 64.
@@ -21,7 +21,7 @@ pub struct ObjectLayout {
     pub required: u64,
 }
 
-/// The members that a type knows, which are stored in an [`ObjectLayout`] or in the tables of the conversions.
+/// Known members of a type, which are stored in an [`ObjectLayout`] or in the tables of the conversions.
 pub trait KnownMembers: Copy {
     /// Returns the [`keys`] of the names.
     fn keys(self) -> &'static [u64];
@@ -188,7 +188,7 @@ impl ObjectReader {
     /// Result of [`step`](Self::step) if it failed.
     const FAILED: usize = usize::MAX - 1;
 
-    /// The next value as an object of a known type; the first step opens it.
+    /// Creates a reader of the next value as an object of a known type; the first step opens the object.
     pub const fn of(layout: &'static ObjectLayout) -> Self {
         Self {
             layout,
@@ -202,8 +202,8 @@ impl ObjectReader {
         }
     }
 
-    /// As [`next`](Self::next), for generated code, of which there is much: the index of a member, [`END`](Self::END), or a
-    /// number that is neither when the reader failed.
+    /// Moves to the next known member like [`next`](Self::next), with a result that is compact in generated code: the index of
+    /// a member, [`END`](Self::END), or another number if the reader failed.
     #[inline(never)]
     pub fn step(&mut self, r: &mut Reader<'_>) -> usize {
         if !self.opened {
@@ -262,7 +262,8 @@ impl ObjectReader {
         }
     }
 
-    /// Takes a member whose name is not known as it is spelled: its index when it is known all the same.
+    /// Handles a member whose spelled name is unknown: returns the index if the unescaped name is known, and otherwise stores
+    /// the member.
     #[inline(never)]
     fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> ReadResult<Option<usize>> {
         let name = r.str()?;
@@ -304,8 +305,8 @@ impl<M: KnownMembers> ObjectReader<M> {
         }
     }
 
-    /// Notes that a required member is missing. Generated code calls it where the type system cannot see that
-    /// [`next`](Self::next) has checked that already.
+    /// Records that a required member is missing. Generated code needs the call for the type system, although
+    /// [`next`](Self::next) has checked the member already.
     #[cold]
     pub fn incomplete(&self, r: &mut Reader<'_>) -> DecodeFailed {
         let missing = self.layout.required() & !self.seen;

@@ -137,7 +137,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A string.
+    /// Reads a string.
     pub fn string(&mut self) -> ReadResult<String> {
         if self.peek() != Some(b'"') {
             return Err(self.expected("a string"));
@@ -216,7 +216,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `true` or `false`.
+    /// Reads `true` or `false`.
     #[inline]
     pub fn boolean(&mut self) -> ReadResult<bool> {
         let (word, value): (&[u8], bool) = match self.peek() {
@@ -228,7 +228,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// `null`.
+    /// Reads `null`.
     pub fn null(&mut self) -> ReadResult<()> {
         if self.peek() != Some(b'n') {
             return Err(self.expected("null"));
@@ -286,8 +286,7 @@ impl<'a> Reader<'a> {
         Ok(depth)
     }
 
-    /// Skips the next value by its quotes and brackets alone. The skipped text has to be decoded, and thereby checked,
-    /// afterwards.
+    /// Skips the next value by its quotes and brackets alone. The skipped text must be decoded later, which validates it.
     #[inline]
     pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
@@ -361,7 +360,7 @@ impl<'a> Reader<'a> {
         Ok(true)
     }
 
-    /// After an item: returns true if another item follows; otherwise the array is closed.
+    /// Returns true if another item follows in the array; otherwise closes the array.
     pub fn next_item(&mut self) -> ReadResult<bool> {
         match self.peek() {
             Some(b',') => {

@@ -221,11 +221,11 @@ pub trait Request {
 
 /// A notification: its method and the type of its parameters.
 ///
-/// Open: programs implement it for the methods of extensions and vendors.
+/// Programs implement the trait for methods of extensions and vendors.
 pub trait Notification {
     /// The method.
     const METHOD: &'static str;
-    /// The parameters; an `Option` where the schema lets them be absent.
+    /// Type of the parameters; an `Option` if they may be absent by the schema.
     type Params;
 }
 

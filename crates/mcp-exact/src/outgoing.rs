@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Root, convert, convert_type};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Payload, convert, convert_type};
 use mcp_exact_convert::{Loss, Role};
 use mcp_exact_wire::{JsonRef, Kind};
 
@@ -15,7 +15,7 @@ use crate::link::{Json, JsonObject, PeerError, Revision};
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
 
 /// Kind of the converted object, and its sender.
-enum Payload {
+enum MessagePart {
     /// Result of a client's request, from the server.
     Result,
     /// Params of a server request.
@@ -24,15 +24,15 @@ enum Payload {
     InputResponse,
 }
 
-impl Payload {
-    /// Returns the root of a conversion of this payload.
-    fn conversion_root(self, method: &str) -> Root<'_> {
+impl MessagePart {
+    /// Returns the payload to convert for a method.
+    fn payload(self, method: &str) -> Payload<'_> {
         let (kind, sender) = match self {
             Self::Result => (MessageKind::Result, Role::Server),
             Self::InputRequest => (MessageKind::Request, Role::Server),
             Self::InputResponse => (MessageKind::Result, Role::Client),
         };
-        Root {
+        Payload {
             kind,
             method,
             sender,
@@ -60,7 +60,7 @@ pub(crate) fn convert_result(
     }
     add_required_members(method, &mut result);
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.conversion_root(method);
+    let root = MessagePart::Result.payload(method);
     let converted = convert_payload(
         root,
         &result,
@@ -92,7 +92,7 @@ pub(crate) fn convert_exact_result(
         return Ok(result);
     }
     let mut cx = uri.map_or_else(Context::new, |uri| Context::new().requested_uri(uri));
-    let root = Payload::Result.conversion_root(method);
+    let root = MessagePart::Result.payload(method);
     let converted = convert_payload(root, &result, source, require_known_revision(to)?, &mut cx);
     report_losses(method, to, cx.losses());
     converted.map_err(|reason| {
@@ -160,7 +160,7 @@ pub(crate) fn convert_input_request(
     to: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputRequest.conversion_root(method),
+        MessagePart::InputRequest.payload(method),
         params,
         home_revision(),
         to,
@@ -177,7 +177,7 @@ pub(crate) fn convert_input_response(
     from: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputResponse.conversion_root(method),
+        MessagePart::InputResponse.payload(method),
         result,
         from,
         home_revision(),
@@ -194,7 +194,7 @@ pub(crate) fn convert_received_input_request(
     from: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputRequest.conversion_root(method),
+        MessagePart::InputRequest.payload(method),
         params,
         from,
         home_revision(),
@@ -211,7 +211,7 @@ pub(crate) fn convert_sent_input_response(
     to: Revision,
 ) -> Result<JsonObject, String> {
     convert_between(
-        Payload::InputResponse.conversion_root(method),
+        MessagePart::InputResponse.payload(method),
         result,
         home_revision(),
         to,
@@ -237,7 +237,7 @@ pub(crate) fn convert_received_result(
     }
     match HOME_REVISION.method(method, true) {
         Some(_) => convert_between(
-            Payload::Result.conversion_root(method),
+            MessagePart::Result.payload(method),
             &result,
             from,
             home_revision(),
@@ -278,7 +278,7 @@ fn is_plain_text_block(block: &JsonObject) -> bool {
 
 /// Converts a payload between two revisions, and logs what is lost. Equal revisions need no conversion.
 fn convert_between(
-    root: Root<'_>,
+    root: Payload<'_>,
     object: &JsonObject,
     from: Revision,
     to: Revision,
@@ -296,7 +296,7 @@ fn convert_between(
 
 /// Converts an object from one revision to another; losses are added to `cx`.
 fn convert_payload(
-    root: Root<'_>,
+    root: Payload<'_>,
     object: &JsonObject,
     from: KnownRevision,
     to: KnownRevision,
@@ -345,7 +345,7 @@ mod tests {
             assert!(is_plain_result(&result), "{text}");
             for from in crate::link::revisions().filter(|from| *from != home_revision()) {
                 let converted = convert_between(
-                    Payload::Result.conversion_root("tools/call"),
+                    MessagePart::Result.payload("tools/call"),
                     &result,
                     from,
                     home_revision(),

@@ -1,7 +1,9 @@
 //! Properties of conversions: the tables parse and validate like the types, and no text causes a panic of the
 //! interpreter.
 
-use mcp_exact_convert::{Context, KnownRevision, Newer, check_type, convert_type, violations};
+use mcp_exact_convert::{
+    Context, KnownRevision, NewerMembers, check_type, convert_type, violations,
+};
 use mcp_exact_wire::{Definition, Json, MAX_POINTER, from_str};
 
 macro_rules! revisions {
@@ -64,13 +66,13 @@ fn check_bounded_conversion(name: &str, (from, to): (usize, usize), wanted: usiz
     let (from, to) = (KnownRevision::ALL[from], KnownRevision::ALL[to]);
     let mut cx = Context::new();
     if wanted & 1 != 0 {
-        cx = cx.newer(Newer::KeepInExtra);
+        cx = cx.newer_members(NewerMembers::KeepInExtra);
     }
     if wanted & 2 != 0 {
         cx = cx.request_id("an id");
     }
     if wanted & 4 != 0 {
-        cx = cx.has_read_input();
+        cx = cx.assume_input_read();
     }
     let way = format!("{from} to {to} {name}: {text}");
     match convert_type(name, text, from, to, &mut cx) {

@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Root, convert};
+use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Payload, convert};
 use mcp_exact_wire::MessageHead;
 
 type Failure = Box<dyn std::error::Error>;
@@ -18,7 +18,7 @@ fn main() -> Result<(), Failure> {
     };
     let (from, to) = (revision("2024-11-05")?, revision("2026-07-28")?);
     let head = MessageHead::parse(&text)?;
-    let root = Root {
+    let root = Payload {
         kind: MessageKind::Request,
         method: head.method.as_deref().ok_or("no method")?,
         sender: Role::Client,

@@ -8,8 +8,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 use mcp_exact_convert::{
-    Context, KnownRevision, Loss, MessageKind, Newer, Refused, Role, Root, check, check_type,
-    convert, convert_type,
+    Context, ConvertError, KnownRevision, Loss, MessageKind, NewerMembers, Payload, Role, check,
+    check_type, convert, convert_type,
 };
 use mcp_exact_wire::{JsonObject, MessageHead, RequestId};
 use serde::{Deserialize, Serialize, Serializer};
@@ -148,7 +148,7 @@ impl<'a> JobOptions<'a> {
         }
         let mut context = Context::new();
         if self.keep_newer {
-            context = context.newer(Newer::KeepInExtra);
+            context = context.newer_members(NewerMembers::KeepInExtra);
         }
         if let Some(id) = self.id {
             context = context.request_id(id.clone());
@@ -253,7 +253,7 @@ impl Job<'_> {
         text: Option<&'t str>,
         findings: &mut Findings,
     ) -> Result<Option<Cow<'t, str>>, Problem> {
-        let root = Root {
+        let root = Payload {
             kind: part.kind.message_kind(),
             method: part.method,
             sender: self.sender(part),
@@ -373,8 +373,8 @@ impl fmt::Display for Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<ConvertError> for Problem {
+    fn from(refused: ConvertError) -> Self {
         Self {
             pointer: refused.pointer().to_owned(),
             reason: refused.reason().to_owned(),

@@ -787,7 +787,7 @@ pub static SMALL: &[u8] = &[
 16,29,2,24,30,32,33,17,18,28,31,19,20,26,3,1,0,21,27,7,23,8,25,4,22,6,14,11,12,15,5,9,10,13,2,5,
 ];
 
-/// Values of enums, and names that are watched.
+/// Values of enums, and names of members that steps change.
 pub static TEXTS: &[Text] = &[
 Text(394),Text(395),Text(396),Text(418),Text(419),Text(420),Text(421),Text(407),Text(422),Text(423),Text(424),Text(438),
 Text(439),Text(461),Text(462),Text(463),Text(469),Text(470),Text(474),Text(475),Text(476),Text(358),Text(503),Text(504),

@@ -20,12 +20,12 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
     }
     let reason = "an embedded resource stands for audio, which 2024-11-05 does not have";
     cx.record_loss_here(LossKind::Replaced, reason);
-    let uri = Some(Node::made_string(URI));
+    let uri = Some(Node::new_string(URI));
     let members = [("blob", data), ("mimeType", mime_type), ("uri", uri)];
     let members = members.into_iter();
     let members = members.filter_map(|(name, value)| Some(Member::new(name, value?)));
-    node.set("type", Node::made_string("resource"));
-    node.set("resource", Node::made_object(members.collect(), NOWHERE));
+    node.set("type", Node::new_string("resource"));
+    node.set("resource", Node::new_object(members.collect(), NOWHERE));
     cx.set_variant(node, "EmbeddedResource");
     Ok(())
 }
@@ -33,7 +33,7 @@ pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
 /// Converts a resource that contains audio back to audio content; converts other resources normally.
 pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_free = node.member("data").is_none() && node.member("mimeType").is_none();
-    if !is_free || !node.member("resource").is_some_and(stands_for_audio) {
+    if !is_free || !node.member("resource").is_some_and(contains_only_audio) {
         cx.convert_as(node, "EmbeddedResource", "EmbeddedResource")?;
         cx.set_variant(node, "EmbeddedResource");
         return Ok(());
@@ -47,13 +47,13 @@ pub fn from_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
             }
         }
     }
-    node.set("type", Node::made_string("audio"));
+    node.set("type", Node::new_string("audio"));
     cx.set_variant(node, "AudioContent");
     Ok(())
 }
 
 /// Returns true if a resource contains nothing but audio.
-fn stands_for_audio(resource: &mut Node<'_>) -> bool {
+fn contains_only_audio(resource: &mut Node<'_>) -> bool {
     let uri = resource.member("uri");
     let is_ours = uri.is_some_and(|uri| uri.string().as_deref() == Some(URI));
     let names = ["blob", "mimeType", "uri"];

@@ -26,7 +26,7 @@ pub fn first_hundred<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> St
     let at = more.as_ref().map_or(NOWHERE, |more| more.at);
     let kind = match more {
         None => LossKind::Defaulted,
-        Some(more) if more.says("false") => LossKind::Replaced,
+        Some(more) if more.equals_text("false") => LossKind::Replaced,
         Some(_) => return Ok(()),
     };
     node.set("hasMore", Node::made("true"));

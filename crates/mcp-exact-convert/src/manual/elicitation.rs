@@ -52,8 +52,8 @@ pub fn titled_enum<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step
         cx.leave();
     }
     cx.leave();
-    node.set("enum", Node::made_array(values, NOWHERE));
-    node.set("enumNames", Node::made_array(names, NOWHERE));
+    node.set("enum", Node::new_array(values, NOWHERE));
+    node.set("enumNames", Node::new_array(names, NOWHERE));
     as_enum(cx, node)
 }
 

@@ -24,13 +24,13 @@ pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
     }
     cx.convert_member_as(node, "annotations", "Annotations", "Annotations")?;
     let mut members = vec![
-        Member::new("type", Node::made_string("text")),
-        Member::new("text", Node::made_string(&text)),
+        Member::new("type", Node::new_string("text")),
+        Member::new("text", Node::new_string(&text)),
     ];
     if let Some(annotations) = node.member("annotations") {
         members.push(Member::new("annotations", annotations.clone()));
     }
-    *node = Node::made_object(members, node.at);
+    *node = Node::new_object(members, node.at);
     cx.set_variant(node, "TextContent");
     Ok(())
 }

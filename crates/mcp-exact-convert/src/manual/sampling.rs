@@ -41,9 +41,9 @@ pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t
         for (index, mut item) in contents.into_iter().enumerate() {
             set_variant(&mut item, content);
             let mut next = match (index, &role) {
-                (0, _) => std::mem::replace(&mut message, Node::made_object(Vec::new(), 0)),
+                (0, _) => std::mem::replace(&mut message, Node::new_object(Vec::new(), 0)),
                 (_, role) => {
-                    let mut next = Node::made_object(Vec::new(), split_at(&split));
+                    let mut next = Node::new_object(Vec::new(), last_split_offset(&split));
                     if let Some(role) = role {
                         next.set("role", role.clone());
                     }
@@ -63,7 +63,7 @@ pub fn one_content_a_message<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t
 }
 
 /// Returns the offset of the last message that was split.
-fn split_at(split: &[Node<'_>]) -> usize {
+fn last_split_offset(split: &[Node<'_>]) -> usize {
     split.last().map_or(crate::node::NOWHERE, |last| last.at)
 }
 

@@ -10,7 +10,7 @@ use crate::node::{Member, NOWHERE, Node};
 
 /// Ensures that a text block contains the JSON of `structuredContent`, which peers of the older revision do not read.
 pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
-    carry(cx, node);
+    add_text_block(cx, node);
     Ok(())
 }
 
@@ -18,16 +18,16 @@ pub fn as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
 pub fn other_as_text<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let is_other = |structured: &mut Node<'t>| structured.kind() != Kind::Object;
     if node.member("structuredContent").is_some_and(is_other) {
-        carry(cx, node);
+        add_text_block(cx, node);
     }
     Ok(())
 }
 
-fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
+fn add_text_block<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
     let Some(structured) = node.member("structuredContent") else {
         return;
     };
-    let structured = structured.settled_text();
+    let structured = structured.current_text();
     let block = member_definition(cx.source(), "content").and_then(|block| block.union());
     let variant = block.and_then(|union| variant_of(union, "TextContent"));
     let Some(content) = node.member("content") else {
@@ -38,7 +38,7 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
         return;
     };
     let texts = blocks.iter_mut().filter_map(|block| {
-        let is_text = block.member("type")?.says("\"text\"");
+        let is_text = block.member("type")?.equals_text("\"text\"");
         let text = is_text.then(|| block.member("text")).flatten()?;
         text.string().map(|text| text.into_owned())
     });
@@ -46,10 +46,10 @@ fn carry<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) {
         return;
     }
     let members = vec![
-        Member::new("type", Node::made_string("text")),
-        Member::new("text", Node::made_string(&structured)),
+        Member::new("type", Node::new_string("text")),
+        Member::new("text", Node::new_string(&structured)),
     ];
-    let mut text = Node::made_object(members, NOWHERE);
+    let mut text = Node::new_object(members, NOWHERE);
     if let Some(variant) = variant {
         text.push_variant(variant);
     }

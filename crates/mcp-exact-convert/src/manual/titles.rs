@@ -26,7 +26,7 @@ pub fn to_annotations<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> S
         Some(annotations) => annotations.set("title", title),
         None => {
             let at = title.at;
-            let annotations = Node::made_object(vec![Member::new("title", title)], at);
+            let annotations = Node::new_object(vec![Member::new("title", title)], at);
             node.set("annotations", annotations);
         }
     }

@@ -21,7 +21,7 @@ pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()>
     };
     let (url, message) = (string("url"), string("message"));
     let id = format!("{:016x}", fingerprint(&[&url, &message]));
-    node.set(ELICITATION_ID, Node::made_string(&id));
+    node.set(ELICITATION_ID, Node::new_string(&id));
     let reason = "an id is made of the URL and the message; 2026-07-28 has none";
     cx.record_loss(ELICITATION_ID, NOWHERE, LossKind::Defaulted, reason);
     Ok(())

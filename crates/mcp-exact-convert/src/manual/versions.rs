@@ -18,7 +18,7 @@ pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<(
     let at = version.at;
     *version = Node {
         at,
-        ..Node::made_string(target.as_str())
+        ..Node::new_string(target.as_str())
     };
     let reason = "initialize names the revision of the message";
     cx.record_loss("protocolVersion", at, LossKind::Rewritten, reason);

@@ -19,7 +19,8 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
 use groups::Kind;
 use mcp_exact_convert::{
-    Context, KnownRevision, MessageKind, Newer, Role, Root, convert, convert_type, counterpart,
+    Context, KnownRevision, MessageKind, NewerMembers, Payload, Role, convert, convert_type,
+    counterpart,
 };
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 use revisions::{Revision, revisions};
@@ -60,7 +61,7 @@ impl Case<'_> {
     fn context(&self) -> Context {
         let mut cx = Context::new().requested_uri("file:///gone");
         if self.context & 1 != 0 {
-            cx = cx.newer(Newer::KeepInExtra);
+            cx = cx.newer_members(NewerMembers::KeepInExtra);
         }
         if self.context & 2 != 0 {
             cx = cx.request_id("an id");
@@ -101,8 +102,8 @@ impl Case<'_> {
         }
     }
 
-    fn root(&self) -> Root<'_> {
-        Root {
+    fn root(&self) -> Payload<'_> {
+        Payload {
             kind: match self.kind {
                 "request" => MessageKind::Request,
                 "result" => MessageKind::Result,

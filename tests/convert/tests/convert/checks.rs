@@ -1,7 +1,7 @@
 //! Checks of texts against the types of a revision, by method and by the name of the type.
 
 use mcp_exact_convert::{
-    Context, KnownRevision, MessageKind, Role, Root, check, check_type, convert,
+    Context, KnownRevision, MessageKind, Payload, Role, check, check_type, convert,
 };
 
 const REVISION: KnownRevision = KnownRevision::V2025_06_18;
@@ -11,7 +11,7 @@ fn check_payload(kind: MessageKind, method: &str, text: Option<&str>) -> Result<
         MessageKind::Result => Role::Server,
         _ => Role::Client,
     };
-    let root = Root {
+    let root = Payload {
         kind,
         method,
         sender,
@@ -49,7 +49,7 @@ fn unchanged_text_is_validated() {
 fn methods_of_both_sides_are_checked() {
     let text = Some(r#"{"requestId":1}"#);
     for sender in [Role::Client, Role::Server] {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Notification,
             method: "notifications/cancelled",
             sender,

@@ -1,6 +1,6 @@
 //! Tests of each manual conversion: the output, and the losses with their pointers.
 
-use mcp_exact_convert::{Context, KnownRevision, LossKind, Newer, convert_type};
+use mcp_exact_convert::{Context, KnownRevision, LossKind, NewerMembers, convert_type};
 use serde_json::{Value, json};
 
 pub const V2024_11_05: &str = "2024-11-05";
@@ -149,7 +149,7 @@ fn structured_content_becomes_text() {
 #[test]
 fn structured_content_stays_with_newer_members() {
     let result = json!({"content": [], "structuredContent": {"a": 1}});
-    let cx = Context::new().newer(Newer::KeepInExtra);
+    let cx = Context::new().newer_members(NewerMembers::KeepInExtra);
     let (out, losses) = convert_value((V2025_06_18, V2024_11_05), "CallToolResult", &result, cx);
     // The text block is removed together with it: peers of older revisions read nothing else.
     let text =

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use mcp_exact_convert::{
-    Context, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange, Refused, Role, Root,
-    UnknownRevision, convert, convert_type, params_change,
+    Context, ConvertError, KnownRevision, Lifecycle, Loss, MessageKind, ParamsChange, Payload,
+    Role, UnknownRevision, convert, convert_type, params_change,
 };
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ fn known_revision(id: &str) -> KnownRevision {
     KnownRevision::parse(id).expect("a known revision")
 }
 
-fn request(method: &str, sender: Role) -> Root<'_> {
-    Root {
+fn request(method: &str, sender: Role) -> Payload<'_> {
+    Payload {
         kind: MessageKind::Request,
         method,
         sender,
@@ -21,10 +21,10 @@ fn request(method: &str, sender: Role) -> Root<'_> {
 }
 
 fn convert_payload<'t>(
-    root: Root<'_>,
+    root: Payload<'_>,
     text: Option<&'t str>,
     revisions: (&str, &str),
-) -> Result<(Option<Cow<'t, str>>, Vec<String>), Refused> {
+) -> Result<(Option<Cow<'t, str>>, Vec<String>), ConvertError> {
     let mut cx = Context::new().requested_uri("file:///gone");
     let out = convert(
         root,
@@ -44,7 +44,7 @@ fn convert_payload<'t>(
 
 /// Checks that the output is the same slice as the input, which means that nothing was parsed.
 #[track_caller]
-fn check_unchanged(root: Root<'_>, text: &str, revisions: (&str, &str)) {
+fn check_unchanged(root: Payload<'_>, text: &str, revisions: (&str, &str)) {
     let (out, losses) = convert_payload(root, Some(text), revisions).expect("convertible");
     assert!(matches!(out, Some(Cow::Borrowed(out)) if std::ptr::eq(out, text)));
     assert_eq!(losses, [""; 0]);
@@ -94,7 +94,7 @@ fn line_breaks_become_spaces() {
     ] {
         let tool = tool.replace("TITLE", title);
         let text = format!("{{\"tools\":[\n{tool}]}}");
-        let result = Root {
+        let result = Payload {
             kind: MessageKind::Result,
             method: "tools/list",
             sender: Role::Server,
@@ -206,7 +206,7 @@ fn undefined_methods_are_refused() {
 
 #[test]
 fn results_are_converted_by_request_method() {
-    let root = Root {
+    let root = Payload {
         kind: MessageKind::Result,
         method: "tools/list",
         sender: Role::Server,
@@ -217,7 +217,7 @@ fn results_are_converted_by_request_method() {
     let expected = r#"{"tools":[],"cacheScope":"private","resultType":"complete","ttlMs":0}"#;
     assert_eq!(out.as_deref(), Some(expected));
     assert_eq!(losses.len(), 3);
-    let root = Root {
+    let root = Payload {
         method: "tools/call",
         ..root
     };
@@ -370,8 +370,8 @@ fn convert_error_text(
     method: &str,
     text: &str,
     revisions: (&str, &str),
-) -> Result<(String, Vec<String>), Refused> {
-    let root = Root {
+) -> Result<(String, Vec<String>), ConvertError> {
+    let root = Payload {
         kind: MessageKind::Error,
         method,
         sender: Role::Server,

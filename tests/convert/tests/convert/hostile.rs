@@ -1,7 +1,7 @@
 //! Values that are invalid in their own revision are refused or returned by a conversion, without panics or unbounded
 //! memory.
 
-use mcp_exact_convert::{Context, Newer, convert_type};
+use mcp_exact_convert::{Context, NewerMembers, convert_type};
 use mcp_exact_tests_support::{Generator, Mutator, Rng, Style};
 use serde_json::Value;
 
@@ -20,8 +20,9 @@ fn mutants_never_panic() {
             for mutant in mutants {
                 let text = mutant.doc.write(Style::ALL_VARIATIONS, &mut rng);
                 for to in revisions() {
-                    let mut cx =
-                        Context::new().newer(*rng.pick(&[Newer::Report, Newer::KeepInExtra]));
+                    let mut cx = Context::new().newer_members(
+                        *rng.pick(&[NewerMembers::Report, NewerMembers::KeepInExtra]),
+                    );
                     match convert_type(name, &text, from.revision, to.revision, &mut cx) {
                         Ok(out) => {
                             let json: Result<Value, _> = serde_json::from_str(&out);

@@ -1,7 +1,7 @@
 //! Documents that would stay valid and change their meaning are converted, refused or reported, in every direction. V2024_11_05
 //! value with the same meaning as its absence is neither refused nor reported.
 
-use mcp_exact_convert::{Context, MessageKind, Newer, Role, Root, convert, convert_type};
+use mcp_exact_convert::{Context, MessageKind, NewerMembers, Payload, Role, convert, convert_type};
 use serde_json::{Value, json};
 
 use crate::chosen::{
@@ -42,8 +42,8 @@ fn input_required_results_are_not_final() {
         }
     }
     let result = json!({"resultType": "input_required", "content": []});
-    for newer in [Newer::Report, Newer::KeepInExtra] {
-        let cx = Context::new().newer(newer);
+    for newer in [NewerMembers::Report, NewerMembers::KeepInExtra] {
+        let cx = Context::new().newer_members(newer);
         let (out, _) = convert_value((V2026_07_28, V2025_11_25), "CallToolResult", &result, cx);
         assert_eq!(
             out.map_err(|(pointer, _)| pointer),
@@ -217,7 +217,7 @@ fn input_responses_are_not_lost() {
             convert_with_losses((V2026_07_28, to), "CallToolRequestParams", &call(json!({})));
         assert_eq!(losses, [""; 0]);
     }
-    let cx = Context::new().has_read_input();
+    let cx = Context::new().assume_input_read();
     let (out, _) = convert_value(
         (V2026_07_28, V2025_11_25),
         "CallToolRequestParams",
@@ -246,7 +246,7 @@ fn initialize_names_the_target_revision() {
     let request = |version: &str| json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "n", "version": "1"}});
     for from in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
         for to in [V2024_11_05, V2025_03_26, V2025_06_18, V2025_11_25] {
-            let root = Root {
+            let root = Payload {
                 kind: MessageKind::Request,
                 method: "initialize",
                 sender: Role::Client,
@@ -273,7 +273,7 @@ fn initialize_names_the_target_revision() {
 #[test]
 fn revision_specific_error_codes_are_replaced() {
     let convert_code = |from: &str, to: &str, code: i64| {
-        let root = Root {
+        let root = Payload {
             kind: MessageKind::Error,
             method: "tools/call",
             sender: Role::Server,
@@ -342,7 +342,7 @@ fn revision_specific_error_codes_are_replaced() {
 #[test]
 fn deciding_newer_members_are_not_kept() {
     let titled = json!({"type": "string", "oneOf": [{"const": "a", "title": "V2024_11_05"}]});
-    let keeps = || Context::new().newer(Newer::KeepInExtra);
+    let keeps = || Context::new().newer_members(NewerMembers::KeepInExtra);
     let (out, _) = convert_value(
         (V2025_11_25, V2025_06_18),
         "PrimitiveSchemaDefinition",

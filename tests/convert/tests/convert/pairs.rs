@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mcp_exact_convert::{
-    Context, KnownRevision, Loss, LossKind, Newer, Refused, convert_type, counterpart,
+    Context, ConvertError, KnownRevision, Loss, LossKind, NewerMembers, convert_type, counterpart,
 };
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style};
 use serde_json::Value;
@@ -75,7 +75,7 @@ impl Case<'_> {
         )
     }
 
-    fn run(&self, cx: &mut Context) -> Result<String, Refused> {
+    fn run(&self, cx: &mut Context) -> Result<String, ConvertError> {
         let out = convert_type(
             self.name,
             self.text,
@@ -133,7 +133,7 @@ impl Case<'_> {
         }
     }
 
-    fn check_refusal(&self, refused: &Refused, tally: &mut Tally) {
+    fn check_refusal(&self, refused: &ConvertError, tally: &mut Tally) {
         tally.refused += 1;
         let known = self.before.pointer(refused.pointer()).is_some()
             || refused
@@ -157,8 +157,8 @@ impl Case<'_> {
             .filter(|loss| has_input_value(loss) || loss.reason == "it says what absence says")
             .map(|loss| &*loss.pointer);
         let dropped: Vec<&str> = dropped.collect();
-        for newer in [Newer::Report, Newer::KeepInExtra] {
-            let mut cx = context().newer(newer);
+        for newer in [NewerMembers::Report, NewerMembers::KeepInExtra] {
+            let mut cx = context().newer_members(newer);
             let down = convert_type(
                 self.target,
                 up,
@@ -181,7 +181,7 @@ impl Case<'_> {
             missing.retain(|place| !is_explained(place, dropped.iter().copied()));
             // Up to 2025-11-25 an empty object of params or metadata has the same meaning as absence.
             missing.retain(|place| !means_absence(self.before, &down, place));
-            if newer == Newer::Report || self.is_of_other_revision {
+            if newer == NewerMembers::Report || self.is_of_other_revision {
                 let reported = || cx.losses().iter().map(|loss| &*loss.pointer);
                 missing.retain(|place| !is_explained(place, reported()));
             }

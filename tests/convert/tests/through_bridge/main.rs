@@ -14,7 +14,7 @@ mod revisions;
 use std::sync::{Arc, Mutex};
 
 use mcp_exact_bridge::{Bridge, LossHook, Options};
-use mcp_exact_convert::{Context, Loss, LossKind, MessageKind, Role, Root, convert};
+use mcp_exact_convert::{Context, Loss, LossKind, MessageKind, Payload, Role, convert};
 use mcp_exact_tests_support::{Doc, Generator, Rng, Style, with_unknown_members};
 use mcp_exact_wire::JsonObject;
 use serde_json::Value;
@@ -204,7 +204,7 @@ fn direct_conversion(
         MessageKind::Result => Role::Server,
         _ => Role::Client,
     };
-    let root = Root {
+    let root = Payload {
         kind,
         method,
         sender,
@@ -321,7 +321,11 @@ async fn every_difference_is_reported() {
                         "{} to {}, {method}\n  {params}\n  {arrived:?}\n  {result}\n  {reply}\n  {reported:#?}",
                         client.revision, server.revision
                     );
-                    let cx = || Context::new().has_read_input().request_meta(client_meta());
+                    let cx = || {
+                        Context::new()
+                            .assume_input_read()
+                            .request_meta(client_meta())
+                    };
                     let there = direct_conversion(
                         MessageKind::Request,
                         method,
