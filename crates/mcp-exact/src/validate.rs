@@ -3,7 +3,7 @@
 //! Without the feature, arguments are checked by decoding only, and results are not checked.
 
 #[cfg(feature = "validation")]
-mod full {
+mod checks {
     use crate::definition::Tool;
     use crate::error::{Error, Problem};
     use crate::extract::Call;
@@ -75,7 +75,7 @@ mod full {
 }
 
 #[cfg(not(feature = "validation"))]
-mod full {
+mod checks {
     use crate::definition::Tool;
     use crate::error::{Error, Problem};
     use crate::extract::Call;
@@ -109,4 +109,4 @@ mod full {
     }
 }
 
-pub(crate) use full::Checks;
+pub(crate) use checks::Checks;

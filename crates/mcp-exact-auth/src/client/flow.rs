@@ -53,7 +53,7 @@ impl CurrentToken {
     }
 }
 
-/// How a token was obtained.
+/// Way in which a token was obtained.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenOrigin {
     /// Another task or process obtained the token.

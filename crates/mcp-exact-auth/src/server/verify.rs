@@ -76,7 +76,7 @@ struct KeySource {
 #[derive(Default)]
 struct KeyCache {
     keys: RwLock<Option<Arc<CachedKeys>>>,
-    /// When the keys were requested last; locked while a request is in progress.
+    /// Time of the last request for the keys; locked while a request is in progress.
     requested_at: Mutex<Option<Instant>>,
 }
 

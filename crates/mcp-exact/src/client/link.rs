@@ -390,7 +390,7 @@ struct EventState {
     /// Subscriptions that the server has acknowledged but the application has not observed yet.
     acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
     changes_during_reconnect: Notify,
-    /// When the connection has ended.
+    /// Time at which the connection ended.
     closed_at: Mutex<Option<SystemTime>>,
     has_negotiated: AtomicBool,
     /// Subscriptions of the session (up to 2025-11-25).

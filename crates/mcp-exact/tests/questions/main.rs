@@ -293,8 +293,8 @@ async fn tasks_spawned_by_effects_cannot_request_input() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let spawned = |cx: Cx| async move {
-                let asks = tokio::spawn(async move { cx.elicit::<Confirm>("Sure?").await });
-                asks.await.expect("no panic")
+                let elicitation = tokio::spawn(async move { cx.elicit::<Confirm>("Sure?").await });
+                elicitation.await.expect("no panic")
             };
             let within = cx.once("asks", async {
                 let refused = spawned(cx.clone()).await.expect_err("an effect");

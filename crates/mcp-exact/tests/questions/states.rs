@@ -182,8 +182,8 @@ async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
 
 /// Returns the answer to the input request of a result, and its `requestState`, for a retry.
 fn retry_members(result: &JsonObject) -> (JsonObject, String) {
-    let asks = object(result.get("inputRequests").expect("questions").text());
-    let (name, _) = asks.iter().next().expect("a question");
+    let input_requests = object(result.get("inputRequests").expect("questions").text());
+    let (name, _) = input_requests.iter().next().expect("a question");
     let answers = format!(r#"{{"{name}":{{"action":"accept","content":{{"yes":true}}}}}}"#);
     let state = result.get("requestState").expect("a state");
     (object(&answers), state.text().to_owned())

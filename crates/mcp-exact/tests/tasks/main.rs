@@ -220,9 +220,12 @@ async fn input_responses_may_arrive_one_by_one() {
     let client = client(&server).await;
     let task = create_task(&client, "both").await;
     let asked = poll_until(&client, &task, "input_required").await;
-    let asks = object(asked.get("inputRequests").expect("questions").text());
-    let keys: Vec<String> = asks.iter().map(|(key, _)| key.into_owned()).collect();
-    assert_eq!((keys.len(), &*keys[1]), (2, "second"), "{asks}");
+    let input_requests = object(asked.get("inputRequests").expect("questions").text());
+    let keys: Vec<String> = input_requests
+        .iter()
+        .map(|(key, _)| key.into_owned())
+        .collect();
+    assert_eq!((keys.len(), &*keys[1]), (2, "second"), "{input_requests}");
     let answer = |key: &str, yes: bool| {
         let mut params = params_of(&task);
         let answers = format!(
@@ -238,9 +241,10 @@ async fn input_responses_may_arrive_one_by_one() {
     );
     let left = get_task(&client, &task).await;
     assert_eq!(text(&left, "status"), "input_required");
-    let asks = object(left.get("inputRequests").expect("a question").text());
+    let input_requests = object(left.get("inputRequests").expect("a question").text());
     assert_eq!(
-        asks.iter()
+        input_requests
+            .iter()
             .map(|(key, _)| key.into_owned())
             .collect::<Vec<_>>(),
         ["second"]
@@ -550,8 +554,13 @@ async fn subscribers_are_notified() {
         let status = text(&params, "status");
         if status == "input_required" && !answered {
             answered = true;
-            let asks = object(params.get("inputRequests").expect("a question").text());
-            let key = asks.iter().next().expect("a question").0.into_owned();
+            let input_requests = object(params.get("inputRequests").expect("a question").text());
+            let key = input_requests
+                .iter()
+                .next()
+                .expect("a question")
+                .0
+                .into_owned();
             let answer = format!(r#""{key}":{{"action":"accept","content":{{"yes":true}}}}"#);
             let members = format!(r#""taskId":"{id}","inputResponses":{{{answer}}}"#);
             send(3, "tasks/update", &members).await;

@@ -132,8 +132,13 @@ async fn tasks_survive_a_restart() {
 async fn wait_for_input_request(client: &Client, task: &JsonObject, before: &[String]) -> String {
     loop {
         let waiting = poll_until(client, task, "input_required").await;
-        let asks = object(waiting.get("inputRequests").expect("a question").text());
-        let key = asks.iter().next().expect("a question").0.into_owned();
+        let input_requests = object(waiting.get("inputRequests").expect("a question").text());
+        let key = input_requests
+            .iter()
+            .next()
+            .expect("a question")
+            .0
+            .into_owned();
         if !before.contains(&key) {
             return key;
         }
