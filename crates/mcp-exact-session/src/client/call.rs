@@ -123,12 +123,12 @@ impl ClientEndpoint {
         let method = &outbound.method;
         frame.http = self.request_hints(session.spec, method, outbound.params.as_ref());
         let options = &outbound.options;
-        let (timeout, progress, cap) = (options.timeout, options.progress, outbound.final_deadline);
+        let (timeout, progress) = (options.timeout, options.progress);
         let new = NewRequest {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
-            final_deadline: cap,
+            final_deadline: outbound.final_deadline,
             with_progress: progress,
             purpose: Purpose::Application(Box::new(outbound)),
         };

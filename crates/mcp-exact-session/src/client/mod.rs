@@ -513,7 +513,7 @@ impl ClientEndpoint {
         if request.stream != StreamId::DUPLEX && outcome_ends_stream(&outcome) {
             self.core.streams.remove(request.stream);
         }
-        let cap = request.final_deadline();
+        let final_deadline = request.final_deadline();
         match request.purpose {
             Purpose::Probe(spec) => self.handle_probe_outcome(spec, outcome),
             Purpose::Initialize => self.handle_initialize_outcome(outcome),
@@ -521,7 +521,7 @@ impl ClientEndpoint {
                 self.lifecycle_checked(spec, refuses_discovery(&outcome));
             }
             Purpose::Application(mut outbound) => {
-                outbound.final_deadline = Some(cap);
+                outbound.final_deadline = Some(final_deadline);
                 self.handle_application_answer(request.key, *outbound, outcome)
             }
         }

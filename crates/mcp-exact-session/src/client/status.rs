@@ -57,12 +57,12 @@ impl ClientEndpoint {
     ) {
         let suggests_handshake = is_status_of_handshake(status, error.as_ref());
         let error = error.unwrap_or_else(|| error_of_status(status));
-        let (key, cap) = (request.key, request.final_deadline());
+        let (key, final_deadline) = (request.key, request.final_deadline());
         match request.purpose {
             Purpose::Application(mut outbound)
                 if suggests_handshake && outbound.awaits_discover_result() =>
             {
-                outbound.final_deadline = Some(cap);
+                outbound.final_deadline = Some(final_deadline);
                 if let Some(error) = self.check_lifecycle(key, *outbound, error) {
                     self.complete_request(key, Outcome::Error(error));
                 }

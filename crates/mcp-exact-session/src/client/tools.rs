@@ -233,7 +233,7 @@ impl ClientEndpoint {
         session: &NegotiatedSession,
     ) {
         let stream = self.outgoing_stream();
-        let (timeout, cap) = (outbound.options.timeout, outbound.final_deadline);
+        let (timeout, final_deadline) = (outbound.options.timeout, outbound.final_deadline);
         let mut params = JsonObject::new();
         if let Some(sender) = &session.sender_meta {
             params.insert("_meta", sender.meta().clone());
@@ -246,7 +246,7 @@ impl ClientEndpoint {
             key,
             stream,
             timeout: timeout.unwrap_or(self.settings.request_timeout),
-            final_deadline: cap,
+            final_deadline,
             with_progress: false,
             purpose: Purpose::Application(Box::new(outbound)),
         };

@@ -181,7 +181,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         let stream = core.streams.open(kind);
         self.reserve_ids();
         if standalone {
-            self.send_kept_changes(stream);
+            self.send_waiting_changes(stream);
         }
         Ok(stream)
     }

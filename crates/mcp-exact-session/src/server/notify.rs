@@ -205,7 +205,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 
     /// Sends the changes that waited for a standalone stream.
-    pub(super) fn send_kept_changes(&mut self, stream: StreamId) {
+    pub(super) fn send_waiting_changes(&mut self, stream: StreamId) {
         if self.core.streams.standalone() != Some(stream) {
             return;
         }
