@@ -12,7 +12,7 @@ use redis::sentinel::{SentinelClient, SentinelClientBuilder, SentinelServerType}
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, FromRedisValue,
     IntoConnectionInfo, Pipeline, ProtocolVersion, RedisError, RedisResult, ScriptInvocation,
-    ServerErrorKind, TlsMode,
+    TlsMode,
 };
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
@@ -247,18 +247,19 @@ enum Invocation<'a> {
 /// Returns true if the connection or its server is no longer usable, such as a former master that is read-only after a
 /// failover.
 fn is_unusable(error: &RedisError) -> bool {
-    let kind = error.kind();
-    let is_wrong_server = matches!(
-        kind,
-        ErrorKind::Server(
-            ServerErrorKind::ReadOnly | ServerErrorKind::BusyLoading | ServerErrorKind::MasterDown
-        )
-    );
+    let is_wrong_server = has_code(error, &["READONLY", "LOADING", "MASTERDOWN"]);
     is_wrong_server || error.is_io_error() || error.is_timeout() || error.is_unrecoverable_error()
 }
 
+/// Returns true if a command failed with one of these error codes; in a transaction, any of its commands.
+fn has_code(error: &RedisError, codes: &[&str]) -> bool {
+    let errors = error.clone().into_server_errors();
+    let mut errors = errors.iter().flat_map(|errors| errors.iter());
+    errors.any(|(_, error)| codes.contains(&error.code()))
+}
+
 fn failure(error: &RedisError) -> CommandError {
-    if error.code() == Some("OOM") {
+    if has_code(error, &["OOM"]) {
         CommandError::Full
     } else {
         CommandError::Unavailable(error.to_string())

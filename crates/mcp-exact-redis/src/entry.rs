@@ -3,6 +3,8 @@
 //!
 //! An entry is named by the number of its latest event, so that a reader that knows some of its events finds it.
 
+use std::io::Write as _;
+
 use mcp_exact_transport::event_log::LogEvent;
 
 /// Bytes that the limits count for an event beside its message.
@@ -50,8 +52,8 @@ impl Entry {
     }
 
     fn push(&mut self, event: &LogEvent) {
-        let head = format!("{} {}\n", event.sequence, event.data.len());
-        self.events.extend_from_slice(head.as_bytes());
+        // Writing to a vector does not fail.
+        let _ = writeln!(self.events, "{} {}", event.sequence, event.data.len());
         self.events.extend_from_slice(&event.data);
         self.latest = event.sequence;
         self.is_end = event.last;
@@ -70,6 +72,9 @@ pub(crate) fn encode(events: &[LogEvent], after: u64, limits: EntryLimits) -> Ve
             Some(entry) => entry.push(event),
             None => {
                 let mut entry = Entry::after(latest);
+                // Most events have a room of their own; a large burst has several entries.
+                let bytes: usize = events.iter().map(|event| event.data.len() + 16).sum();
+                entry.events.reserve_exact(bytes.min(limits.bytes));
                 entry.push(event);
                 entries.push(entry);
             }

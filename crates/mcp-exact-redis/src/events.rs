@@ -1,5 +1,6 @@
 //! Event log on Redis Streams: one key per stream, each entry with the events that were appended together, and one hash
-//! per session with the process and the last will of each stream.
+//! per session with the process and the last will of each stream. Streams that begin with their last event are stored elsewhere
+//! (`complete.rs`).
 //!
 //! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
 //! ends, until the process abandons it, or until another process detects that the process is dead.
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStream, StoreFuture};
 use redis::Script;
 
+use crate::complete;
 use crate::connection::{CommandError, SharedConnection};
 use crate::entry::{self, EVENT_OVERHEAD, Entry};
 use crate::followers::Followers;
@@ -122,6 +124,14 @@ impl RedisEventLog {
         });
     }
 
+    /// Returns the only entry of a stream that begins with these events, if it ends with them too; `None` if it goes on or is large.
+    fn complete_entry(&self, events: &[LogEvent]) -> Option<Entry> {
+        events.last().filter(|event| event.last)?;
+        let mut entries = entry::encode(events, 0, self.limits.of_entry());
+        let entry = entries.pop()?;
+        entries.is_empty().then_some(entry)
+    }
+
     /// Appends events of which Redis may have some already: an interrupted call may be repeated.
     async fn write(
         &self,
@@ -213,6 +223,7 @@ impl RedisEventLog {
     ) -> Result<ReadReply, EventLogError> {
         let mut script = READ.key(self.stream_key(stream));
         script.key(self.keys.owners(&stream.session));
+        script.key(self.keys.complete_streams(&stream.session).as_slice());
         // The script calculates with floating-point numbers.
         let max_bytes = max_bytes.min(1 << 40);
         script.arg(stream.stream).arg(after).arg(max_bytes);
@@ -238,6 +249,18 @@ impl RedisEventLog {
         let run = self.connection.script(&script);
         run.await.map_err(failed)
     }
+}
+
+/// Removes all streams of a session.
+pub(crate) async fn remove_streams(
+    connection: &SharedConnection,
+    keys: &Keys,
+    session: &str,
+) -> Result<(), CommandError> {
+    let mut script = REMOVE.key(keys.owners(session));
+    script.key(keys.complete_streams(session).as_slice());
+    script.arg(keys.streams(session));
+    connection.script(&script).await
 }
 
 fn malformed() -> EventLogError {
@@ -302,6 +325,10 @@ impl EventLog for RedisEventLog {
         events: Vec<LogEvent>,
     ) -> StoreFuture<'a, (), EventLogError> {
         Box::pin(async move {
+            if let Some(entry) = self.complete_entry(&events) {
+                let store = complete::store(&self.keys, stream, &entry, self.lifetime);
+                return self.connection.pipeline(&store).await.map_err(failed);
+            }
             let start = Start::Begin(last_will.as_ref());
             self.write(stream, start, &events).await
         })
@@ -367,6 +394,7 @@ impl EventLog for RedisEventLog {
         Box::pin(async move {
             let mut script = TRIM.key(self.stream_key(stream));
             script.key(self.keys.owners(&stream.session));
+            script.key(self.keys.complete_streams(&stream.session).as_slice());
             // The script calculates with floating-point numbers.
             script.arg(stream.stream).arg(through.min(1 << 53));
             let run = self.connection.script(&script);
@@ -377,10 +405,8 @@ impl EventLog for RedisEventLog {
     fn remove_session<'a>(&'a self, session: &'a str) -> StoreFuture<'a, (), EventLogError> {
         self.open.forget_session(session);
         Box::pin(async move {
-            let mut script = REMOVE.key(self.keys.owners(session));
-            script.arg(self.keys.streams(session));
-            let run = self.connection.script(&script);
-            run.await.map_err(failed)
+            let removed = remove_streams(&self.connection, &self.keys, session);
+            removed.await.map_err(failed)
         })
     }
 }

@@ -1,5 +1,9 @@
 //! Names of the Redis keys. All keys of one script have the same hash tag and therefore the same cluster slot.
 
+/// Number of hashes with the complete streams of a session. Each takes the streams of one event lifetime and expires one lifetime
+/// later, before its turn comes again.
+pub(crate) const COMPLETE_HASHES: usize = 3;
+
 /// Builder of key names with a common prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct Keys {
@@ -35,6 +39,21 @@ impl Keys {
     /// Returns the beginning of the keys of all streams.
     pub(crate) fn stream_start(&self) -> String {
         format!("{}:e:{{", self.prefix)
+    }
+
+    /// Returns the keys of the hashes with a session's complete streams.
+    pub(crate) fn complete_streams(&self, session: &str) -> [String; COMPLETE_HASHES] {
+        std::array::from_fn(|index| self.complete_hash(session, index))
+    }
+
+    /// Returns the key of one of the hashes with a session's complete streams.
+    pub(crate) fn complete_hash(&self, session: &str, index: usize) -> String {
+        format!("{}{session}}}:{index}", self.complete_start())
+    }
+
+    /// Returns the beginning of the keys of all hashes with complete streams.
+    pub(crate) fn complete_start(&self) -> String {
+        format!("{}:c:{{", self.prefix)
     }
 
     /// Returns the keys of the change bus: its messages, and their count.

@@ -25,6 +25,7 @@
 //! reads the change bus and one that reads the streams that its clients follow.
 
 mod bus;
+mod complete;
 mod connection;
 mod entry;
 mod events;

@@ -13,7 +13,7 @@ use redis::from_redis_value;
 use crate::OptionsError;
 use crate::bus::PUBLISH;
 use crate::connection::{CommandError, SharedConnection};
-use crate::events::REMOVE as REMOVE_STREAMS;
+use crate::events::remove_streams;
 use crate::keys::Keys;
 use crate::options::RedisOptions;
 use crate::process::random_id;
@@ -124,9 +124,7 @@ impl RedisSessions {
         script.key(count).arg(u32::MAX).arg(process);
         script.arg(1).arg(message.to_string());
         self.connection.script::<()>(&script).await?;
-        let mut script = REMOVE_STREAMS.key(self.keys.owners(id));
-        script.arg(self.keys.streams(id));
-        self.connection.script::<()>(&script).await?;
+        remove_streams(&self.connection, &self.keys, id).await?;
         Ok(true)
     }
 
@@ -137,12 +135,17 @@ impl RedisSessions {
     pub async fn stats(&self) -> Result<SessionStats, CommandError> {
         let mut stats = SessionStats::default();
         let (of_sessions, of_streams) = (self.keys.session_start(), self.keys.stream_start());
+        let of_complete_streams = self.keys.complete_start();
         let of_processes = self.keys.process("");
         let mut scan = Scan::new(&format!("{}:", self.keys.prefix));
         while let Some(keys) = scan.page(&self.connection).await? {
             let count = |start: &str| keys.iter().filter(|key| key.starts_with(start)).count();
             stats.streams += count(&of_streams);
             stats.processes += count(&of_processes);
+            let complete = keys
+                .iter()
+                .filter(|key| key.starts_with(&of_complete_streams));
+            stats.streams += self.count_fields(complete).await?;
             let sessions = keys.iter().filter(|key| key.starts_with(&of_sessions));
             let sessions: Vec<String> = sessions.cloned().collect();
             for (_, value, expires) in self.values(&sessions).await? {
@@ -166,6 +169,22 @@ impl RedisSessions {
             .and_then(|memory| memory.trim().parse().ok())
             .unwrap_or_default();
         Ok(stats)
+    }
+
+    /// Returns the number of fields of several hashes together.
+    async fn count_fields(
+        &self,
+        hashes: impl Iterator<Item = &String>,
+    ) -> Result<usize, CommandError> {
+        let mut pipe = redis::pipe();
+        for key in hashes {
+            pipe.cmd("HLEN").arg(key);
+        }
+        if pipe.is_empty() {
+            return Ok(0);
+        }
+        let lengths: Vec<usize> = self.connection.pipeline(&pipe).await?;
+        Ok(lengths.into_iter().sum())
     }
 
     /// Returns the values of keys and their remaining times to live. Missing keys are omitted.

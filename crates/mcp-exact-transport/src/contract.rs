@@ -147,6 +147,34 @@ async fn check_trimming(log: &dyn EventLog, first: &LogStream) {
     );
 }
 
+/// Tests trimming and removal of a stream that has begun with its two events, of which the second one is the last.
+async fn check_trimming_of_complete_stream(log: &dyn EventLog, complete: &LogStream) {
+    assert!(log.trim(complete, 1).await.is_ok(), "trimming failed");
+    let gone = log.read_after(complete, 0, usize::MAX).await;
+    assert!(
+        matches!(gone, Err(EventLogError::Trimmed { first: 2 })),
+        "reading behind a trimmed event has to fail: {gone:?}"
+    );
+    let kept = log.read_after(complete, 1, usize::MAX).await;
+    assert!(
+        kept.is_ok_and(|kept| kept == [event(2, "end", true)]),
+        "trimming has to keep later events"
+    );
+    assert!(log.trim(complete, 100).await.is_ok(), "trimming failed");
+    assert_eq!(
+        read(log, complete, 2).await,
+        [],
+        "a trimmed stream stays known"
+    );
+    let removed = log.remove_session(&complete.session).await;
+    assert!(removed.is_ok(), "removing failed");
+    let gone = log.read_after(complete, 2, usize::MAX).await;
+    assert!(
+        matches!(gone, Err(EventLogError::UnknownStream)),
+        "streams of a removed session have to be unknown: {gone:?}"
+    );
+}
+
 async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
     assert!(
@@ -262,6 +290,7 @@ async fn check_first_events(log: &dyn EventLog, will: &Bytes) {
         found.is_ok_and(|found| found == all),
         "a stream that begins with its last event has no last will"
     );
+    check_trimming_of_complete_stream(log, &whole).await;
 }
 
 /// Tests a session store. The test takes slightly more than one second.

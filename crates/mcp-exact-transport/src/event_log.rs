@@ -104,7 +104,7 @@ pub enum EventLogError {
 /// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
     /// Creates a stream with the events that are ready, which may be none, before its client learns the id of the
-    /// stream. If the stream is abandoned before its last event, or the process that created it dies, `last_will` is
+    /// stream. The server calls this method at most once for a stream. If the stream is abandoned before its last event, or the process that created it dies, `last_will` is
     /// appended as its last event, exactly once.
     ///
     /// The default implementation appends the events, which is sufficient for a log that is lost with its process or

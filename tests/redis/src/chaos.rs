@@ -59,11 +59,11 @@ pub async fn exchange(server: SocketAddr, plan: Plan) -> Report {
                 }),
             ) {
                 let token = format!("t-{number}-{before}");
-                let tool = ["work", "work", "work", "ask", "echo"][client.rng.below(5)];
+                let tool = ["work", "work", "burst", "ask", "echo"][client.rng.below(5)];
                 match client.call(tool, &token).await {
                     Ok(end) => {
                         *report.ends.entry(end).or_default() += 1;
-                        if end == End::Result && tool == "work" {
+                        if end == End::Result && matches!(tool, "work" | "burst") {
                             report.done.push(token);
                         }
                         if end == End::UnknownSession {

@@ -1,13 +1,24 @@
--- Reads the entries with events behind a number. KEYS: stream, owners. ARGV: number of the stream, number of the event, bytes.
+-- Reads the entries with events behind a number. KEYS: stream, owners, hashes with complete streams. ARGV: number of the stream, number of
+-- the event, bytes.
 -- Returns `unknown`; or `trimmed`, the number of an event that is trimmed or lost, and the first entry behind it (empty if there is
 -- none); or the process that writes the stream (empty if it has ended), and for each entry 1 if it ends the stream, and its events.
 local known = redis.call('HMGET', KEYS[2], ARGV[1], ARGV[1] .. 't')
 local owner, trimmed = known[1], known[2]
+local after = tonumber(ARGV[2])
 if redis.call('EXISTS', KEYS[1]) == 0 then
     if owner then return { owner } end
+    for i = 3, #KEYS do
+        local complete = redis.call('HGET', KEYS[i], ARGV[1])
+        if complete then
+            local through, last, first = string.match(complete, '^(%d+) (%d+)\n()')
+            local events = string.sub(complete, first)
+            if after < tonumber(through) then return { 'trimmed', through, events } end
+            if after > tonumber(last) then return { 'trimmed', last, '' } end
+            return { '', '1', events }
+        end
+    end
     return { 'unknown' }
 end
-local after = tonumber(ARGV[2])
 if redis.call('XLEN', KEYS[1]) == 0 then
     local info = redis.call('XINFO', 'STREAM', KEYS[1])
     for i = 1, #info, 2 do

@@ -1,6 +1,23 @@
 -- Removes the events up to a number. An entry that has later events too stays, and the number is noted.
--- KEYS: stream, owners. ARGV: number of the stream, number of the event.
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+-- KEYS: stream, owners, hashes with complete streams. ARGV: number of the stream, number of the event.
+if redis.call('EXISTS', KEYS[1]) == 0 then
+    for i = 3, #KEYS do
+        local complete = redis.call('HGET', KEYS[i], ARGV[1])
+        if complete then
+            local trimmed, last, position = string.match(complete, '^(%d+) (%d+)\n()')
+            local through = math.max(tonumber(trimmed), math.min(tonumber(last), tonumber(ARGV[2])))
+            while true do
+                local number, length, data = string.match(complete, '^(%d+) (%d+)\n()', position)
+                if not number or tonumber(number) > through then break end
+                position = data + length
+            end
+            local head = string.format('%.0f %s\n', through, last)
+            redis.call('HSET', KEYS[i], ARGV[1], head .. string.sub(complete, position))
+            return 1
+        end
+    end
+    return 0
+end
 local info = redis.call('XINFO', 'STREAM', KEYS[1])
 local last = 0
 for i = 1, #info, 2 do

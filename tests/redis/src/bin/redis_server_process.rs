@@ -21,7 +21,7 @@ use mcp_exact_transport::http::server::{
 use mcp_exact_transport::{RequestContext, ServerHandle};
 use serde_json::{Value, json};
 
-/// Number of progress notifications of the tool `work`.
+/// Number of progress notifications of the tools `work` and `burst`.
 const PROGRESS_STEPS: u32 = 6;
 
 struct Bearer;
@@ -103,8 +103,8 @@ impl EventLog for FaultyLog {
     }
 }
 
-/// Handles events like the echo server, with two more tools: `work` writes its argument to the journal and reports
-/// progress, and `announce` announces a change of the tool list.
+/// Handles events like the echo server, with three more tools: `work` and `burst` write their argument to the journal and report
+/// progress, `burst` without a pause; `announce` announces a change of the tool list.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &dyn Fn()) {
     let ServerEvent::Request(request) = &event else {
         return echo::handle(server, event);
@@ -121,6 +121,16 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>, announce: &
     };
     let (server, key) = (server.clone(), request.key);
     match params["name"].as_str() {
+        Some("burst") => {
+            if let Some(journal) = echo::JOURNAL.get() {
+                journal.note(&argument);
+            }
+            for step in 1..=PROGRESS_STEPS {
+                let progress = Progress::new(f64::from(step)).with_message(&argument);
+                let _ = server.progress(key, &progress);
+            }
+            let _ = server.reply(key, result(&argument));
+        }
         Some("work") => {
             if let Some(journal) = echo::JOURNAL.get() {
                 journal.note(&argument);

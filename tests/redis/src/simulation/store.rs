@@ -103,6 +103,36 @@ impl Store {
         true
     }
 
+    /// Returns true if a stream was begun.
+    pub fn has_stream(&self, key: StreamKey) -> bool {
+        self.streams.contains_key(&key)
+    }
+
+    /// Begins a stream with all its events, each with its number and true if it is the last one. It belongs to no process.
+    pub fn begin_complete(&mut self, key: StreamKey, events: &[(u64, bool)]) {
+        let mut after = 0;
+        let events = events.iter().map(|&(number, is_last)| Event {
+            number,
+            after: std::mem::replace(&mut after, number),
+            is_last,
+            data: number,
+        });
+        let events: Vec<Event> = events.collect();
+        let latest = events.last().map_or(0, |event| event.number);
+        let stream = Stream {
+            latest,
+            events,
+            ..Default::default()
+        };
+        self.streams.insert(key, stream);
+    }
+
+    /// Returns true if a stream was begun with all its events.
+    pub fn is_complete(&self, key: StreamKey) -> bool {
+        let stream = self.streams.get(&key);
+        stream.is_some_and(|stream| stream.owner.is_none())
+    }
+
     /// Returns true if a process may append to a stream, which it then owns.
     pub fn may_append(&mut self, key: StreamKey, process: ProcessId) -> bool {
         let stream = self.streams.entry(key).or_default();

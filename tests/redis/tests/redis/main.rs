@@ -3,6 +3,7 @@
 mod access;
 mod balancing;
 mod chaos;
+mod complete;
 mod compose;
 mod cost;
 mod example;

@@ -134,13 +134,25 @@ async fn model_does_what_scripts_do() {
         let what = match rng.below(6) {
             0 => {
                 let burst = random_burst(&mut rng, 0);
+                let is_complete = burst.last().is_some_and(|(_, last)| *last);
+                // A server does not begin a complete stream twice.
+                if store.is_complete(key) || (is_complete && store.has_stream(key)) {
+                    continue;
+                }
                 let (will, events) = (Some("lost".into()), events_of(&burst));
                 let begun = process.log.begin(&stream, will, events).await.is_ok();
-                let in_model = store.begin(key, process.id);
-                assert_eq!(begun, in_model, "{operation}: begin {burst:?}");
-                append(&mut store, &mut confirmed, (process.id, key), &burst);
+                if is_complete {
+                    assert!(begun, "{operation}: {burst:?}");
+                    store.begin_complete(key, &burst);
+                } else {
+                    let in_model = store.begin(key, process.id);
+                    assert_eq!(begun, in_model, "{operation}: begin {burst:?}");
+                    append(&mut store, &mut confirmed, (process.id, key), &burst);
+                }
                 "begin"
             }
+            // A server appends nothing to a complete stream.
+            1 | 2 if store.is_complete(key) => continue,
             1 | 2 => {
                 let burst = random_burst(&mut rng, 1);
                 let appended = process.log.append(&stream, events_of(&burst)).await;
