@@ -321,9 +321,11 @@ impl Attachment {
         let (will, messages) = {
             let is_saved = self.save().is_none();
             let endpoint = &mut self.shared.lock().endpoint;
-            let will = endpoint.loss_report(self.stream);
             let ready = (is_saved && self.is_current()).then(|| self.messages_to_record(endpoint));
-            (will, ready.flatten().unwrap_or_default())
+            let messages = ready.flatten().unwrap_or_default();
+            let is_complete = messages.last().is_some_and(|message| message.last);
+            let will = (!is_complete).then(|| endpoint.loss_report(self.stream));
+            (will.flatten(), messages)
         };
         let (session, key) = (
             Arc::clone(&held.session),
