@@ -43,22 +43,29 @@ pub async fn raw_client(url: &str, principal: &'static str) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("raw", "1.0.0"));
     config.capabilities = object(r#"{"elicitation":{},"sampling":{}}"#);
     config.pass_input_required = true;
-    connect(url, principal, config).await
+    connect_as(url, principal, "2026-07-28", config, |_| {}).await
 }
 
 /// Connects a client of 2026-07-28 without capabilities for input requests.
 pub async fn plain_client(url: &str, principal: &'static str) -> ClientHandle {
     let config = ClientConfig::new(Identity::new("plain", "1.0.0"));
-    connect(url, principal, config).await
+    connect_as(url, principal, "2026-07-28", config, |_| {}).await
 }
 
-async fn connect(url: &str, principal: &'static str, mut config: ClientConfig) -> ClientHandle {
-    config.offer = Offer::new(["2026-07-28"]).expect("a revision");
+/// Connects a client of one revision over HTTP, which passes its events to a function.
+pub async fn connect_as(
+    url: &str,
+    principal: &'static str,
+    revision: &str,
+    mut config: ClientConfig,
+    on_event: impl Fn(ClientEvent) + Send + Sync + 'static,
+) -> ClientHandle {
+    config.offer = Offer::new([revision]).expect("a revision");
     let endpoint = HttpEndpoint::new(url).expect("a URL").header(
         ::http::HeaderName::from_static("x-principal"),
         ::http::HeaderValue::from_static(principal),
     );
-    let handler = |_: &ClientHandle, _: ClientEvent| {};
+    let handler = move |_: &ClientHandle, event| on_event(event);
     let settings = config.build().expect("settings");
     let (client, _driver) = endpoint.connect(settings, None, Arc::new(handler));
     client.ready().await.expect("a negotiation");

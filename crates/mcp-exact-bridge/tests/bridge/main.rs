@@ -1,6 +1,7 @@
 //! Clients of every revision use servers of every other one through the bridge.
 
 mod changes;
+mod client_tasks;
 mod common;
 mod faults;
 mod headers;
@@ -13,6 +14,7 @@ mod relaying;
 mod restart;
 mod shared;
 mod subscriptions;
+mod task_server;
 mod tasks;
 mod updates;
 mod upstream_faults;
