@@ -1,0 +1,341 @@
+//! Lists that join the lists of all servers.
+
+use std::sync::Arc;
+
+use mcp_exact_session::{IncomingRequest, Json, JsonObject, Outcome, PeerError, Principal, Reply};
+use mcp_exact_transport::{RequestContext, ServerHandle};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::renamed;
+use crate::backend::Backend;
+use crate::bridge::SharedState;
+use crate::losses::{self, Losses};
+use crate::names::Kind;
+use crate::relay;
+use crate::tasks;
+use crate::translate::Translation;
+use crate::update::SERVER_ANSWER_TIMEOUT;
+
+/// Maximum number of pages that are read from a server's list.
+const MAX_PAGES: usize = 1000;
+
+/// Kind of list, such as the list of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct List {
+    pub(super) method: &'static str,
+    /// Capability that a server must declare to have the list.
+    capability: &'static str,
+    /// Member of the result that contains the entries.
+    member: &'static str,
+    pub(super) entries: Entries,
+}
+
+/// Member that identifies the entries of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Entries {
+    Named(Kind),
+    Resources,
+    Templates,
+    /// Tasks of a client with a session (2025-11-25).
+    Tasks,
+}
+
+pub(super) const LISTS: [List; 5] = [
+    List {
+        method: "tools/list",
+        capability: "tools",
+        member: "tools",
+        entries: Entries::Named(Kind::Tool),
+    },
+    List {
+        method: "prompts/list",
+        capability: "prompts",
+        member: "prompts",
+        entries: Entries::Named(Kind::Prompt),
+    },
+    List {
+        method: "resources/list",
+        capability: "resources",
+        member: "resources",
+        entries: Entries::Resources,
+    },
+    List {
+        method: "resources/templates/list",
+        capability: "resources",
+        member: "resourceTemplates",
+        entries: Entries::Templates,
+    },
+    List {
+        method: "tasks/list",
+        capability: "tasks",
+        member: "tasks",
+        entries: Entries::Tasks,
+    },
+];
+
+impl Entries {
+    /// Returns the name of the member that identifies an entry.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Named(_) => "name",
+            Self::Resources => "uri",
+            Self::Templates => "uriTemplate",
+            Self::Tasks => "taskId",
+        }
+    }
+}
+
+impl List {
+    /// Returns true if a server has the list for the clients of the bridge.
+    fn is_offered(self, backend: &Backend, capabilities: &JsonObject) -> bool {
+        match self.entries {
+            Entries::Tasks => !backend.is_shared() && tasks::is_list_declared(capabilities),
+            _ => capabilities.view().find(self.capability).is_some(),
+        }
+    }
+}
+
+impl SharedState {
+    /// Joins the lists of all servers. The entries of a server that does not answer are omitted.
+    pub(super) async fn list(
+        self: &Arc<Self>,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Reply, PeerError> {
+        if request.param("cursor").is_some() {
+            let words = "`cursor` is none of this server's: its lists have one page";
+            return Err(PeerError::invalid_params(words));
+        }
+        let (listed, is_complete) = self.entries_of_all(list, client, request).await;
+        let mut result = empty(list, request)?;
+        if let Some(lifetime) = self.lifetime(&listed)
+            && is_complete
+            && result.get("ttlMs").is_some()
+        {
+            result.insert("ttlMs", lifetime.milliseconds);
+            if lifetime.is_public {
+                result.insert("cacheScope", Json::string("public"));
+            }
+        }
+        let (mut entries, mut losses) = (Vec::new(), Vec::new());
+        for of_server in listed {
+            entries.extend(of_server.entries);
+            losses.extend(self.losses_of(of_server.server, of_server.losses));
+        }
+        result.insert(list.member, Json::from_encode(&entries));
+        Ok(Reply::Result(losses::with_losses(result, &losses).into()))
+    }
+
+    /// Adds the name of the server to its losses.
+    fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
+        let name = Json::string(&self.backends.get(server).name);
+        losses
+            .into_iter()
+            .map(move |loss| match JsonObject::try_from(loss.clone()) {
+                Ok(mut object) => {
+                    object.insert("server", name.clone());
+                    object.into()
+                }
+                Err(_) => loss,
+            })
+    }
+
+    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`).
+    fn lifetime(&self, listed: &[ServerList]) -> Option<Lifetime> {
+        let mut strictest = Lifetime {
+            milliseconds: u64::MAX,
+            // A list that depends on the principal must not be shared between principals.
+            is_public: self.live.rules().access.is_empty(),
+        };
+        for ServerList { first, .. } in listed {
+            let [milliseconds, scope] = first.view().find_each(["ttlMs", "cacheScope"]);
+            let milliseconds = milliseconds?.text().parse::<u64>().ok()?;
+            strictest.milliseconds = strictest.milliseconds.min(milliseconds);
+            strictest.is_public &= scope?.as_str()? == "public";
+        }
+        (!listed.is_empty()).then_some(strictest)
+    }
+
+    /// Reads a list of all servers concurrently and returns the lists in the order of the servers. The flag is false if
+    /// a server did not answer.
+    pub(super) async fn entries_of_all(
+        self: &Arc<Self>,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> (Vec<ServerList>, bool) {
+        let mut is_complete = true;
+        let mut reading = JoinSet::new();
+        let backends = self.backends.all();
+        for (server, backend) in backends.iter().enumerate() {
+            if backend.is_removed() {
+                continue;
+            }
+            let (shared, client, request) = (Arc::clone(self), client.clone(), request.clone());
+            reading.spawn(async move {
+                let reading = shared.entries(server, list, &client, &request);
+                let read = timeout(SERVER_ANSWER_TIMEOUT, reading).await;
+                let late = |_| Err(PeerError::internal("the server gave no answer in time"));
+                (server, read.unwrap_or_else(late))
+            });
+        }
+        let mut all: Vec<Option<ServerList>> = backends.iter().map(|_| None).collect();
+        while let Some(read) = reading.join_next().await {
+            match read {
+                Ok((server, Ok(listed))) => all[server] = listed,
+                Ok((server, Err(error))) => {
+                    is_complete = false;
+                    let server = backends[server].name.as_str();
+                    tracing::warn!(
+                        server,
+                        error = error.message(),
+                        "a server is left out of a list"
+                    );
+                }
+                Err(error) => tracing::error!(%error, "a list was not read"),
+            }
+        }
+        let mut listed: Vec<ServerList> = all.into_iter().flatten().collect();
+        // Names are assigned in the order of the servers, not of their answers.
+        for listed in &mut listed {
+            self.rename(list, listed, request.context().principal.as_ref());
+        }
+        (listed, is_complete)
+    }
+
+    /// Reads all pages of a server's list; `None` if the server has no such list.
+    async fn entries(
+        self: &Arc<Self>,
+        server: usize,
+        list: List,
+        client: &ServerHandle,
+        request: &IncomingRequest<RequestContext>,
+    ) -> Result<Option<ServerList>, PeerError> {
+        let backend = self.backends.get(server);
+        if !list.is_offered(&backend, &backend.profile().await?.info.capabilities) {
+            return Ok(None);
+        }
+        let mut listed: Option<ServerList> = None;
+        let mut cursor: Option<Json> = None;
+        let params = list_params(request);
+        for _ in 0..MAX_PAGES {
+            let mut params = params.clone();
+            if let Some(cursor) = cursor.take() {
+                params.insert("cursor", cursor);
+            }
+            let params = (!params.is_empty()).then_some(params);
+            let request = request.with_call(list.method, params);
+            let mut page = self.relay_to(server, client, request.clone()).await;
+            if page
+                .as_ref()
+                .is_err_and(|error| *error == relay::missing_answer_error(&Outcome::Lost))
+            {
+                // Repeating a list request is safe.
+                page = self.relay_to(server, client, request).await;
+            }
+            let page = match page? {
+                Reply::Result(page) => page.into_object(),
+                Reply::Error(error) => return Err(error),
+                _ => return Err(PeerError::internal("the server asks before it lists")),
+            };
+            let entries = page.view().find(list.member);
+            let entries = entries.and_then(|entries| entries.decode_as::<Vec<JsonObject>>().ok());
+            let entries = entries.unwrap_or_default();
+            cursor = page.get("nextCursor");
+            let losses = losses::listed_in(&page);
+            match &mut listed {
+                Some(listed) => {
+                    listed.entries.extend(entries);
+                    listed.losses.extend(losses);
+                }
+                None => {
+                    listed = Some(ServerList {
+                        server,
+                        first: page,
+                        entries,
+                        losses,
+                    });
+                }
+            }
+            if cursor.is_none() {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    /// Removes the entries that the principal may not use, and renames the others for clients.
+    fn rename(&self, list: List, listed: &mut ServerList, principal: Option<&Principal>) {
+        let server = listed.server;
+        let mut uris = Vec::new();
+        listed.entries.retain_mut(|entry| {
+            let key = entry.view().find(list.entries.key());
+            let Some(key) = key.and_then(|key| Some(key.as_str()?.into_owned())) else {
+                return false;
+            };
+            // The server's session has removed the tasks of other clients.
+            let is_shown = list.entries == Entries::Tasks || self.may_use(server, principal, &key);
+            let Entries::Named(kind) = list.entries else {
+                // What the server has does not depend on who looks at it.
+                uris.push(key);
+                return is_shown;
+            };
+            if !is_shown {
+                return false;
+            }
+            let Some(name) = self.names.assign(kind, server, &key) else {
+                return false;
+            };
+            if name != key {
+                *entry = renamed(Some(entry), &name).unwrap_or_default();
+            }
+            true
+        });
+        match list.entries {
+            Entries::Named(_) | Entries::Tasks => {}
+            Entries::Resources => self.uris.set_resources(server, uris),
+            Entries::Templates => self.uris.set_templates(server, &uris),
+        }
+    }
+}
+
+/// Cache hint of a list: its lifetime and scope.
+struct Lifetime {
+    milliseconds: u64,
+    is_public: bool,
+}
+
+/// List of one server.
+pub(super) struct ServerList {
+    server: usize,
+    /// First page of the list, which has the cache hints.
+    first: JsonObject,
+    entries: Vec<JsonObject>,
+    /// Losses in the conversions of all pages.
+    losses: Vec<Json>,
+}
+
+/// Returns the params of a list request: the `_meta` about the client, taken from another request.
+fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
+    let meta = request.param("_meta").map(|meta| meta.to_json());
+    meta.map(|meta| ("_meta", meta)).into_iter().collect()
+}
+
+/// Returns a result of the list without entries, in the revision of the client.
+fn empty(list: List, request: &IncomingRequest<RequestContext>) -> Result<JsonObject, PeerError> {
+    let none: Vec<Json> = Vec::new();
+    let result = JsonObject::from_iter([(list.member, Json::from_encode(&none))]);
+    if list.entries == Entries::Tasks {
+        return Ok(result);
+    }
+    let oldest = mcp_exact_session::revisions().next();
+    let translation = Translation {
+        from: oldest.unwrap_or_else(|| request.revision()),
+        to: request.revision(),
+        losses: Losses::ignored(),
+    };
+    let result = translation.result(list.method, result.into(), None)?;
+    Ok(result.into_object())
+}
