@@ -107,9 +107,9 @@ pub fn bench(root: &Path, arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
-/// Builds the executable `mcp-exact` with the commands for operators, and returns its path.
+/// Builds the executable `mcp-exact` with the gateway and the commands for operators, and returns its path.
 fn build_program(root: &Path) -> anyhow::Result<PathBuf> {
-    examples::build_program(root, "mcp-exact-cli", &["sessions"], "mcp-exact")
+    examples::build_program(root, "mcp-exact-cli", &["bridge", "sessions"], "mcp-exact")
 }
 
 /// Returns the folder with the unpacked executables; `None` if the system has all of them.

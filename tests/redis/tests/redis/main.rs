@@ -7,6 +7,7 @@ mod complete;
 mod compose;
 mod cost;
 mod example;
+mod gateway;
 mod model;
 mod operator;
 mod sdks;

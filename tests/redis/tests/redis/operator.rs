@@ -14,15 +14,18 @@ use serde_json::Value;
 
 use super::stores::TIMEOUT;
 
-/// Path of the program `mcp-exact`.
+/// Environment variable with the path of the program `mcp-exact`.
 const PROGRAM_VARIABLE: &str = "MCP_EXACT_PROGRAM";
+
+/// Returns the path of the program `mcp-exact`.
+pub fn program() -> PathBuf {
+    let program = std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from);
+    program.unwrap_or_else(|| panic!("{PROGRAM_VARIABLE} is not set: run `cargo xtask redis`"))
+}
 
 /// Runs a command and returns its exit code and output.
 fn run(redis: &RedisServer, arguments: &[&str]) -> (Option<i32>, String) {
-    let program = std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from);
-    let program =
-        program.unwrap_or_else(|| panic!("{PROGRAM_VARIABLE} is not set: run `cargo xtask redis`"));
-    let mut command = Command::new(program);
+    let mut command = Command::new(program());
     command.arg("sessions").args(arguments);
     command.env("MCP_EXACT_REDIS", redis.url());
     let output = command.output().expect("the program starts");
