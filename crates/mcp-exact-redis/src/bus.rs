@@ -269,15 +269,15 @@ struct Senders(HashMap<String, Sender>);
 struct Sender {
     number: u64,
     /// Number of the message on the bus.
-    on_bus: u64,
+    bus_number: u64,
 }
 
 impl Senders {
     /// Records the number of a message; returns false if it was already recorded, because a publisher without an answer
     /// from Redis sends a message twice.
-    fn note(&mut self, process: &str, number: u64, on_bus: u64) -> bool {
+    fn record(&mut self, process: &str, number: u64, bus_number: u64) -> bool {
         if let Some(known) = self.0.get_mut(process) {
-            known.on_bus = on_bus;
+            known.bus_number = bus_number;
             let is_new = number > known.number;
             known.number = known.number.max(number);
             return is_new;
@@ -285,17 +285,17 @@ impl Senders {
         if self.0.len() >= MAX_SENDERS {
             self.forget_oldest();
         }
-        let sender = Sender { number, on_bus };
+        let sender = Sender { number, bus_number };
         self.0.insert(process.to_owned(), sender);
         true
     }
 
     /// Removes the half of the processes that have been silent for the longest time; most of them have ended.
     fn forget_oldest(&mut self) {
-        let mut all: Vec<u64> = self.0.values().map(|sender| sender.on_bus).collect();
+        let mut all: Vec<u64> = self.0.values().map(|sender| sender.bus_number).collect();
         let (_, median, _) = all.select_nth_unstable(MAX_SENDERS / 2);
         let median = *median;
-        self.0.retain(|_, sender| sender.on_bus >= median);
+        self.0.retain(|_, sender| sender.bus_number >= median);
     }
 }
 
@@ -303,7 +303,7 @@ impl Senders {
 struct BusEntry {
     number: u64,
     process: String,
-    of_process: u64,
+    process_number: u64,
     message: String,
 }
 
@@ -321,7 +321,7 @@ impl Reader {
         positioned: watch::Sender<bool>,
     ) {
         while receivers.strong_count() > 0 {
-            let Ok(mut connection) = self.connection.dedicated().await else {
+            let Ok(mut connection) = self.connection.open_dedicated().await else {
                 self.has_missed_start = true;
                 sleep(RETRY_DELAY).await;
                 continue;
@@ -399,7 +399,7 @@ impl Reader {
             .arg(format!("{last}-0"));
         let (count, reply): (Option<u64>, Value) = commands.query_async(connection).await.ok()?;
         let count = count.filter(|count| *count >= last)?;
-        let entries = entries_of(&reply);
+        let entries = decode_entries(&reply);
         Some(BusEntries { count, entries })
     }
 
@@ -419,7 +419,7 @@ impl Reader {
             self.last = Some(entry.number);
             let is_new = self
                 .senders
-                .note(&entry.process, entry.of_process, entry.number);
+                .record(&entry.process, entry.process_number, entry.number);
             if !is_new {
                 continue;
             }
@@ -448,7 +448,7 @@ fn resync(receivers: &std::sync::Weak<Mutex<Receivers>>) -> bool {
 }
 
 /// Returns the entries of an `XREAD` reply; an empty list for `nil`.
-fn entries_of(reply: &Value) -> Vec<BusEntry> {
+fn decode_entries(reply: &Value) -> Vec<BusEntry> {
     fn array(value: &Value) -> Option<&[Value]> {
         match value {
             Value::Array(values) => Some(values),
@@ -467,13 +467,13 @@ fn entries_of(reply: &Value) -> Vec<BusEntry> {
         let [id, fields] = array(entry)? else {
             return None;
         };
-        let [_, process, _, of_process, _, message] = array(fields)? else {
+        let [_, process, _, process_number, _, message] = array(fields)? else {
             return None;
         };
         Some(BusEntry {
             number: text(id)?.split_once('-')?.0.parse().ok()?,
             process: text(process)?.to_owned(),
-            of_process: text(of_process)?.parse().ok()?,
+            process_number: text(process_number)?.parse().ok()?,
             message: text(message)?.to_owned(),
         })
     };
@@ -489,9 +489,9 @@ mod tests {
     fn living_senders_are_remembered() {
         let mut senders = Senders::default();
         for number in 1..=3 * MAX_SENDERS as u64 {
-            assert!(senders.note("lives", number, 2 * number));
-            assert!(senders.note(&format!("gone-{number}"), 1, 2 * number + 1));
-            assert!(!senders.note("lives", number, 2 * number));
+            assert!(senders.record("lives", number, 2 * number));
+            assert!(senders.record(&format!("gone-{number}"), 1, 2 * number + 1));
+            assert!(!senders.record("lives", number, 2 * number));
         }
         assert!(senders.0.len() <= MAX_SENDERS, "{}", senders.0.len());
     }

@@ -13,14 +13,14 @@ use crate::entry::Entry;
 use crate::keys::{COMPLETE_HASHES, Keys};
 
 /// Returns the commands that store a complete stream. The hash expires one to two lifetimes later.
-pub(crate) fn store(
+pub(crate) fn store_commands(
     keys: &Keys,
     stream: &LogStream,
     entry: &Entry,
     lifetime: Duration,
 ) -> Pipeline {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let (index, expiry) = place(now.unwrap_or_default(), lifetime);
+    let (index, expiry) = current_hash(now.unwrap_or_default(), lifetime);
     let key = keys.complete_hash(&stream.session, index);
     let mut field = format!("{} {}\n", entry.after, entry.latest).into_bytes();
     field.extend_from_slice(&entry.events);
@@ -38,7 +38,7 @@ pub(crate) fn store(
 
 /// Returns the index of the hash for streams that are stored now, given the time since the Unix epoch, and its time to live in
 /// milliseconds.
-fn place(now: Duration, lifetime: Duration) -> (usize, u64) {
+fn current_hash(now: Duration, lifetime: Duration) -> (usize, u64) {
     let lifetime = lifetime.as_millis().max(1);
     let period = now.as_millis() / lifetime;
     let expiry = (period + 2) * lifetime - now.as_millis();
@@ -57,7 +57,7 @@ mod tests {
         let mut expiries = [0; COMPLETE_HASHES];
         let mut latest = None;
         for now in (1_000_000..2_000_000).step_by(7) {
-            let (index, expiry) = place(Duration::from_millis(now), lifetime);
+            let (index, expiry) = current_hash(Duration::from_millis(now), lifetime);
             assert!((60_001..=120_000).contains(&expiry), "{expiry}");
             if latest.replace(index) != Some(index) {
                 assert!(expiries[index] <= now, "{now}: {expiries:?}");

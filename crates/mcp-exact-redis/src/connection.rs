@@ -81,7 +81,7 @@ impl SharedConnection {
     }
 
     /// Opens a separate connection for blocking commands, whose callers must set a time limit.
-    pub(crate) async fn dedicated(&self) -> Result<MultiplexedConnection, CommandError> {
+    pub(crate) async fn open_dedicated(&self) -> Result<MultiplexedConnection, CommandError> {
         self.open(None).await
     }
 
@@ -103,7 +103,7 @@ impl SharedConnection {
         };
         // Querying the Sentinels needs connections, too.
         let opened = match timeout(self.connect_timeout * 2, opening).await {
-            Ok(opened) => opened.map_err(|error| failure(&error)),
+            Ok(opened) => opened.map_err(|error| command_error(&error)),
             Err(_) => Err(CommandError::Unavailable(
                 "no connection in time".to_owned(),
             )),
@@ -148,7 +148,7 @@ impl SharedConnection {
         self.run(Invocation::Script(script)).await
     }
 
-    /// Runs commands that can be repeated together, in the same way.
+    /// Runs idempotent commands together, which are repeated once if the connection has broken since its last use.
     pub(crate) async fn pipeline<T: FromRedisValue>(
         &self,
         pipeline: &Pipeline,
@@ -179,7 +179,7 @@ impl SharedConnection {
                 }
             }
             if !is_broken || is_repeated || error.is_timeout() {
-                return Err(failure(&error));
+                return Err(command_error(&error));
             }
             is_repeated = true;
         }
@@ -258,7 +258,7 @@ fn has_code(error: &RedisError, codes: &[&str]) -> bool {
     errors.any(|(_, error)| codes.contains(&error.code()))
 }
 
-fn failure(error: &RedisError) -> CommandError {
+fn command_error(error: &RedisError) -> CommandError {
     if has_code(error, &["OOM"]) {
         CommandError::Full
     } else {

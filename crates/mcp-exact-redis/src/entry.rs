@@ -35,7 +35,7 @@ pub(crate) struct EntryLimits {
 }
 
 impl Entry {
-    fn after(number: u64) -> Self {
+    fn starting_after(number: u64) -> Self {
         Self {
             after: number,
             latest: number,
@@ -71,8 +71,8 @@ pub(crate) fn encode(events: &[LogEvent], after: u64, limits: EntryLimits) -> Ve
         match open.filter(|entry| !entry.is_end && entry.has_room(event, limits)) {
             Some(entry) => entry.push(event),
             None => {
-                let mut entry = Entry::after(latest);
-                // Most events have a room of their own; a large burst has several entries.
+                let mut entry = Entry::starting_after(latest);
+                // Room for the events and the number and length of each; a large burst has several entries.
                 let bytes: usize = events.iter().map(|event| event.data.len() + 16).sum();
                 entry.events.reserve_exact(bytes.min(limits.bytes));
                 entry.push(event);

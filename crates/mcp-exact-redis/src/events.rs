@@ -56,7 +56,7 @@ impl std::fmt::Debug for RedisEventLog {
     }
 }
 
-fn failed(failure: CommandError) -> EventLogError {
+fn log_error(failure: CommandError) -> EventLogError {
     EventLogError::Unavailable(failure.into())
 }
 
@@ -151,7 +151,7 @@ impl RedisEventLog {
             };
             match self.run_append(stream, append).await? {
                 1 => {
-                    self.note(stream, append);
+                    self.record_appended(stream, append);
                     return Ok(());
                 }
                 0 => {
@@ -200,11 +200,11 @@ impl RedisEventLog {
                 .arg(&entry.events[..]);
         }
         let run = self.connection.script(&script);
-        run.await.map_err(failed)
+        run.await.map_err(log_error)
     }
 
     /// Records what Redis has confirmed. A stream that has ended is forgotten.
-    fn note(&self, stream: &LogStream, append: Append<'_>) {
+    fn record_appended(&self, stream: &LogStream, append: Append<'_>) {
         if append.is_end {
             return self.open.forget(stream);
         }
@@ -212,7 +212,8 @@ impl RedisEventLog {
             self.open.begin(stream, last_will.cloned());
         }
         let (entries, first_kept) = (append.entries, append.first_kept);
-        self.open.note(stream, entries, first_kept, self.limits);
+        self.open
+            .record_appended(stream, entries, first_kept, self.limits);
     }
 
     async fn read(
@@ -228,7 +229,7 @@ impl RedisEventLog {
         let max_bytes = max_bytes.min(1 << 40);
         script.arg(stream.stream).arg(after).arg(max_bytes);
         let run = self.connection.script(&script);
-        let found: Vec<Vec<u8>> = run.await.map_err(failed)?;
+        let found: Vec<Vec<u8>> = run.await.map_err(log_error)?;
         read_reply(found, after, max_bytes)
     }
 
@@ -247,7 +248,7 @@ impl RedisEventLog {
             .arg(self.milliseconds())
             .arg(known);
         let run = self.connection.script(&script);
-        run.await.map_err(failed)
+        run.await.map_err(log_error)
     }
 }
 
@@ -326,8 +327,8 @@ impl EventLog for RedisEventLog {
     ) -> StoreFuture<'a, (), EventLogError> {
         Box::pin(async move {
             if let Some(entry) = self.complete_entry(&events) {
-                let store = complete::store(&self.keys, stream, &entry, self.lifetime);
-                return self.connection.pipeline(&store).await.map_err(failed);
+                let store = complete::store_commands(&self.keys, stream, &entry, self.lifetime);
+                return self.connection.pipeline(&store).await.map_err(log_error);
             }
             let start = Start::Begin(last_will.as_ref());
             self.write(stream, start, &events).await
@@ -374,7 +375,7 @@ impl EventLog for RedisEventLog {
             if read.events.is_empty()
                 && !read.owner.is_empty()
                 && read.owner != NO_OWNER
-                && self.process.is_dead(&read.owner).await.map_err(failed)?
+                && self.process.is_dead(&read.owner).await.map_err(log_error)?
             {
                 self.abandon_for(stream, &read.owner, after).await?;
                 read = self.read(stream, after, max_bytes).await?;
@@ -398,7 +399,7 @@ impl EventLog for RedisEventLog {
             // The script calculates with floating-point numbers.
             script.arg(stream.stream).arg(through.min(1 << 53));
             let run = self.connection.script(&script);
-            run.await.map_err(failed)
+            run.await.map_err(log_error)
         })
     }
 
@@ -406,7 +407,7 @@ impl EventLog for RedisEventLog {
         self.open.forget_session(session);
         Box::pin(async move {
             let removed = remove_streams(&self.connection, &self.keys, session);
-            removed.await.map_err(failed)
+            removed.await.map_err(log_error)
         })
     }
 }

@@ -100,7 +100,7 @@ impl Followers {
         let (reader, id) = match connection {
             Some(open) => open,
             None => {
-                let mut reader = self.shared.dedicated().await.map_err(drop)?;
+                let mut reader = self.shared.open_dedicated().await.map_err(drop)?;
                 let mut command = redis::cmd("CLIENT");
                 let asked = command.arg("ID").query_async(&mut reader);
                 let id = timeout(BLOCK_TIMEOUT, asked)

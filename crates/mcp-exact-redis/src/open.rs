@@ -103,7 +103,12 @@ impl OpenStream {
     }
 
     /// Records that entries were appended, and those before `first_kept` removed.
-    fn note(&mut self, entries: &[Entry], first_kept: Option<u64>, limits: StreamLimits) {
+    fn record_appended(
+        &mut self,
+        entries: &[Entry],
+        first_kept: Option<u64>,
+        limits: StreamLimits,
+    ) {
         for entry in entries {
             self.latest = self.latest.max(entry.latest);
             let size = Size::of(entry);
@@ -169,7 +174,7 @@ impl OpenStreams {
     }
 
     /// Records that Redis has confirmed entries, and has removed those before `first_kept`.
-    pub(crate) fn note(
+    pub(crate) fn record_appended(
         &self,
         stream: &LogStream,
         entries: &[Entry],
@@ -177,7 +182,9 @@ impl OpenStreams {
         limits: StreamLimits,
     ) {
         if !entries.is_empty() {
-            self.change(stream, |open| open.note(entries, first_kept, limits));
+            self.change(stream, |open| {
+                open.record_appended(entries, first_kept, limits)
+            });
         }
     }
 
@@ -229,7 +236,7 @@ mod tests {
         let events: Vec<LogEvent> = events.collect();
         let entries = encode(&events, latest, LIMITS.of_entry());
         let first_kept = open.first_kept(&entries, LIMITS);
-        open.note(&entries, first_kept, LIMITS);
+        open.record_appended(&entries, first_kept, LIMITS);
     }
 
     /// Returns the number of events that are stored when as many entries were appended, each with so many events and bytes.

@@ -48,7 +48,7 @@ impl Process {
         let (weak, pause) = (Arc::downgrade(&process), options.lease / 3);
         tokio::spawn(async move {
             while let Some(process) = weak.upgrade() {
-                process.keep().await;
+                process.keep_lease().await;
                 drop(process);
                 sleep(pause).await;
             }
@@ -57,7 +57,7 @@ impl Process {
     }
 
     /// Renews the lease once.
-    async fn keep(&self) {
+    async fn keep_lease(&self) {
         let keeps_lease = self.keeps_lease.lock().await;
         if !*keeps_lease {
             return;

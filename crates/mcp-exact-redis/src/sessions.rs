@@ -59,7 +59,7 @@ impl std::fmt::Debug for RedisSessionStore {
     }
 }
 
-fn failed(failure: CommandError) -> SessionStoreError {
+fn store_error(failure: CommandError) -> SessionStoreError {
     match failure {
         CommandError::Full => SessionStoreError::Full,
         CommandError::Unavailable(_) => SessionStoreError::Unavailable(failure.into()),
@@ -118,7 +118,7 @@ impl SessionStore for RedisSessionStore {
                 .arg(milliseconds(lifetime))
                 .arg(format!("{:08x}", record.lineage.replaced()));
             let saved = self.connection.script(&save).await;
-            let is_saved: bool = saved.map_err(failed)?;
+            let is_saved: bool = saved.map_err(store_error)?;
             is_saved.then_some(()).ok_or(SessionStoreError::Superseded)
         })
     }
@@ -131,7 +131,7 @@ impl SessionStore for RedisSessionStore {
             let mut command = redis::cmd("GET");
             command.arg(self.keys.session(id));
             let run = self.connection.command(&command);
-            let value: Option<String> = run.await.map_err(failed)?;
+            let value: Option<String> = run.await.map_err(store_error)?;
             Ok(value.as_deref().and_then(decode))
         })
     }
@@ -145,7 +145,7 @@ impl SessionStore for RedisSessionStore {
             let mut remove = REMOVE.key(self.keys.session(id));
             remove.arg(milliseconds(lifetime));
             let run = self.connection.script(&remove);
-            run.await.map_err(failed)
+            run.await.map_err(store_error)
         })
     }
 }

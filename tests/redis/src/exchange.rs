@@ -256,7 +256,7 @@ impl CheckingClient {
             text.push_str(&String::from_utf8_lossy(&data));
             while let Some(end) = text.find("\n\n").filter(|_| is_stream) {
                 let event: String = text.drain(..end + 2).collect();
-                if let Some(end) = self.take(&event, seen).await? {
+                if let Some(end) = self.handle_event(&event, seen).await? {
                     return Ok(Some(end));
                 }
                 if seen.last_event.is_some() && self.rng.below(100) < self.cuts {
@@ -265,13 +265,13 @@ impl CheckingClient {
             }
         }
         match serde_json::from_str(&text) {
-            Ok(message) if !is_stream => self.take_message(&message, seen).await,
+            Ok(message) if !is_stream => self.handle_message(&message, seen).await,
             _ => Ok(None),
         }
     }
 
     /// Handles an event of a stream.
-    async fn take(
+    async fn handle_event(
         &mut self,
         event: &str,
         seen: &mut RequestState,
@@ -287,14 +287,14 @@ impl CheckingClient {
         }
         match field("data: ").filter(|data| !data.is_empty()) {
             Some(data) => match serde_json::from_str(data) {
-                Ok(message) => self.take_message(&message, seen).await,
+                Ok(message) => self.handle_message(&message, seen).await,
                 Err(error) => violation(format!("an event is no JSON: {error}")),
             },
             None => Ok(None),
         }
     }
 
-    async fn take_message(
+    async fn handle_message(
         &mut self,
         message: &Value,
         seen: &mut RequestState,

@@ -215,7 +215,7 @@ impl Simulation {
             }
             self.now = now;
             self.report.steps += 1;
-            self.take(step);
+            self.run_step(step);
         }
         self.report.time = self.now;
         let silent: Vec<u32> = self
@@ -232,7 +232,8 @@ impl Simulation {
         }
     }
 
-    fn take(&mut self, step: Step) {
+    /// Runs a step whose time has come.
+    fn run_step(&mut self, step: Step) {
         match step {
             Step::Renew(index, id) if self.lives(index, id, step) => {
                 self.store.renew(id, self.now + LEASE);

@@ -84,7 +84,7 @@ impl Simulation {
         }
         let latency = self.latency();
         self.at(latency, Step::Arrive(session, 0, number));
-        let pause = self.think();
+        let pause = self.random_pause();
         let Some(known) = self.exchanges.get_mut(&session) else {
             return;
         };
@@ -98,8 +98,8 @@ impl Simulation {
         }
     }
 
-    /// Returns the time of a tool between two events.
-    pub(super) fn think(&mut self) -> u64 {
+    /// Returns the random pause of a tool between two events, in milliseconds.
+    pub(super) fn random_pause(&mut self) -> u64 {
         match self.rng.below(10) {
             0 => self.rng.below(5000) as u64,
             _ => self.rng.below(100) as u64,
@@ -169,7 +169,7 @@ impl Simulation {
             return;
         }
         match self.store.read(key, last) {
-            ReadResult::Events(events, owner) => self.pass_on(session, key, events, owner),
+            ReadResult::Events(events, owner) => self.forward_events(session, key, events, owner),
             _ if is_damaged => self.end(session, 0, "events lost"),
             other => self.violation(format!("session {session} cannot be resumed: {other:?}")),
         }
@@ -183,7 +183,8 @@ impl Simulation {
         }
     }
 
-    pub(super) fn pass_on(
+    /// Forwards events of another process to the client, and ends the stream if its process is dead.
+    pub(super) fn forward_events(
         &mut self,
         session: u32,
         key: StreamKey,
