@@ -265,8 +265,8 @@ impl SharedState {
         })
     }
 
-    /// Relays a request to one server after the other, until one knows the named item. The first one is the server that has asked
-    /// what a retry answers, or else the server that is known to have the item.
+    /// Relays a request to one server after the other, until a server knows the named item. The first one is the server whose input
+    /// requests a retry answers, or else the server that is known to have the item.
     async fn relay_to_first(
         self: &Arc<Self>,
         client: &ServerHandle,

@@ -316,7 +316,7 @@ impl Stateless {
             Some(question) = questions.recv() => question,
         };
         let mut asked = vec![first];
-        // What the server asks at the same time is asked at once.
+        // Requests that the server sends together reach the client in one result.
         while asked.len() < MAX_COMBINED_REQUESTS
             && let Ok(Some(question)) = timeout(COMBINING_TIME, questions.recv()).await
         {
@@ -443,7 +443,7 @@ impl Stateless {
         translation: &Translation,
     ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
-            // The next call begins with another one, whatever became of this one.
+            // The next call begins with another connection, even if this one was lost.
             connection.set_lost();
         }
         let back = translation.reversed();

@@ -79,7 +79,7 @@ impl Translation {
     ) -> Result<Option<JsonObject>, PeerError> {
         let cx = Context::new().request_meta(client_meta).assume_input_read();
         let root = root(MessageKind::Request, method, Role::Client);
-        // The server is told of its client by the connection: that a request cannot say it again is no loss.
+        // The connection has told the server about its client: a request that cannot repeat it loses nothing.
         let params = params.map(|params| {
             if self.from == self.to {
                 params.clone()

@@ -123,7 +123,7 @@ pub(crate) struct PendingServerRequest {
 impl PendingServerRequest {
     /// Answers the server.
     pub(crate) fn answer(&self, answer: Result<RawResult, PeerError>) {
-        // A server that has taken its question back goes on without the answer.
+        // A server that has cancelled its request needs no answer.
         if let Err(error) = self.asked_by.answer(self.key, answer) {
             tracing::debug!(%error, "the answer to a question of the server was not sent");
         }
@@ -444,7 +444,7 @@ impl Routes {
                     drop(state);
                     connection.deliver(receiver.as_ref(), question);
                 }
-                // Under the same lock: whoever sets the connection takes what is here.
+                // Under the same lock, the function that sets the connection takes these events.
                 None => state.early.push(question),
             };
         }

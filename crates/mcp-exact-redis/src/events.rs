@@ -60,7 +60,7 @@ fn log_error(failure: CommandError) -> EventLogError {
     EventLogError::Unavailable(failure.into())
 }
 
-/// What `append.lua` does before it appends events.
+/// Step of `append.lua` before it appends events.
 #[derive(Debug, Clone, Copy)]
 enum Start<'a> {
     /// Begins the stream, with its last will.
@@ -124,7 +124,8 @@ impl RedisEventLog {
         });
     }
 
-    /// Returns the only entry of a stream that begins with these events, if it ends with them too; `None` if it goes on or is large.
+    /// Returns the only entry of a complete stream, which begins and ends with these events; `None` if the stream continues, or if
+    /// the events need several entries.
     fn complete_entry(&self, events: &[LogEvent]) -> Option<Entry> {
         events.last().filter(|event| event.last)?;
         let mut entries = entry::encode(events, 0, self.limits.of_entry());
@@ -203,7 +204,7 @@ impl RedisEventLog {
         run.await.map_err(log_error)
     }
 
-    /// Records what Redis has confirmed. A stream that has ended is forgotten.
+    /// Records the entries that Redis has confirmed. A stream that has ended is forgotten.
     fn record_appended(&self, stream: &LogStream, append: Append<'_>) {
         if append.is_end {
             return self.open.forget(stream);

@@ -142,7 +142,7 @@ impl Followers {
         };
         let found = match read.map_err(drop)? {
             Ok(found) => found,
-            // A cluster reads the streams of one session at once only. Those who wait ask again after some time in any case.
+            // A cluster reads the streams of one session at once only. The other readers read again after some time in any case.
             Err(error) if error.code().is_some() => {
                 tracing::debug!(%error, "streams cannot be followed together");
                 sleep(BLOCK_TIMEOUT).await;

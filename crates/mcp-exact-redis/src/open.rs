@@ -1,6 +1,6 @@
 //! Streams that this process writes: the latest confirmed event of each, and where its stored events begin.
 //!
-//! Redis removes the oldest entries of a stream when the process says so, because only the process counts them.
+//! The process tells Redis which entries to remove, because only the process counts the events.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -278,7 +278,7 @@ impl SharedState {
             // The server's session has removed the tasks of other clients.
             let is_shown = list.entries == Entries::Tasks || self.may_use(server, principal, &key);
             let Entries::Named(kind) = list.entries else {
-                // What the server has does not depend on who looks at it.
+                // The resources of a server do not depend on the principal.
                 uris.push(key);
                 return is_shown;
             };
