@@ -37,6 +37,8 @@ pub(crate) use client::{
 #[cfg(feature = "client")]
 pub use client::{ClientHandle, ClientHandler, ConnectError};
 pub(crate) use message::is_request;
+#[cfg(feature = "http-client")]
+pub(crate) use message::request_method;
 #[cfg(feature = "http-server")]
 pub(crate) use message::{is_batch, is_for_request_in_flight, request_id};
 pub(crate) use readers::Readers;
@@ -54,13 +56,14 @@ use request::Slot;
 pub(crate) trait Endpoint: Send + Sized + 'static {
     /// Event for the application.
     type Event: Send;
-    /// Information about a frame in addition to its bytes.
+    /// Information about a frame that accompanies its bytes.
     type Context: Clone + Send;
-    /// State of the role that its events change.
+    /// State of the connection or of its streams that the role adds.
     type Role: Send;
     /// Side of the endpoint.
     const SIDE: Side;
 
+    /// Handles a received frame.
     fn receive(
         &mut self,
         on: StreamId,
@@ -68,6 +71,7 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
+    /// Handles a message above the size limit.
     fn receive_oversized(
         &mut self,
         on: StreamId,
@@ -75,23 +79,31 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
         context: Self::Context,
         now: Time,
     ) -> Result<(), ReceiveError>;
+    /// Returns true once the endpoint accepts no input.
     fn is_closed(&self) -> bool;
+    /// Records that a stream has ended.
     fn closed(&mut self, stream: StreamId, how: StreamEnd, now: Time);
+    /// Returns true if the endpoint accepts frames.
     fn wants_input(&self) -> bool;
+    /// Removes and returns the next event.
     fn poll_event(&mut self) -> Option<Self::Event>;
+    /// Removes and returns the next output; the bytes of a frame are appended to `out`.
     fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit>;
+    /// Returns the time at which `handle_timeout` must be called.
     fn poll_timeout(&self) -> Option<Time>;
+    /// Handles expired timeouts.
     fn handle_timeout(&mut self, now: Time);
+    /// Ends the session locally.
     fn shutdown(&mut self, now: Time);
-    /// Returns the resource usage for the metrics.
+    /// Returns the resource usage for the metrics of connections.
     fn connection_usage(&self) -> ConnectionUsage;
     /// Counts an event in the metrics.
     fn count(event: &Self::Event, metrics: &MeteredConnection);
     /// Sends a ping whose answer is not awaited. Returns false if no peer is connected, or the revision has no pings.
     fn ping(&mut self, timeout: Duration, now: Time) -> bool;
-    /// Separates events that belong to requests of this endpoint from the others.
+    /// Separates the outcomes and progress of this endpoint's requests from other events.
     fn sort(event: Self::Event) -> SortedEvent<Self::Event>;
-    /// Returns true if the session of the endpoint was lost, and a new one may follow.
+    /// Returns true if the session of the endpoint was lost, and a new session may follow.
     fn has_lost_session(_: &Self::Role) -> bool {
         false
     }
@@ -101,7 +113,7 @@ pub(crate) trait Endpoint: Send + Sized + 'static {
     fn settle(&mut self, _: &mut Self::Role, _: Time) {}
 }
 
-/// Timeout of a request that has no progress.
+/// Creates the timeout of a request without progress.
 fn idle_timeout(timeout: Duration) -> RequestTimeout {
     RequestTimeout {
         idle: timeout,
@@ -110,14 +122,17 @@ fn idle_timeout(timeout: Duration) -> RequestTimeout {
     }
 }
 
-/// An event, or its effect on a request of the endpoint.
+/// Event, or its effect on a request of this endpoint.
 pub(crate) enum SortedEvent<E> {
+    /// A request of this endpoint has ended.
     Done(RequestKey, Outcome),
+    /// Progress of a request of this endpoint was received.
     Progress(RequestKey, Progress),
+    /// Any other event.
     Other(E),
 }
 
-/// Notifies the driver of an endpoint of changes.
+/// Notification of the driver of an endpoint about changes.
 pub(crate) trait Signal<E: Endpoint>: Send + Sync {
     /// Notifies the driver of possible output. `deadline` is the time of the endpoint's next timer.
     fn changed(&self, shared: &Arc<Shared<E>>, deadline: Option<Time>);
@@ -125,6 +140,7 @@ pub(crate) trait Signal<E: Endpoint>: Send + Sync {
 
 /// Receiver of the events of an endpoint that do not belong to its own requests.
 pub(crate) trait Dispatch<E: Endpoint>: Send + Sync {
+    /// Handles an event; `epoch` is the number of the session to which it belongs.
     fn dispatch(&self, shared: &Arc<Shared<E>>, epoch: u64, event: E::Event);
 }
 
@@ -137,27 +153,36 @@ pub(crate) enum Origin {
     HttpSession(Option<Arc<str>>),
 }
 
+/// Endpoint that several tasks share.
 pub(crate) struct Shared<E: Endpoint> {
     state: Mutex<State<E>>,
+    /// Receiver of the events.
     handler: Arc<dyn Dispatch<E>>,
+    /// Notification of the driver.
     signal: Arc<dyn Signal<E>>,
+    /// Id of the session, on an HTTP server with session ids.
     session_id: Option<Arc<str>>,
 }
 
+/// State of a shared endpoint, behind its lock.
 pub(crate) struct State<E: Endpoint> {
     pub(crate) endpoint: E,
+    /// State of the connection or of its streams that the role adds.
     pub(crate) role: E::Role,
+    /// Requests of this endpoint that wait for their outcomes.
     slots: HashMap<RequestKey, Arc<Slot>>,
-    /// Requests of a lost session that wait for the next one.
+    /// Requests of a lost session that wait for the next session.
     lost: Vec<Arc<Slot>>,
+    /// Number of the session.
     epoch: u64,
+    /// True while a thread passes events to the handler.
     is_dispatching: bool,
-    /// Entry in the metrics of connections; `None` for sessions of an HTTP server, which has metrics of its own.
+    /// Entry in the metrics of connections; `None` for sessions of an HTTP server, which has separate metrics.
     pub(crate) metrics: Option<MeteredConnection>,
 }
 
 impl<E: Endpoint> State<E> {
-    /// Takes the next output of the endpoint, with its message, and counts the bytes.
+    /// Removes and returns the next output of the endpoint, and counts its bytes.
     pub(crate) fn poll_transmit(&mut self, out: &mut Vec<u8>) -> Option<Transmit> {
         let before = out.len();
         let transmit = self.endpoint.poll_transmit(out)?;
@@ -167,7 +192,7 @@ impl<E: Endpoint> State<E> {
         Some(transmit)
     }
 
-    /// Returns the number of the session that the endpoint belongs to, among the sessions of its handle.
+    /// Returns the number of the endpoint's session among all sessions of its handle.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -178,6 +203,7 @@ impl<E: Endpoint> State<E> {
         self.epoch += 1;
     }
 
+    /// Wakes the connections that have output.
     fn settle(&mut self, now: Time) {
         self.endpoint.settle(&mut self.role, now);
     }
@@ -214,6 +240,7 @@ impl<E: Endpoint> State<E> {
         }
     }
 
+    /// Registers a request whose outcome is awaited.
     fn expect(&mut self, key: RequestKey, progress: Option<ProgressCallback>) -> Arc<Slot> {
         let slot = Arc::new(Slot::new(progress));
         slot.set_key_and_epoch(key, self.epoch);
@@ -221,7 +248,7 @@ impl<E: Endpoint> State<E> {
         slot
     }
 
-    /// Ends the requests that wait for a new session, because none will follow.
+    /// Ends the requests that wait for a new session, because no new session follows.
     pub(crate) fn give_up_lost(&mut self) {
         for slot in self.lost.drain(..) {
             slot.complete(Outcome::Lost);
@@ -285,11 +312,12 @@ impl<E: Endpoint> Shared<E> {
         self.session_id.as_ref()
     }
 
+    /// Locks the state, even if a thread has panicked while it held the lock.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State<E>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls the endpoint, then the handler for the events of the call, then the driver.
+    /// Calls a function with the endpoint, then the handler with the events of this call, then notifies the driver.
     pub(crate) fn call<R>(self: &Arc<Self>, f: impl FnOnce(&mut State<E>, Time) -> R) -> R {
         let mut state = self.lock();
         let now = clock::now();
@@ -308,8 +336,10 @@ impl<E: Endpoint> Shared<E> {
         self.signal.changed(self, deadline);
     }
 
-    /// Passes a message to the endpoint and its events to the handler; the driver, which calls this, is not notified of
-    /// output. Also returns whether the endpoint accepts another message.
+    /// Passes a message to the endpoint, and its events to the handler.
+    ///
+    /// The driver calls this method and is therefore not notified of output. The second value is true if the endpoint
+    /// accepts another message.
     pub(crate) fn receive(
         self: &Arc<Self>,
         on: StreamId,
@@ -333,8 +363,8 @@ impl<E: Endpoint> Shared<E> {
         })
     }
 
-    /// Calls a closure that feeds input to the endpoint, and passes the resulting events to the handler as
-    /// [`receive`](Self::receive) does.
+    /// Calls a function that passes input to the endpoint, and then passes the events to the handler like
+    /// [`receive`](Self::receive).
     pub(crate) fn receive_by(
         self: &Arc<Self>,
         receive: impl FnOnce(&mut State<E>, Time) -> Result<(), ReceiveError>,
@@ -347,7 +377,9 @@ impl<E: Endpoint> Shared<E> {
         (result, state.endpoint.wants_input())
     }
 
-    /// Passes events to the handler. Only one thread at a time does so, which keeps the events in order.
+    /// Passes events to the handler.
+    ///
+    /// Only one thread does so at a time, so that the events stay in order.
     fn dispatch<'a>(
         self: &'a Arc<Self>,
         mut state: MutexGuard<'a, State<E>>,
@@ -380,16 +412,19 @@ impl<E: Endpoint> MeasuredEndpoint for Shared<E> {
     }
 }
 
-/// Work that is done outside of the lock.
+/// Work that must be done without the lock.
 enum OutsideWork<E> {
+    /// The handler must handle an event.
     Event(E),
+    /// The progress callback of a request must be called.
     Progress(Arc<Slot>, Progress),
 }
 
-/// Exclusive right to pass events to the handler, which is released when dropped, even after a panic.
+/// Exclusive right to pass events to the handler, which is released on drop, even after a panic.
 struct HandlerTurn<'a, E: Endpoint>(&'a Shared<E>);
 
 impl<'a, E: Endpoint> HandlerTurn<'a, E> {
+    /// Releases the right and returns the locked state.
     fn end(self) -> MutexGuard<'a, State<E>> {
         let shared = self.0;
         std::mem::forget(self);

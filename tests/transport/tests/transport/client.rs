@@ -1,4 +1,4 @@
-//! Behaviour of the HTTP client as observed by a scripted server: connections, headers, redirects, pauses.
+//! Behaviour of the HTTP client as observed by a scripted server: connections, headers, redirects, delays.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,26 +17,34 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Received request: number of its connection, time, head and body.
+/// Request that the scripted server has received.
 #[derive(Debug, Clone)]
 struct ReceivedRequest {
+    /// Number of the connection, from 0.
     connection: usize,
+    /// Time of arrival.
     at: Instant,
+    /// Request line and headers.
     head: String,
+    /// Body of the request.
     body: String,
 }
 
 /// Function that returns the response to a request; `None` closes the connection.
 type Script = dyn Fn(&ReceivedRequest) -> Option<String> + Send + Sync;
 
+/// HTTP server whose responses a script determines.
 struct ScriptedServer {
+    /// Address of the server.
     address: SocketAddr,
     /// Number of closed connections.
     closed: Arc<AtomicUsize>,
+    /// Requests so far.
     arrived: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl ScriptedServer {
+    /// Starts a server with this script.
     async fn start(
         script: impl Fn(&ReceivedRequest) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -64,10 +72,12 @@ impl ScriptedServer {
         }
     }
 
+    /// Returns the requests so far.
     fn received_requests(&self) -> Vec<ReceivedRequest> {
         self.arrived.lock().expect("not poisoned").clone()
     }
 
+    /// Returns the HTTP endpoint of the server, with a credential.
     fn endpoint(&self) -> HttpEndpoint {
         let url = format!("http://{}/mcp", self.address);
         HttpEndpoint::new(&url).expect("a URL").header(
@@ -77,6 +87,7 @@ impl ScriptedServer {
     }
 }
 
+/// Answers the requests of a connection until the script closes it.
 async fn serve(
     mut stream: TcpStream,
     connection: usize,
@@ -124,6 +135,7 @@ async fn serve(
     }
 }
 
+/// Returns a response with a JSON body and additional headers.
 fn json(headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\n\r\n{body}",
@@ -131,6 +143,7 @@ fn json(headers: &str, body: &str) -> String {
     )
 }
 
+/// Returns a response without a body.
 fn empty(status: &str, headers: &str) -> String {
     format!("HTTP/1.1 {status}\r\n{headers}Content-Length: 0\r\n\r\n")
 }
@@ -264,7 +277,7 @@ async fn client_respects_the_retry_time() {
 }
 
 /// If a server that has lost a request answers every resumption with an empty stream (rmcp 3.11), the call ends with an
-/// error long before its timeout. A server that lets its clients poll ("The server MAY close the connection",
+/// error long before its timeout. A server that makes its clients poll ("The server MAY close the connection",
 /// 2025-11-25, `basic/transports`, "Sending Messages to the Server") sends an event id each time, and is polled without
 /// limit.
 #[tokio::test]
@@ -309,6 +322,44 @@ async fn lost_calls_end_and_polled_continue() {
             assert_eq!(outcome, Outcome::Lost);
             assert_eq!(resumed.count(), 3);
         }
+    }
+}
+
+/// A server closes a connection that the client is about to use again, such as at a restart. The client sends a list request
+/// again on another connection, and never a call, which the server may have executed (RFC 9110, section 9.2.2: "A client
+/// SHOULD NOT automatically retry a request with a non-idempotent method unless it has some means to know that the request
+/// semantics are actually idempotent").
+#[tokio::test]
+async fn closed_connections_repeat_only_lists() {
+    for (method, requests) in [("tools/list", 2), ("tools/call", 1)] {
+        let times = AtomicUsize::new(0);
+        let server = ScriptedServer::start(move |request| {
+            let is_closed =
+                request.body.contains(method) && times.fetch_add(1, Ordering::SeqCst) == 0;
+            let tools = r#"{"jsonrpc":"2.0","id":2,"result":{"tools":[]}}"#;
+            (!is_closed).then(|| {
+                if request.body.contains("tools/list") {
+                    json("", tools)
+                } else {
+                    answer(request)
+                }
+            })
+        })
+        .await;
+        let config = echo::client_settings("2025-11-25");
+        let endpoint = server.endpoint().opens_stream(false);
+        let (client, _driver) = endpoint.connect(config, None, Arc::new(echo::answer));
+        client.ready().await.expect("connected");
+        let params = (method == "tools/call").then(|| echo::call_params("echo", "a"));
+        let request = client.request(method, params.flatten(), CallOptions::default(), None);
+        let outcome = request.expect("sent").await;
+        let arrived = server.received_requests();
+        let arrived = arrived
+            .iter()
+            .filter(|request| request.body.contains(method));
+        assert_eq!(arrived.count(), requests, "{method}");
+        let is_lost = outcome == Outcome::Lost;
+        assert_eq!(is_lost, method == "tools/call", "{method}: {outcome:?}");
     }
 }
 
@@ -366,7 +417,7 @@ async fn streams_reopen_after_a_pause() {
     }
 }
 
-/// Returns the response of a server that speaks 2026-07-28 only.
+/// Returns the response of a server that supports only 2026-07-28.
 fn answer_modern(request: &ReceivedRequest) -> String {
     let body: serde_json::Value = request.body.parse().unwrap_or_default();
     let (id, head) = (&body["id"], request.head.to_ascii_lowercase());
@@ -394,8 +445,8 @@ fn answer_modern(request: &ReceivedRequest) -> String {
 }
 
 /// "The client SHOULD select a mutually supported version from the `supported` list and retry the request" (2026-07-28,
-/// `basic/versioning`, "Protocol Version Negotiation"). When the server of a session is replaced by one without sessions, every request
-/// that it refuses is sent again in the new revision.
+/// `basic/versioning`, "Protocol Version Negotiation"). When the server of a session is replaced by a server without
+/// sessions, every request that the new server refuses is sent again in the new revision.
 #[tokio::test]
 async fn sessions_follow_a_replaced_server() {
     for revision in ["2025-11-25", "2025-03-26"] {
@@ -434,7 +485,8 @@ async fn sessions_follow_a_replaced_server() {
     }
 }
 
-/// An error that a server only forwards does not end the session: the server lists the session's revision, or none.
+/// A version error that a server forwards from another server does not end the session: its list contains the session's
+/// revision, or is absent.
 #[tokio::test]
 async fn forwarded_version_errors_end_no_session() {
     for data in [r#","data":{"supported":["2025-11-25"]}"#, ""] {
@@ -466,9 +518,10 @@ async fn forwarded_version_errors_end_no_session() {
     }
 }
 
-/// The first call waits until the server has answered the GET of the standalone stream, because some servers drop their requests
-/// while it is not open ("The server MAY send JSON-RPC requests and notifications on the stream", 2025-11-25,
-/// `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the call for a limited time.
+/// The first call waits until the server has answered the GET of the standalone stream, because some servers drop their
+/// own requests while this stream is not open ("The server MAY send JSON-RPC requests and notifications on the stream",
+/// 2025-11-25, `basic/transports`, "Listening for Messages from the Server"). A server that does not answer delays the
+/// call for a limited time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn first_call_waits_for_standalone_stream() {
     for (delay, is_opened_first) in [(200, true), (2500, false)] {
@@ -517,6 +570,7 @@ async fn errors_name_no_credentials() {
     }
 }
 
+/// Waits until a condition holds; panics after 20 seconds.
 async fn wait_until(what: &str, holds: impl Fn() -> bool) {
     for _ in 0..2000 {
         if holds() {

@@ -1,7 +1,7 @@
-//! Streamable HTTP: a POST for each message, a GET for the standalone stream, and how both are resumed.
+//! Streamable HTTP: a POST for each message, a GET for the standalone stream, and the resumption of both.
 //!
-//! Runs one session. Closing the response of a POST cancels its request from 2026-07-28 on; before, broken streams are resumed
-//! where the server has given event ids.
+//! From 2026-07-28 on, closing the response of a POST cancels its request; up to 2025-11-25, broken streams are resumed
+//! if the server has sent event ids.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,42 +22,49 @@ use super::exchange::{
 };
 use super::{Driver, EventFlags, MAX_PAUSE, SessionEnd};
 use crate::clock;
-use crate::endpoint::{is_request, repeat_lost};
+use crate::endpoint::{is_request, repeat_lost, request_method};
 use crate::transport::Received;
 
 /// Timeout for the acceptance of `notifications/initialized`, before other messages are sent.
 const INITIALIZED_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for the response headers of the standalone stream, before other messages are sent. A server may send headers with the
-/// first event only.
+/// Timeout for the response headers of the standalone stream, before other messages are sent. Some servers send the
+/// headers only with the first event.
 const STREAM_OPEN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time limit for messages that are being posted when a client is closed.
+/// Time limit for the completion of pending POSTs when a client is closed.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Maximum number of attempts to resume a stream that carries the answer to a request.
 const MAX_RESUME_ATTEMPTS: u32 = 8;
-/// Maximum number of consecutive resumptions that receive an empty stream. A server that has forgotten a request may answer so
-/// (rmcp 3.11); a server that lets its clients poll sends at least one event (`basic/transports`, "Sending Messages to the Server").
+/// Maximum number of consecutive resumptions that receive an empty stream.
+///
+/// A server that has lost a request may respond in this way (rmcp 3.11); a server that makes its clients poll sends at
+/// least one event (`basic/transports`, "Sending Messages to the Server").
 const MAX_EMPTY_RESUMPTIONS: u32 = 3;
 
 /// Message that is being posted.
 struct PostedMessage {
+    /// Task of the POST.
     task: AbortHandle,
-    /// Completes when the server has accepted the message. Present for a message without an answer, which is posted to its end even if
-    /// the client is closed.
+    /// Completes when the server has accepted the message.
+    ///
+    /// Present for a message without an answer, whose POST is completed even if the client is closed.
     is_done: Option<oneshot::Receiver<()>>,
 }
 
+/// Pending POSTs by stream.
 type Posts = HashMap<StreamId, PostedMessage>;
 
-/// Requests of a connection that wait for their responses.
+/// Pending HTTP requests of a connection.
 #[derive(Default)]
 struct Exchanges {
+    /// Tasks of the requests.
     tasks: JoinSet<()>,
+    /// Pending POSTs.
     posts: Posts,
     /// Task that keeps the standalone stream of the session open.
     listener: Option<AbortHandle>,
 }
 
-/// Runs sessions, one after the other, until the server ends one or the client is closed.
+/// Runs consecutive sessions until the server ends one or the client is closed.
 pub(super) async fn run(driver: &Driver) -> SessionEnd {
     let mut exchanges = Exchanges::default();
     let flags = &driver.flags;
@@ -89,8 +96,10 @@ pub(super) async fn run(driver: &Driver) -> SessionEnd {
     }
 }
 
-/// Begins to use a session: repeats what was lost with the session before, and opens the standalone stream. Servers send requests
-/// during a call on that stream, and some drop them while it is not open (TypeScript 1.29), so that it is opened before the first call.
+/// Starts to use a session: repeats requests that were lost with the previous session, and opens the standalone stream.
+///
+/// Servers send requests during a call on the standalone stream, and some servers drop requests while it is not open
+/// (TypeScript 1.29), so it is opened before the first call.
 async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     repeat_lost(&driver.connection.shared);
     if let Some(opened) = listen(driver, exchanges) {
@@ -98,7 +107,7 @@ async fn begin(driver: &Driver, exchanges: &mut Exchanges) {
     }
 }
 
-/// Forgets a session that another negotiation replaces: its id, and its standalone stream.
+/// Discards a session that is replaced by a renegotiation: its id, and its standalone stream.
 fn leave_session(driver: &Driver, exchanges: &mut Exchanges) {
     driver.connection.forget_session();
     if let Some(listener) = exchanges.listener.take() {
@@ -106,7 +115,7 @@ fn leave_session(driver: &Driver, exchanges: &mut Exchanges) {
     }
 }
 
-/// Sends the output of the endpoint: a POST for each message, which ends when the endpoint closes its stream.
+/// Sends the output of the endpoint: a POST for each message, which is aborted when the endpoint closes its stream.
 async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
     while let Some((transmit, message)) = driver.take_output() {
         match transmit {
@@ -154,9 +163,11 @@ async fn send_all(driver: &Driver, exchanges: &mut Exchanges) {
     }
 }
 
-/// Ends a POST whose stream the endpoint has closed, later. Before 2026-07-28, "disconnection SHOULD NOT be interpreted as the client
-/// cancelling its request" (`basic/transports`, "Sending Messages to the Server"): the response is read on for a while, so that the
-/// connection can be used again, and because some servers (Python 1.8.1) stop serving a session whose response is closed.
+/// Aborts a POST, whose stream the endpoint has closed, after a delay.
+///
+/// Up to 2025-11-25, "disconnection SHOULD NOT be interpreted as the client cancelling its request"
+/// (`basic/transports`, "Sending Messages to the Server"): the response is still read for some time, so that the
+/// connection can be reused, and because some servers (Python 1.8.1) stop serving a session whose response is closed.
 async fn close_post_later(task: AbortHandle) {
     sleep(READ_AFTER_ANSWER).await;
     task.abort();
@@ -195,13 +206,18 @@ fn post(
 
 /// HTTP exchange of one message of the client.
 struct Post {
+    /// State that all exchanges share.
     connection: Arc<Connection>,
+    /// URL of the server.
     target: http::Uri,
+    /// Delay before a stream is resumed, if the server sets none.
     retry: Duration,
+    /// Stream of the message.
     stream: StreamId,
 }
 
 impl Post {
+    /// Posts the message and passes its response, or its failure, to the endpoint.
     async fn run(self, message: Bytes, hints: &HttpHints) {
         let failure = self.exchange(message, hints).await;
         let stream = self.stream;
@@ -214,6 +230,7 @@ impl Post {
         });
     }
 
+    /// Posts the message and passes its response to the endpoint; returns the error of a failed exchange.
     async fn exchange(&self, message: Bytes, hints: &HttpHints) -> Option<ExchangeError> {
         let connection = &self.connection;
         let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
@@ -225,10 +242,7 @@ impl Post {
             }
         };
         let session = headers.get(crate::http::SESSION_ID).cloned();
-        let sent = connection
-            .send(Method::POST, &self.target, headers, message)
-            .await;
-        let Ok(response) = sent else {
+        let Ok(response) = self.send(headers, message).await else {
             return lost;
         };
         let status = response.status();
@@ -290,7 +304,29 @@ impl Post {
         }
     }
 
-    /// Resumes the stream of a request that was not answered, as long as the server has it.
+    /// Sends the message, and sends it again if the connection ends without a response and the request may be repeated:
+    /// a server closes idle connections at any time, such as at a restart, and the client may be about to use one of
+    /// them (RFC 9110, section 9.2.2; RFC 9112, section 9.3.1).
+    async fn send(
+        &self,
+        headers: HeaderMap,
+        message: Bytes,
+    ) -> Result<http::Response<super::HttpBody>, super::HttpClientError> {
+        let connection = &self.connection;
+        let send = |headers, message| connection.send(Method::POST, &self.target, headers, message);
+        let sent = send(headers.clone(), message.clone()).await;
+        let is_repeatable = || {
+            let method = request_method(&message);
+            method.is_some_and(|method| connection.shared.lock().endpoint.is_repeatable(&method))
+        };
+        if sent.is_err() && is_repeatable() {
+            send(headers, message).await
+        } else {
+            sent
+        }
+    }
+
+    /// Resumes the stream of a request that was not answered, until the server has lost it.
     async fn resume(&self, mut position: Position) -> Option<ExchangeError> {
         let lost = Some(ExchangeError::Failed(TransportFailure::Lost));
         let revision = self.connection.revision_with_streams();
@@ -344,13 +380,15 @@ impl Post {
     }
 }
 
+/// Reason why an exchange has failed.
 enum ExchangeError {
-    /// The server does not know the session any more (status 404).
+    /// The server no longer has the session (status 404).
     SessionLost,
+    /// The message was not delivered, or its answer was not received.
     Failed(TransportFailure),
 }
 
-/// Returns the failure of an exchange whose response contains no message.
+/// Returns the failure for a response with an error status.
 async fn failure_of(
     connection: &Connection,
     response: http::Response<super::HttpBody>,
@@ -361,21 +399,26 @@ async fn failure_of(
     TransportFailure::Status { code, body }
 }
 
-/// Outcome of a GET that opens the stream of the server.
+/// Outcome of a GET that opens or resumes a stream.
 enum GetOutcome {
+    /// The request of the stream was answered.
     Answered,
+    /// The stream ended after at least one event.
     Ended,
-    /// The stream ended without an event.
+    /// The stream ended after some bytes, but without a complete event.
     WithoutEvents,
-    /// The server ended the stream without a byte.
+    /// The stream ended without a byte.
     WithoutBytes,
+    /// The connection has failed, or the server has responded with status 429 or 5xx.
     Unreachable,
-    /// The server does not offer the stream (status 405), or its response is no event stream.
+    /// The server has refused the request, for example with status 405 if it does not support the stream, or its
+    /// response is not an event stream.
     Refused,
-    /// The server does not know the session any more (status 404).
+    /// The server no longer has the session (status 404).
     UnknownSession,
 }
 
+/// Opens or resumes a stream by a GET and reads its messages until it ends.
 async fn get(
     connection: &Connection,
     target: &http::Uri,
@@ -420,8 +463,10 @@ async fn get(
     }
 }
 
-/// Opens the standalone stream, and again whenever it ends. Returns a receiver that completes when the server has answered the
-/// first time; `None` if the session has no such stream.
+/// Opens the standalone stream, and opens it again whenever it ends.
+///
+/// Returns a receiver that completes when the server has responded for the first time; `None` if the session has no
+/// such stream.
 fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receiver<()>> {
     if !driver.endpoint.opens_stream {
         return None;
@@ -476,7 +521,8 @@ fn listen(driver: &Driver, exchanges: &mut Exchanges) -> Option<oneshot::Receive
     Some(opened)
 }
 
-/// Waits for the notifications and responses that are being posted, aborts requests and streams, and ends the session on the server.
+/// Waits for the pending POSTs of notifications and responses, aborts requests and streams, and ends the session on the
+/// server.
 async fn end_session(driver: &Driver, exchanges: Exchanges) {
     let Exchanges {
         mut tasks, posts, ..
@@ -507,8 +553,10 @@ async fn end_session(driver: &Driver, exchanges: Exchanges) {
 }
 
 impl Connection {
-    /// Revision of the session, if it has event streams that are opened by GET. A server that negotiates 2024-11-05 here, which
-    /// defines HTTP+SSE alone, serves the transport of 2025-03-26 (Python 1.8.1, TypeScript 1.10).
+    /// Returns the revision of the session if its event streams are opened by GET.
+    ///
+    /// A server that negotiates 2024-11-05 over this transport, although that revision defines only HTTP+SSE, is
+    /// treated like a server of 2025-03-26 (Python 1.8.1, TypeScript 1.10).
     fn revision_with_streams(&self) -> Option<Revision> {
         let state = self.shared.lock();
         let revision = state.endpoint.session_info()?.revision;
