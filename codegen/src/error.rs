@@ -35,6 +35,7 @@ impl Error {
     }
 }
 
+/// Returns a JSON pointer for the text of an error; empty for the complete input.
 fn describe_pointer(pointer: &str) -> String {
     if pointer.is_empty() {
         String::new()

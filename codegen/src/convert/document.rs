@@ -1,6 +1,6 @@
 //! Generates `docs/conversions.md`, which lists lossless and lossy conversions and refusals by type and step.
 //!
-//! The input are the recorded effects of the steps, so that the page always agrees with the code.
+//! The input are the recorded effects of the steps, so that the page agrees with the code.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -13,6 +13,7 @@ use crate::ir::{Ir, RustIr};
 
 /// Contents of the page while the generator writes it.
 pub struct Page {
+    /// The page so far.
     markdown: String,
 }
 
@@ -90,6 +91,7 @@ impl Page {
         self.add_direction(newer, older, &effects[1]);
     }
 
+    /// Adds the table of one direction, or a sentence if its conversions lose nothing.
     fn add_direction(&mut self, from: &str, to: &str, effects: &BTreeSet<Effect>) {
         let mut rows: BTreeMap<&str, Vec<&Effect>> = BTreeMap::new();
         for effect in effects {
@@ -152,6 +154,7 @@ impl Page {
     }
 }
 
+/// Returns the name of an effect on the page.
 fn effect_name(kind: EffectKind) -> &'static str {
     match kind {
         EffectKind::Rewritten => "rewritten",

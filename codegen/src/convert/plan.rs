@@ -20,6 +20,7 @@ pub struct Plan<'i> {
     pub pairs: BTreeSet<(&'i str, &'i str)>,
     /// Newer names of older definitions, from the comparison of the two revisions.
     newer_names: BTreeMap<&'i str, &'i str>,
+    /// Results of [`is_same_definition`](Plan::is_same_definition), by names in the older and the newer revision.
     equality_cache: RefCell<BTreeMap<(&'i str, &'i str), bool>>,
 }
 
@@ -86,6 +87,7 @@ impl<'i> Plan<'i> {
         }
     }
 
+    /// Returns the pairs of messages, params and results of the methods that both revisions have.
     fn pairs_by_method(&self) -> Vec<(&'i str, &'i str)> {
         let mut pairs = Vec::new();
         for old in &self.older.methods {
@@ -127,7 +129,7 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns the variant of a union that is the counterpart of a definition in the other revision.
+    /// Returns the index of the variant of a union that is the counterpart of a definition in the other revision.
     pub fn find_counterpart_variant(
         &self,
         union: &'i [Type],
@@ -154,7 +156,7 @@ impl<'i> Plan<'i> {
             return Some(*at);
         }
         // Matches a definition that is an object in one revision and a union variant with another name in the other
-        // one.
+        // revision.
         let mut alike = members
             .iter()
             .filter(|(_, member)| is_mutually_compatible(member, other));
@@ -171,7 +173,8 @@ impl<'i> Plan<'i> {
             .map(|(older, newer)| (*older, *newer))
     }
 
-    /// Returns true if the types of two named definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type).
+    /// Returns true if the types of two named definitions are equal, including all parts; see
+    /// [`is_same_type`](Self::is_same_type).
     pub fn is_same_by_name(&self, older: &str, newer: &str) -> bool {
         let (Some(a), Some(b)) = (self.older.get(older), self.newer.get(newer)) else {
             return false;
@@ -230,6 +233,7 @@ impl<'i> Plan<'i> {
         pairs
     }
 
+    /// Adds the pairs of definitions that two types refer to, also as items or values.
     fn add_inner_pairs(&self, a: &'i Type, b: &'i Type, pairs: &mut Vec<(&'i str, &'i str)>) {
         match (
             resolve_aliases(self.older, a),
@@ -269,6 +273,8 @@ impl<'i> Plan<'i> {
         pairs
     }
 
+    /// Returns true if two variants have the same meaning: the official definitions, or otherwise the names,
+    /// correspond.
     fn is_same_variant(&self, a: &Type, b: &Type, name_a: &str, name_b: &str) -> bool {
         match (a, b) {
             (Type::Ref { name: a, .. }, Type::Ref { name: b, .. }) => {
@@ -318,8 +324,8 @@ impl<'i> Plan<'i> {
         }
     }
 
-    /// Returns true if two definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type). Recursive definitions
-    /// are equal until a difference is found.
+    /// Returns true if two definitions are equal, including all parts; see [`is_same_type`](Self::is_same_type).
+    /// Recursive definitions are equal until a difference is found.
     pub fn is_same_definition(&self, a: &'i Definition, b: &'i Definition) -> bool {
         let key = (a.name.as_str(), b.name.as_str());
         if let Some(known) = self.equality_cache.borrow().get(&key) {
@@ -337,6 +343,7 @@ impl<'i> Plan<'i> {
         same
     }
 
+    /// Returns true if the shapes of two definitions are equal, including all parts.
     fn has_same_shape(&self, a: &'i Definition, b: &'i Definition) -> bool {
         match (&a.shape, &b.shape) {
             (Shape::Struct(old), Shape::Struct(new))
@@ -358,6 +365,7 @@ impl<'i> Plan<'i> {
         }
     }
 
+    /// Returns true if two objects have equal members.
     fn has_same_members(&self, old: &'i [Member], new: &'i [Member]) -> bool {
         let pairs = common_members(old, new);
         pairs.len() == old.len()
@@ -384,7 +392,7 @@ fn is_mutually_compatible(a: &Definition, b: &Definition) -> bool {
     has_all(a, b) && has_all(b, a)
 }
 
-/// Returns the members that two objects have in common, in the order of the newer one.
+/// Returns the members that two objects have in common, in the order of the newer object.
 pub fn common_members<'m>(old: &'m [Member], new: &'m [Member]) -> Vec<(&'m Member, &'m Member)> {
     new.iter()
         .filter_map(|new| Some((old.iter().find(|old| old.name == new.name)?, new)))

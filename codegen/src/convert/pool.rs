@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 /// Distinct rows of a table.
 #[derive(Default)]
 pub struct Rows {
+    /// Index of each row.
     indexes: BTreeMap<String, usize>,
+    /// Rows in the order of their indexes.
     rows: Vec<String>,
 }
 
@@ -29,8 +31,11 @@ impl Rows {
 
 /// Distinct strings, and lists of rows of several tables.
 pub struct Pool {
+    /// Distinct strings.
     strings: Rows,
+    /// Distinct pairs of minimum and maximum.
     bounds: Rows,
+    /// Rows of the other tables, by the names of the tables.
     tables: BTreeMap<&'static str, Vec<String>>,
 }
 

@@ -21,17 +21,25 @@ use self::structure::structural_key;
 
 /// Contents of all tables while the generator writes them.
 pub struct Program<'i> {
+    /// Representations of the revisions, oldest first.
     irs: Vec<&'i RustIr>,
     /// Index of each definition of each revision.
     definitions: BTreeMap<(usize, &'i str), usize>,
     /// One definition, with its revision, for each index.
     distinct_definitions: Vec<(usize, &'i Definition)>,
+    /// Rows of types.
     types: Rows,
+    /// Rows of unions.
     unions: Rows,
+    /// Rows of dispatch tables.
     dispatches: Rows,
+    /// Rows of rules for JSON Schema documents.
     documents: Rows,
+    /// Rows of operations.
     operations: Rows,
+    /// Functions of manual conversions.
     calls: Rows,
+    /// Rows of conditions under which values are unchanged.
     watches: Rows,
     /// Strings, and the lists that rows refer to.
     pub pool: Pool,
@@ -153,10 +161,12 @@ impl<'i> Program<'i> {
         self.operations.index_of(row)
     }
 
+    /// Returns the index of a type of a step's target revision.
     fn target_type_index(&mut self, step: usize, up: bool, value: &TypeText) -> usize {
         self.type_index(if up { step + 1 } else { step }, &value.0)
     }
 
+    /// Returns the row of the rule of a pair of definitions; empty if the rule changes no value.
     fn rule_row(
         &mut self,
         step: usize,
@@ -210,6 +220,7 @@ impl<'i> Program<'i> {
         )
     }
 
+    /// Returns the Rust expression for the operation of a rule.
     fn body_row(&mut self, step: usize, up: bool, body: &Body) -> String {
         match body {
             Body::Keep => "Body::Keep".to_owned(),
@@ -269,6 +280,7 @@ impl<'i> Program<'i> {
         }
     }
 
+    /// Returns the Rust expression for the conversion of a union variant.
     fn arm_row(&mut self, step: usize, up: bool, arm: &Arm) -> String {
         match arm {
             Arm::Variant(at, op) => format!("Variant({at},{})", self.operation_index(step, up, op)),
@@ -281,6 +293,7 @@ impl<'i> Program<'i> {
         }
     }
 
+    /// Returns the Rust expression for the conversion of a member of the target.
     fn member_step_row(&mut self, step: usize, up: bool, member: &MemberStep) -> String {
         let mut op = |op: &Op| self.operation_index(step, up, op);
         let action = match &member.action {
@@ -332,6 +345,7 @@ impl<'i> Program<'i> {
         format!("({},{action})", member.target)
     }
 
+    /// Returns the Rust expression for the source of a missing value.
     fn default_value_row(&mut self, step: usize, up: bool, fill: &DefaultValue) -> String {
         match fill {
             DefaultValue::Value(value, means, reason) => {
@@ -539,6 +553,7 @@ fn is_active(steps: &[[Step<'_, '_>; 2]], name: &str, from: usize, to: usize) ->
     })
 }
 
+/// Returns the Rust expression for an optional index.
 fn index_or_none(at: Option<usize>) -> String {
     at.map_or_else(|| "NONE".to_owned(), |at| at.to_string())
 }

@@ -109,20 +109,25 @@ pub enum Unrecognized {
 pub struct Removal {
     /// Index of the member in the source definition.
     pub source: usize,
+    /// Kind of the removal, with its reasons.
     pub kind: RemovalKind,
 }
 
-/// Kind of removal.
+/// Kind of the removal of a member.
 #[derive(Debug, Clone)]
 pub enum RemovalKind {
     /// The message is refused, unless the value has the same meaning as its absence.
     Refuse {
+        /// Reason for the refusal.
         reason: String,
+        /// JSON text of the value with the same meaning as absence.
         absence: Option<String>,
     },
     /// The member is dropped and reported, even if the caller keeps newer members.
     Drop {
+        /// Reason for dropping the member.
         reason: String,
+        /// JSON text of the value with the same meaning as absence.
         absence: Option<String>,
     },
     /// The id of the request, which is part of the envelope.
@@ -133,13 +138,17 @@ pub enum RemovalKind {
     Newer { reason: String },
     /// The member is dropped or kept like a newer member, unless its value has the same meaning as its absence.
     Default {
+        /// Identifier of the revision that introduced the member.
         since: String,
         /// Reason for dropping any other value.
         other_value_reason: String,
+        /// JSON text of the default value.
         text: String,
+        /// Reason why the default value has the same meaning as absence.
         reason: String,
         /// True if another value is refused.
         refuses_other_values: bool,
+        /// True if the member is required in the source.
         required: bool,
     },
 }
@@ -149,10 +158,11 @@ pub enum RemovalKind {
 pub struct MemberStep {
     /// Index of the member in the target definition.
     pub target: usize,
+    /// Conversion of the member.
     pub action: Action,
 }
 
-/// Conversion of the member.
+/// Conversion of a member of the target.
 #[derive(Debug, Clone)]
 pub enum Action {
     /// The member is required in both revisions.

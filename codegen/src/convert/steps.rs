@@ -17,8 +17,11 @@ use crate::ir::{Definition, Member, RustIr, Shape, Type};
 
 /// One direction between two neighbours.
 pub struct Step<'p, 'i> {
+    /// Both revisions and their pairs of definitions.
     pub plan: &'p Plan<'i>,
+    /// True if the step is to the newer revision.
     pub up: bool,
+    /// Conversions of `schema/conversions.toml`.
     pub table: &'p Table,
     /// Effects of the steps, for the documentation.
     pub effects: RefCell<BTreeSet<Effect>>,
@@ -137,6 +140,7 @@ impl<'i> Step<'_, 'i> {
         self.order_by_direction(self.plan.older, self.plan.newer).1
     }
 
+    /// Returns the identifiers of the source and the target revision.
     fn ids(&self) -> (&'i str, &'i str) {
         (&self.source().revision, &self.target().revision)
     }
@@ -156,6 +160,7 @@ impl<'i> Step<'_, 'i> {
         }
     }
 
+    /// Records the effect of the step on a part of a definition.
     fn record_effect(&self, definition: &str, part: &str, kind: EffectKind, reason: &str) {
         self.effects.borrow_mut().insert(Effect {
             definition: definition.to_owned(),
@@ -165,6 +170,7 @@ impl<'i> Step<'_, 'i> {
         });
     }
 
+    /// Returns the conversion between two definitions by their shapes.
     fn convert_definition(&self, source: &'i Definition, target: &'i Definition) -> Body {
         match (&source.shape, &target.shape) {
             (Shape::Struct(old), Shape::Struct(new)) => {
@@ -184,6 +190,7 @@ impl<'i> Step<'_, 'i> {
         }
     }
 
+    /// Returns the conversion between JSON Schema documents.
     fn convert_documents(&self, source: &Definition, old: &[Member], new: &[Member]) -> Body {
         let is_looser = new.iter().all(|new| {
             let found = old.iter().find(|old| old.name == new.name);
@@ -197,6 +204,7 @@ impl<'i> Step<'_, 'i> {
         Body::Document
     }
 
+    /// Returns the conversion between constants.
     fn convert_constants(&self, source: &Definition, old: &str, new: &str) -> Body {
         if old == new {
             return Body::Keep;
@@ -206,6 +214,7 @@ impl<'i> Step<'_, 'i> {
         Body::Constant(reason)
     }
 
+    /// Returns the conversion between enums.
     fn convert_enums(&self, source: &Definition, old: &[String], new: &[String]) -> Body {
         let gone = old.iter().filter(|value| !new.contains(value));
         let gone: Vec<(String, String)> = gone

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 /// The parsed `schema/conversions.toml`.
 #[derive(Debug)]
 pub struct Table {
+    /// Chosen conversions, in the order of the file.
     entries: Vec<Entry>,
+    /// Effects of dropped members.
     consequences: Vec<Consequence>,
 }
 
@@ -19,11 +21,13 @@ pub struct Table {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Consequence {
+    /// Name of the member.
     member: String,
+    /// Effect on the peer, as a clause.
     peer: String,
 }
 
-/// One chosen conversion.
+/// A conversion that `schema/conversions.toml` lists.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Name of the entry in messages.
@@ -44,16 +48,17 @@ pub struct Entry {
     pub is_undefined: bool,
     /// Value of a refused or dropped member with the same meaning as its absence.
     pub absence: Option<String>,
-    /// Chosen conversion.
+    /// Action of the conversion.
     pub action: Action,
     /// Reason for the conversion, as a sentence for users.
     pub reason: String,
     /// Test of the conversion: its file and its function.
     pub test: String,
+    /// True once a step has used the entry.
     is_used: Cell<bool>,
 }
 
-/// Chosen conversion.
+/// Action of a chosen conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// A function of the crate converts the variant.
@@ -78,41 +83,64 @@ pub enum Action {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ParsedEntry {
+    /// Name of the entry.
     id: String,
+    /// Identifier of the source revision.
     from: String,
+    /// Identifier of the target revision.
     to: String,
+    /// Definition of the source revision, or `*`.
     #[serde(rename = "type")]
     definition: String,
+    /// Variant of the union.
     variant: Option<String>,
+    /// Member of the object.
     member: Option<String>,
+    /// Member that a value must have for a `prepare` conversion to run.
     when: Option<String>,
+    /// True if the source revision does not define the member.
     #[serde(default)]
     stray: bool,
+    /// Value with the same meaning as absence.
     absence: Option<String>,
+    /// Function that converts the variant.
     call: Option<String>,
+    /// Function that modifies the value before the rule converts it.
     prepare: Option<String>,
+    /// True if the message is refused.
     #[serde(default)]
     refuse: bool,
+    /// True if the member is dropped.
     #[serde(default)]
     drop: bool,
+    /// Value that the newer revision requires.
     default: Option<String>,
+    /// Value that the specification assigns to absence.
     means: Option<String>,
+    /// Default if no session provides the value.
     session: Option<String>,
+    /// Reason for the conversion.
     reason: String,
+    /// Page of the specification that proves the reason.
     cites: String,
+    /// File and function of the test.
     test: String,
 }
 
+/// The file as written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    /// Chosen conversions.
     #[serde(default)]
     conversion: Vec<ParsedEntry>,
+    /// Effects of dropped members.
     #[serde(default)]
     consequence: Vec<Consequence>,
 }
 
 impl ParsedEntry {
+    /// Checks the entry, and returns it with exactly one action.
     fn entry(self) -> Result<Entry> {
         let id = self.id;
         let fail = |problem: &str, remedy: &str| {
@@ -252,6 +280,7 @@ impl Table {
         })
     }
 
+    /// Returns the first entry that matches, and marks it as used.
     fn find_entry(
         &self,
         (from, to): (&str, &str),
@@ -293,6 +322,7 @@ impl Table {
 mod tests {
     use super::*;
 
+    /// A complete entry.
     const ENTRY: &str = r#"
         [[conversion]]
         id = "x"
@@ -306,6 +336,7 @@ mod tests {
         test = "a test"
     "#;
 
+    /// Checks the error for a text, or that all of its entries are used.
     fn check(text: &str, expected: &str) {
         let read = Table::parse(text).and_then(|table| table.check_all_used(&["1", "2"]));
         let found = read.map_or_else(|error| error.to_string(), |()| "used".to_owned());

@@ -207,6 +207,7 @@ fn check_one_type(ir: &Ir) -> Result<()> {
     }
 }
 
+/// Returns the row of a method in one revision.
 fn method_row(ir: &Ir, method: &Method) -> String {
     let params = index_or_none(params_name(method).and_then(|name| definition_index(ir, name)));
     let result = index_or_none(
@@ -218,6 +219,7 @@ fn method_row(ir: &Ir, method: &Method) -> String {
     format!("method({params},{},{result})", method.params_required)
 }
 
+/// Returns the name of the definition of a method's params.
 fn params_name(method: &Method) -> Option<&str> {
     match &method.params {
         Some(Type::Ref { name, .. }) => Some(name),
@@ -225,10 +227,12 @@ fn params_name(method: &Method) -> Option<&str> {
     }
 }
 
+/// Returns true if params are valid unchanged in both revisions.
 fn has_same_params(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
     is_same(step, params_name(old), params_name(new))
 }
 
+/// Returns true if results are valid unchanged in both revisions.
 fn has_same_result(step: &[Step<'_, '_>; 2], old: &Method, new: &Method) -> bool {
     is_same(step, old.result.as_deref(), new.result.as_deref())
 }
@@ -249,6 +253,7 @@ fn is_same(step: &[Step<'_, '_>; 2], old: Option<&str>, new: Option<&str>) -> bo
     }
 }
 
+/// Returns the index of a definition in the list of its revision.
 fn definition_index(ir: &Ir, name: &str) -> Option<usize> {
     ir.definitions
         .binary_search_by(|definition| definition.name.as_str().cmp(name))
@@ -269,13 +274,14 @@ fn counterpart_index(plan: &Plan<'_>, definition: &Definition, up: bool) -> Opti
     definition_index(if up { plan.newer } else { plan.older }, other)
 }
 
+/// Returns the best of several counterparts: one for which `is` returns true, then one with the same name.
 fn best_match<'n>(found: &[&'n str], is: impl Fn(&str) -> bool, name: &str) -> Option<&'n str> {
     let mut ranked: Vec<&str> = found.to_vec();
     ranked.sort_by_key(|other| (!is(other), *other != name));
     ranked.first().copied()
 }
 
-/// Returns every pair of definitions that has a row: those with a step, and aliases.
+/// Returns every pair of definitions that has a row: pairs with a conversion, and pairs of aliases.
 fn definition_pairs<'i>(plan: &Plan<'i>) -> BTreeSet<(&'i str, &'i str)> {
     let mut edges = plan.pairs.clone();
     edges.extend(plan.official_definition_pairs());
@@ -307,6 +313,7 @@ fn definition_pair_rows<'i>(
     rows.into_iter().map(|(.., row)| row).collect()
 }
 
+/// Returns the Rust expression for an optional index.
 fn index_or_none(index: Option<usize>) -> String {
     index.map_or_else(|| "NONE".to_owned(), |index| index.to_string())
 }

@@ -144,6 +144,7 @@ impl Watch {
         Some(())
     }
 
+    /// Adds the changes that the conversion of a member makes; `None` if every value may change.
     fn member(&mut self, step: &MemberStep, members: &[Member]) -> Option<()> {
         match &step.action {
             Action::Convert(op) | Action::Optional(op) | Action::MadeOptional(op, false)
@@ -173,7 +174,7 @@ impl Watch {
     }
 }
 
-/// Returns true if every valid document of the source satisfies a rule of the target.
+/// Returns true if the source has the same rule for a member of JSON Schema documents as the target.
 fn has_rule(old: &[Member], rule: &Member) -> bool {
     let same = |old: &Member| {
         (&old.name, &old.value, old.required) == (&rule.name, &rule.value, rule.required)

@@ -1,8 +1,8 @@
 //! Emits constructors: `new` of objects, and a function per variant of a union of objects.
 //!
-//! `new` takes the required members in the order of two tables, which are the same for every revision: a member that
-//! becomes required later does not move the other parameters. JSON schemas have no member order; the tables follow the
-//! TypeScript sources and the examples of the specification.
+//! The parameters of `new` are the required members in the order of two tables, which are the same for every revision:
+//! a member that becomes required later does not move the other parameters. JSON schemas have no member order; the
+//! tables follow the TypeScript sources and the examples of the specification.
 
 use heck::ToSnakeCase;
 use proc_macro2::{Ident, TokenStream};
@@ -12,7 +12,8 @@ use super::context::{Context, field_members, is_message};
 use super::types::{ident, parameter};
 use crate::ir::{Definition, Member, Shape, Type, Union, field};
 
-/// JSON names of members that are first, in this order: what identifies a value, then what describes it.
+/// JSON names of the members that are the first parameters, in this order: identifying members, then describing
+/// members.
 const LEADING_MEMBERS: &[&str] = &[
     "id",
     "method",
@@ -36,7 +37,7 @@ const LEADING_MEMBERS: &[&str] = &[
     "lastUpdatedAt",
 ];
 
-/// JSON names of members that are last, in this order: how long a value is valid, for whom, and metadata.
+/// JSON names of the members that are the last parameters, in this order: validity, cache scope, metadata.
 const TRAILING_MEMBERS: &[&str] = &["ttl", "ttlMs", "cacheScope", "_meta"];
 
 /// Strings that `new` sets as defaults.
@@ -149,6 +150,7 @@ pub fn emit_variant_constructors(
     quote!(impl #name { #(#functions)* })
 }
 
+/// Emits the constructor of a variant that is an object.
 fn emit_variant_constructor(
     cx: &Context<'_>,
     variant: &str,

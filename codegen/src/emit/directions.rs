@@ -93,15 +93,20 @@ fn emit_call_methods(ir: &RustIr, name: &str, kind: &str) -> TokenStream {
 struct MessageSet<'i> {
     /// Each message with the name of its variant; a definition that is not a union has no variant name.
     messages: Vec<MessageVariant<'i>>,
+    /// True if messages of unknown methods are kept.
     is_open: bool,
 }
 
+/// A message, as a variant of a union or alone.
 struct MessageVariant<'i> {
+    /// Name of the variant; `None` if the definition is not a union.
     variant: Option<&'i str>,
+    /// Method of the message.
     method: &'i Method,
 }
 
 impl MessageVariant<'_> {
+    /// Returns a member of the message, unless it is a constant.
     fn member<'i>(&self, ir: &'i Ir, name: &str) -> Option<&'i Member> {
         let Shape::Struct(members) = &ir.get(&self.method.definition)?.shape else {
             return None;
@@ -134,6 +139,7 @@ impl MessageSet<'_> {
         quote!(#(#arms)*)
     }
 
+    /// Emits the match arm for messages of unknown methods.
     fn emit_unknown_arm(&self, value: TokenStream) -> Option<TokenStream> {
         self.is_open
             .then(|| quote!(Self::Unrecognized(message) => #value,))
@@ -184,6 +190,7 @@ pub fn has_jsonrpc_member(ir: &Ir, method: &Method) -> bool {
     }
 }
 
+/// Emits the marker of a direction with its messages; `side` is `Client` or `Server`.
 fn emit_direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool) -> TokenStream {
     let ir = cx.ir;
     let marker = ident(&format!("From{side}"));
@@ -237,6 +244,7 @@ fn emit_direction(cx: &Context<'_>, side: &str, sends: impl Fn(&Method) -> bool)
     }
 }
 
+/// Returns the type of a direction's messages; `Never` if the revision has none.
 fn known_variants(ir: &Ir, name: &str) -> TokenStream {
     if ir.get(name).is_some() {
         let name = ident(name);
@@ -298,6 +306,7 @@ fn emit_results(cx: &Context<'_>, name: &str, asks: impl Fn(&Method) -> bool) ->
     }
 }
 
+/// Emits an expression that decodes a value as a variant.
 fn emit_decoding(variant: &str) -> TokenStream {
     let variant = ident(variant);
     quote!(Decode::decode(r).map(Self::#variant))

@@ -91,6 +91,7 @@ pub fn doc_attributes(text: &str) -> TokenStream {
 /// Base URL of links between pages of the specification.
 const SITE: &str = "https://modelcontextprotocol.io";
 
+/// Converts a description of the schema to Markdown.
 fn to_markdown(ir: &Ir, description: &str) -> String {
     let mut out = String::new();
     let mut rest = description.trim();
@@ -163,6 +164,7 @@ fn escape_description(description: &str) -> String {
     out
 }
 
+/// Escapes text that is not a code span; URLs become links.
 fn escape_plain_text(description: &str) -> String {
     let mut out = String::new();
     let mut rest = description;
@@ -189,6 +191,7 @@ fn escape_plain_text(description: &str) -> String {
 /// Maximum length of a link, so that a text of many brackets is not searched to its end for each of them.
 const MAX_LINK_LENGTH: usize = 1000;
 
+/// Returns at most the first `most` bytes of a text, without splitting a character.
 fn truncate(text: &str, most: usize) -> &str {
     let end = (0..=most.min(text.len()))
         .rev()

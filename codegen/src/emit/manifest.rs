@@ -128,6 +128,7 @@ fn crate_subject(revision: &Revision, base: Option<Base<'_>>) -> String {
     }
 }
 
+/// Returns a note for drafts.
 fn draft_notice(what: &str) -> String {
     format!(
         "\nThis {what} is a draft: its types may still change, are `#[non_exhaustive]`, and the crate is never published.\n"
@@ -158,6 +159,7 @@ fn extension_page(ir: &Ir, revision: &Revision, base: Base<'_>) -> String {
     page
 }
 
+/// Returns the front page of a revision's crate.
 fn front_page(ir: &RustIr, id: &str, is_draft: bool) -> String {
     let official = ir
         .definitions
@@ -240,8 +242,9 @@ fn object_members<'i>(ir: &'i Ir, name: &str) -> &'i [Member] {
 /// Name of a field, and a predicate for the types that an example supports.
 type FieldPredicate<'f> = (&'f str, fn(&Ir, &Type) -> bool);
 
-/// Returns true if a definition has exactly these required fields, which `new` takes, and this optional one. Examples
-/// are written for the types of the released revisions; the page of a schema with other types has no example.
+/// Returns true if a definition has exactly the fields `required`, which are parameters of `new`, and the field
+/// `optional`. Examples are written for the types of the released revisions; the page of a schema with other types has
+/// no example.
 fn has_exactly_fields(
     ir: &Ir,
     name: &str,
@@ -273,10 +276,12 @@ fn has_exactly_fields(
         && optional.is_none_or(|one| fits(&one, false))
 }
 
+/// Returns true for strings without a format.
 fn is_string(_: &Ir, value: &Type) -> bool {
     *value == Type::TEXT
 }
 
+/// Returns true for untyped objects.
 fn is_object(_: &Ir, value: &Type) -> bool {
     *value == Type::JsonObject
 }
@@ -296,6 +301,7 @@ fn is_object_schema(ir: &Ir, value: &Type) -> bool {
     matches!(required[..], [only] if is_type(only))
 }
 
+/// Returns an example that constructs values; empty if the schema does not have the types.
 fn construction_example(ir: &Ir, library: &str, is_draft: bool) -> String {
     let has_tool = has_exactly_fields(
         ir,
@@ -352,6 +358,7 @@ fn construction_example(ir: &Ir, library: &str, is_draft: bool) -> String {
     )
 }
 
+/// Returns an example that decodes a value; empty if the schema does not have the types.
 fn decoding_example(ir: &RustIr, library: &str) -> String {
     let is_text = has_exactly_fields(ir, "TextContent", &[("text", is_string)], None)
         && object_members(ir, "TextContent")

@@ -15,6 +15,7 @@ pub fn emit(cx: &Context<'_>) -> TokenStream {
     quote!(#(#methods)*)
 }
 
+/// Emits the trait implementation of a request or notification.
 fn emit_method(ir: &Ir, method: &Method) -> TokenStream {
     let (definition, name) = (ident(&method.definition), &method.method);
     let params = match (&method.params, method.params_required) {

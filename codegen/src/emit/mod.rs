@@ -112,6 +112,7 @@ pub fn emit(ir: &RustIr, revision: &Revision, base: Option<Base<'_>>) -> Result<
     Ok(files)
 }
 
+/// Emits the root module, with its declarations and re-exports.
 fn root_module(topics: &[Ident], base: Option<Base<'_>>) -> TokenStream {
     let shared = base.map(|base| {
         let library = types::ident(&library_name(base.id));
@@ -142,6 +143,7 @@ fn root_module(topics: &[Ident], base: Option<Base<'_>>) -> TokenStream {
     }
 }
 
+/// Emits a definition by its shape.
 fn emit_definition(cx: &Context<'_>, definition: &Definition) -> Parts {
     match &definition.shape {
         Shape::Struct(members) => structs::emit(cx, definition, members),

@@ -94,6 +94,7 @@ fn minimal_document(members: &[Member]) -> String {
     format!("{{{}}}", constants.collect::<Vec<_>>().join(","))
 }
 
+/// Returns a constant member as JSON text; `None` for a member that is not a constant.
 fn constant_json(member: &Member) -> Option<String> {
     let name = quote_json(&member.name);
     match &member.value {
@@ -103,10 +104,12 @@ fn constant_json(member: &Member) -> Option<String> {
     }
 }
 
+/// Returns a string as JSON.
 fn quote_json(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
+/// Emits the struct with its fields.
 fn emit_struct(cx: &Context<'_>, definition: &Definition, members: &[Member]) -> TokenStream {
     let name = ident(&definition.name);
     let docs = docs::definition_docs(cx.ir, definition);
@@ -133,6 +136,7 @@ fn emit_struct(cx: &Context<'_>, definition: &Definition, members: &[Member]) ->
     }
 }
 
+/// Emits the decoding of a struct.
 fn emit_decoding(name: &Ident, members: &[Member]) -> TokenStream {
     let required = members.iter().filter(|member| member.required);
     let required = required.map(|member| &member.name);
@@ -182,8 +186,8 @@ fn emit_decoding(name: &Ident, members: &[Member]) -> TokenStream {
     }
 }
 
-/// Returns the name of the variable for a member during decoding: the field name, except for names that the emitted `decode`
-/// uses itself.
+/// Returns the name of the variable for a member during decoding: the field name, except for names that the emitted
+/// `decode` uses itself.
 fn decoding_variable(member: &Member) -> Ident {
     match field(member).as_str() {
         taken @ ("object" | "r" | "read") => ident(&format!("{taken}_")),
@@ -191,6 +195,7 @@ fn decoding_variable(member: &Member) -> Ident {
     }
 }
 
+/// Emits the match arms by which decoding handles each known member.
 fn emit_member_arms(members: &[Member]) -> TokenStream {
     let arms = members
         .iter()
@@ -203,6 +208,7 @@ fn emit_member_arms(members: &[Member]) -> TokenStream {
     quote!(#(#arms)*)
 }
 
+/// Emits the decoding of a member's value.
 fn emit_decoding_step(member: &Member) -> TokenStream {
     match &member.value {
         MemberValue::ConstString(value) => quote!(r.constant(#value)),
@@ -251,6 +257,7 @@ fn emit_encoding(members: &[Member]) -> TokenStream {
     quote!(#(#steps)* self.extra.encode(w); w.put("}");)
 }
 
+/// Emits the encoding of a value.
 fn emit_value_encoding(value: &Type, place: TokenStream) -> TokenStream {
     match value {
         Type::String(_) => quote!(w.string(&#place);),

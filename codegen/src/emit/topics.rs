@@ -11,9 +11,13 @@ use crate::ir::Ir;
 
 /// How a row of the table matches a name.
 enum NamePattern {
+    /// The name equals the text.
     Equals(&'static str),
+    /// The name starts with the text.
     StartsWith(&'static str),
+    /// The name ends with the text.
     EndsWith(&'static str),
+    /// The name contains the text.
     Contains(&'static str),
 }
 
@@ -106,6 +110,7 @@ const METHOD_TOPICS: &[(&str, &str)] = &[
     ("server", "lifecycle"),
 ];
 
+/// Returns the topic of a definition by its name.
 fn topic_of_name(name: &str) -> Option<&'static str> {
     let fits = |word: &NamePattern| match word {
         Equals(word) => name == *word,
@@ -118,6 +123,7 @@ fn topic_of_name(name: &str) -> Option<&'static str> {
     found.map(|(topic, _)| *topic)
 }
 
+/// Returns the topic of a method by its first segment.
 fn topic_of_method(method: &str) -> Option<&'static str> {
     let method = method.strip_prefix("notifications/").unwrap_or(method);
     let first = method.split('/').next().unwrap_or(method);
@@ -138,7 +144,7 @@ pub fn assign_topics(ir: &Ir) -> BTreeMap<&str, &'static str> {
             topics.insert(name, topic);
         }
     }
-    // Each iteration assigns what the definitions of the previous one use.
+    // Each iteration assigns the definitions that definitions of the previous iteration use.
     loop {
         let mut users: BTreeMap<&str, BTreeSet<&'static str>> = BTreeMap::new();
         for definition in &ir.definitions {

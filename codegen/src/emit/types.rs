@@ -77,6 +77,7 @@ pub fn parameter(
     }
 }
 
+/// Returns true if values of other types convert into a type by `Into`.
 fn has_into_conversion(ir: &RustIr, value: &Type) -> bool {
     match value {
         Type::String(_) | Type::Json | Type::Integer(_) | Type::Number(_) | Type::Nullable(_) => {

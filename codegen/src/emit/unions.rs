@@ -137,13 +137,17 @@ fn emit_open_union(ir: &Ir, definition: &Definition, tag: &str) -> TokenStream {
 /// Role of a union's objects, as in `UnionRole` of the runtime crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnionRole {
+    /// Values inside a message.
     Value,
+    /// Requests or notifications without an envelope.
     Bare,
+    /// Requests with an envelope.
     Request,
+    /// Notifications with an envelope.
     Notification,
 }
 
-/// Returns the role of the objects of the union `name` with the discriminant `emit_tag_method`.
+/// Returns the role of the objects of the union `name` with the discriminant `tag`.
 pub fn union_role(ir: &Ir, name: &str, tag: &str) -> UnionRole {
     let inside = has_envelope_in_types(ir);
     match name {
@@ -206,6 +210,7 @@ fn resolve_aliases<'i>(ir: &'i Ir, value: &'i Type) -> &'i Type {
     }
 }
 
+/// Emits the decoding of a union.
 fn emit_decoding(definition: &Definition, union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let name = &definition.name;
@@ -250,7 +255,8 @@ fn emit_decoding(definition: &Definition, union: &Union) -> TokenStream {
     }
 }
 
-/// Emits the decoding of strings of which some have known values: the variants of these values, and one for all others.
+/// Emits the decoding of strings for a union in which some variants have known values and another variant accepts all
+/// other strings.
 fn emit_known_strings(union: &Union) -> TokenStream {
     let dispatch = &union.dispatch;
     let sets = dispatch
@@ -276,6 +282,7 @@ fn emit_known_strings(union: &Union) -> TokenStream {
     }
 }
 
+/// Emits the decoding of arrays.
 fn emit_array_dispatch(definition: &Definition, union: &Union) -> Option<TokenStream> {
     let dispatch = &union.dispatch;
     let first = ident(&union.variants[*dispatch.arrays.first()?].name);
@@ -303,6 +310,7 @@ fn emit_array_dispatch(definition: &Definition, union: &Union) -> Option<TokenSt
     })
 }
 
+/// Emits the decoding of objects.
 fn emit_object_cases(
     definition: &Definition,
     union: &Union,
@@ -372,6 +380,7 @@ pub fn emit_dispatch_table(table: &str, union: &str, objects: &ObjectDispatch) -
     }
 }
 
+/// Returns a literal with the bits of these indexes set.
 fn bit_set(indices: impl IntoIterator<Item = usize>) -> Literal {
     Literal::u32_unsuffixed(indices.into_iter().fold(0, |bits, index| bits | 1 << index))
 }

@@ -34,6 +34,7 @@ pub fn checked_types(ir: &RustIr) -> BTreeSet<&str> {
     }
 }
 
+/// Returns true if values of a definition can deviate from the schema; `checked` contains the definitions found so far.
 fn is_checked(ir: &RustIr, definition: &Definition, checked: &BTreeSet<&str>) -> bool {
     match &definition.shape {
         Shape::Struct(members) => members.iter().any(|member| match &member.value {
@@ -50,6 +51,7 @@ fn is_checked(ir: &RustIr, definition: &Definition, checked: &BTreeSet<&str>) ->
     }
 }
 
+/// Returns true if values of a type can deviate from the schema.
 fn is_checked_type(value: &Type, checked: &BTreeSet<&str>) -> bool {
     match value {
         Type::Json | Type::JsonObject | Type::Boolean => false,
@@ -65,6 +67,7 @@ fn is_checked_type(value: &Type, checked: &BTreeSet<&str>) -> bool {
     }
 }
 
+/// Returns the variant of the runtime's `Format` for a format that the runtime can validate.
 pub fn known_format(format: Option<&str>) -> Option<&'static str> {
     let known = VALIDATED_FORMATS
         .iter()
@@ -125,6 +128,7 @@ pub fn emit_union_check(cx: &Context<'_>, union: &Union) -> TokenStream {
     emit_check_function(vec![quote!(match self { #(#arms)* })])
 }
 
+/// Emits the function `check` with these checks.
 fn emit_check_function(checks: Vec<TokenStream>) -> TokenStream {
     if checks.is_empty() {
         quote!(
@@ -190,6 +194,7 @@ fn emit_value_check(
     }
 }
 
+/// Emits the checks of the items of an array or the values of a map.
 fn emit_element_checks(
     cx: &Context<'_>,
     inner: &Type,
@@ -204,6 +209,7 @@ fn emit_element_checks(
     quote!(for (#key, value) in #iter { #check })
 }
 
+/// Emits the check of the bounds of a number.
 fn emit_bounds_check(bounds: Bounds, place: TokenStream, path: TokenStream) -> TokenStream {
     let minimum = bounds.minimum.map(|bound| {
         let bound = Literal::i64_unsuffixed(bound);
@@ -227,6 +233,7 @@ pub fn document_rule(ir: &Ir, member: &Member) -> TokenStream {
     quote!(DocumentRule { name: #name, required: #required, value: #value })
 }
 
+/// Emits the rule of a JSON Schema document for values of a type.
 fn document_rule_value(ir: &Ir, value: &Type) -> TokenStream {
     match value {
         Type::Json | Type::Nullable(_) => quote!(DocumentValue::Any),

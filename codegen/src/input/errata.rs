@@ -1,8 +1,8 @@
 //! Applies corrections of the official schemas, each with its evidence.
 //!
-//! The input are `schema/errata.toml` and a schema, the output is the corrected schema. An erratum that does not
-//! find its expected text, or changes nothing, is an error: the official file has changed, and a person has to review
-//! the erratum.
+//! The input are `schema/errata.toml` and a schema, the output is the corrected schema. An erratum that does not find
+//! its expected text, or does not change the schema, is an error: the official file has changed, and a person must
+//! review the erratum.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -38,8 +38,10 @@ pub struct Erratum {
     pub proof: String,
 }
 
+/// The file `schema/errata.toml`.
 #[derive(Deserialize)]
 struct ErrataFile {
+    /// Entries of the file.
     #[serde(default)]
     erratum: Vec<Erratum>,
 }
@@ -97,16 +99,18 @@ pub fn correct(schema: &mut Schema, errata: &[Erratum]) -> Result<()> {
     Ok(())
 }
 
+/// Returns all JSON pointers of an erratum.
 fn pointers(erratum: &Erratum) -> impl Iterator<Item = &String> {
     erratum.pointer.iter().chain(&erratum.pointers)
 }
 
-/// Returns true if a JSON pointer equals another one or refers to a value inside it.
+/// Returns true if a JSON pointer equals `above` or refers to a value inside it.
 fn is_below(pointer: &str, above: &str) -> bool {
     let rest = pointer.strip_prefix(above);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Applies an erratum at one of its JSON pointers.
 fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
     let remedy = format!(
         "look at what upstream changed and amend erratum `{}`",
@@ -150,6 +154,7 @@ fn apply(schema: &mut Schema, erratum: &Erratum, pointer: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns the object that contains the value at a JSON pointer, and the name of the value in it.
 fn split_pointer<'v>(
     root: &'v mut Value,
     pointer: &str,

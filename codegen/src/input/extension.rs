@@ -24,7 +24,7 @@ pub struct MergedSchema {
     pub extension_definitions: BTreeSet<String>,
 }
 
-/// Adds the definitions of the revision to those of the extension.
+/// Adds the definitions of the revision to the definitions of the extension.
 ///
 /// # Errors
 /// Returns an error if the schema of the extension cannot be read, or uses another dialect.

@@ -18,6 +18,7 @@ enum Subject {
 
 use Subject::{Annotation, Any, Types, Unchecked};
 
+/// Supported keywords and the values that they constrain.
 const TABLE: &[(&str, Subject)] = &[
     ("$comment", Annotation),
     ("$ref", Any),
@@ -50,6 +51,7 @@ const TABLE: &[(&str, Subject)] = &[
 /// Keywords whose value is a non-negative count.
 const COUNT_KEYWORDS: &[&str] = &["maxItems", "minItems"];
 
+/// Returns the values that a keyword constrains; `None` for an unknown keyword.
 fn constrained_values(key: &str) -> Option<Subject> {
     let row = TABLE.iter().find(|(known, _)| *known == key);
     row.map(|(_, subject)| *subject)
@@ -58,11 +60,17 @@ fn constrained_values(key: &str) -> Option<Subject> {
 /// Kind of schema that the pass `lower` reads as a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaKind {
+    /// A `const`.
     Constant,
+    /// An `enum`.
     Enum,
+    /// A nullable type.
     Nullable,
+    /// An object.
     Object,
+    /// A `$ref`.
     Reference,
+    /// An `anyOf`.
     Union,
 }
 

@@ -22,8 +22,10 @@ impl Revision {
     }
 }
 
+/// The file `schema/revisions.toml`.
 #[derive(Deserialize)]
 struct RevisionsFile {
+    /// Entries of the file.
     revision: Vec<Revision>,
 }
 
@@ -49,8 +51,10 @@ pub struct ListedExtension {
     pub extends: String,
 }
 
+/// The file `schema/extensions.toml`.
 #[derive(Deserialize)]
 struct ExtensionsFile {
+    /// Entries of the file.
     #[serde(default)]
     extension: Vec<ListedExtension>,
 }

@@ -16,8 +16,10 @@ pub struct Name {
     pub name: String,
 }
 
+/// The file `schema/names.toml`.
 #[derive(Deserialize)]
 struct NamesFile {
+    /// Entries of the file.
     #[serde(default)]
     name: Vec<Name>,
 }

@@ -87,6 +87,7 @@ pub fn load_extension(revision: &Revision, bytes: &[u8]) -> Result<Schema> {
     Ok(schema)
 }
 
+/// Parses the bytes of a schema file, and checks its dialect.
 fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
     let remedy = "take the file `schema.json` of the official repository, whole";
     let fail = |problem: String| Error::new(revision, "", problem, remedy);
@@ -110,12 +111,14 @@ fn parse(revision: &str, bytes: &[u8]) -> Result<Schema> {
     })
 }
 
+/// URIs of the supported dialects, without `#`.
 const KNOWN_DIALECTS: &[&str] = &[
     "http://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft-07/schema",
     "https://json-schema.org/draft/2020-12/schema",
 ];
 
+/// Checks that the dialect is supported and that the schema is valid in it.
 fn check_dialect(schema: &Schema) -> Result<()> {
     let dialect = schema.root["$schema"].as_str().unwrap_or_default();
     if !KNOWN_DIALECTS.contains(&dialect.trim_end_matches('#')) {

@@ -78,7 +78,8 @@ fn spell_out(text: &str) -> String {
     }
 }
 
-/// Returns a name that no other text has: its words, then every character as it is or by its code point.
+/// Returns a name that is unique to the text: its words, then each of its characters, either unchanged or as its code
+/// point.
 fn unique_spelling(text: &str) -> String {
     let mut name = spell_out(text) + "_";
     for c in text.chars() {
@@ -93,6 +94,7 @@ fn unique_spelling(text: &str) -> String {
 
 /// Returns the name of an ASCII symbol.
 fn symbol_name(c: char) -> Option<&'static str> {
+    /// ASCII symbols with their names.
     const SYMBOLS: &[(char, &str)] = &[
         ('!', "exclamation"),
         ('"', "quote"),
@@ -170,6 +172,7 @@ pub fn union_variants(names: &[&str], tags: Option<&[&str]>) -> Vec<String> {
     names.iter().map(|&name| name.to_owned()).collect()
 }
 
+/// Shortens every name with `shorten`, unless the results are not unique or not valid names.
 fn shorten_unique<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -> Vec<String> {
     let short = names.iter().map(|&name| match shorten(name) {
         "" => name.to_owned(),
@@ -178,6 +181,7 @@ fn shorten_unique<'n>(names: &[&'n str], shorten: impl Fn(&'n str) -> &'n str) -
     disambiguate(names, short.collect())
 }
 
+/// Returns the short names if they are unique and valid, and the complete names otherwise.
 fn disambiguate(names: &[&str], short: Vec<String>) -> Vec<String> {
     let mut sorted: Vec<_> = short.iter().collect();
     sorted.sort();
@@ -307,6 +311,7 @@ mod tests {
         );
     }
 
+    /// Checks the variant names of an enum's values, one per line.
     fn check_values(values: &[&str], expected: Expect) {
         let lines = values.iter().zip(super::value_variants(values));
         let lines = lines.map(|(value, name)| format!("{value} => {name}\n"));
@@ -387,6 +392,7 @@ mod tests {
         );
     }
 
+    /// Checks the variant names of a union, one per line.
     fn check_variants(names: &[&str], tags: Option<&[&str]>, expected: Expect) {
         expected.assert_eq(&(union_variants(names, tags).join("\n") + "\n"));
     }

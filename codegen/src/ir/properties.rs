@@ -85,7 +85,9 @@ const fn listed_property(
     }
 }
 
+/// Value of a property that a revision has.
 const TRUE: Value = Value::Flag(true);
+/// Value of a property that a revision does not have.
 const FALSE: Value = Value::Flag(false);
 
 /// All properties, in the order of the generated accessors.
@@ -201,12 +203,14 @@ pub fn has_envelope_in_types(ir: &Ir) -> bool {
     sent.any(|method| has_member(ir, &method.definition, "jsonrpc"))
 }
 
+/// Returns true if `structuredContent` may be any JSON value.
 fn has_any_structured_content(ir: &Ir) -> bool {
     let content = member(ir, "CallToolResult", "structuredContent");
     let value = content.map(|member| resolve_value(ir, &member.value));
     matches!(value, Some(ResolvedType::Other(Type::Json)))
 }
 
+/// Returns true if a sampling message may contain several content blocks.
 fn has_sampling_content_lists(ir: &Ir) -> bool {
     let content = member(ir, "SamplingMessage", "content");
     match content.map(|member| resolve_value(ir, &member.value)) {
@@ -219,6 +223,7 @@ fn has_sampling_content_lists(ir: &Ir) -> bool {
     }
 }
 
+/// Returns true if clients can declare `part` of a capability.
 fn has_capability(ir: &Ir, capability: &str, part: &str) -> bool {
     let declared = member(ir, "ClientCapabilities", capability);
     match declared.map(|member| resolve_value(ir, &member.value)) {
@@ -227,6 +232,7 @@ fn has_capability(ir: &Ir, capability: &str, part: &str) -> bool {
     }
 }
 
+/// Returns true if the schema defines an error with this code.
 fn has_error(ir: &Ir, code: i64) -> bool {
     let is_code =
         |member: &Member| member.name == "code" && member.value == MemberValue::ConstInteger(code);
@@ -238,19 +244,23 @@ fn has_error(ir: &Ir, code: i64) -> bool {
         })
 }
 
+/// Returns true if a side sends the method.
 fn is_sent(ir: &Ir, request: bool, method: &str) -> bool {
     let mut methods = ir.methods.iter();
     methods.any(|m| m.request == request && m.method == method && (m.from_client || m.from_server))
 }
 
+/// Returns true if the definition has the member.
 fn has_member(ir: &Ir, definition: &str, name: &str) -> bool {
     member(ir, definition, name).is_some()
 }
 
+/// Returns true if the definition has the member and requires it.
 fn has_required_member(ir: &Ir, definition: &str, name: &str) -> bool {
     member(ir, definition, name).is_some_and(|member| member.required)
 }
 
+/// Returns a member of a definition that is an object.
 fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
     match &ir.get(definition)?.shape {
         Shape::Struct(members) => members.iter().find(|member| member.name == name),
@@ -260,11 +270,15 @@ fn member<'i>(ir: &'i Ir, definition: &str, name: &str) -> Option<&'i Member> {
 
 /// Type of a member, after references and aliases are resolved.
 enum ResolvedType<'i> {
+    /// Shape of a definition.
     Shape(&'i Shape),
+    /// Any type that is not a definition.
     Other(&'i Type),
+    /// A constant.
     Constant,
 }
 
+/// Returns the type of a member's value without references and aliases.
 fn resolve_value<'i>(ir: &'i Ir, value: &'i MemberValue) -> ResolvedType<'i> {
     let MemberValue::Type(value) = value else {
         return ResolvedType::Constant;

@@ -3,7 +3,7 @@
 use mcp_exact_model::Type;
 use serde::Serialize;
 
-/// One of several types.
+/// Union of several types.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Union {
     /// Variants in the order of the schema.

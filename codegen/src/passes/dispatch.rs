@@ -63,36 +63,46 @@ fn union_of_types(types: &[Type]) -> Union {
 
 /// Possible kind of a value of a type.
 enum AcceptedKind<'i> {
+    /// These strings.
     String(AcceptedStrings<'i>),
     /// Number: true for integers only, and bounds.
     Number(bool, Bounds),
+    /// `true` and `false`.
     Boolean,
+    /// `null`.
     Null,
+    /// Arrays with items of this type.
     Array(&'i Type),
+    /// Objects with these members.
     Object(&'i [Member]),
 }
 
 /// Set of strings that a type accepts.
 #[derive(Clone, Copy)]
 enum AcceptedStrings<'i> {
-    /// All strings, or those of a format.
+    /// All strings; with a format, all strings in this format.
     Any(Option<&'i str>),
     /// Known values; with `true`, other values are kept as unknown ones.
     Values(&'i [String], bool),
 }
 
-/// A variant of a union, and the variant that accepts all of its values, as indexes.
+/// Indexes of a variant of a union and of the variant that accepts all of its values.
 type ShadowedVariant = (usize, usize);
 
+/// Planner of the dispatch of one union.
 struct UnionPlanner<'i> {
+    /// Representation of the revision.
     ir: &'i Ir,
+    /// The schema, for errors.
     schema: &'i Schema,
+    /// JSON pointer of the union.
     pointer: &'i str,
     /// True if the union is the result of a request, so that the values need no discriminant.
     is_result: bool,
 }
 
 impl<'i> UnionPlanner<'i> {
+    /// Returns the dispatch of the union, and its shadowed variants.
     fn plan_dispatch(&self, union: &Union) -> Result<(Dispatch, Vec<ShadowedVariant>)> {
         let mut dispatch = Dispatch::default();
         let mut shadowed = Vec::new();
@@ -142,7 +152,7 @@ impl<'i> UnionPlanner<'i> {
             dispatch.open = plan.tag.is_some() && all_tagged;
             dispatch.objects = Some(plan);
         }
-        // A member with several kinds of values is shadowed only if all of its kinds are.
+        // A variant with several kinds of values is shadowed only if all of its kinds are shadowed.
         let uses = |index: usize| dispatch.uses(index);
         shadowed.retain(|(hidden, _)| !uses(*hidden));
         shadowed.sort_unstable();
@@ -150,7 +160,7 @@ impl<'i> UnionPlanner<'i> {
         Ok((dispatch, shadowed))
     }
 
-    /// Plans strings: first the variants with known values, then the one that accepts all strings.
+    /// Plans strings: first the variants with known values, then the variant that accepts all strings.
     fn plan_strings(
         &self,
         union: &Union,
@@ -191,7 +201,7 @@ impl<'i> UnionPlanner<'i> {
                 }
             }
         }
-        // Values that an earlier variant has as well belong to the earlier one.
+        // Values that several variants accept belong to the earliest of these variants.
         dispatch.string = Some(*last);
         Ok(())
     }
@@ -219,7 +229,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(Some(widest.0))
     }
 
-    /// Checks that every variant is selected for some value, or that another one accepts all of its values.
+    /// Checks that every variant is selected for some value, or that another variant accepts all of its values.
     fn check_reachable(
         &self,
         union: &Union,
@@ -290,6 +300,7 @@ impl<'i> UnionPlanner<'i> {
         }
     }
 
+    /// Checks that the names of the variants are unique.
     fn check_names(&self, union: &Union) -> Result<()> {
         let mut taken = BTreeSet::new();
         for variant in &union.variants {
@@ -303,6 +314,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(())
     }
 
+    /// Creates the error for two variants that cannot be distinguished.
     fn ambiguous_variants(&self, union: &Union, a: usize, b: usize, how: &str) -> Error {
         let (a, b) = (&union.variants[a].name, &union.variants[b].name);
         let problem = format!("the members `{a}` and `{b}` {how}, and nothing tells them apart");
@@ -310,6 +322,7 @@ impl<'i> UnionPlanner<'i> {
             .error(self.pointer, problem, "merge them by an erratum")
     }
 
+    /// Returns the kinds of values that a type accepts; the variants of nested unions are included.
     fn accepted_kinds(&self, value: &'i Type, depth: usize) -> Result<Vec<AcceptedKind<'i>>> {
         if depth > 32 {
             let problem = "unions are members of each other, more than 32 deep";
@@ -343,6 +356,7 @@ impl<'i> UnionPlanner<'i> {
         })
     }
 
+    /// Returns the kinds of values that a definition accepts.
     fn definition_kinds(&self, name: &str, depth: usize) -> Result<Vec<AcceptedKind<'i>>> {
         Ok(
             match self.ir.get(name).map(|definition| &definition.shape) {
@@ -398,6 +412,7 @@ impl<'i> UnionPlanner<'i> {
         Ok(plan)
     }
 
+    /// Checks that a union has at most 200 variants of objects, which the runtime supports.
     fn check_count(&self, count: usize) -> Result<()> {
         if count <= 200 {
             return Ok(());
@@ -407,6 +422,7 @@ impl<'i> UnionPlanner<'i> {
         Err(self.schema.error(self.pointer, problem, remedy))
     }
 
+    /// Plans the dispatch among object variants.
     fn plan_objects(&self, objects: &[(usize, &'i [Member])]) -> Result<ObjectDispatch> {
         self.check_count(objects.len())?;
         let mut plan = ObjectDispatch {
@@ -460,6 +476,7 @@ impl<'i> UnionPlanner<'i> {
         best.map(|(name, _)| name.to_owned())
     }
 
+    /// Returns the values of the discriminant `tag` that objects with these members may have.
     fn possible_tags(&self, tag: Option<&str>, members: &[Member]) -> Vec<Tag> {
         let member = tag.and_then(|tag| members.iter().find(|member| member.name == tag));
         let tags = member
@@ -536,6 +553,7 @@ impl<'i> UnionPlanner<'i> {
             .collect()
     }
 
+    /// Returns the required members, and the required members of their values.
     fn required_inner_members(&self, members: &[Member]) -> BTreeSet<Probe> {
         let mut probes = required_probes(members);
         for member in members.iter().filter(|member| member.required) {
@@ -566,8 +584,8 @@ impl<'i> UnionPlanner<'i> {
     }
 }
 
-/// Returns true if all objects have the member and some have it as a constant, which distinguishes these from the
-/// others.
+/// Returns true if all objects have the member, and some of them have it as a constant, so that its value distinguishes
+/// variants.
 fn is_distinguishing(name: &str, objects: &[(usize, &[Member])]) -> bool {
     let required = objects.iter().map(|(_, members)| {
         let mut members = members.iter();
@@ -584,8 +602,10 @@ fn is_distinguishing(name: &str, objects: &[(usize, &[Member])]) -> bool {
     0 < constants && constants < objects.len()
 }
 
+/// A member, and optionally a member of its value.
 type Probe = (String, Option<String>);
 
+/// Returns the index of a probe, and adds the probe if it is missing.
 fn probe_index(probes: &mut Vec<Probe>, probe: Probe) -> usize {
     match probes.iter().position(|known| *known == probe) {
         Some(at) => at,
@@ -596,6 +616,7 @@ fn probe_index(probes: &mut Vec<Probe>, probe: Probe) -> usize {
     }
 }
 
+/// Returns the required members.
 fn required_probes(members: &[Member]) -> BTreeSet<Probe> {
     let required = members.iter().filter(|member| member.required);
     required.map(|member| (member.name.clone(), None)).collect()
@@ -624,6 +645,7 @@ fn may_occur_elsewhere(group: &[(usize, &[Member])], needs: &[BTreeSet<Probe>]) 
     })
 }
 
+/// Returns true if two of the sets are equal.
 fn has_equal_sets(sets: &[BTreeSet<Probe>]) -> bool {
     let distinct: BTreeSet<_> = sets.iter().collect();
     distinct.len() < sets.len()
@@ -642,6 +664,7 @@ fn exclusive_members<'m>(members: &'m [Member], others: &[&[Member]]) -> Vec<&'m
     only.map(|member| member.name.as_str()).collect()
 }
 
+/// Names the variants of a union after their discriminants or types.
 fn name_variants(union: &mut Union, ir: &Ir) {
     let types: Vec<&str> = union
         .variants

@@ -30,8 +30,8 @@ pub fn inherited_names(merged: &MergedSchema, core: &Ir) -> Vec<Name> {
     names.collect()
 }
 
-/// Keeps only the definitions of the extension, which become the official ones, and those that they refer to. Returns
-/// the definitions that are types of the revision.
+/// Keeps the definitions of the extension, which become the official definitions, and all definitions that they refer
+/// to. Returns the definitions that are types of the revision.
 pub fn keep_extension_definitions(
     rust: &mut RustIr,
     corrected: &Schema,
@@ -67,7 +67,7 @@ pub fn keep_extension_definitions(
     shared
 }
 
-/// Returns the corrected schema without definitions that the official ones of `ir` do not refer to.
+/// Returns the corrected schema, reduced to the definitions that the official definitions of `ir` refer to.
 pub fn referenced_schema(corrected: &Schema, ir: &Ir) -> Value {
     let mut root = corrected.root.clone();
     let mut needed = BTreeSet::new();
@@ -85,6 +85,7 @@ pub fn referenced_schema(corrected: &Schema, ir: &Ir) -> Value {
     root
 }
 
+/// Adds the names of all definitions that a schema refers to, at any depth.
 fn collect_references(schema: &Schema, at: &Value, to: &mut Vec<String>) {
     match at {
         Value::Object(object) => {

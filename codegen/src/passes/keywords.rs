@@ -12,10 +12,10 @@ use crate::input::keywords::{is_annotation, is_count, is_known};
 use crate::input::schema::{Schema, escape};
 use crate::notice::Notices;
 
-/// Maximum nesting depth of schemas, and maximum length of a chain of references; the official ones stay below 20.
+/// Maximum nesting depth of schemas, and maximum length of a chain of references; official schemas stay below 20.
 const MAX_DEPTH: usize = 64;
 
-/// Maximum number of definitions in a schema; the official ones stay below 200.
+/// Maximum number of definitions in a schema; official schemas stay below 200.
 const MAX_DEFINITIONS: usize = 2000;
 
 /// Maximum number of variants in a union, which is above the protocol's unions and below the limit of the runtime's
@@ -62,14 +62,18 @@ pub fn check(schema: &Schema, notices: &mut Notices) -> Result<()> {
     Ok(())
 }
 
+/// Check of all keywords of a schema.
 struct KeywordCheck<'s, 'n> {
+    /// The checked schema.
     schema: &'s Schema,
+    /// Notices about keywords that the types do not check.
     notices: &'n mut Notices,
     /// Definitions whose references do not form a cycle.
     acyclic_definitions: BTreeSet<&'s str>,
 }
 
 impl<'s> KeywordCheck<'s, '_> {
+    /// Checks a schema and the schemas in it.
     fn check_schema(&mut self, at: &Value, pointer: &str, depth: usize) -> Result<()> {
         if depth > MAX_DEPTH {
             let remedy = "a schema of the protocol is not nested like that; look at the file";
@@ -130,6 +134,7 @@ impl<'s> KeywordCheck<'s, '_> {
         }
     }
 
+    /// Checks the value of a keyword.
     fn check_keyword(
         &mut self,
         key: &str,
@@ -184,6 +189,7 @@ impl<'s> KeywordCheck<'s, '_> {
         }
     }
 
+    /// Checks the schemas in a keyword's value.
     fn check_children<'v>(
         &mut self,
         children: impl Iterator<Item = (&'v String, &'v Value)>,
@@ -196,7 +202,8 @@ impl<'s> KeywordCheck<'s, '_> {
         Ok(())
     }
 
-    /// Follows references, and the variants of unions and intersections, but not the members or items of a value.
+    /// Checks that every chain of references ends. Follows references, and the variants of unions and intersections,
+    /// but not the members or items of a value.
     fn check_references_end(&mut self, name: &'s str, path: &mut Vec<&'s str>) -> Result<()> {
         if self.acyclic_definitions.contains(name) {
             return Ok(());
@@ -220,6 +227,7 @@ impl<'s> KeywordCheck<'s, '_> {
         Err(self.schema.error(&pointer, problem, remedy))
     }
 
+    /// Checks that a `$ref` refers to a definition of the schema.
     fn check_reference(&self, value: &Value, pointer: &str) -> Result<()> {
         let target = value
             .as_str()

@@ -24,7 +24,7 @@ pub struct LiftedDefinition {
     pub pointers: Vec<String>,
 }
 
-/// Lifts anonymous schemas; returns the lifted ones.
+/// Lifts anonymous schemas; returns the lifted definitions.
 ///
 /// # Errors
 /// Returns an error if two different definitions would have the same name, or a name cannot be a Rust type.
@@ -56,33 +56,44 @@ pub fn lift(
     Ok(lifted.collect())
 }
 
+/// Equal anonymous schemas.
 #[derive(Default)]
 struct Group {
+    /// Chosen name.
     name: String,
+    /// Automatic names of the schemas.
     proposals: BTreeSet<String>,
+    /// JSON pointers of the schemas.
     pointers: Vec<String>,
 }
 
+/// Pass over a schema: the first traversal collects anonymous schemas, the second replaces them by references.
 struct Lifter {
     /// Prefix of a `$ref` to a definition.
     prefix: String,
     /// Names of the schema's definitions by their contents.
     official: BTreeMap<String, String>,
+    /// Groups of anonymous schemas, by their structural keys.
     groups: BTreeMap<String, Group>,
+    /// True during the second traversal.
     is_replacing: bool,
+    /// Lifted schemas by their names.
     lifted_definitions: BTreeMap<String, Value>,
 }
 
 /// Location in the schema: the name that an anonymous schema would get, and the JSON pointer.
 #[derive(Clone)]
 struct Location {
+    /// Name that an anonymous schema at this location would get.
     name: String,
+    /// JSON pointer of the location.
     pointer: String,
     /// True for a required member, whose constant is part of its object.
     required: bool,
 }
 
 impl Location {
+    /// Returns the location of a subschema of the schema at this location; `tokens` is its JSON pointer relative to this location.
     fn child_location(&self, name: &str, tokens: &str, required: bool) -> Self {
         Self {
             name: format!("{}{name}", self.name),
@@ -110,6 +121,7 @@ impl Lifter {
         }
     }
 
+    /// Visits all definitions.
     fn visit_all(&mut self, schema: &Schema, definitions: &mut Value) {
         for (name, definition) in definitions.as_object_mut().into_iter().flatten() {
             let place = Location {
@@ -121,6 +133,7 @@ impl Lifter {
         }
     }
 
+    /// Visits the schemas in a schema; `item` is the word that names items.
     fn visit_children(&mut self, at: &mut Value, place: &Location, item: &str) {
         if let Some(items) = at.get_mut("items") {
             self.visit(items, &place.child_location(item, "items", false));
@@ -169,6 +182,7 @@ impl Lifter {
         }
     }
 
+    /// Visits an anonymous variant of a union.
     fn visit_variant(&mut self, at: &mut Value, place: &Location) {
         if let Some(name) = self
             .official
@@ -184,6 +198,7 @@ impl Lifter {
         self.visit(at, place);
     }
 
+    /// Collects or replaces a schema if it is lifted, and visits the schemas in it.
     fn visit(&mut self, at: &mut Value, place: &Location) {
         if !is_liftable(at, place.required) {
             self.visit_children(at, place, "");
@@ -207,6 +222,7 @@ impl Lifter {
         }
     }
 
+    /// Replaces a schema by a reference to the definition with the structural key `meaning`.
     fn replace(&mut self, at: &mut Value, place: &Location, meaning: &str) {
         let name = match (self.official.get(meaning), self.groups.get(meaning)) {
             (Some(name), _) => name.clone(),
@@ -316,6 +332,7 @@ fn unused_name(proposals: &BTreeSet<String>, is_taken: impl Fn(&str) -> bool) ->
         .unwrap_or_else(|| shortest(proposals))
 }
 
+/// Returns the shortest proposal.
 fn shortest(proposals: &BTreeSet<String>) -> String {
     let shortest = proposals.iter().min_by_key(|name| name.len());
     shortest.cloned().unwrap_or_default()
@@ -351,6 +368,7 @@ fn variant_words(members: &[Value]) -> Vec<String> {
     all.iter().map(word).collect()
 }
 
+/// Returns true if a schema needs a definition of its own; `required` is true for required members.
 fn is_liftable(at: &Value, required: bool) -> bool {
     let constant = at.get("const").is_some();
     let several = at["type"]

@@ -48,16 +48,21 @@ pub fn build(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices
     })
 }
 
+/// State of the pass.
 struct Lowering<'s, 'n> {
+    /// The lifted schema.
     schema: &'s Schema,
+    /// Notices about parts that the types do not express.
     notices: &'n mut Notices,
 }
 
+/// Returns the value of a keyword that is a string.
 fn string_keyword(at: &Value, key: &str) -> Option<String> {
     at[key].as_str().map(str::to_owned)
 }
 
 impl Lowering<'_, '_> {
+    /// Returns the shape of a definition.
     fn lower_shape(&mut self, name: &str, at: &Value, pointer: &str) -> Result<Shape> {
         if ["RequestId", "ProgressToken"].contains(&name) && is_string_or_integer(at) {
             return Ok(Shape::StringOrInteger);
@@ -122,7 +127,7 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Refuses keywords that apply to none of these types.
+    /// Refuses keywords that apply to none of the given types.
     fn allow_only_types(
         &self,
         at: &Value,
@@ -155,6 +160,7 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Returns the shape of an enum of strings.
     fn lower_string_enum(&self, values: &[Value], at: &Value, pointer: &str) -> Result<Shape> {
         let strings: Vec<String> = values
             .iter()
@@ -172,6 +178,7 @@ impl Lowering<'_, '_> {
         Ok(Shape::Enum(strings))
     }
 
+    /// Returns the members of an object.
     fn lower_members(&self, at: &Value, pointer: &str) -> Result<Vec<Member>> {
         if at["type"] != "object" {
             let problem = "a schema with members has to have the type `object`";
@@ -218,6 +225,7 @@ impl Lowering<'_, '_> {
         Ok(members)
     }
 
+    /// Checks that an object has at most 64 members, which the runtime supports.
     fn check_members(&self, members: &[Member], pointer: &str) -> Result<()> {
         if members.len() > 64 {
             let problem = "an object of more than 64 members is not supported";
@@ -230,6 +238,7 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
+    /// Returns the value of a member: a constant or a type.
     fn lower_member_value(&self, at: &Value, pointer: &str) -> Result<MemberValue> {
         if let Some(value) = at.get("const") {
             self.allow_only_construct(at, pointer, SchemaKind::Constant)?;
@@ -258,6 +267,7 @@ impl Lowering<'_, '_> {
         self.lower_type(at, pointer).map(MemberValue::Type)
     }
 
+    /// Returns the type of a value.
     fn lower_type(&self, at: &Value, pointer: &str) -> Result<Type> {
         if let Some(inner) = nullable::inner(at) {
             self.allow_only_construct(at, pointer, SchemaKind::Nullable)?;
@@ -316,6 +326,7 @@ impl Lowering<'_, '_> {
         })
     }
 
+    /// Returns the type of an object without known members: a map or an untyped object.
     fn lower_map(&self, at: &Value, pointer: &str) -> Result<Type> {
         if at["properties"].as_object().is_some_and(|p| !p.is_empty()) {
             let problem = "an object with members has no name here";
@@ -332,6 +343,7 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Returns the bounds of a number.
     fn lower_bounds(&self, at: &Value, pointer: &str) -> Result<Bounds> {
         let bound = |key: &str| match &at[key] {
             Value::Null => Ok(None),
@@ -350,6 +362,7 @@ impl Lowering<'_, '_> {
         })
     }
 
+    /// Returns the types of a union's variants; a list of types yields one variant per type.
     fn lower_union(&mut self, any: &[Value], pointer: &str) -> Result<Vec<Type>> {
         let mut members = Vec::new();
         for (index, member) in any.iter().enumerate() {
@@ -376,7 +389,7 @@ impl Lowering<'_, '_> {
                 return Err(self.schema.error(&pointer, problem, "teach the generator"));
             }
             let value = self.lower_type(&member, &pointer)?;
-            // Keeps one of several schemas with the same type, or whose values one of them accepts completely.
+            // Keeps one of two schemas if one of them accepts all values of the other.
             if let Some(known) = variants
                 .iter_mut()
                 .find(|known| accepts_scalars(known, &value) || accepts_scalars(&value, known))
@@ -403,6 +416,7 @@ fn accepts_scalars(a: &Type, b: &Type) -> bool {
     }
 }
 
+/// Returns true if the types are exactly `string` and `integer`.
 fn is_string_or_integer(at: &Value) -> bool {
     let mut types: Vec<_> = at["type"]
         .as_array()
@@ -414,7 +428,7 @@ fn is_string_or_integer(at: &Value) -> bool {
     types == ["integer", "string"]
 }
 
-/// Returns true if a schema names one of these types, or no type.
+/// Returns true if a schema names one of the given types, or no type.
 fn is_of_type(at: &Value, types: &[&str]) -> bool {
     at["type"].is_null() || types.iter().any(|one| at["type"] == *one)
 }

@@ -15,6 +15,7 @@ pub fn find(ir: &mut Ir) {
     ir.methods = methods;
 }
 
+/// Returns the method that a definition is a message of.
 fn find_method(ir: &Ir, definition: &Definition) -> Option<Method> {
     let Shape::Struct(members) = &definition.shape else {
         return None;
@@ -55,6 +56,7 @@ fn find_method(ir: &Ir, definition: &Definition) -> Option<Method> {
     })
 }
 
+/// Returns true if a definition is a variant of a union, or the only type of it.
 fn is_member(ir: &Ir, union: &str, name: &str) -> bool {
     let is = |value: &Type| matches!(value, Type::Ref { name: found, .. } if found == name);
     match ir.get(union).map(|definition| &definition.shape) {

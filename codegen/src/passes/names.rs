@@ -28,6 +28,7 @@ pub fn check(schema: &Schema, lifted: &[LiftedDefinition], notices: &mut Notices
     Ok(())
 }
 
+/// Checks that a definition can have its name in Rust.
 fn check_type(schema: &Schema, name: &str, definition: &Value, pointer: &str) -> Result<()> {
     let fail = |problem: String| {
         let remedy = "teach the generator another name for it";
@@ -48,6 +49,7 @@ fn check_type(schema: &Schema, name: &str, definition: &Value, pointer: &str) ->
     Ok(())
 }
 
+/// Checks that the members of a definition have unique field names.
 fn check_members(schema: &Schema, definition: &Value, pointer: &str) -> Result<()> {
     let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     for name in definition["properties"]

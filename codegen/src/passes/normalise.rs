@@ -50,8 +50,11 @@ pub fn is_open(schema: &Value) -> bool {
     }
 }
 
+/// State of the pass.
 struct Normaliser<'s, 'n> {
+    /// The schema, whose definitions are rewritten.
     schema: &'s Schema,
+    /// Notices about widened constructs.
     notices: &'n mut Notices,
     /// Definitions that were part of an `allOf`, in canonical form.
     resolved: BTreeMap<String, Value>,
@@ -62,11 +65,13 @@ struct Normaliser<'s, 'n> {
 /// Maximum length of a chain of definitions through `allOf`.
 const MAX_ALL_OF_CHAIN: usize = 32;
 
-/// Maximum number of values that `allOf` copies; `MAX_NESTING` is their maximum depth.
+/// Maximum number of values that `allOf` copies.
 const MAX_COPIED_VALUES: usize = 1_000_000;
+/// Maximum nesting depth of values that `allOf` copies.
 const MAX_NESTING: usize = 128;
 
 impl Normaliser<'_, '_> {
+    /// Rewrites a schema and all schemas in it; `seen` contains the definitions that are being merged.
     fn rewrite(&mut self, at: Value, pointer: &str, seen: &mut BTreeSet<String>) -> Result<Value> {
         let Value::Object(mut object) = at else {
             return Ok(json!({}));
@@ -243,6 +248,7 @@ impl Normaliser<'_, '_> {
         Ok(kept)
     }
 
+    /// Returns a part of an `allOf` in canonical form, with a reference replaced by its definition.
     fn resolve(
         &mut self,
         member: Value,
@@ -349,6 +355,7 @@ impl Normaliser<'_, '_> {
         Err(self.schema.error(pointer, problem, remedy))
     }
 
+    /// Merges the members of two objects; a member of both must satisfy both schemas.
     fn merge_properties(&self, a: Value, b: Value, pointer: &str) -> Result<Value> {
         let mut merged = as_object(a);
         for (name, from_b) in as_object(b) {
@@ -442,6 +449,7 @@ fn is_objects(schema: &Value) -> bool {
     members.is_some_and(|members| members.iter().all(|member| member["type"] == "object"))
 }
 
+/// Adds the description of `from` to a schema without a description.
 fn with_description(mut schema: Value, from: &Value) -> Value {
     if let (Some(object), Some(words)) = (schema.as_object_mut(), from.get("description")) {
         object.entry("description").or_insert(words.clone());
@@ -455,12 +463,14 @@ fn both_numbers(a: &Value, b: &Value) -> bool {
     is_number(a) && is_number(b)
 }
 
+/// Returns the union of two lists of types.
 fn combine_types(a: &Value, b: &Value) -> Value {
     let names = a.as_array().into_iter().chain(b.as_array()).flatten();
     let names: BTreeSet<_> = names.filter_map(Value::as_str).collect();
     json!(names)
 }
 
+/// Returns the members of a JSON object; empty for other values.
 fn as_object(value: Value) -> Map<String, Value> {
     match value {
         Value::Object(object) => object,

@@ -55,6 +55,7 @@ fn schema_outcomes(ir: &Ir, method: &Method, plain: &str) -> Option<(String, Vec
     Some((name.clone(), outcomes))
 }
 
+/// Returns the name of the definition that a type refers to.
 fn referenced_name(variant: &Type) -> Option<String> {
     match variant {
         Type::Ref { name, .. } => Some(name.clone()),
@@ -62,6 +63,7 @@ fn referenced_name(variant: &Type) -> Option<String> {
     }
 }
 
+/// Returns true if the params of a request may ask for a task.
 fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
     let asks = |value: &Type| match value {
         Type::Ref { name, .. } => member(ir, name, TASK_MEMBER_AND_RESULT.0).is_some(),
@@ -77,6 +79,7 @@ fn may_become_a_task(ir: &Ir, method: &Method) -> bool {
     asks && ir.get(TASK_MEMBER_AND_RESULT.1).is_some()
 }
 
+/// Returns a member of a definition that is an object.
 fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> {
     match &ir.get(definition)?.shape {
         Shape::Struct(members) => members.iter().find(|known| known.name == member),
@@ -84,6 +87,7 @@ fn member<'i>(ir: &'i Ir, definition: &str, member: &str) -> Option<&'i Member> 
     }
 }
 
+/// Creates the union of several results.
 fn result_union(name: String, results: &[&str]) -> Definition {
     let variants = results.iter().map(|result| Type::Ref {
         name: (*result).to_owned(),

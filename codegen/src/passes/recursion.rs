@@ -1,4 +1,4 @@
-//! Handles types that contain themselves: refuses those that Rust cannot express, and selects the members to box.
+//! Handles types that contain themselves: refuses types that Rust cannot express, and selects the members to box.
 //!
 //! Returns the object members that close a cycle of types. Variants of unions are never boxed, because that would
 //! complicate pattern matching.
@@ -66,6 +66,7 @@ pub fn boxed_members(schema: &Schema, ir: &Ir) -> Result<BTreeSet<(String, Strin
     }
 }
 
+/// Returns the members that are struct fields, with their types.
 fn field_members(members: &[Member]) -> impl Iterator<Item = (&Member, &Type)> {
     members.iter().filter_map(|member| match &member.value {
         MemberValue::Type(value) => Some((member, value)),

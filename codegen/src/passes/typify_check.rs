@@ -28,6 +28,7 @@ struct Exception {
 }
 
 impl Exception {
+    /// Returns true if this exception covers a difference.
     fn allows(&self, found: &Disagreement) -> bool {
         let lowered = match self.lowered.strip_suffix('*') {
             Some(beginning) => found.lowered.starts_with(beginning),
@@ -48,14 +49,18 @@ const EXCEPTIONS: &[Exception] = &[Exception {
 /// A difference between the two models.
 #[derive(Debug)]
 struct Disagreement {
+    /// Name of the definition.
     definition: String,
     /// Name of the member; empty for the definition itself.
     member: String,
+    /// Description of the representation.
     lowered: String,
+    /// Description of typify's model.
     typify: String,
 }
 
 impl Disagreement {
+    /// Returns the exception that covers the difference.
     fn find_exception(&self) -> Option<&'static Exception> {
         let mut rows = EXCEPTIONS.iter();
         rows.find(|row| row.allows(self))
@@ -65,7 +70,7 @@ impl Disagreement {
 /// Checks every definition of the schema.
 ///
 /// # Errors
-/// Returns an error if typify cannot model the schema, or models something else than the representation has.
+/// Returns an error if typify cannot model the schema, or if its model differs from the representation.
 pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     check_names(schema)?;
     let space = build_type_space(schema)?;
@@ -86,6 +91,7 @@ pub fn check(schema: &Schema, ir: &Ir) -> Result<()> {
     Err(schema.error(&schema.pointer(&found.definition), problem, remedy))
 }
 
+/// Returns all differences between the two models.
 fn find_disagreements(schema: &Schema, ir: &Ir, space: &TypeSpace) -> Vec<Disagreement> {
     let types: BTreeMap<String, Type<'_>> = space.iter_types().map(|t| (t.name(), t)).collect();
     let names = ir.definitions.iter().map(|d| d.name.to_upper_camel_case());
@@ -159,6 +165,7 @@ fn lowered_kind(definition: &Definition) -> String {
     }
 }
 
+/// Describes an object by its members; optional members end in `?`.
 fn describe_object(mut members: Vec<(String, bool)>) -> String {
     members.sort();
     let members = members.iter().map(|(name, required)| {
@@ -176,6 +183,7 @@ fn describe_union(types: BTreeSet<String>) -> String {
     format!("{} variants", types.len())
 }
 
+/// Returns true if a definition is an object with the member.
 fn has_member(definition: &Definition, name: &str) -> bool {
     match &definition.shape {
         Shape::Struct(members) | Shape::Document(members) => members.iter().any(|m| m.name == name),
@@ -183,6 +191,7 @@ fn has_member(definition: &Definition, name: &str) -> bool {
     }
 }
 
+/// Describes an enum by its values.
 fn describe_enum(names: Vec<String>) -> String {
     format!("the values {}", names.join(" | "))
 }
@@ -197,6 +206,7 @@ fn lowered_member(member: &Member) -> String {
     }
 }
 
+/// Describes a type of the representation.
 fn lowered_type(value: &ir::Type) -> String {
     match value {
         ir::Type::Json => "any JSON".to_owned(),
@@ -223,12 +233,14 @@ fn describe_collection(kind: &str, inner: &str) -> String {
 
 /// Model of a schema by typify, described in the terms of this file.
 struct TypifyModel<'s> {
+    /// Types of typify.
     space: &'s TypeSpace,
     /// Names that typify assigns to the definitions. Other names belong to anonymous schemas.
     names: BTreeSet<String>,
 }
 
 impl TypifyModel<'_> {
+    /// Describes a type of typify by the shape of its definition.
     fn describe_kind(&self, typify: &Type<'_>, definition: &Definition) -> String {
         match typify.details() {
             TypeDetails::Struct(fields) => {
@@ -287,6 +299,7 @@ impl TypifyModel<'_> {
         types
     }
 
+    /// Describes the type of a member; typify does not distinguish null and absence.
     fn describe_member(&self, id: &TypeId, member: &Member) -> String {
         let typify = self.describe_type(id);
         match typify.strip_suffix(" or null") {
@@ -295,6 +308,7 @@ impl TypifyModel<'_> {
         }
     }
 
+    /// Describes a type of typify.
     fn describe_type(&self, id: &TypeId) -> String {
         let Ok(found) = self.space.get_type(id) else {
             return "nothing".to_owned();
@@ -338,6 +352,7 @@ impl TypifyModel<'_> {
     }
 }
 
+/// Describes a built-in type of typify.
 fn builtin_name(name: &str) -> &str {
     match name.trim_start_matches(':') {
         "bool" => "boolean",
@@ -454,6 +469,7 @@ mod tests {
     use crate::notice::Notices;
     use crate::passes::{keywords, lift, lower, normalise};
 
+    /// Returns the differences for one revision.
     fn disagreements_of(revision: &str) -> Vec<Disagreement> {
         let folder = format!("{}/../schema", env!("CARGO_MANIFEST_DIR"));
         let read = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).expect(name);
@@ -479,6 +495,7 @@ mod tests {
         find_disagreements(&schema, &ir, &space)
     }
 
+    /// Returns the differences for all revisions.
     fn all_disagreements() -> Vec<Disagreement> {
         let text = std::fs::read_to_string(format!(
             "{}/../schema/revisions.toml",

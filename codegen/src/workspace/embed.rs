@@ -12,12 +12,13 @@ use crate::error::{Error, Result};
 use crate::input::lists::Revision;
 use crate::ir::{Dispatch, Ir, RustIr};
 
-/// Folder of these files relative to the workspace root, which contains no other files.
+/// Folder of the embedded files, relative to the workspace root; it contains no other files.
 pub const EMBEDDED: &str = "crates/mcp-exact-cli/data";
 
 /// Contents of the file of a revision.
 #[derive(Serialize)]
 struct EmbeddedFile<'i> {
+    /// Representation of the revision.
     #[serde(flatten)]
     ir: &'i Ir,
     /// Dispatch among the variants of each union, for tools that select a variant without the types.
@@ -26,9 +27,12 @@ struct EmbeddedFile<'i> {
     source: SourceLocation<'i>,
 }
 
+/// Location of the definitions in the official schema file.
 #[derive(Serialize)]
 struct SourceLocation<'i> {
+    /// URL of the file.
     url: &'i str,
+    /// Line of each definition.
     lines: BTreeMap<&'i str, usize>,
 }
 

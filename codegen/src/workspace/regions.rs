@@ -28,7 +28,7 @@ pub fn files_with_regions() -> impl Iterator<Item = &'static str> {
 /// Returns the text of a file with its generated regions replaced.
 ///
 /// # Errors
-/// Returns an error if a mark is missing or there twice; the error names the file.
+/// Returns an error if a mark is missing or occurs twice; the error names the file.
 pub fn write_regions(path: &str, text: &str, crates: &[TypeCrate<'_>]) -> Result<String> {
     let file = FILES.iter().find(|file| file.path == path).ok_or_else(|| {
         let problem = "no region of this file is known";
@@ -48,15 +48,20 @@ pub fn write_regions(path: &str, text: &str, crates: &[TypeCrate<'_>]) -> Result
     Ok(text)
 }
 
+/// Function that returns the text of a region.
 type WriteRegion = fn(&[TypeCrate<'_>]) -> String;
 
+/// A file with generated regions.
 struct File {
+    /// Path from the root of the workspace.
     path: &'static str,
     /// Start and end of a comment in the file's format.
     comment: (&'static str, &'static str),
+    /// Names of the regions, with the functions that return their texts.
     regions: &'static [(&'static str, WriteRegion)],
 }
 
+/// All files with generated regions.
 const FILES: &[File] = &[
     File {
         path: "Cargo.toml",
@@ -92,6 +97,7 @@ const FILES: &[File] = &[
     },
 ];
 
+/// Replaces the text between the two marks of a region.
 fn replace_region(file: &File, region: &str, text: &str, with: &str) -> Result<String> {
     let (open, close) = file.comment;
     let marks = ["begin", "end"].map(|end| format!("{open}@generated {region}: {end}{close}"));
@@ -121,6 +127,7 @@ fn replace_region(file: &File, region: &str, text: &str, with: &str) -> Result<S
     Ok(format!("{}\n{with}{}", &text[..start], &text[end..]))
 }
 
+/// Creates the error for missing or duplicate marks.
 fn region_error(file: &File, problem: String) -> Error {
     let remedy = "put both marks back, each once; what is between them is written anew";
     Error::new(file.path, "", problem, remedy)
@@ -134,6 +141,7 @@ fn released_ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r 
     released.map(|crates| crates.revision.id.as_str())
 }
 
+/// Returns the identifiers of all type crates.
 fn ids<'r>(revisions: &'r [TypeCrate<'r>]) -> impl Iterator<Item = &'r str> {
     revisions.iter().map(|crates| crates.revision.id.as_str())
 }
@@ -146,12 +154,14 @@ pub(super) fn format_lines<'l>(
     ids.map(|id| line(id) + "\n").collect()
 }
 
+/// Returns the dependencies of the workspace on type crates.
 fn workspace_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(ids(revisions), |id| {
         format!("mcp-{id} = {{ path = \"crates/mcp-{id}\", version = \"0.1.0\" }}")
     })
 }
 
+/// Returns the table of revisions in the README.
 fn readme_table(revisions: &[TypeCrate<'_>]) -> String {
     let mut text =
         "| revision | crate | definitions | official schema |\n|---|---|---|---|\n".to_owned();
@@ -167,6 +177,7 @@ fn readme_table(revisions: &[TypeCrate<'_>]) -> String {
     text
 }
 
+/// Returns the table of extensions in the README.
 fn extension_table(extensions: &[TypeCrate<'_>]) -> String {
     let mut text =
         "| extension | to revision | crate | definitions | schema |\n|---|---|---|---|---|\n"
@@ -202,12 +213,14 @@ fn features(revisions: &[TypeCrate<'_>]) -> String {
     format!("default = [\"client\", {}]\n{features}", names.join(", "))
 }
 
+/// Returns the dependencies of `mcp-exact-cli` on type crates.
 fn cli_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, features = [\"registry\"], optional = true }}")
     })
 }
 
+/// Returns the dependencies of `mcp-exact-session` on type crates.
 fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
     format_lines(released_ids(revisions), |id| {
         format!("mcp-{id} = {{ workspace = true, optional = true }}")
@@ -218,12 +231,14 @@ fn session_dependencies(revisions: &[TypeCrate<'_>]) -> String {
 mod tests {
     use super::*;
 
+    /// A file with comments after `#`.
     const FILE: File = File {
         path: "a.toml",
         comment: ("# ", ""),
         regions: &[],
     };
 
+    /// Checks the text of a file after its region is replaced, or the problem of the error.
     fn check(text: &str, expected: std::result::Result<&str, &str>) {
         match (replace_region(&FILE, "x", text, "new\n"), expected) {
             (Ok(found), Ok(expected)) => assert_eq!(found, expected),

@@ -1,7 +1,7 @@
 //! The package `tests/types`: the type crates of all revisions and extensions in one place, for tests and benchmarks.
 //!
-//! Takes all revisions and extensions; returns the files of the package. Manifests of tests name no revision: the tests
-//! depend on this package, whose macros call a macro of the test with every revision.
+//! The input are all revisions and extensions; the output is the files of the package. Manifests of tests name no
+//! revision: the tests depend on this package, whose macros call a macro of the test with every revision.
 
 use std::fmt::Write as _;
 
@@ -21,6 +21,7 @@ pub fn test_types(crates: &[TypeCrate<'_>]) -> Files {
     ])
 }
 
+/// Returns `Cargo.toml`.
 fn emit_manifest(crates: &[TypeCrate<'_>]) -> String {
     let feature = |name: &str| {
         let crates = crates
@@ -54,6 +55,7 @@ workspace = true
     )
 }
 
+/// Returns `src/lib.rs`.
 fn emit_library_root(crates: &[TypeCrate<'_>]) -> String {
     let (extensions, revisions): (Vec<TypeCrate<'_>>, Vec<TypeCrate<'_>>) =
         crates.iter().partition(|crates| crates.extends.is_some());
@@ -106,6 +108,7 @@ fn emit_library_root(crates: &[TypeCrate<'_>]) -> String {
     text
 }
 
+/// Returns true for unions.
 fn is_union(definition: &crate::ir::Definition) -> bool {
     matches!(definition.shape, Shape::Union(_))
 }
@@ -130,6 +133,7 @@ fn macro_rows(
 
 /// Joins words in lines of at most 120 characters.
 fn wrap_lines<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    /// Indentation of the lines.
     const INDENT: &str = "                ";
     let mut text = String::new();
     let mut width = usize::MAX;

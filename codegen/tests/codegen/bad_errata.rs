@@ -6,21 +6,24 @@ use serde_json::{Value, json};
 
 use crate::input::{error_text, generate_from};
 
+/// Returns definitions that the errata of the tests correct.
 fn definitions() -> Value {
     let bounded = json!({ "type": "integer", "minimum": 0 });
     json!({ "Thing": { "type": "object", "properties": { "a": bounded }, "required": ["a"] } })
 }
 
+/// Checks the error for a table of errata.
 fn check_table(errata: &str, expected: &Expect) {
     let tables = Tables { errata, names: "" };
     expected.assert_eq(&error_text(generate_from(definitions(), tables)));
 }
 
-/// Checks an erratum for a pointer, with these lines between its pointer and its reason.
+/// Checks the error for an erratum with this pointer; `lines` are its other fields apart from reason and proof.
 fn check(pointer: &str, lines: &str, expected: &Expect) {
     check_table(&erratum("it", pointer, lines), expected);
 }
 
+/// Returns an erratum with these fields.
 fn erratum(id: &str, pointer: &str, lines: &str) -> String {
     format!(
         "[[erratum]]\nid = \"{id}\"\nrevisions = [\"2000-01-01\"]\npointer = \"{pointer}\"\n{lines}\n\

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{NO_TABLES, check, check_thing, error_text, generate_from};
 
+/// Checks the errors for definitions with these names, each alone in a schema.
 fn check_all(names: &[&str], expected: &Expect) {
     let say = |name: &&str| {
         let mut definitions = Map::new();
@@ -109,6 +110,7 @@ fn definitions_differing_in_case_are_refused() {
     );
 }
 
+/// Returns an object schema with these members.
 fn schema_with_members(names: &[&str]) -> Value {
     let members: Map<String, Value> = names
         .iter()
@@ -193,6 +195,7 @@ fn colliding_typed_view_is_refused() {
     );
 }
 
+/// Checks the error for a table of names.
 fn check_names(names: &str, expected: &Expect) {
     let tables = Tables { errata: "", names };
     expected.assert_eq(&error_text(generate_from(

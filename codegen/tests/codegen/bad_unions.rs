@@ -5,10 +5,12 @@ use serde_json::{Map, Value, json};
 
 use crate::input::{NO_TABLES, check, check_thing, error_text, generate_from};
 
+/// Creates a reference to a definition.
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/definitions/{name}") })
 }
 
+/// Creates an object with one required member.
 fn object(member: &str) -> Value {
     json!({ "type": "object", "properties": { member: { "type": "string" } }, "required": [member] })
 }
@@ -106,6 +108,7 @@ fn variant_named_unknown_is_refused() {
     );
 }
 
+/// Returns definitions with different discriminants, and references to them.
 fn many_variants(count: usize) -> (Map<String, Value>, Vec<Value>) {
     let tagged = |n| json!({ "type": "object", "properties": { "type": { "const": format!("t{n}") } }, "required": ["type"] });
     let definitions = (0..count).map(|n| (format!("A{n}"), tagged(n))).collect();

@@ -6,15 +6,18 @@ use std::time::Instant;
 use codegen::{Files, Revision, Tables, generate, revisions, sha256};
 use serde_json::{Map, Value};
 
+/// Returns the folder of the official schemas.
 fn schema_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../schema")
 }
 
+/// Returns the text of a file in that folder.
 fn schema_file_text(name: &str) -> String {
     let path = schema_folder().join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// Calls `check` with the schema of each revision.
 fn for_each_revision(check: impl Fn(&Revision, &str, Tables<'_>)) {
     let (errata, names) = (
         schema_file_text("errata.toml"),
@@ -68,6 +71,7 @@ fn member_order_has_no_effect() {
 struct Lcg(u64);
 
 impl Lcg {
+    /// Returns a random number below `bound`.
     fn number_below(&mut self, bound: usize) -> usize {
         self.0 = self
             .0
@@ -93,6 +97,7 @@ fn write_shuffled(value: &Value, random: &mut Lcg, out: &mut String) {
     }
 }
 
+/// Writes an object with its members in random order.
 fn write_object(object: &Map<String, Value>, random: &mut Lcg, out: &mut String) {
     let mut members: Vec<_> = object.iter().collect();
     for at in (1..members.len()).rev() {

@@ -1,5 +1,5 @@
-//! Extensions: definitions equal to those of the revision are shared, different ones get separate types, and impossible
-//! ones are refused.
+//! Extensions: definitions that equal those of the revision are shared, different definitions get separate types, and
+//! impossible extensions are refused.
 
 use codegen::{Extension, ListedExtension, Lowered, emit, lower, lower_extension, sha256};
 use expect_test::{Expect, expect};
@@ -16,12 +16,14 @@ fn base_definitions() -> Value {
     }))
 }
 
+/// Returns the revision that the extensions extend.
 fn base_lowered() -> Lowered {
     let base = base_definitions().to_string();
     let lowered = lower(&revision(base.as_bytes()), base.as_bytes(), NO_TABLES);
     lowered.expect("a schema that is understood")
 }
 
+/// Calls `then` with an extension that has these definitions; returns the text of its error.
 fn merge_extension<T>(
     definitions: &Value,
     then: impl Fn(Extension<'_>) -> codegen::Result<T>,
@@ -43,14 +45,15 @@ fn merge_extension<T>(
     .map_err(|error| error.to_string())
 }
 
+/// Lowers an extension with these definitions.
 fn lower_definitions(definitions: &Value) -> Result<Lowered, String> {
     merge_extension(definitions, |extension| {
         lower_extension(extension, &base_lowered(), NO_TABLES)
     })
 }
 
-/// Compares the list of definitions: `=` marks definitions of the revision, `+` those of the extension, and a star
-/// official ones.
+/// Compares the list of definitions: `=` marks definitions of the revision, `+` definitions of the extension, and a
+/// star official definitions.
 fn check(definitions: Value, expected: &Expect) {
     let error = match lower_definitions(&definitions) {
         Ok(extended) => {

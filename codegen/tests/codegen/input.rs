@@ -20,7 +20,7 @@ pub fn revision(bytes: &[u8]) -> Revision {
     }
 }
 
-/// Returns a schema of the protocol with these definitions and the ones that every schema has.
+/// Returns a schema of the protocol with these definitions and the definitions that every schema has.
 pub fn schema(definitions: Value) -> Value {
     let mut all = json!({
         "ClientRequest": { "type": "object" },

@@ -30,10 +30,12 @@ fn check_with_others(thing: Value, others: Value, expected: &Expect) {
     expected.assert_eq(&text);
 }
 
+/// Creates an object with these members.
 fn object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
+/// Creates an object that allows no other members.
 fn closed_object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties, "additionalProperties": false })
 }

@@ -32,6 +32,7 @@ fn violation_pointers<T: Decode + Encode + Validate>(json: &str) -> Vec<String> 
     pointers.collect()
 }
 
+/// Beginning of a document of the type `Everything`, with its first members.
 const ALL_MEMBERS: &str = r#"{"kind":"everything","version":3,"bounded":9,"colours":["red","_other"],"inputSchema":{"type":"object","required":["a"]},"map":{"a":1.50,"b":"c","d":true},"nullable":null,"open":[1, 2.0],"#;
 
 #[test]
@@ -130,6 +131,7 @@ fn present_members_select_the_variant() {
     assert!(from_str::<small::Part>("{}").is_err());
 }
 
+/// Returns `depth` levels of nesting around a value.
 fn nested_json(open: &str, close: &str, innermost: &str, depth: usize) -> String {
     format!("{}{innermost}{}", open.repeat(depth), close.repeat(depth))
 }
@@ -207,6 +209,7 @@ fn nesting_is_limited() {
     check_depth::<small::Expression>(r#"{"kind":"negation","of":"#, "}", literal, 1);
 }
 
+/// A document whose members are named like variables of the generated code.
 const VARIABLE_NAMES: &str = r#"{"check":1,"extra":1,"index":1,"member":1,"name":1,"names":1,"new":1,"object":1,"path":1,"r":1,"required":1,"to":1,"value":1,"w":1}"#;
 
 #[test]

@@ -26,6 +26,7 @@ impl Program<'_> {
         self.types.index_of(row)
     }
 
+    /// Returns the row of a type.
     pub(super) fn type_row(&mut self, revision: usize, value: &Type) -> String {
         match value {
             Type::Json => "Type::Json".to_owned(),
@@ -55,6 +56,7 @@ impl Program<'_> {
         }
     }
 
+    /// Returns the index of the type of a member, which may be a constant.
     pub(super) fn member_type_index(&mut self, revision: usize, member: &Member) -> usize {
         let row = match &member.value {
             MemberValue::ConstString(value) => {
@@ -69,6 +71,7 @@ impl Program<'_> {
         self.types.index_of(row)
     }
 
+    /// Returns the row of a definition.
     pub(super) fn definition_row(&mut self, revision: usize, definition: &Definition) -> String {
         let name = self.pool.string_expression(&definition.name);
         match &definition.shape {
@@ -115,6 +118,7 @@ impl Program<'_> {
         }
     }
 
+    /// Returns the index of a union.
     pub(super) fn union_index(&mut self, revision: usize, name: &str) -> usize {
         let union = self.irs[revision].union(name);
         let variants = union.variants.iter();
@@ -212,10 +216,12 @@ impl Program<'_> {
         ))
     }
 
+    /// Returns the Rust expression for the bounds of a number.
     pub(super) fn bounds_expression(&mut self, bounds: Bounds) -> String {
         self.pool.bounds_expression(bounds.minimum, bounds.maximum)
     }
 
+    /// Returns the Rust expression for the bounds of the number of items.
     pub(super) fn size_bounds_expression(&mut self, low: Option<u64>, high: Option<u64>) -> String {
         // No message has more items than this limit.
         let size = |size: Option<u64>| size.map(|size| i64::try_from(size).unwrap_or(i64::MAX));

@@ -50,6 +50,7 @@ pub(super) fn structural_key(
     out
 }
 
+/// Returns the structural key of a type; `places` contains the index of each definition.
 fn type_key(ir: &Ir, at: usize, value: &Type, places: &BTreeMap<(usize, &str), usize>) -> String {
     match resolve_aliases(ir, value) {
         ResolvedType::Definition(definition) => {

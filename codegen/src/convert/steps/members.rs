@@ -12,16 +12,20 @@ use crate::ir::{Definition, Ir, Member, MemberValue, Shape, Type};
 
 /// Rules for the members of one pair of objects.
 pub(super) struct Members<'s, 'p, 'i> {
+    /// The step that the rules belong to.
     pub step: &'s Step<'p, 'i>,
+    /// Definition in the source revision.
     pub source: &'i Definition,
+    /// Definition in the target revision.
     pub target: &'i Definition,
     /// True if the definitions are requests or notifications.
     pub is_message: bool,
-    /// True if the newer definition has no id.
+    /// True if the source is a request with an id, and the target leaves the id to the envelope.
     pub has_id: bool,
 }
 
 impl Members<'_, '_, '_> {
+    /// Records the effect of the step on a member.
     fn record_effect(&self, member: &Member, kind: EffectKind, reason: &str) {
         self.step
             .record_effect(&self.source.name, &member.name, kind, reason);
@@ -37,6 +41,7 @@ impl Members<'_, '_, '_> {
         Some(Removal { source, kind })
     }
 
+    /// Returns the removal of a constant that only the source has.
     fn constant_removal(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let what = if envelope {
             "part of the envelope"
@@ -51,6 +56,7 @@ impl Members<'_, '_, '_> {
         })
     }
 
+    /// Returns the removal of a value that only the source has.
     fn value_removal(&self, member: &Member, envelope: bool) -> Option<RemovalKind> {
         let since = self.step.source().revision.clone();
         if let Some((kind, reason, gone)) = self.chosen_removal(member) {
@@ -113,7 +119,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
-    /// Returns the removal of a member by `conversions.toml`.
+    /// Returns the removal of a member that `conversions.toml` lists, with its effect and reason.
     fn chosen_removal(&self, member: &Member) -> Option<(EffectKind, &String, RemovalKind)> {
         let step = self.step;
         let entry = step
@@ -145,6 +151,7 @@ impl Members<'_, '_, '_> {
         Some(MemberStep { target, action })
     }
 
+    /// Returns the conversion of a member that is the constant `text` in the target.
     fn constant(
         &self,
         before: Option<&Member>,
@@ -178,6 +185,7 @@ impl Members<'_, '_, '_> {
         }
     }
 
+    /// Returns the conversion of a member that both revisions have.
     fn value(&self, before: &Member, after: &Member, target: &Type) -> Option<MemberAction> {
         let source = match &before.value {
             MemberValue::Type(source) => source,
@@ -217,6 +225,7 @@ impl Members<'_, '_, '_> {
         self.missing_value(after)
     }
 
+    /// Returns the refusal of messages without a member that the target requires.
     fn missing_value(&self, after: &Member) -> DefaultValue {
         let reason = format!("required in {}", self.step.target().revision);
         self.record_effect(after, EffectKind::Refused, &reason);

@@ -6,6 +6,7 @@ use crate::convert::rules::Body;
 use crate::ir::{Definition, Member};
 
 impl<'i> Step<'_, 'i> {
+    /// Returns the conversion between two objects.
     pub(super) fn convert_structs(
         &self,
         source: &'i Definition,

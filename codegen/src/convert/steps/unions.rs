@@ -1,6 +1,7 @@
 //! Generates rules between unions, and between a union and one of its variants.
 //!
-//! Variants are paired by their meaning; those without a counterpart are converted by `conversions.toml`, or refused.
+//! Variants are paired by their meaning; a variant without a counterpart is converted by `conversions.toml`, or
+//! refused.
 
 use super::{EffectKind, Step, reference};
 use crate::convert::rules::{Arm, Body, Op, Unrecognized};
@@ -8,6 +9,7 @@ use crate::convert::table::{Action, Entry};
 use crate::ir::{Definition, Shape, Type, Union, Variant};
 
 impl<'i> Step<'_, 'i> {
+    /// Returns the conversion of a definition to a union that has the definition as a variant.
     pub(super) fn convert_to_union(&self, source: &Definition, new: &'i [Type]) -> Body {
         match self
             .plan
@@ -21,6 +23,7 @@ impl<'i> Step<'_, 'i> {
         }
     }
 
+    /// Returns the conversion of a union to one of its variants.
     pub(super) fn convert_from_union(
         &self,
         source: &'i Definition,
@@ -49,6 +52,7 @@ impl<'i> Step<'_, 'i> {
         Body::Union(arms, unrecognized)
     }
 
+    /// Returns the conversion between two unions.
     pub(super) fn convert_unions(&self, source: &'i Definition, target: &'i Definition) -> Body {
         let old = self.source().union(&source.name);
         let new = self.target().union(&target.name);
@@ -93,7 +97,7 @@ impl<'i> Step<'_, 'i> {
         let variants = union.variants.iter().enumerate();
         let arms = variants.map(|(at, variant)| {
             match self.table.variant(self.ids(), &source.name, &variant.name) {
-                Some(entry) => self.chosen_removal(source, &variant.name, entry),
+                Some(entry) => self.arm_of_entry(source, &variant.name, entry),
                 None => paired(at, variant).unwrap_or_else(|| {
                     let reason = format!("no counterpart in {}", self.target().revision);
                     self.record_effect(&source.name, &variant.name, EffectKind::Refused, &reason);
@@ -104,7 +108,8 @@ impl<'i> Step<'_, 'i> {
         arms.collect()
     }
 
-    fn chosen_removal(&self, source: &Definition, part: &str, entry: &Entry) -> Arm {
+    /// Returns the conversion of a union variant that an entry of `conversions.toml` converts or refuses.
+    fn arm_of_entry(&self, source: &Definition, part: &str, entry: &Entry) -> Arm {
         let reason = &entry.reason;
         match &entry.action {
             Action::Call(function) => {

@@ -35,6 +35,7 @@ impl Step<'_, '_> {
         }
     }
 
+    /// Returns the operation on a value whose types are not both definitions.
     fn operation_on_value(&self, old: &Type, new: &Type) -> Op {
         match (old, new) {
             (Type::String(_), Type::String(_))

@@ -18,6 +18,7 @@ fn check(definitions: Value, expected: Expect) {
     });
 }
 
+/// Describes a union, one line per kind of value.
 fn describe_union(union: &Union) -> String {
     let Dispatch {
         values: _,
@@ -53,6 +54,7 @@ fn describe_union(union: &Union) -> String {
     out + &format!("open: {open}\n")
 }
 
+/// Describes the dispatch among objects: tag, members and cases.
 fn describe_plan<'n>(
     what: &str,
     plan: &ObjectDispatch,
@@ -80,10 +82,12 @@ fn describe_plan<'n>(
     plan.cases.iter().map(case).chain(exclusive).collect()
 }
 
+/// Creates a reference to a definition.
 fn reference(name: &str) -> Value {
     json!({ "$ref": format!("#/definitions/{name}") })
 }
 
+/// Creates a union of definitions.
 fn union(names: &[&str]) -> Value {
     json!({ "anyOf": names.iter().map(|name| reference(name)).collect::<Vec<_>>() })
 }
@@ -108,6 +112,7 @@ fn string() -> Value {
     json!({ "type": "string" })
 }
 
+/// Creates a constant string.
 fn constant(value: &str) -> Value {
     json!({ "const": value, "type": "string" })
 }

@@ -1,5 +1,5 @@
 //! Tests of lifting in small schemas: the names of anonymous schemas, and which of them share one. Each test compares
-//! all definitions, with the JSON pointers of lifted ones.
+//! all definitions, with the JSON pointers of lifted definitions.
 
 use expect_test::{Expect, expect};
 
@@ -7,7 +7,7 @@ use super::*;
 use crate::testing::lift_schema;
 
 /// Lifts the anonymous schemas of a schema and compares the definitions, one per line, with the JSON pointers of lifted
-/// ones.
+/// definitions.
 fn check(definitions: Value, names: &[Name], expected: Expect) {
     expected.assert_eq(&match lift_schema(definitions, names) {
         Ok((schema, lifted)) => describe_definitions(&schema, &lifted),
@@ -15,6 +15,7 @@ fn check(definitions: Value, names: &[Name], expected: Expect) {
     });
 }
 
+/// Describes definitions, with the JSON pointers of lifted definitions.
 fn describe_definitions(schema: &Schema, lifted: &[LiftedDefinition]) -> String {
     let definitions = schema.root["definitions"].as_object().into_iter().flatten();
     let line = |(name, definition): (&String, &Value)| {
@@ -25,10 +26,12 @@ fn describe_definitions(schema: &Schema, lifted: &[LiftedDefinition]) -> String 
     definitions.map(line).collect()
 }
 
+/// Creates an object with these members.
 fn object(properties: Value) -> Value {
     json!({ "type": "object", "properties": properties })
 }
 
+/// Creates an entry of `schema/names.toml`.
 fn name(pointer: &str, name: &str) -> Name {
     Name {
         revisions: vec!["test".to_owned()],

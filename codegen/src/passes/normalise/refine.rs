@@ -38,6 +38,7 @@ pub fn refines(schema: &Schema, narrow: &Value, wide: &Value) -> bool {
         })
 }
 
+/// Returns the members of an object schema.
 fn member_schemas(object: &Map<String, Value>) -> impl Iterator<Item = (&String, &Value)> {
     let properties = object.get("properties").and_then(Value::as_object);
     properties.into_iter().flatten()

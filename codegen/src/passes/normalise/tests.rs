@@ -16,6 +16,7 @@ fn check(definitions: Value, expected: Expect) {
     });
 }
 
+/// Creates an object with these members.
 fn object(properties: Value, required: &[&str]) -> Value {
     json!({ "type": "object", "properties": properties, "required": required })
 }

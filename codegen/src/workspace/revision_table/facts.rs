@@ -53,9 +53,9 @@ impl fmt::Display for Lifecycle {
 /// Properties of a revision in `schema/revisions.toml`, in addition to its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RevisionFacts {
-    /// The revision.
+    /// Identifier of the revision.
     pub id: String,
-    /// Its lifecycle.
+    /// Lifecycle of the revision.
     pub lifecycle: Lifecycle,
     /// The listed properties, by the names of their accessors.
     pub properties: BTreeMap<String, Value>,
@@ -75,16 +75,22 @@ impl RevisionFacts {
     }
 }
 
+/// The file `schema/revisions.toml`.
 #[derive(Deserialize)]
 struct File {
+    /// Entries of the file.
     #[serde(default)]
     revision: Vec<Entry>,
 }
 
+/// Entry of a revision.
 #[derive(Deserialize)]
 struct Entry {
+    /// Identifier of the revision.
     id: String,
+    /// Lifecycle of the revision.
     lifecycle: Option<String>,
+    /// Values of the listed properties, by the names of their accessors.
     #[serde(default)]
     properties: BTreeMap<String, Value>,
 }
@@ -102,6 +108,7 @@ pub fn revision_facts(text: &str) -> Result<Vec<RevisionFacts>> {
     file.revision.into_iter().map(check_facts).collect()
 }
 
+/// Checks an entry, and returns its facts.
 fn check_facts(entry: Entry) -> Result<RevisionFacts> {
     let Entry {
         id,
@@ -128,6 +135,7 @@ fn check_facts(entry: Entry) -> Result<RevisionFacts> {
     })
 }
 
+/// Checks that an entry has exactly the listed properties.
 fn check_names(id: &str, properties: &BTreeMap<String, Value>) -> Result<()> {
     for (name, example) in listed_properties(Lifecycle::Initialize) {
         let problem = match (properties.get(name), example) {
@@ -187,10 +195,10 @@ pub struct AssumedProperties {
     pub copied_from: Option<String>,
 }
 
-/// Assumes the listed properties of a revision that joins the list at `place`.
+/// Assumes the listed properties of a revision that is inserted into the list at the index `place`.
 ///
-/// They are those of the nearest revision of the same lifecycle, an older one if there is one. Without such a revision they
-/// are those of the first revision that had the lifecycle.
+/// The properties are those of the nearest revision with the same lifecycle, preferably an older revision. Without such
+/// a revision, they are those of the first revision that had the lifecycle.
 pub fn assumed_properties(
     list: &[RevisionFacts],
     place: usize,
@@ -215,6 +223,7 @@ mod tests {
 
     use super::*;
 
+    /// Creates an entry; `change` writes each property, or omits it.
     fn entry(id: &str, lifecycle: &str, change: impl Fn(&str, Value) -> Option<String>) -> String {
         let properties = listed_properties(Lifecycle::Initialize)
             .filter_map(|(name, value)| change(name, value))
@@ -223,10 +232,12 @@ mod tests {
         format!("[[revision]]\nid = \"{id}\"\n{lifecycle}\n[revision.properties]\n{properties}")
     }
 
+    /// Writes a property.
     fn property_line(name: &str, value: Value) -> Option<String> {
         Some(format!("{name} = {value}"))
     }
 
+    /// Checks the error for a text.
     fn check(text: &str, expected: Expect) {
         let error = revision_facts(text).expect_err("refused");
         expected.assert_eq(&error.to_string());

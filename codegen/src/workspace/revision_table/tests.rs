@@ -5,6 +5,7 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::ir::Method;
 
+/// Creates an entry of the list of revisions.
 fn revision(id: &str, status: &str) -> Revision {
     Revision {
         id: id.into(),
@@ -13,6 +14,7 @@ fn revision(id: &str, status: &str) -> Revision {
     }
 }
 
+/// Creates a method.
 fn method(name: &str, request: bool, from_client: bool, from_server: bool) -> Method {
     Method {
         method: name.into(),
@@ -27,6 +29,7 @@ fn method(name: &str, request: bool, from_client: bool, from_server: bool) -> Me
     }
 }
 
+/// Creates a representation without definitions.
 fn ir(id: &str, methods: Vec<Method>) -> Ir {
     Ir {
         revision: id.into(),
@@ -35,6 +38,7 @@ fn ir(id: &str, methods: Vec<Method>) -> Ir {
     }
 }
 
+/// Creates facts with assumed properties.
 fn facts(id: &str, lifecycle: Lifecycle) -> RevisionFacts {
     RevisionFacts::new(id, lifecycle, &assumed_properties(&[], 0, lifecycle))
 }
