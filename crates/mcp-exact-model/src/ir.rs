@@ -35,6 +35,7 @@ pub struct Definition {
     pub shape: Shape,
 }
 
+/// Returns true for false; members with this value are not serialised.
 #[expect(
     clippy::trivially_copy_pass_by_ref,
     reason = "serde calls it with a reference"

@@ -5,9 +5,9 @@
 
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Shape, Type};
 
-/// Maximum number of members or values in a line, which are followed by an ellipsis.
+/// Maximum number of members or values in a line; an ellipsis replaces the others.
 const MAX_ITEMS: usize = 12;
-/// Maximum depth to which nested anonymous types are spelled out.
+/// Maximum nesting depth of anonymous types that are described by their contents.
 const MAX_DEPTH: usize = 2;
 
 /// Returns a short description of the type of a value.
@@ -59,6 +59,7 @@ pub fn member_path(path: &str, name: &str) -> String {
     }
 }
 
+/// Describes a type; contents of anonymous types are included down to `depth` levels.
 fn nested_type_text(ir: &Ir, value: &Type, depth: usize) -> String {
     match value {
         Type::Json => "any JSON".into(),
@@ -95,6 +96,7 @@ fn nested_type_text(ir: &Ir, value: &Type, depth: usize) -> String {
     }
 }
 
+/// Describes a number with its bounds.
 fn number_text(kind: &str, bounds: Bounds) -> String {
     if bounds == Bounds::default() {
         kind.into()
@@ -103,6 +105,7 @@ fn number_text(kind: &str, bounds: Bounds) -> String {
     }
 }
 
+/// Describes the shape of a definition.
 fn shape_text(ir: &Ir, shape: &Shape, depth: usize) -> String {
     match shape {
         Shape::Struct(members) => object_text(ir, members, depth),
@@ -126,6 +129,7 @@ fn shape_text(ir: &Ir, shape: &Shape, depth: usize) -> String {
     }
 }
 
+/// Describes an object by its members.
 fn object_text(ir: &Ir, members: &[Member], depth: usize) -> String {
     if depth == 0 {
         return "{…}".into();
@@ -143,6 +147,7 @@ fn object_text(ir: &Ir, members: &[Member], depth: usize) -> String {
     format!("{{ {} }}", join_items(&names, ", "))
 }
 
+/// Joins the first items, and states the number of the others.
 fn join_items(items: &[String], separator: &str) -> String {
     if items.len() <= MAX_ITEMS + 1 {
         return items.join(separator);

@@ -30,7 +30,7 @@ pub enum Status {
     Draft,
 }
 
-/// The sender of a message.
+/// Client or server, as the sender of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The client.
@@ -40,7 +40,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Returns the receiver of this role's messages.
+    /// Returns the receiver of the messages that this side sends.
     pub const fn peer(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -54,7 +54,9 @@ impl Side {
 /// Requests that are embedded in results (`inputRequests`) are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Methods {
+    /// Methods of requests, sorted.
     pub(crate) requests: &'static [&'static str],
+    /// Methods of notifications, sorted.
     pub(crate) notifications: &'static [&'static str],
 }
 
@@ -86,12 +88,19 @@ impl Methods {
 /// Each revision has one value in a static table. Two values are equal if they are the same revision, and a revision
 /// is less than another if it precedes the other in [`all`](crate::all).
 pub struct RevisionSpec {
+    /// Identifier of the revision.
     pub(crate) revision: Revision,
+    /// Index in the table.
     pub(crate) index: usize,
+    /// Publication status.
     pub(crate) status: Status,
+    /// Handshake of the revision.
     pub(crate) lifecycle: Lifecycle,
+    /// Methods that clients send.
     pub(crate) client: Methods,
+    /// Methods that servers send.
     pub(crate) server: Methods,
+    /// Values of the named properties.
     pub(crate) properties: Properties,
 }
 
@@ -119,7 +128,7 @@ impl RevisionSpec {
         self.status
     }
 
-    /// Returns how client and server establish the revision.
+    /// Returns the handshake by which client and server establish the revision.
     pub const fn lifecycle(&self) -> Lifecycle {
         self.lifecycle
     }

@@ -7,6 +7,7 @@ use std::fmt::Write;
 use expect_test::expect;
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side, Status, all, find};
 
+/// Identifiers of the released revisions, oldest first.
 const RELEASED: [&str; 5] = [
     "2024-11-05",
     "2025-03-26",
@@ -15,6 +16,7 @@ const RELEASED: [&str; 5] = [
     "2026-07-28",
 ];
 
+/// Returns the released revisions, oldest first.
 fn released() -> [&'static RevisionSpec; 5] {
     RELEASED.map(|id| find(id).expect("a released revision"))
 }

@@ -1,7 +1,8 @@
 //! Bridge between serde and the reader and writer of this crate.
 //!
-//! With serde_json's own serialisers and deserialisers the JSON text is preserved exactly, because values are passed as raw JSON.
-//! Buffering layers (`flatten`, untagged enums, `serde_json::Value`) pass values in the form in which they buffered them.
+//! With serde_json's own serialisers and deserialisers the JSON text is preserved exactly, because values are passed as
+//! raw JSON. Buffering layers (`flatten`, untagged enums, `serde_json::Value`) pass values in the form in which they
+//! buffered them.
 
 use std::fmt;
 
@@ -22,8 +23,8 @@ pub fn deserialize<'de, T: Decode, D: Deserializer<'de>>(d: D) -> Result<T, D::E
     from_str(&deserialize_text(d)?).map_err(de::Error::custom)
 }
 
-/// Serialises any encodable type, for generated code. Objects are serialised as maps, which `flatten` needs. Only serde_json's
-/// own serialiser receives the JSON text of open objects, with white space, escapes and duplicates.
+/// Serialises any encodable type, for generated code. Objects are serialised as maps, which `flatten` needs. Only
+/// serde_json's own serialiser receives the JSON text of open objects, with white space, escapes and duplicates.
 #[doc(hidden)]
 pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Error> {
     let text = to_string(value);
@@ -40,8 +41,9 @@ pub fn serialize<S: Serializer>(value: &dyn Encode, s: S) -> Result<S::Ok, S::Er
     }
 }
 
-/// Returns true if `S` is serde_json's own serialiser, without a formatter that wants to see every member. If the name of that
-/// type changed, top-level open objects would lose only the white space between their members.
+/// Returns true if `S` is serde_json's own serialiser with its compact formatter, and not with a formatter that must
+/// receive each member separately. If the name of that type changed, top-level untyped objects would lose only the
+/// white space between their members.
 fn is_json_serializer<S>() -> bool {
     let name = std::any::type_name::<S>();
     let Some(arguments) = name.strip_prefix("&mut serde_json::ser::Serializer<") else {
@@ -59,6 +61,7 @@ fn is_json_serializer<S>() -> bool {
     !formatted || arguments.ends_with("serde_json::ser::CompactFormatter>")
 }
 
+/// Serialises the text of an object as a map, with each value as [`RawText`].
 fn serialize_object<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
     let mut map = s.serialize_map(None)?;
     let mut r = Reader::new(text);
@@ -82,6 +85,7 @@ impl Serialize for RawText<'_> {
     }
 }
 
+/// Serialises JSON text as a `RawValue`, which serde_json writes unchanged.
 fn serialize_raw<S: Serializer>(text: &str, s: S) -> Result<S::Ok, S::Error> {
     let raw: &RawValue = serde_json::from_str(text).map_err(ser::Error::custom)?;
     raw.serialize(s)
@@ -121,17 +125,22 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for RawValueDeserializer<D> {
     }
 }
 
+/// Visitor that writes any value as JSON text and passes the text to the visitor of `RawValue`.
 struct RawValueVisitor<V> {
+    /// Visitor of `RawValue`, which expects a map with one entry.
     visitor: V,
+    /// Name of that entry, which is private to serde_json.
     name: &'static str,
 }
 
 impl<'de, V: Visitor<'de>> RawValueVisitor<V> {
+    /// Passes JSON text to the visitor of `RawValue`.
     fn visit_text<E: de::Error>(self, text: String) -> Result<V::Value, E> {
         let one = std::iter::once((self.name, text));
         self.visitor.visit_map(de::value::MapDeserializer::new(one))
     }
 
+    /// Writes a value as JSON text with `write`, and passes the text to the visitor of `RawValue`.
     fn write_and_visit<E: de::Error>(
         self,
         write: impl FnOnce(TextWriter<'_, '_>) -> Result<(), E>,
@@ -164,7 +173,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for RawValueVisitor<V> {
         self.write_and_visit(|out| de::DeserializeSeed::deserialize(out, d))
     }
 
-    // What a deserialiser gives that makes no difference between a newtype and its content.
+    // A deserialiser that treats a newtype like its content calls one of the following functions.
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<V::Value, E> {
         self.write_and_visit(|out| out.visit_bool(value))
@@ -223,6 +232,7 @@ impl<'de> de::DeserializeSeed<'de> for TextWriter<'_, '_> {
 }
 
 impl TextWriter<'_, '_> {
+    /// Appends a complete JSON value.
     fn put(self, json: &str) {
         self.0.put(json);
     }

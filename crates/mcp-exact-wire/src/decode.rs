@@ -1,8 +1,9 @@
 //! Decoding of the messages of one direction.
 //!
-//! A document is decoded into requests, notifications, results and errors, or into an error that contains the id for the answer.
-//! The members and the method of a message determine its class, not the success of a decoding attempt. Decoding needs one pass if
-//! `method` precedes `params` and `id` precedes `result`, and an additional raw scan otherwise.
+//! A document is decoded into requests, notifications, results and errors, or into an error that contains the id for
+//! the answer. The members and the method of a message determine its class, not the success of a decoding attempt.
+//! Decoding needs one pass if `method` precedes `params` and `id` precedes `result`, and an additional raw scan
+//! otherwise.
 
 use std::borrow::Cow;
 
@@ -20,8 +21,8 @@ use crate::{JsonObject, Nullable, RequestId};
 /// Upper limit for the length of a request envelope in bytes, unless the id is long.
 const ENVELOPE: usize = 96;
 
-/// Maximum number of messages in a batch. Each bad message produces an error with a pointer, which is many times larger than the
-/// message.
+/// Maximum number of messages in a batch. Each bad message produces an error with a pointer, which is many times larger
+/// than the message.
 pub const MAX_BATCH: usize = 1000;
 
 /// Decodes one document: a message or a batch. `answers` returns the method of the local request with an id.
@@ -37,7 +38,7 @@ pub fn decode_frame<'m, D: Direction>(
     if r.peek() != Some(b'[') {
         return message(r, text, answers).map(Frame::One);
     }
-    batch(r, answers).map(Frame::Batch)
+    decode_batch(r, answers).map(Frame::Batch)
 }
 
 /// Decodes one message; a batch is an error.
@@ -52,8 +53,9 @@ pub fn decode_message<'m, D: Direction>(
     message(Reader::new(text), text, answers)
 }
 
-/// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and [`decode_notification`].
-/// `added` is JSON text of members that are appended to the parameters, without braces, or empty.
+/// Returns the text of a request, or of a notification if there is no id, for [`decode_request`] and
+/// [`decode_notification`]. `added` is JSON text of members that are appended to the parameters, without braces, or
+/// empty.
 pub fn call_text(
     id: Option<&RequestId>,
     method: &str,
@@ -92,8 +94,8 @@ pub fn call_text(
     text
 }
 
-/// Decodes a request as [`decode_message`] decodes it, without the code that decodes other messages. `text` must be JSON that
-/// was checked before, such as that of [`call_text`]; values that are skipped are not checked again.
+/// Decodes a request as [`decode_message`] decodes it, without the code that decodes other messages. `text` must be
+/// JSON that was checked before, such as that of [`call_text`]; values that are skipped are not checked again.
 ///
 /// # Errors
 /// The errors of [`decode_message`]. The parameters of a method that is only defined for notifications are not decoded.
@@ -105,7 +107,7 @@ pub fn decode_request<D: Direction>(text: &str) -> Result<D::Request, MessageErr
     {
         return Ok(request);
     }
-    Err(explain(text, r, D::NOTIFICATIONS, &|_| None))
+    Err(message_error(text, r, D::NOTIFICATIONS, &|_| None))
 }
 
 /// Decodes a notification as [`decode_request`] decodes a request.
@@ -121,7 +123,7 @@ pub fn decode_notification<D: Direction>(text: &str) -> Result<D::Notification, 
     {
         return Ok(notification);
     }
-    Err(explain(text, r, D::NOTIFICATIONS, &|_| None))
+    Err(message_error(text, r, D::NOTIFICATIONS, &|_| None))
 }
 
 /// Reads up to the method of a request, or of a notification, and refuses messages of other classes.
@@ -151,6 +153,7 @@ fn push_params(params: &str, added: &str, text: &mut String) {
     text.push('}');
 }
 
+/// Returns the bytes as text, or the error for a document that is not UTF-8.
 #[allow(unsafe_code)]
 pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
     // Most messages are ASCII, for which the check is faster.
@@ -166,7 +169,9 @@ pub(crate) fn utf8(bytes: &[u8]) -> Result<&str, MessageError> {
     })
 }
 
-fn batch<'m, D: Direction>(
+/// Decodes the messages of a batch; returns an error if the direction has no batches, or the batch is empty or too
+/// long.
+fn decode_batch<'m, D: Direction>(
     mut r: Reader<'_>,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
 ) -> Result<Vec<Result<Message<D>, MessageError>>, MessageError> {
@@ -174,7 +179,7 @@ fn batch<'m, D: Direction>(
     let most = if D::BATCHES { MAX_BATCH } else { 0 };
     let (items, count) = match batch_items(&mut r, most) {
         Ok(items) => items,
-        Err(DecodeFailed) => return Err(outside(r.into_error())),
+        Err(DecodeFailed) => return Err(document_error(r.into_error())),
     };
     let words = match count {
         0 => "a batch holds at least one message",
@@ -188,7 +193,7 @@ fn batch<'m, D: Direction>(
         _ => "a batch holds at most 1000 messages; send several batches",
     };
     r.fault(start, DecodeErrorKind::Type, Detail::Plain(words));
-    Err(outside(r.into_error()))
+    Err(document_error(r.into_error()))
 }
 
 /// Checks an array to its end; returns its first items, and the number of all items.
@@ -208,7 +213,7 @@ fn batch_items<'a>(r: &mut Reader<'a>, most: usize) -> ReadResult<(Vec<&'a str>,
 }
 
 /// Creates the error for a document that is not a message.
-fn outside(error: DecodeError) -> MessageError {
+fn document_error(error: DecodeError) -> MessageError {
     let kind = match error.kind() {
         DecodeErrorKind::Syntax => MessageErrorKind::Parse,
         _ => MessageErrorKind::InvalidRequest,
@@ -246,7 +251,7 @@ pub(crate) fn message<'m, D: Direction>(
             }
         }
         Ok(MessageClass::Response(beginning)) => {
-            if let Ok(message) = response(&mut r, &beginning, answers)
+            if let Ok(message) = decode_response(&mut r, &beginning, answers)
                 && r.end().is_ok()
             {
                 return Ok(message);
@@ -254,13 +259,16 @@ pub(crate) fn message<'m, D: Direction>(
         }
         Err(DecodeFailed) => {}
     }
-    Err(explain(text, r, D::NOTIFICATIONS, answers))
+    Err(message_error(text, r, D::NOTIFICATIONS, answers))
 }
 
 /// Class of a message, determined by its members.
 enum MessageClass {
+    /// The message has a method and an id.
     Request,
+    /// The message has a method and no id.
     Notification,
+    /// The message has no method.
     Response(Beginning),
 }
 
@@ -268,10 +276,12 @@ enum MessageClass {
 struct DirectionSpec {
     /// [`class_of`] with the direction's methods as constants, which cost less to compare with than a list.
     class_of: fn(&str) -> Option<MessageClass>,
+    /// Value of [`Direction::ENVELOPE_INSIDE`].
     envelope_inside: bool,
 }
 
 impl DirectionSpec {
+    /// Creates the properties of the direction `D`.
     const fn of<D: Direction>() -> Self {
         Self {
             class_of: class_of::<D>,
@@ -284,6 +294,7 @@ impl DirectionSpec {
 struct Beginning {
     /// Offset at which the message begins.
     start: usize,
+    /// Position of the id, if it was read.
     id: Option<IdAt>,
     /// Offset of the value of `jsonrpc`.
     version: Option<usize>,
@@ -297,8 +308,8 @@ fn finish(r: &mut Reader<'_>, envelope_inside: bool) -> ReadResult<()> {
     r.end()
 }
 
-/// Reads up to the member that determines the class of a message. If only members of the envelope precede the method, decoding
-/// continues there; otherwise the message is read again from its beginning.
+/// Reads up to the member that determines the class of a message. If only members of the envelope precede the method,
+/// decoding continues after the method; otherwise the message is read again from its beginning.
 fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<MessageClass> {
     let (start, depth) = (r.peek_at(), r.depth());
     r.open_object()?;
@@ -353,11 +364,15 @@ fn classify(r: &mut Reader<'_>, direction: &DirectionSpec) -> ReadResult<Message
 
 /// Member name of the JSON-RPC envelope.
 enum EnvelopeName {
+    /// `jsonrpc`.
     Version,
+    /// `id`.
     Id,
+    /// `method`.
     Method,
     /// `result` or `error`.
     Answer,
+    /// Any other member name.
     Other,
 }
 
@@ -379,6 +394,7 @@ fn envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     spelt_envelope_name(r)
 }
 
+/// Reads a member name in any spelling, and its colon.
 #[inline(never)]
 fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     let name = r.name()?;
@@ -392,8 +408,8 @@ fn spelt_envelope_name(r: &mut Reader<'_>) -> ReadResult<EnvelopeName> {
     })
 }
 
-/// Reads the method and classifies it. `resume` contains the members that were read, if only members of the envelope precede the
-/// method.
+/// Reads the method and classifies it. `resume` contains the members that were read, if only members of the envelope
+/// precede the method.
 #[inline(always)]
 fn classify_method(
     r: &mut Reader<'_>,
@@ -408,7 +424,7 @@ fn classify_method(
     };
     match (resume, &method) {
         (Some((id, version)), Cow::Borrowed(_)) => r.resume_envelope(start, id, version),
-        // For a method with escape sequences no hint is possible, so the union has to find the method again.
+        // A method with escape sequences cannot be remembered for the union, which must find the method again.
         _ => {
             r.rewind(start, depth);
             r.expect_envelope();
@@ -421,8 +437,8 @@ fn classify_method(
     Ok(class)
 }
 
-/// Returns the class of the messages of a method; `None` if the direction does not define it. Notifications have distinct names,
-/// so that most requests are recognised at once.
+/// Returns the class of the messages of a method; `None` if the direction does not define it. Notifications have
+/// distinct names, so that most requests are recognised at once.
 fn class_of<D: Direction>(method: &str) -> Option<MessageClass> {
     // For about twelve names, a linear search that compares lengths first is faster than a binary search.
     let among = |names: &[&str]| names.contains(&method);
@@ -454,7 +470,8 @@ fn unknown_method(
     })
 }
 
-fn response<'m, D: Direction>(
+/// Decodes a response from its beginning; the id must be known before the result is decoded.
+fn decode_response<'m, D: Direction>(
     r: &mut Reader<'_>,
     beginning: &Beginning,
     answers: &dyn Fn(&RequestId) -> Option<&'m str>,
@@ -509,7 +526,7 @@ fn response<'m, D: Direction>(
     };
     let result = match (result, result_at) {
         (Some(result), _) => result,
-        (None, Some(at)) => late_result::<D>(r, at, &id, answers)?,
+        (None, Some(at)) => decode_late_result::<D>(r, at, &id, answers)?,
         (None, None) => {
             return Err(r.fault(start, DecodeErrorKind::Required, Detail::Missing("result")));
         }
@@ -522,7 +539,7 @@ fn response<'m, D: Direction>(
 }
 
 /// Decodes a result that precedes the id.
-fn late_result<'m, D: Direction>(
+fn decode_late_result<'m, D: Direction>(
     r: &mut Reader<'_>,
     (at, depth): (usize, u32),
     id: &RequestId,
@@ -535,6 +552,7 @@ fn late_result<'m, D: Direction>(
     Ok(result)
 }
 
+/// Decodes a result by the method of the local request with this id.
 fn decode_result<'m, D: Direction>(
     r: &mut Reader<'_>,
     id: &RequestId,
@@ -552,7 +570,7 @@ fn decode_result<'m, D: Direction>(
 
 /// Determines the error for a message that did not decode.
 #[cold]
-fn explain<'m>(
+fn message_error<'m>(
     text: &str,
     r: Reader<'_>,
     notifications: &[&str],
@@ -561,7 +579,7 @@ fn explain<'m>(
     let error = r.into_error();
     let head = match MessageHead::parse_lenient(text) {
         Ok(head) => head,
-        Err(not_json) => return outside(not_json),
+        Err(not_json) => return document_error(not_json),
     };
     let id = head.id.and_then(|id| crate::from_str(id).ok());
     let method = head.method.as_deref();

@@ -2,7 +2,8 @@
 
 use crate::Revision;
 
-/// A type that is generated from a definition of a revision, for example `mcp_2025_06_18::Tool` from `Tool` of 2025-06-18.
+/// A type that is generated from a definition of a revision, for example `mcp_2025_06_18::Tool` from `Tool` of
+/// 2025-06-18.
 ///
 /// Type aliases and JSON Schema documents have no definition of their own.
 pub trait Defined {

@@ -1,8 +1,8 @@
 //! Selection of the variant of a union of objects, by static tables.
 //!
-//! The reader looks ahead in an object: the discriminant and the present members determine the variant, not the success of a
-//! decoding attempt. The position of the reader does not change. Each member is read at most once, and only as far as necessary;
-//! the later decoding of the object detects invalid JSON.
+//! The reader looks ahead in an object: the discriminant and the present members determine the variant, not the success
+//! of a decoding attempt. The position of the reader does not change. Each member is read at most once, and only as far
+//! as necessary; the later decoding of the object detects invalid JSON.
 
 use std::borrow::Cow;
 
@@ -56,8 +56,8 @@ pub enum Tag {
     Any,
 }
 
-/// Access to a dispatch table, which is a [`UnionDispatch`] or a packed table of the conversions. Each method returns the field
-/// of [`UnionDispatch`] that it is named after.
+/// Access to a dispatch table, which is a [`UnionDispatch`] or a packed table of the conversions. Each method returns
+/// the field of [`UnionDispatch`] that it is named after.
 pub trait DispatchTable {
     /// Returns the name of the union.
     fn name(&self) -> &'static str;
@@ -65,7 +65,7 @@ pub trait DispatchTable {
     fn tag(&self) -> &'static str;
     /// Returns the number of [`members`](UnionDispatch::members).
     fn probe_count(&self) -> usize;
-    /// Returns the member with this bit.
+    /// Returns the member with this index among [`members`](UnionDispatch::members).
     fn probe(&self, bit: usize) -> Probe;
     /// Returns the [`cases`](UnionDispatch::cases) in their order.
     fn cases(&self) -> impl Iterator<Item = DispatchCase>;
@@ -105,9 +105,12 @@ impl DispatchTable for UnionDispatch {
 /// Result of [`Reader::select_variant`] if no variant of the union has the value of the discriminant.
 pub const UNRECOGNIZED: u8 = u8::MAX;
 
+/// Members of an object that are conditions of cases.
 #[derive(Default)]
 struct PresentMembers<'a> {
+    /// Value of the discriminant, if the object has it.
     tag: Option<Cow<'a, str>>,
+    /// Present members, as bits of [`UnionDispatch::members`].
     has: u32,
 }
 
@@ -163,8 +166,8 @@ impl<'a> Reader<'a> {
         Ok(found)
     }
 
-    /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not checked to be
-    /// JSON, because the decoding of the object checks it.
+    /// Returns the value of a discriminant of the next object, if it is present. The text before the member is not
+    /// checked to be JSON, because the decoding of the object checks it.
     pub fn discriminant(&mut self, name: &'static str) -> ReadResult<Option<Cow<'a, str>>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -183,8 +186,8 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
-    /// Returns the value of a discriminant that no variant of a union has, and checks that the discriminant occurs once, because
-    /// no other code checks this.
+    /// Returns the value of a discriminant that no variant of a union has, and checks that the discriminant occurs
+    /// once, because no other code checks this.
     pub(crate) fn unmatched_discriminant(
         &mut self,
         name: &'static str,
@@ -206,6 +209,7 @@ impl<'a> Reader<'a> {
         Ok(tag)
     }
 
+    /// Reads the next object for the members that are conditions of cases, and restores the position of the reader.
     fn find_members(&mut self, dispatch: &impl DispatchTable) -> ReadResult<PresentMembers<'a>> {
         let (start, depth) = (self.peek_at(), self.depth());
         self.open_object()?;
@@ -250,6 +254,7 @@ impl<'a> Reader<'a> {
         Ok(has)
     }
 
+    /// Checks that the object at `start` does not have two members that exclude each other.
     fn check_exclusive(
         &mut self,
         dispatch: &impl DispatchTable,
@@ -266,6 +271,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Returns the variant of the first case that matches; [`UNRECOGNIZED`] or an error if none does.
     fn select_case(
         &mut self,
         dispatch: &impl DispatchTable,
@@ -291,6 +297,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Records the failure that the object at `start` matches no case of the union.
     #[cold]
     fn no_variant_error(
         &mut self,

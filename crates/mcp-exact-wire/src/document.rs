@@ -1,7 +1,7 @@
 //! JSON Schema documents within messages, kept as raw objects with a typed view on demand.
 //!
-//! Decoding checks only that documents are objects. `validate()` checks their members against the protocol's schema by a static
-//! table, and reports member by member.
+//! Decoding checks only that documents are objects. `validate()` checks their members against the protocol's schema by
+//! a static table, and reports member by member.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -208,6 +208,7 @@ pub(crate) fn member_violation(rule: &DocumentRule, text: &str) -> Option<String
     Some(first.message.clone())
 }
 
+/// Reports the deviations of one value from its rule.
 fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Violations) {
     let kind = Reader::new(text).kind();
     let (fits, what) = match rule {
@@ -249,6 +250,7 @@ fn check_value(rule: &DocumentValue, text: &str, path: &Path<'_>, to: &mut Viola
     }
 }
 
+/// Calls `f` with the name and the JSON text of each member of an object.
 fn for_each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     r.open_object()?;
@@ -261,6 +263,7 @@ fn for_each_member(text: &str, mut f: impl FnMut(&str, &str)) -> ReadResult<()> 
     Ok::<(), DecodeFailed>(())
 }
 
+/// Calls `f` with the index and the JSON text of each item of an array.
 fn for_each_item(text: &str, mut f: impl FnMut(usize, &str)) -> ReadResult<()> {
     let mut r = Reader::new(text);
     let mut more = r.begin_array()?;

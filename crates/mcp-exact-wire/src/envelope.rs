@@ -1,7 +1,7 @@
 //! JSON-RPC envelope of types that do not contain `jsonrpc` and `id`.
 //!
-//! The reader records the positions of the two members while it decodes the rest of the message. A message is therefore read
-//! once, and envelope members do not become unknown members.
+//! The reader records the positions of the two members while it decodes the rest of the message. A message is therefore
+//! read once, and envelope members do not become unknown members.
 
 use crate::RequestId;
 use crate::error::{DecodeErrorKind, DecodeFailed, Detail, ReadResult};
@@ -60,8 +60,8 @@ impl Reader<'_> {
         Ok(true)
     }
 
-    /// Records the failure that a message has both a method and a result or an error, so that its class would depend on the
-    /// member order.
+    /// Records the failure that a message has both a method and a result or an error, so that its class would depend on
+    /// the member order.
     #[cold]
     pub(crate) fn request_and_response(&mut self, at: usize) -> DecodeFailed {
         let words = Detail::Plain("a message with a `method` has neither `result` nor `error`");

@@ -1,7 +1,7 @@
 //! Errors of decoding a document, with their positions.
 //!
-//! A decoder records only a byte offset. The JSON pointer is computed from the text when the caller requests the error, so that
-//! successful decoding has no cost and allocates nothing for errors.
+//! A decoder records only a byte offset. The JSON pointer is computed from the text when the caller requests the error,
+//! so that successful decoding has no cost and allocates nothing for errors.
 
 use std::fmt;
 
@@ -63,9 +63,13 @@ impl DecodeErrorKind {
 /// Error for a document that does not decode as the requested type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
+    /// Kind of the violated rule.
     kind: DecodeErrorKind,
+    /// JSON pointer of the value.
     pointer: String,
+    /// Offset of the value, in bytes.
     offset: usize,
+    /// Description of the problem.
     detail: String,
 }
 
@@ -75,8 +79,8 @@ impl DecodeError {
         self.kind
     }
 
-    /// Returns the JSON pointer (RFC 6901) of the value that violates the rule; for a missing member, the pointer of the object
-    /// without the member.
+    /// Returns the JSON pointer (RFC 6901) of the value that violates the rule; for a missing member, the pointer of
+    /// the object without the member.
     ///
     /// A pointer of more than [`MAX_POINTER`] bytes is cut there and ends in `…`; [`offset`](Self::offset) stays exact.
     pub fn pointer(&self) -> &str {
@@ -98,6 +102,7 @@ impl DecodeError {
         self.kind == DecodeErrorKind::Required && self.detail == Detail::missing_words(member)
     }
 
+    /// Creates the error for bytes that are not UTF-8 from `offset` on.
     pub(crate) fn utf8(offset: usize) -> Self {
         Self {
             kind: DecodeErrorKind::Utf8,
@@ -123,24 +128,35 @@ impl std::error::Error for DecodeError {}
 /// Record of a failed reading step.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
+    /// Offset of the value or the member name, in bytes.
     pub(crate) at: usize,
+    /// Kind of the violated rule.
     pub(crate) kind: DecodeErrorKind,
+    /// Description of the problem.
     pub(crate) detail: Detail,
+    /// Name of the member at fault, if the offset is that of the object that contains it.
     pub(crate) member: Option<Box<str>>,
 }
 
 /// Description of a fault, formatted only on request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Detail {
+    /// A complete description.
     Plain(&'static str),
+    /// The expected type.
     Expected(&'static str),
+    /// The expected constant.
     Const(&'static str),
+    /// The name of the missing member.
     Missing(&'static str),
+    /// The name of the union without a matching variant.
     Union(&'static str),
+    /// The names of two members that exclude each other.
     Exclusive(&'static str, &'static str),
 }
 
 impl Fault {
+    /// Creates the error of the decoder; `text` is the document, from which the JSON pointer is computed.
     pub(crate) fn into_error(self, text: &str) -> DecodeError {
         let mut pointer = locate(text, self.at);
         if let Some(member) = &self.member {
@@ -157,6 +173,7 @@ impl Fault {
 }
 
 impl Detail {
+    /// Returns the description of a missing member.
     fn missing_words(member: &str) -> String {
         format!("missing member `{member}`")
     }

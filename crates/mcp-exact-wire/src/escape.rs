@@ -1,7 +1,7 @@
 //! Escaping of strings for JSON (RFC 8259 section 7).
 //!
-//! Escaped bytes are appended to a buffer; long strings are escaped in blocks. Only the characters that JSON requires to be
-//! escaped are escaped.
+//! Escaped bytes are appended to a buffer; long strings are escaped in blocks. Only the characters that JSON requires
+//! to be escaped are escaped.
 
 use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
@@ -14,12 +14,15 @@ pub(crate) const MAX_ESCAPED_LENGTH: usize = 6;
 pub(crate) struct Escape {
     /// Escape sequence, padded to eight bytes, which are always written together.
     pub(crate) text: [u8; 8],
+    /// Number of bytes of the escape sequence.
     pub(crate) length: usize,
 }
 
 /// Escape sequence of each byte.
 pub(crate) static ESCAPES: [Escape; 256] = {
+    /// Hexadecimal digits by their values.
     const HEX: &[u8; 16] = b"0123456789abcdef";
+    /// Letters of the two-character escape sequences by control character; zero if the character has none.
     const SHORT_ESCAPES: &[u8; 16] = b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
     let mut escapes = [Escape {
         text: [0; 8],
@@ -64,6 +67,7 @@ pub(crate) fn escape(bytes: &[u8], out: &mut Vec<u8>) {
     escape_without_shuffles(bytes, out);
 }
 
+/// Appends the escaped form of `bytes`, with the byte shuffles of SSSE3.
 #[cfg(target_arch = "x86_64")]
 #[allow(unsafe_code)]
 fn escape_with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
@@ -78,13 +82,14 @@ fn escape_with_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
         if bytes.is_empty() {
             return;
         }
-        // The rest of the string is estimated to have the same density of escapes. A long string is most of its message, so the
-        // buffer does not double, as a vector would, but grows in steps.
+        // The rest of the string is estimated to have the same density of escapes. A long string is most of its
+        // message, so the buffer does not double, as a vector would, but grows in steps.
         let dense = bytes.len() * written.div_ceil(taken.max(1)).clamp(1, MAX_ESCAPED_LENGTH);
         out.reserve_exact(initial_capacity(dense).max(out.len() / 8));
     }
 }
 
+/// Appends the escaped form of `bytes`, on processors without byte shuffles.
 fn escape_without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     while let Some(&b) = bytes.first() {
         let taken = append_blocks(bytes, out);
@@ -101,8 +106,8 @@ fn escape_without_shuffles(mut bytes: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Reserves capacity for `least` bytes and, if the buffer has to grow, for the `rest` of the string, instead of doubling the
-/// capacity.
+/// Reserves capacity for `least` bytes and, if the buffer has to grow, for the `rest` of the string, instead of
+/// doubling the capacity.
 fn reserve_room(rest: usize, least: usize, out: &mut Vec<u8>) {
     if out.capacity() - out.len() < least {
         out.reserve_exact(initial_capacity(rest).max(least).max(out.len() / 8));
@@ -116,7 +121,7 @@ fn append_blocks(bytes: &[u8], out: &mut Vec<u8>) -> usize {
     }
     let piece = bytes.get(..PIECE_LENGTH + BLOCK).unwrap_or(bytes);
     let before = out.len();
-    // Most characters stay one. Where there is too little room for more whole blocks, the next piece goes on.
+    // Most characters need no escape. If the room does not suffice for all complete blocks, the next call continues.
     let most = piece.len() + piece.len() / 8 + BLOCK_ROOM;
     reserve_room(bytes.len(), most, out);
     out.resize(before + most, 0);
@@ -147,7 +152,8 @@ fn escape_blocks(bytes: &[u8], out: &mut [u8]) -> (usize, usize) {
         let mut special = simd::special_marks(block);
         let (mut from, mut to) = (0, 0);
         while special != 0 {
-            // The remainder and the minimum below change nothing, but the compiler sees that all indices are within bounds.
+            // The remainder and the minimum below change nothing, but the compiler sees that all indices are within
+            // bounds.
             let end = special.trailing_zeros() as usize % BLOCK;
             to = copy_run(window, room, (from, end), to).min(MAX_ESCAPED_LENGTH * BLOCK);
             let escape = &ESCAPES[usize::from(window[end])];
@@ -170,7 +176,7 @@ fn copy_run(
     (from, end): (usize, usize),
     to: usize,
 ) -> usize {
-    // As above: these change nothing.
+    // The remainder and the minimum change nothing, as above.
     let (from, to) = (from.min(BLOCK), to.min(MAX_ESCAPED_LENGTH * BLOCK));
     room[to..to + STRIDE].copy_from_slice(&window[from..from + STRIDE]);
     if end > from + STRIDE {
@@ -219,7 +225,9 @@ mod tests {
 
     /// Returns bytes of every kind; `share` of 256 are special, another sixteenth are outside of ASCII.
     fn bytes(seed: u32, length: usize, share: u32) -> Vec<u8> {
+        /// Control characters, the quote and the backslash: bytes that must be escaped.
         const SPECIAL: &[u8; 16] = b"\x00\x01\x07\x08\t\n\x0b\x0c\r\x0e\x0f\x10\x1b\x1f\"\\";
+        /// Bytes that need no escape, among them the neighbours of the special ones.
         const PLAIN: &[u8; 8] = b" !#[]az\x7f";
         let mut state = seed * 2 + 1;
         let mut next = || {

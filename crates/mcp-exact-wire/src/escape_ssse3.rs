@@ -1,4 +1,5 @@
-//! Escaping with byte shuffles (SSSE3), on processors with these instructions. No branch depends on the positions of the escapes.
+//! Escaping with byte shuffles (SSSE3), on processors with these instructions. No branch depends on the positions of
+//! the escapes.
 //!
 //! The functions return the number of consumed input bytes and of written output bytes. The output buffer never grows.
 
@@ -19,8 +20,8 @@ const VECTOR_LENGTH: usize = 16;
 /// Number of input bytes per output vector, because each input byte may become two bytes.
 const BYTES_PER_STEP: usize = VECTOR_LENGTH / 2;
 
-/// Output bytes to reserve for a block: each input byte may become six bytes, and a vector store writes more bytes than its
-/// result has.
+/// Output bytes to reserve for a block: each input byte may become six bytes, and a vector store writes more bytes than
+/// its result has.
 const BLOCK_ROOM: usize = MAX_ESCAPED_LENGTH * BLOCK + VECTOR_LENGTH;
 
 /// Output bytes to reserve for a vector.
@@ -29,8 +30,8 @@ const VECTOR_ROOM: usize = MAX_ESCAPED_LENGTH * VECTOR_LENGTH + VECTOR_LENGTH;
 /// Letters of the two-character escapes of control characters below 0x10.
 const CONTROL_LETTERS: [u8; VECTOR_LENGTH] = *b"\0\0\0\0\0\0\0\0btn\0fr\0\0";
 
-/// For each set of special bytes among eight: the source index of each output byte. Indices 0 to 7 are the eight input bytes,
-/// index 8 is a backslash. Bytes after the result have no meaning.
+/// For each set of special bytes among eight: the source index of each output byte. Indices 0 to 7 are the eight input
+/// bytes, index 8 is a backslash. Bytes after the result have no meaning.
 static SHUFFLE_INDICES: [[u8; VECTOR_LENGTH]; 256] = {
     let mut sources = [[0; VECTOR_LENGTH]; 256];
     let mut special = 0;
@@ -49,14 +50,15 @@ static SHUFFLE_INDICES: [[u8; VECTOR_LENGTH]; 256] = {
     sources
 };
 
-/// Returns true if the processor has the instructions. The check is cheap, because the answer of the processor is cached.
+/// Returns true if the processor has the instructions. The check is cheap, because the answer of the processor is
+/// cached.
 #[inline]
 pub(crate) fn is_available() -> bool {
     is_x86_feature_detected!("ssse3") && is_x86_feature_detected!("popcnt")
 }
 
-/// Escapes `bytes` into `room` up to the end, or until the room is used up. Returns the number of bytes read, and the number
-/// of bytes written at the start of `room`.
+/// Escapes `bytes` into `room` up to the end, or until the room is used up. Returns the number of bytes read, and the
+/// number of bytes written at the start of `room`.
 #[target_feature(enable = "ssse3,popcnt")]
 pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usize) {
     let (blocks, end) = bytes.as_chunks::<BLOCK>();
@@ -84,7 +86,7 @@ pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usiz
         length += escape_vectors(&[load(part)], room);
     }
     if let (1.., Some(room)) = (few.len(), vector_room(room, length)) {
-        // Spaces after the end, which stay spaces and do not count.
+        // The spaces after the end need no escape, and are not counted.
         let padded = escape_vectors(&[load_partial(few)], room);
         at += few.len();
         length += padded - (VECTOR_LENGTH - few.len());
@@ -92,6 +94,7 @@ pub(crate) fn escape(bytes: &[u8], room: &mut [MaybeUninit<u8>]) -> (usize, usiz
     (at, length)
 }
 
+/// Returns the room for one vector from the offset `from` on; `None` if less is left.
 #[inline]
 fn vector_room(
     room: &mut [MaybeUninit<u8>],
@@ -114,7 +117,8 @@ fn escape_vectors<const N: usize, const R: usize>(
     let mut least = _mm_set1_epi8(0x20);
     for (index, text) in texts.iter_mut().enumerate() {
         let bytes = *text;
-        // The sum keeps bytes below 0x10 apart by their low half; with the others the high bit is set, which gives zero.
+        // For bytes below 0x10, the low half of the sum selects the letter; for other bytes, the high bit of the sum is
+        // set, which selects zero.
         let places = _mm_adds_epu8(bytes, _mm_set1_epi8(0x70));
         let letters = _mm_shuffle_epi8(load(&CONTROL_LETTERS), places);
         let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
@@ -122,7 +126,7 @@ fn escape_vectors<const N: usize, const R: usize>(
         let lettered = _mm_cmpgt_epi8(letters, _mm_setzero_si128());
         let both = _mm_or_si128(quotes, backslashes);
         special |= comparison_bits(_mm_or_si128(both, lettered), index);
-        // A letter is greater than the character that it stands for.
+        // Each letter is greater than the character that it denotes.
         *text = _mm_max_epu8(bytes, letters);
         least = _mm_min_epu8(least, *text);
     }
@@ -148,8 +152,8 @@ fn escape_vectors<const N: usize, const R: usize>(
     to
 }
 
-/// Writes eight bytes, with a backslash before each special byte; returns the number of bytes written. The lower half of `source`
-/// contains the bytes, the upper half contains backslashes.
+/// Writes eight bytes, with a backslash before each special byte; returns the number of bytes written. The lower half
+/// of `source` contains the bytes, the upper half contains backslashes.
 #[inline]
 #[target_feature(enable = "ssse3,popcnt")]
 fn escape_eight_bytes(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]) -> usize {
@@ -161,7 +165,8 @@ fn escape_eight_bytes(source: __m128i, special: u8, room: &mut [MaybeUninit<u8>]
     BYTES_PER_STEP + special.count_ones() as usize
 }
 
-/// Escapes vectors that contain control characters without a letter: eight bytes with such a character are written byte by byte.
+/// Escapes vectors that contain control characters without a letter: eight bytes with such a character are written byte
+/// by byte.
 #[inline(never)]
 #[target_feature(enable = "ssse3,popcnt")]
 fn escape_vectors_with_controls<const N: usize>(
@@ -213,15 +218,16 @@ fn mask_byte(marks: u64, index: usize) -> u8 {
     marks.to_le_bytes()[index % 8]
 }
 
-/// Loads fewer than sixteen bytes, padded with spaces. No memory buffer is used, because a large load after several small stores
-/// is slow.
+/// Loads fewer than sixteen bytes, padded with spaces. No memory buffer is used, because a large load after several
+/// small stores is slow.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn load_partial(bytes: &[u8]) -> __m128i {
+    /// 64-bit word of eight spaces.
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
     if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
         let (first, last) = (i64::from_le_bytes(*first), u64::from_le_bytes(*last));
-        // Of the last eight bytes, those that are not among the first ones, and spaces.
+        // The last eight bytes without those that are among the first eight, followed by spaces.
         let twice = u128::from(last) | u128::from(SPACES) << 64;
         let behind = twice >> (8 * (VECTOR_LENGTH - bytes.len() % VECTOR_LENGTH));
         return _mm_set_epi64x((behind as u64).cast_signed(), first);
@@ -230,6 +236,7 @@ fn load_partial(bytes: &[u8]) -> __m128i {
     _mm_set_epi64x(SPACES.cast_signed(), few.cast_signed())
 }
 
+/// Returns the bytes of a vector.
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
@@ -238,6 +245,7 @@ fn to_bytes(vector: __m128i) -> [u8; VECTOR_LENGTH] {
     unsafe { std::mem::transmute(vector) }
 }
 
+/// Loads a vector.
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
@@ -246,6 +254,7 @@ fn load(part: &[u8; VECTOR_LENGTH]) -> __m128i {
     unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
 }
 
+/// Stores a vector.
 #[inline]
 #[target_feature(enable = "sse2")]
 #[allow(unsafe_code)]
@@ -254,6 +263,7 @@ fn store(bytes: __m128i, place: &mut [MaybeUninit<u8>; VECTOR_LENGTH]) {
     unsafe { _mm_storeu_si128(place.as_mut_ptr().cast(), bytes) }
 }
 
+/// Returns the result of comparing the vector at `index` of a block as bits of the block's mask.
 #[inline]
 #[target_feature(enable = "sse2")]
 fn comparison_bits(equal: __m128i, index: usize) -> u64 {

@@ -18,6 +18,7 @@ pub trait Members {
     const IS_MESSAGE: bool = false;
 }
 
+/// Unknown members as decoders collect them; `None` if there are none.
 pub(crate) type Unknown = Option<Box<Vec<(Box<str>, Json)>>>;
 
 /// Unknown members of an object, which its type does not define.
@@ -100,6 +101,7 @@ impl<T: Members> Extra<T> {
         }
     }
 
+    /// Splits members into those that `U` does not define and those that it defines.
     fn split_known<U: Members>(
         members: Vec<(Box<str>, Json)>,
     ) -> (Extra<U>, Vec<(Box<str>, Json)>) {
@@ -151,14 +153,15 @@ impl<T> Extra<T> {
             .flat_map(|members| members.iter().map(|(name, value)| (&**name, value)))
     }
 
+    /// Creates the collection from unknown members that a decoder has read.
     pub(crate) fn from_unknown(unknown: Unknown) -> Self {
         Self(unknown, PhantomData)
     }
 }
 
 impl<T: Members> Extra<T> {
-    /// Writes the members into an object that is being written. Members of a message with names of its envelope are omitted when
-    /// the entire message is written, as the type writes these itself.
+    /// Writes the members into an object that is being written. Members of a message with names of its envelope are
+    /// omitted when the entire message is written, as the type writes these itself.
     #[inline]
     pub fn encode(&self, w: &mut Writer<'_>) {
         match &self.0 {
@@ -195,6 +198,7 @@ fn write_members(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     }
 }
 
+/// Writes the members, except for names of the envelope while a message is written.
 #[inline(never)]
 fn write_in_message(members: &[(Box<str>, Json)], w: &mut Writer<'_>) {
     for (name, value) in members {

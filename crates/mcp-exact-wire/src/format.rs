@@ -1,6 +1,6 @@
-//! Checks whether a string satisfies a JSON Schema `format`. The input is the decoded string, without quotes and escapes. The
-//! check runs in linear time and does not allocate, recurse, panic or normalise. No name or address is resolved: a `uri` need not
-//! exist.
+//! Checks whether a string satisfies a JSON Schema `format`. The input is the decoded string, without quotes and
+//! escapes. The check runs in linear time and does not allocate, recurse, panic or normalise. No name or address is
+//! resolved: a `uri` need not exist.
 
 use core::net::Ipv6Addr;
 
@@ -36,7 +36,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the value of the `format` keyword (JSON Schema draft 2020-12, Validation, section 7; `byte` is OpenAPI's).
+    /// Returns the value of the `format` keyword (JSON Schema draft 2020-12, Validation, section 7; `byte` is
+    /// OpenAPI's).
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -122,8 +123,8 @@ fn is_authority(authority: &str) -> bool {
                 .is_some_and(|digits| digits.bytes().all(|b| b.is_ascii_digit())))
 }
 
-/// Returns true if the text is a valid content of the brackets of an `IP-literal` (RFC 3986 section 3.2.2; RFC 6874 zone ids
-/// are not allowed).
+/// Returns true if the text is a valid content of the brackets of an `IP-literal` (RFC 3986 section 3.2.2; RFC 6874
+/// zone ids are not allowed).
 fn is_ip_literal(address: &str) -> bool {
     let Some(future) = address.strip_prefix(['v', 'V']) else {
         return address.parse::<Ipv6Addr>().is_ok();
@@ -204,6 +205,7 @@ fn is_literal_byte(byte: u8) -> bool {
 
 /// Returns true if the text is a valid content of the braces of an `expression` (RFC 6570 section 2.2).
 fn is_expression(expression: &str) -> bool {
+    /// Operators of an expression, reserved ones included (RFC 6570 section 2.2).
     const OPERATORS: [char; 12] = ['+', '#', '.', '/', ';', '?', '&', '=', ',', '!', '@', '|'];
     let variables = expression.strip_prefix(OPERATORS).unwrap_or(expression);
     variables.split(',').all(is_varspec)
@@ -316,8 +318,8 @@ fn is_full_time(text: &[u8]) -> bool {
     let Some(offset) = offset_minutes(offset) else {
         return false;
     };
-    // Section 5.7: second 60 exists at 23:59 UTC only. Which days had one is announced, not
-    // computed, so any may.
+    // Section 5.7: second 60 exists at 23:59 UTC only. Leap seconds are announced and cannot be computed, so that every
+    // day is accepted.
     let last_minute = || (hour * 60 + minute - offset).rem_euclid(24 * 60) == 24 * 60 - 1;
     hour <= 23 && minute <= 59 && (second <= 59 || second == 60 && last_minute())
 }

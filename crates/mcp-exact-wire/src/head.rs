@@ -1,7 +1,7 @@
 //! Head of a message: class, id, method and the JSON text of the other parts, borrowed and without allocation.
 //!
-//! Message heads are intended for routers and gateways. Parsing checks that the text is JSON and that every JSON parser finds the
-//! same envelope. Parameters and results are not decoded or checked.
+//! Message heads are intended for routers and gateways. Parsing checks that the text is JSON and that every JSON parser
+//! finds the same envelope. Parameters and results are not decoded or checked.
 
 use std::borrow::Cow;
 
@@ -60,8 +60,8 @@ impl<'a> MessageHead<'a> {
         Ok(head)
     }
 
-    /// Parses a document that does not decode, to find the error to reply with. Leaves out an id or a method that occurs twice or
-    /// cannot be decoded, unless all parsers find the same one.
+    /// Parses a document that does not decode, to find the error to reply with. Leaves out an id or a method that
+    /// occurs twice or cannot be decoded, unless all parsers find the same one.
     ///
     /// # Errors
     /// [`DecodeError`] when the text is not JSON.
@@ -82,6 +82,7 @@ impl<'a> MessageHead<'a> {
         Ok(head)
     }
 
+    /// Returns a head without any part.
     const fn empty() -> Self {
         Self {
             kind: HeadKind::Other,
@@ -94,6 +95,7 @@ impl<'a> MessageHead<'a> {
         }
     }
 
+    /// Reads the members of the envelope, each at most once.
     fn read(&mut self, r: &mut Reader<'a>) -> ReadResult<()> {
         if r.kind()? != Kind::Object {
             return r.skip();
@@ -124,6 +126,7 @@ impl<'a> MessageHead<'a> {
         Ok(())
     }
 
+    /// Reads the members of the envelope, and records members that occur several times in `ambiguous`.
     fn read_lenient(
         &mut self,
         r: &mut Reader<'a>,
@@ -151,6 +154,7 @@ impl<'a> MessageHead<'a> {
         Ok(())
     }
 
+    /// Returns the class of the document `text` by its members.
     fn classify(&self, text: &str, has_method: bool) -> HeadKind {
         match (has_method, self.id) {
             (true, Some(_)) => HeadKind::Request,
@@ -200,12 +204,14 @@ struct AmbiguousMembers<'a> {
     id: bool,
     /// The text of the first method.
     method: Option<&'a str>,
+    /// True if two methods differ.
     has_different_methods: bool,
     /// True if one of the methods is a string.
     has_string_method: bool,
 }
 
 impl<'a> AmbiguousMembers<'a> {
+    /// Records a method by its JSON text.
     fn add_method(&mut self, text: &'a str) {
         self.has_different_methods |= *self.method.get_or_insert(text) != text;
         self.has_string_method |= text.starts_with('"');

@@ -9,6 +9,7 @@ use crate::reader::{Kind, Reader};
 use crate::traits::{Decode, Encode};
 use crate::writer::Writer;
 
+/// Defines a type whose values are strings or integers.
 macro_rules! string_or_integer {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -116,7 +117,8 @@ macro_rules! string_or_integer {
 string_or_integer! {
     /// The id of a JSON-RPC request.
     ///
-    /// Specification: `basic`, "Requests" (a string or an integer, never null). Equality is of text: `1` and `1.0` differ.
+    /// Specification: `basic`, "Requests" (a string or an integer, never null). Equality is of text: `1` and `1.0`
+    /// differ.
     RequestId
 }
 

@@ -16,7 +16,7 @@ use crate::view::{JsonRef, ObjectRef};
 use crate::writer::Writer;
 use crate::{from_str, to_string};
 
-/// Length in bytes up to which an encoded value is copied out of its buffer, which has room for as many.
+/// Maximum length of an encoded value, in bytes, that is copied out of its buffer into an allocation of exact size.
 const MAX_COPIED_LENGTH: usize = 256;
 
 /// One JSON value as text.
@@ -31,7 +31,7 @@ impl Json {
 
     /// Creates a JSON string with the contents `text`.
     pub fn string(text: &str) -> Self {
-        // Room for the text and its quotes: most texts have nothing to escape.
+        // Room for the text and its quotes: most texts contain no character that must be escaped.
         let mut out = Vec::with_capacity(text.len() + 2);
         Writer::new(&mut out).string(text);
         // All written bytes are UTF-8, because they come from `str`.
@@ -47,7 +47,8 @@ impl Json {
         Self::check(text.into()).map_err(serde::ser::Error::custom)
     }
 
-    /// Encodes a value of a generated type exactly. Other implementations of [`Encode`] have to write exactly one JSON value.
+    /// Encodes a value of a generated type exactly. Other implementations of [`Encode`] have to write exactly one JSON
+    /// value.
     pub fn from_encode<T: Encode + ?Sized>(value: &T) -> Self {
         let text = to_string(value);
         // A small text is copied: its buffer serves the next value, where shrinking would split it every time.
@@ -211,7 +212,8 @@ impl JsonObject {
         ObjectRef::from_checked(self.text())
     }
 
-    /// Iterates over all members in order, with the JSON text of their values. A lone surrogate in a name is replaced by U+FFFD.
+    /// Iterates over all members in order, with the JSON text of their values. A lone surrogate in a name is replaced
+    /// by U+FFFD.
     pub fn iter(&self) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
         self.view().iter().map(|(name, value)| (name, value.text()))
     }
@@ -231,8 +233,8 @@ impl JsonObject {
         self.view().find(name).map(JsonRef::to_json)
     }
 
-    /// Sets a member. An existing member keeps its position; a new member is added at the end. All other text is unchanged. If
-    /// the name occurs twice, both members get the value.
+    /// Sets a member. An existing member keeps its position; a new member is added at the end. All other text is
+    /// unchanged. If the name occurs twice, both members get the value.
     pub fn insert(&mut self, name: &str, value: impl Into<Json>) {
         let value = value.into();
         *self = self.view().with([(name, Some(value.view()))]).into();
@@ -355,6 +357,7 @@ impl ObjectBuilder {
         }
     }
 
+    /// Appends a member.
     fn push(&mut self, name: &str, value: &Json) {
         let mut w = Writer::new(&mut self.out);
         w.put(",");
@@ -373,6 +376,7 @@ impl ObjectBuilder {
         (&self.out[start + 1..name_end], &self.out[name_end + 1..end])
     }
 
+    /// Returns the object, without repeated names.
     fn finish(mut self) -> JsonObject {
         let name_of = |at: usize| self.member(at).0;
         let is_repeated = |at: usize| (0..at).any(|before| name_of(before) == name_of(at));
@@ -395,7 +399,7 @@ impl ObjectBuilder {
         let order = sorted(count, &|one, other| {
             self.member(one).0.cmp(self.member(other).0)
         });
-        // The place of the last value of each name, at the first place of the name.
+        // Positions of the last value of each name, at the index of the first member of that name.
         let mut last: Vec<Option<usize>> = vec![None; count];
         let mut first = 0;
         for (index, &at) in order.iter().enumerate() {
@@ -441,10 +445,12 @@ mod tests {
 
     impl<const N: usize> crate::private::Bare for crate::ObjectWith<'_, N> {}
 
+    /// Parses an object.
     fn object(text: &str) -> JsonObject {
         text.parse().expect("an object")
     }
 
+    /// Checks the value that `get` returns for a name.
     fn check_get(text: &str, name: &str, expected: Option<&str>) {
         let found = object(text).get(name);
         assert_eq!(found.as_ref().map(Json::text), expected, "{text}");
@@ -462,6 +468,7 @@ mod tests {
         check_get("{ }", "a", None);
     }
 
+    /// Checks the text of an object after `name` is set to `true`.
     fn check_insert(text: &str, name: &str, expected: &str) {
         let mut object = object(text);
         object.insert(name, true);
@@ -481,6 +488,7 @@ mod tests {
         check_insert(r#"{"b":1}"#, "a\n", r#"{"b":1,"a\n":true}"#);
     }
 
+    /// Checks the text of an object that is collected from these names, with consecutive numbers as values.
     fn check_collected(names: &[&str], expected: &str) {
         let members = names.iter().enumerate();
         let members = members.map(|(at, name)| {
@@ -569,7 +577,7 @@ mod tests {
                     let names = ["_meta", "task"];
                     let found = object.view().find_rare(names);
                     assert_eq!(found, object.view().find_each(names), "{text}");
-                    // A name of one letter is looked for by a walk.
+                    // With a name of one letter, the members are scanned instead of searched.
                     let names = ["task", "c"];
                     let found = object.view().find_rare(names);
                     assert_eq!(found, object.view().find_each(names), "{text}");

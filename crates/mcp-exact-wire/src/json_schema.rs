@@ -1,7 +1,8 @@
 //! `JsonSchema` of schemars 1 for generated types and for the types of this crate. Requires the feature `schemars1`.
 //!
-//! The generator embeds the definitions of a revision's schema with the errata applied. The definitions are passed to schemars,
-//! with each reference to a definition replaced by a reference to its type. No schema is derived from a Rust type.
+//! The generator embeds the definitions of a revision's schema with the errata applied. The definitions are passed to
+//! schemars, with each reference to a definition replaced by a reference to its type. No schema is derived from a Rust
+//! type.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -21,8 +22,9 @@ pub struct JsonSchemas {
     references: &'static str,
     /// JSON object with the schema of each definition, by name.
     text: &'static str,
-    /// Sorted by name.
+    /// Entries of the definitions, sorted by name.
     types: &'static [JsonSchemaType],
+    /// Parsed form of `text`, created on first use.
     parsed: OnceLock<JsonMap<String, Value>>,
 }
 
@@ -58,11 +60,12 @@ impl JsonSchemaType {
     }
 }
 
+/// Returns the schema of `T`, or a reference to it, from the generator.
 fn subschema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
 }
 
-/// Keywords that contain one schema, an array of schemas, or schemas by name.
+/// Keywords that contain one schema.
 const ONE_SCHEMA_KEYWORDS: &[&str] = &[
     "additionalProperties",
     "contains",
@@ -73,7 +76,9 @@ const ONE_SCHEMA_KEYWORDS: &[&str] = &[
     "propertyNames",
     "then",
 ];
+/// Keywords that contain an array of schemas.
 const SCHEMA_LIST_KEYWORDS: &[&str] = &["allOf", "anyOf", "oneOf", "prefixItems"];
+/// Keywords that contain schemas by name.
 const SCHEMA_MAP_KEYWORDS: &[&str] = &["dependentSchemas", "patternProperties", "properties"];
 
 impl JsonSchemas {
@@ -103,6 +108,7 @@ impl JsonSchemas {
         self.definition(name, generator).into()
     }
 
+    /// Returns the schema of a definition with resolved references; an empty schema for an unknown name.
     fn definition(&self, name: &str, generator: &mut SchemaGenerator) -> JsonMap<String, Value> {
         // The generator writes the text, and a test reads all of it.
         let parsed = self
@@ -114,6 +120,7 @@ impl JsonSchemas {
         }
     }
 
+    /// Resolves the references in a schema.
     fn resolve_references(&self, schema: &Value, generator: &mut SchemaGenerator) -> Value {
         match schema {
             Value::Object(object) => Value::Object(self.resolve_object(object, generator)),
@@ -121,6 +128,7 @@ impl JsonSchemas {
         }
     }
 
+    /// Resolves the references in a schema that is an object.
     fn resolve_object(
         &self,
         object: &JsonMap<String, Value>,
@@ -155,6 +163,7 @@ impl JsonSchemas {
         resolved
     }
 
+    /// Returns the schema for a reference to a definition: that of its type, or the content of an alias.
     fn resolve_reference(
         &self,
         name: &str,
@@ -191,6 +200,7 @@ macro_rules! json_schema_in {
     };
 }
 
+/// Implements `JsonSchema` for a type of this crate whose schema is written in place.
 macro_rules! inline {
     ($type:ty $(where $parameter:ident)?, $name:literal, $generator:ident => $($schema:tt)*) => {
         impl $(<$parameter>)? JsonSchema for $type {
@@ -220,6 +230,7 @@ inline!(Number, "Number", _generator => schema_of_type("number".into()));
 inline!(RequestId, "RequestId", _generator => schema_of_type(vec!["string", "integer"].into()));
 inline!(ProgressToken, "ProgressToken", _generator => schema_of_type(vec!["string", "integer"].into()));
 
+/// Returns the schema `{"type": kind}`.
 fn schema_of_type(kind: Value) -> Schema {
     JsonMap::from_iter([("type".to_owned(), kind)]).into()
 }

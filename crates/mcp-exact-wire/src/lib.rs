@@ -1,11 +1,12 @@
-//! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, untyped JSON, numbers that
-//! keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
+//! The runtime of the generated Model Context Protocol types: an exact JSON reader and writer, untyped JSON, numbers
+//! that keep their kind, ids, unknown members and names, union dispatch, and violations of the schema.
 //!
-//! The type crates, such as `mcp-2025-06-18`, re-export what their users need. This crate contains no list of revisions, so that
-//! a new revision does not require a new release of this crate.
+//! The type crates, such as `mcp-2025-06-18`, re-export what their users need. This crate contains no list of
+//! revisions, so that a new revision does not require a new release of this crate.
 //!
-//! No received data is lost: unknown members, unknown enum values and unknown variants of tagged unions survive; untyped JSON
-//! survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay four different things.
+//! No received data is lost: unknown members, unknown enum values and unknown variants of tagged unions survive;
+//! untyped JSON survives byte for byte; numbers keep value and kind; absent, null, empty object and empty array stay
+//! four different things.
 //!
 //! Errors of the text itself:
 //!
@@ -141,8 +142,8 @@ pub mod generated {
     };
 }
 
-/// Returns the step between the cases of exhaustive unit tests: all cases run, or one of `every` under Miri, which is slower
-/// by two orders of magnitude and checks the use of memory, not the results.
+/// Returns the step between the cases of exhaustive unit tests: all cases run, or one of `every` under Miri, which is
+/// slower by two orders of magnitude and checks the use of memory, not the results.
 #[cfg(test)]
 const fn thinned(every: usize) -> usize {
     if cfg!(miri) { every } else { 1 }

@@ -1,7 +1,8 @@
 //! Conversion of a byte offset to a JSON pointer.
 //!
-//! The text is read again up to the offset that a reader has recorded, and the JSON pointer of the value, or of the member whose
-//! name starts at the offset, is returned. This happens only after a failure, in linear time and without recursion.
+//! The text is read again up to the offset that a reader has recorded, and the JSON pointer of the value, or of the
+//! member whose name starts at the offset, is returned. This happens only after a failure, in linear time and without
+//! recursion.
 
 use crate::pointer::{MAX_POINTER, Pointer};
 use crate::scan::{scalar_end, skip_space, string_end};
@@ -9,7 +10,9 @@ use crate::unescape::unescape_lossy;
 
 /// Object or array that encloses the offset, with the name of its current member or the index of its current item.
 enum Level<'a> {
+    /// An object, with the spelled name of its current member.
     Object(Option<&'a str>),
+    /// An array, with the index of its current item.
     Array(usize),
 }
 
@@ -18,11 +21,14 @@ enum Level<'a> {
 /// Only as many levels are stored as a pointer of maximum length can name; deeper levels are counted.
 #[derive(Default)]
 struct Path<'a> {
+    /// The outermost levels.
     levels: Vec<Level<'a>>,
+    /// Number of enclosing levels that are not stored.
     deeper_levels: usize,
 }
 
 impl<'a> Path<'a> {
+    /// Enters an object or array.
     fn open(&mut self, level: Level<'a>) {
         if self.deeper_levels > 0 || self.levels.len() > MAX_POINTER {
             self.deeper_levels += 1;
@@ -31,6 +37,7 @@ impl<'a> Path<'a> {
         }
     }
 
+    /// Leaves the innermost object or array.
     fn close(&mut self) {
         if self.deeper_levels > 0 {
             self.deeper_levels -= 1;
@@ -62,7 +69,7 @@ impl<'a> Path<'a> {
         }
     }
 
-    /// Sets the name of the member of the innermost container whose name is `inside`, as it is spelled.
+    /// Sets the name of the current member of the innermost object; `inside` is the text of the name, without quotes.
     fn set_name(&mut self, inside: &'a str) {
         if let Some(Level::Object(name)) = self.innermost() {
             *name = Some(inside);
@@ -86,6 +93,7 @@ pub(crate) fn locate(text: &str, offset: usize) -> Pointer {
     pointer
 }
 
+/// Returns the objects and arrays that enclose the offset.
 fn path_to(text: &str, offset: usize) -> Path<'_> {
     let bytes = text.as_bytes();
     let mut path = Path::default();

@@ -82,8 +82,8 @@ pub trait DecodeResult: Sized {
 
 /// A request and its id, for revisions whose request types leave the id to the envelope.
 ///
-/// Members of the request that have names of the envelope, which arrive when an entire message is decoded as a type without an
-/// envelope, are not written in addition to those of this type.
+/// If an entire message was decoded as a request type without an envelope, the envelope members among its unknown
+/// members are not written a second time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WithId<Q> {
     /// The id.
@@ -108,7 +108,7 @@ impl<Q: Decode> Decode for WithId<Q> {
         if !r.envelope().expected {
             r.expect_envelope();
         }
-        // Without `?`, which would move a large value once more.
+        // The operator `?` would move the large value once more.
         match Q::decode(r) {
             Ok(request) => match r.envelope_id() {
                 Ok(id) => Ok(Self { id, request }),
@@ -171,8 +171,8 @@ impl<D: Direction> Message<D> {
         }
     }
 
-    /// Returns the id of a request, or of the request that a result or an error answers. Notifications have none, nor has an
-    /// error whose sender could not read the id.
+    /// Returns the id of a request, or of the request that a result or an error answers. Notifications have none, nor
+    /// has an error whose sender could not read the id.
     pub fn id(&self) -> Option<RequestId> {
         match self {
             Self::Request(request) => request.id(),
@@ -250,20 +250,24 @@ impl Members for ErrorObject {
     const MEMBERS: &'static [&'static str] = ERROR_MEMBERS;
 }
 
+/// Layout of a response.
 pub(crate) static RESPONSE: ObjectLayout = ObjectLayout {
     members: RESPONSE_MEMBERS,
     keys: &keys::<5>(RESPONSE_MEMBERS),
     required: 0b10,
 };
 
+/// Names of the members of a response; `method` is among them, because a response must not have it.
 const RESPONSE_MEMBERS: &[&str] = &["id", "jsonrpc", "result", "error", "method"];
 
+/// Layout of an error object.
 static ERROR_OBJECT: ObjectLayout = ObjectLayout {
     members: ERROR_MEMBERS,
     keys: &keys::<3>(ERROR_MEMBERS),
     required: 0b101,
 };
 
+/// Names of the members of an error object.
 const ERROR_MEMBERS: &[&str] = &["code", "data", "message"];
 
 impl<S> ResultMessage<S> {
@@ -332,9 +336,13 @@ pub enum MessageErrorKind {
 /// Error for a document that is not a message of its direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MessageError {
+    /// Kind of the error.
     pub(crate) kind: MessageErrorKind,
+    /// Id of the message, if it can be read.
     pub(crate) id: Option<RequestId>,
+    /// Method of the message, if it can be read.
     pub(crate) method: Option<Box<str>>,
+    /// Error of decoding.
     pub(crate) error: Box<DecodeError>,
 }
 
@@ -359,8 +367,8 @@ impl MessageError {
         &self.error
     }
 
-    /// Returns the code of the error that answers the message (JSON-RPC 2.0, section 5.1); `None` for messages that are never
-    /// answered.
+    /// Returns the code of the error that answers the message (JSON-RPC 2.0, section 5.1); `None` for messages that are
+    /// never answered.
     pub fn code(&self) -> Option<i64> {
         match self.kind {
             MessageErrorKind::Parse => Some(-32700),

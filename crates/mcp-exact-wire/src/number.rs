@@ -1,5 +1,5 @@
-//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits are all preserved exactly as
-//! received.
+//! Numbers that keep their value and their kind: `1`, `1.0`, `1e400` and an id of thirty digits are all preserved
+//! exactly as received.
 //!
 //! Equality compares the JSON text, so `1` and `1.0` differ. Numbers are never rounded.
 
@@ -20,8 +20,11 @@ pub struct Number(NumberText);
 /// Text of a number. A text that formatting an `i64` yields is `Int`; other texts of at most 14 bytes are `Short`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum NumberText {
+    /// Value of the text.
     Int(i64),
+    /// Length and bytes of the text.
     Short(u8, [u8; 14]),
+    /// The complete text.
     Long(Box<str>),
 }
 
@@ -78,6 +81,7 @@ impl Number {
         self.with_text(|text| to.push_str(text));
     }
 
+    /// Creates a number from text that was already checked to be a JSON number.
     fn from_text(text: &str) -> Self {
         if let Some(value) = parse_canonical_i64(text) {
             return Self(NumberText::Int(value));
@@ -92,6 +96,7 @@ impl Number {
         }
     }
 
+    /// Calls `f` with the text of the number.
     fn with_text<T>(&self, f: impl FnOnce(&str) -> T) -> T {
         match &self.0 {
             NumberText::Int(value) => f(itoa::Buffer::new().format(*value)),
@@ -113,9 +118,13 @@ fn parse_canonical_i64(text: &str) -> Option<i64> {
 
 /// Number as digits and a power of ten.
 struct Decimal<'a> {
+    /// True if the text starts with a minus sign.
     negative: bool,
+    /// Digits before the decimal point.
     whole: &'a str,
+    /// Digits after the decimal point.
     fraction: &'a str,
+    /// Power of ten by which the digits are multiplied.
     exponent: i64,
 }
 
@@ -136,6 +145,7 @@ impl<'a> Decimal<'a> {
         }
     }
 
+    /// Iterates over the values of all digits, from the first to the last.
     fn digits(&self) -> impl DoubleEndedIterator<Item = u8> {
         self.whole
             .bytes()
@@ -149,12 +159,14 @@ impl<'a> Decimal<'a> {
             .saturating_sub(i64::try_from(self.fraction.len()).unwrap_or(i64::MAX))
     }
 
+    /// Returns true if the value is an integer.
     fn is_integer(&self) -> bool {
         let trailing_zeros = self.digits().rev().take_while(|d| *d == 0).count();
         let all_zero = trailing_zeros == self.whole.len() + self.fraction.len();
         all_zero || self.scale().saturating_add_unsigned(trailing_zeros as u64) >= 0
     }
 
+    /// Returns the value if it is an integer within `i128`.
     fn to_i128(&self) -> Option<i128> {
         if self.is_integer() {
             self.truncated()
@@ -178,6 +190,7 @@ impl<'a> Decimal<'a> {
         Some(if self.negative { -value } else { value })
     }
 
+    /// Compares the value with an integer.
     fn compare(&self, with: i128) -> Ordering {
         let beyond = if self.negative {
             Ordering::Less
@@ -192,12 +205,14 @@ impl<'a> Decimal<'a> {
     }
 }
 
+/// Parses an exponent; values beyond ±2^60 become ±2^60.
 fn saturating_exponent(text: &str) -> i64 {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
     };
     // Larger than the length of any string, and small enough to avoid overflow.
+    /// Maximum absolute value of a parsed exponent.
     const MAX_EXPONENT: i64 = 1 << 60;
     let value = digits.bytes().fold(0_i64, |value, b| {
         (value.saturating_mul(10).saturating_add(i64::from(b - b'0'))).min(MAX_EXPONENT)
@@ -241,7 +256,8 @@ impl std::error::Error for NotFinite {}
 impl TryFrom<f64> for Number {
     type Error = NotFinite;
 
-    /// Converts to the shortest number that reads back as the same value; the number always has a fraction or an exponent.
+    /// Converts to the shortest number that reads back as the same value; the number always has a fraction or an
+    /// exponent.
     fn try_from(value: f64) -> Result<Self, NotFinite> {
         if value.is_finite() {
             Ok(Self::from_text(&format!("{value:?}")))
@@ -334,6 +350,7 @@ impl TryFrom<Number> for Integer {
     }
 }
 
+/// Implements `From` for integer types; those before the semicolon fit into `i64`.
 macro_rules! from_integers {
     ($($small:ty),* ; $($large:ty),*) => {
         $(impl From<$small> for Number {

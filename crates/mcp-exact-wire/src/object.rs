@@ -1,7 +1,7 @@
 //! Reading of objects with known members: member lookup, unknown members, duplicates and missing members.
 //!
-//! The type's [`ObjectLayout`] lists the known members; the reader returns the index of each known member in order. Duplicates
-//! are found by a bit set and, for unknown names, by one sort.
+//! The type's [`ObjectLayout`] lists the known members; the reader returns the index of each known member in order.
+//! Duplicates are found by a bit set and, for unknown names, by one sort.
 
 use std::borrow::Cow;
 
@@ -90,32 +90,43 @@ pub const fn is_same(a: &str, b: &str) -> bool {
     at == a.len() && at == b.len()
 }
 
-/// Returns the lookup key of the name that begins at `at`, and the length of the name, or eight if it is longer; `None` at
-/// the end of the text.
+/// Returns the lookup key of the name that begins at `at`, and the length of the name, or eight if it is longer; `None`
+/// at the end of the text.
 #[inline]
 fn key_at(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
+    /// 64-bit word in which every byte is 0x01.
     const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    /// 64-bit word in which every byte has only its highest bit set.
     const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    /// 64-bit word of eight quotes.
     const QUOTES: u64 = u64::from_le_bytes([b'"'; 8]);
     let word = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
-    // The high bit of the first byte that is a quote; those above it may be wrong.
+    // The high bit of the first byte that is a quote is set; bits above it may be wrong.
     let no_quote = word ^ QUOTES;
     let quote = no_quote.wrapping_sub(LOW) & !no_quote & HIGH;
     let length = (quote.trailing_zeros() / 8) as usize;
-    // All bits up to that one, or all of them.
+    // Keeps all bits up to that bit, or all bits if there is no quote.
     Some((word & (quote ^ quote.wrapping_sub(1)), length))
 }
 
 /// Reader of the members of one object.
 #[derive(Debug)]
 pub struct ObjectReader<M = &'static ObjectLayout> {
+    /// Known members of the type.
     layout: M,
+    /// Offset of the object, or of the message that it is, in bytes.
     start: usize,
+    /// One bit for each known member that was read.
     seen: u64,
+    /// Index of the known member that is expected next.
     guess: usize,
+    /// True once the opening brace was read.
     opened: bool,
+    /// True until a member was read.
     first: bool,
+    /// True if the object is a message whose envelope the reader records.
     envelope: bool,
+    /// Unknown members that were read.
     unknown: Unknown,
 }
 
@@ -202,8 +213,8 @@ impl ObjectReader {
         }
     }
 
-    /// Moves to the next known member like [`next`](Self::next), with a result that is compact in generated code: the index of
-    /// a member, [`END`](Self::END), or another number if the reader failed.
+    /// Moves to the next known member like [`next`](Self::next), with a result that is compact in generated code: the
+    /// index of a member, [`END`](Self::END), or another number if the reader failed.
     #[inline(never)]
     pub fn step(&mut self, r: &mut Reader<'_>) -> usize {
         if !self.opened {
@@ -221,6 +232,7 @@ impl ObjectReader {
 
     /// Creates a reader of the rest of a message after its method.
     fn resumed(layout: &'static ObjectLayout, start: usize) -> Self {
+        /// Lookup key of `method`.
         const METHOD: u64 = keys::<1>(&["method"])[0];
         let method = layout.keys.iter().position(|key| *key == METHOD);
         Self {
@@ -235,8 +247,8 @@ impl ObjectReader {
         }
     }
 
-    /// Returns an object that began at `start`, whose members in the bits of `seen` were read; the name of another member is
-    /// next.
+    /// Returns an object that began at `start`, whose members in the bits of `seen` were read; the name of another
+    /// member is next.
     pub(crate) fn continued(layout: &'static ObjectLayout, start: usize, seen: u64) -> Self {
         Self {
             seen,
@@ -244,8 +256,8 @@ impl ObjectReader {
         }
     }
 
-    /// Moves to the value of the next known member and returns the index of the member; `None` at the end of the object, after
-    /// the check for missing and duplicate members. Unknown members are kept.
+    /// Moves to the value of the next known member and returns the index of the member; `None` at the end of the
+    /// object, after the check for missing and duplicate members. Unknown members are kept.
     #[inline]
     pub fn next(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         loop {
@@ -256,16 +268,16 @@ impl ObjectReader {
                 r.colon()?;
                 return self.known(r, name_at, index).map(Some);
             }
-            if let Some(index) = self.other(r, name_at)? {
+            if let Some(index) = self.read_other(r, name_at)? {
                 return self.known(r, name_at, index).map(Some);
             }
         }
     }
 
-    /// Handles a member whose spelled name is unknown: returns the index if the unescaped name is known, and otherwise stores
-    /// the member.
+    /// Handles a member whose spelling in the text matches no known name: returns the index if the unescaped name is
+    /// known, and otherwise stores the member.
     #[inline(never)]
-    fn other(&mut self, r: &mut Reader<'_>, name_at: usize) -> ReadResult<Option<usize>> {
+    fn read_other(&mut self, r: &mut Reader<'_>, name_at: usize) -> ReadResult<Option<usize>> {
         let name = r.str()?;
         r.colon()?;
         if let Cow::Owned(name) = &name
@@ -337,7 +349,7 @@ impl<M: KnownMembers> ObjectReader<M> {
             return Some(index);
         }
         let name = self.layout.name(index).as_bytes();
-        if !goes_on(bytes, name_at + 9, name) {
+        if !has_same_rest(bytes, name_at + 9, name) {
             return self.last_member(r, name_at);
         }
         r.set_at(name_at + name.len() + 2);
@@ -355,15 +367,18 @@ impl<M: KnownMembers> ObjectReader<M> {
         Some(index)
     }
 
+    /// Returns the index of the known member with this unescaped name.
     pub(crate) fn find(&self, name: &str) -> Option<usize> {
         self.indexes()
             .find(|index| self.layout.name(*index) == name)
     }
 
+    /// Returns the indexes of all known members.
     fn indexes(&self) -> std::ops::Range<usize> {
         0..self.layout.keys().len()
     }
 
+    /// Marks a known member as read and returns its index; a member that was read before is an error.
     #[inline]
     pub(crate) fn known(
         &mut self,
@@ -380,6 +395,7 @@ impl<M: KnownMembers> ObjectReader<M> {
         Ok(index)
     }
 
+    /// Checks for missing and duplicate members at the end of the object; returns `None`.
     #[inline]
     pub(crate) fn close(&mut self, r: &mut Reader<'_>) -> ReadResult<Option<usize>> {
         if self.layout.required() & !self.seen != 0 {
@@ -392,16 +408,16 @@ impl<M: KnownMembers> ObjectReader<M> {
     }
 }
 
-/// Returns true if the name at `at`, whose first eight bytes are those of `name`, also has the rest of `name` and ends
-/// there.
+/// Returns true if the name in the text equals `name`. The first eight bytes are known to be equal; `at` is the offset
+/// of the bytes after them.
 #[inline]
-fn goes_on(bytes: &[u8], at: usize, name: &[u8]) -> bool {
+fn has_same_rest(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     let end = at + name.len() - 8;
     if bytes.get(end) != Some(&b'"') {
         return false;
     }
     match (name.last_chunk::<8>(), bytes.get(end - 8..end)) {
-        // The last eight bytes, which may be some of the first eight once more, are compared as one number.
+        // The last eight bytes, which may overlap the first eight, are compared as one number.
         (Some(last), Some(found)) if name.len() <= 16 => found == last,
         _ => bytes.get(at..end) == name.get(8..),
     }
@@ -414,6 +430,7 @@ fn is_named(bytes: &[u8], at: usize, name: &[u8]) -> bool {
     inside.get(name.len()) == Some(&b'"') && inside.starts_with(name)
 }
 
+/// Checks that no two unknown members of the object at `start` have the same name.
 fn check_unknown(
     r: &mut Reader<'_>,
     start: usize,
@@ -425,13 +442,16 @@ fn check_unknown(
     }
 }
 
+/// Description of a duplicate member in error messages.
 const DUPLICATE: Detail = Detail::Plain("the member is there twice");
 
+/// Records the failure that the member name at `name_at` is a duplicate.
 #[cold]
 pub(crate) fn duplicate_at(r: &mut Reader<'_>, name_at: usize) -> DecodeFailed {
     r.fault(name_at, DecodeErrorKind::Duplicate, DUPLICATE)
 }
 
+/// Records the failure that the object at `start` has the member `name` twice.
 #[cold]
 pub(crate) fn duplicate_in(r: &mut Reader<'_>, start: usize, name: &str) -> DecodeFailed {
     r.fault_in(

@@ -1,5 +1,5 @@
-//! Sorting, a map of numbers, joining, and the search for duplicates and substrings, compiled once for all types: callers
-//! describe their values by index.
+//! Sorting, a map of numbers, joining, and the search for duplicates and substrings, compiled once for all types:
+//! callers describe their values by index.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -7,7 +7,8 @@ use std::collections::HashMap;
 /// Maximum number of names that are compared pairwise to find duplicates.
 pub(crate) const MAX_PAIRWISE_NAMES: usize = 8;
 
-/// Returns the numbers below `count` in the order of `compare`; equal ones keep their order. Outside semantic versioning.
+/// Returns the numbers below `count` in the order of `compare`; equal elements keep their order. Outside semantic
+/// versioning.
 #[doc(hidden)]
 pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     // A merge sort of a few lines: the sorts of the standard library take ten kilobytes of code for one type.
@@ -17,7 +18,7 @@ pub fn sorted(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<u
     while width < count {
         for pair in order.chunks(2 * width) {
             let (mut left, mut right) = pair.split_at(width.min(pair.len()));
-            // Most of what is sorted is nearly in order.
+            // Most inputs are nearly sorted.
             if let (Some(one), Some(other)) = (left.last(), right.first())
                 && compare(*one, *other).is_le()
             {
@@ -96,8 +97,8 @@ pub fn joined(parts: &[&str], separator: &str) -> String {
 /// Minimum length of a text for which preparing a substring search pays off, in bytes.
 const LONG: usize = 512;
 
-/// Returns true if `text` contains `part`. In a short text, comparing at each occurrence of the first byte costs less than
-/// preparing a substring search. Outside semantic versioning.
+/// Returns true if `text` contains `part`. In a short text, comparing at each occurrence of the first byte costs less
+/// than preparing a substring search. Outside semantic versioning.
 #[doc(hidden)]
 pub fn contains(text: &str, part: &str) -> bool {
     let (text, part) = (text.as_bytes(), part.as_bytes());

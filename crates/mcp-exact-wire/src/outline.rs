@@ -1,7 +1,7 @@
 //! Outline of a message: its class, its envelope, and the positions of some members of its parameters or its result.
 //!
-//! An outline is read in one pass from a message in the most common spelling. All other texts, valid or not, have no outline and
-//! are handled by [`decode_message`](crate::decode_message).
+//! An outline is read in one pass from a message in the most common spelling. All other texts, valid or not, have no
+//! outline and are handled by [`decode_message`](crate::decode_message).
 
 use crate::decode::utf8;
 use crate::error::ReadResult;
@@ -29,18 +29,25 @@ pub struct Outline<'a, const N: usize> {
 
 /// Members of a message that were read.
 struct MessageParts<'a, const N: usize> {
+    /// True if `jsonrpc` was read.
     has_version: bool,
+    /// Value of `id`.
     id: Option<RequestId>,
+    /// Value of `method`.
     method: Option<&'a str>,
+    /// Value of `params`.
     params: Option<ObjectRef<'a>>,
+    /// Value of `result`.
     result: Option<ObjectRef<'a>>,
+    /// Positions of the members that were searched in the body.
     places: Places<N>,
+    /// Nesting depth of the message.
     depth: usize,
 }
 
 impl<'a, const N: usize> Outline<'a, N> {
-    /// Reads the outline of a message and finds members of its body, as [`Places`] do: `params` of parameters, `result` of a
-    /// result.
+    /// Reads the outline of a message, and finds members of its body: those named in `params` if the body is
+    /// parameters, those named in `result` if it is a result.
     ///
     /// Returns `None` unless the text is JSON in UTF-8 with only members of the envelope, each at most once; their
     /// names, the method and the version have no escape sequences; and the id is an integer of at most 18 digits or a
@@ -57,6 +64,7 @@ impl<'a, const N: usize> Outline<'a, N> {
 }
 
 impl<'a, const N: usize> MessageParts<'a, N> {
+    /// Reads all members of a message; `None` if the message has no outline.
     fn read(
         r: &mut Reader<'a>,
         params: &[&str; N],
@@ -100,6 +108,7 @@ impl<'a, const N: usize> MessageParts<'a, N> {
         Ok(Some(parts))
     }
 
+    /// Reads the id; returns false if its spelling is not usual.
     fn read_id(&mut self, r: &mut Reader<'a>) -> ReadResult<bool> {
         self.id = match r.kind()? {
             Kind::Number => r.small_integer().map(RequestId::from),
@@ -109,6 +118,7 @@ impl<'a, const N: usize> MessageParts<'a, N> {
         Ok(self.id.is_some())
     }
 
+    /// Reads the method; returns false if it is not a string without escape sequences.
     fn read_method(&mut self, r: &mut Reader<'a>) -> ReadResult<bool> {
         if r.kind()? == Kind::String {
             self.method = r.unescaped()?;
@@ -116,6 +126,7 @@ impl<'a, const N: usize> MessageParts<'a, N> {
         Ok(self.method.is_some())
     }
 
+    /// Reads an object, finds the members `names` in it, and returns its text.
     fn read_body(&mut self, r: &mut Reader<'a>, names: &[&str; N]) -> ReadResult<ObjectRef<'a>> {
         let start = r.peek_at();
         let (places, depth) = scan_object(r, names)?;
@@ -124,6 +135,7 @@ impl<'a, const N: usize> MessageParts<'a, N> {
         Ok(ObjectRef::from_checked(r.since(start)))
     }
 
+    /// Returns the outline; `None` if the members do not form a request, a notification or a result.
     fn into_outline(self) -> Option<Outline<'a, N>> {
         let kind = match (self.method, &self.id, &self.result) {
             (Some(_), Some(_), None) => MessageKind::Request,
@@ -147,8 +159,10 @@ mod tests {
     use super::*;
     use crate::JsonRef;
 
+    /// Names that the tests search.
     const NAMES: [&str; 2] = ["a", "_meta"];
 
+    /// Checks kind, depth and found members of the outline of a text; `None` means that the text has no outline.
     fn check(text: &str, expected: Option<(MessageKind, usize, [Option<&str>; 2])>) {
         let outline = Outline::of(text.as_bytes(), NAMES, NAMES);
         let found = outline.map(|outline| {
@@ -203,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Skipped values were scanned before: a reader of checked text ends where another one does.
+    /// Skipped values were scanned before: a reader of checked text ends where a reader of unchecked text ends.
     #[test]
     fn checked_text_has_equal_outlines() {
         let text = r#"{"a":["\"]",{"b":1.5e3}],"_meta":{"x":"\\"}}"#;

@@ -17,14 +17,16 @@ impl<const N: usize> Places<N> {
         Self([(0, 0); N])
     }
 
-    /// Returns the value of the member with this index among the names. `object` is the one that was decoded with the places.
+    /// Returns the value of the member with this index among the names. `object` must be the object that was decoded
+    /// together with these positions.
     pub fn value<'a>(&self, object: &'a JsonObject, index: usize) -> Option<JsonRef<'a>> {
         let (start, end) = *self.0.get(index)?;
         let text = object.text().get(start..end).filter(|_| start > 0);
         text.map(JsonRef::from_checked)
     }
 
-    /// Returns the values of all of the members. `object` is the one that was decoded with the places.
+    /// Returns the values of all of the members. `object` must be the object that was decoded together with these
+    /// positions.
     pub fn values<'a>(&self, object: &'a JsonObject) -> [Option<JsonRef<'a>>; N] {
         std::array::from_fn(|index| self.value(object, index))
     }
@@ -73,8 +75,10 @@ mod tests {
     use super::*;
     use crate::traits::Decode;
 
+    /// Names that the tests search.
     const NAMES: [&str; 3] = ["a", "b", "_meta"];
 
+    /// Checks that finding members while decoding returns the same as finding them afterwards.
     fn check(text: &str) {
         let mut r = Reader::new(text);
         let found =

@@ -1,7 +1,7 @@
 //! JSON pointers (RFC 6901) of bounded length, for errors and violations.
 //!
-//! A document determines the length of its names and the depth of its values. Reports remain short: a pointer that exceeds the
-//! limit is cut and marked as cut.
+//! A document determines the length of its names and the depth of its values. Reports remain short: a pointer that
+//! exceeds the limit is cut and marked as cut.
 
 /// Maximum length of the JSON pointer of an error or a violation, in bytes; a longer pointer is cut and ends in `…`.
 pub const MAX_POINTER: usize = 1024;
@@ -9,12 +9,15 @@ pub const MAX_POINTER: usize = 1024;
 /// Maximum length of a value that the description of a violation quotes, in bytes.
 const MAX_QUOTED: usize = 128;
 
+/// Mark at the end of a pointer that was cut.
 const ELLIPSIS: char = '…';
 
 /// JSON pointer under construction.
 #[derive(Debug, Default)]
 pub(crate) struct Pointer {
+    /// The JSON pointer so far.
     text: String,
+    /// True if a part of the pointer was left out.
     is_cut: bool,
 }
 
@@ -39,10 +42,12 @@ impl Pointer {
         self.is_cut
     }
 
+    /// Returns the text of the pointer.
     pub(crate) fn into_text(self) -> String {
         self.text
     }
 
+    /// Appends one character, unless it would exceed the limit.
     fn push_char(&mut self, c: char) {
         self.push_escape(c.encode_utf8(&mut [0; 4]));
     }
@@ -78,6 +83,7 @@ pub fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Builds a JSON pointer of reference tokens.
     fn pointer(tokens: &[&str]) -> String {
         let mut pointer = Pointer::default();
         for token in tokens {

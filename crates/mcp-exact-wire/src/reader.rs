@@ -1,7 +1,7 @@
 //! Cursor over JSON text that all generated decoders use.
 //!
-//! The reader returns strings, numbers, raw values and array items; `object.rs` reads objects, and `dispatch.rs` reads unions.
-//! The reader builds no tree, does not recurse, and allocates only returned values.
+//! The reader returns strings, numbers, raw values and array items; `object.rs` reads objects, and `dispatch.rs` reads
+//! unions. The reader builds no tree, does not recurse, and allocates only returned values.
 
 use std::borrow::Cow;
 
@@ -32,17 +32,23 @@ pub enum Kind {
 
 /// Cursor over the JSON text of one document.
 ///
-/// Generated code uses the reader; applications use [`from_str`](crate::from_str) and the like. After a [`DecodeFailed`] only
-/// [`into_error`](Self::into_error) can be called.
+/// Generated code uses the reader; applications use [`from_str`](crate::from_str) and the like. After a
+/// [`DecodeFailed`] only [`into_error`](Self::into_error) can be called.
 #[derive(Debug)]
 pub struct Reader<'a> {
+    /// The complete document.
     text: &'a str,
+    /// Position of the reader, in bytes.
     at: usize,
     /// True if the text was scanned before, so that skipped values are JSON.
     checked: bool,
+    /// Number of objects and arrays of known types that enclose the position.
     depth: u32,
+    /// Reason of the last failed step.
     fault: Option<Box<Fault>>,
+    /// Envelope of the message that is decoded.
     envelope: Envelope,
+    /// Offset of an object, and the value of its discriminant that was read in advance.
     hint: Option<(usize, &'a str)>,
 }
 
@@ -64,7 +70,9 @@ pub(crate) struct Envelope {
 /// Position of an id, and the id itself if it is a small integer, as most ids are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdAt {
+    /// Offset of the id, in bytes.
     pub(crate) at: usize,
+    /// Value of the id, if it is a small integer.
     pub(crate) integer: Option<i64>,
 }
 
@@ -82,8 +90,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Creates a reader at the start of text that was already checked to be JSON. Skipped values are not checked again. Outside
-    /// semantic versioning.
+    /// Creates a reader at the start of text that was already checked to be JSON. Skipped values are not checked again.
+    /// Outside semantic versioning.
     #[doc(hidden)]
     pub fn of_checked(text: &'a str) -> Self {
         Self {
@@ -193,12 +201,12 @@ impl<'a> Reader<'a> {
             self.at = end + 1;
             return Ok(());
         }
-        self.constant_with_escapes(at, expected)
+        self.check_unescaped_constant(at, expected)
     }
 
-    /// Compares a string that has escape sequences or another value with `expected`.
+    /// Checks that the string at `at`, which is not spelled like `expected`, equals `expected` after unescaping.
     #[cold]
-    fn constant_with_escapes(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
+    fn check_unescaped_constant(&mut self, at: usize, expected: &'static str) -> ReadResult<()> {
         if *self.str()? == *expected {
             Ok(())
         } else {
@@ -286,7 +294,8 @@ impl<'a> Reader<'a> {
         Ok(depth)
     }
 
-    /// Skips the next value by its quotes and brackets alone. The skipped text must be decoded later, which validates it.
+    /// Skips the next value by its quotes and brackets alone. The skipped text must be decoded later, which validates
+    /// it.
     #[inline]
     pub(crate) fn skip_unchecked(&mut self) -> ReadResult<()> {
         let start = self.peek_at();
@@ -307,7 +316,8 @@ impl<'a> Reader<'a> {
         Some(value)
     }
 
-    /// Reads `text` if the input continues with exactly these bytes, and returns true then.
+    /// Reads `text` and returns true if the input continues with exactly these bytes; otherwise returns false and reads
+    /// nothing.
     #[inline]
     pub(crate) fn literal<const N: usize>(&mut self, text: &[u8; N]) -> bool {
         let rest = self.bytes().get(self.at..).unwrap_or_default();
@@ -323,7 +333,7 @@ impl<'a> Reader<'a> {
         let mut items = Vec::new();
         let mut more = self.begin_array()?;
         while more {
-            // Without `?`, which would move a large item once more.
+            // The operator `?` would move the large item once more.
             match T::decode(self) {
                 Ok(item) => items.push(item),
                 Err(failed) => return Err(failed),
@@ -396,13 +406,15 @@ impl<'a> Reader<'a> {
         }
     }
 
-    // What `object.rs`, `dispatch.rs` and the value types need.
+    // Functions for `object.rs`, `dispatch.rs` and the types of values.
 
+    /// Returns the bytes of the complete document.
     #[inline]
     pub(crate) fn bytes(&self) -> &'a [u8] {
         self.text.as_bytes()
     }
 
+    /// Returns the position of the reader, in bytes.
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -413,6 +425,7 @@ impl<'a> Reader<'a> {
         &self.text[start..self.at]
     }
 
+    /// Sets the position of the reader, in bytes.
     #[inline]
     pub(crate) fn set_at(&mut self, at: usize) {
         self.at = at;
@@ -431,6 +444,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Skips white space and returns the position of the reader.
     #[inline]
     pub(crate) fn peek_at(&mut self) -> usize {
         self.peek();
@@ -443,7 +457,8 @@ impl<'a> Reader<'a> {
         self.plain_string().map(Result::ok)
     }
 
-    /// Reads a string without escape sequences; otherwise returns the offset of the first escape sequence and reads nothing.
+    /// Reads a string without escape sequences; otherwise returns the offset of the first escape sequence and reads
+    /// nothing.
     #[inline]
     fn plain_string(&mut self) -> ReadResult<Result<&'a str, usize>> {
         if self.peek() != Some(b'"') {
@@ -461,7 +476,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a string whose first escape sequence is at `escape`, with one allocation of the string's length in the JSON text.
+    /// Reads a string whose first escape sequence is at `escape`, with one allocation of the string's length in the
+    /// JSON text.
     #[inline(never)]
     fn escaped_string(&mut self, escape: usize) -> ReadResult<String> {
         let (bytes, start) = (self.bytes(), self.at);
@@ -484,6 +500,7 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Records the failure that a string at `at` contains a lone surrogate, or that the text there is not JSON.
     #[cold]
     fn lone_surrogate(&mut self, at: usize) -> DecodeFailed {
         if let Err(NotJson(at)) = scan::value_end(self.bytes(), at) {
@@ -493,11 +510,13 @@ impl<'a> Reader<'a> {
         self.fault(at, DecodeErrorKind::Surrogate, words)
     }
 
+    /// Converts the result of a scan: returns the end, or records the failure that the text is not JSON.
     #[inline]
     pub(crate) fn scanned(&mut self, end: Result<usize, NotJson>) -> ReadResult<usize> {
         end.map_err(|NotJson(at)| self.not_json(at))
     }
 
+    /// Enters an object or array of a known type; records a failure beyond [`MAX_DEPTH`].
     pub(crate) fn enter(&mut self) -> ReadResult<()> {
         self.depth += 1;
         if self.depth <= MAX_DEPTH {
@@ -520,11 +539,13 @@ impl<'a> Reader<'a> {
         (at == start).then_some(tag)
     }
 
+    /// Returns the envelope of the message that is decoded.
     #[inline]
     pub(crate) fn envelope(&mut self) -> &mut Envelope {
         &mut self.envelope
     }
 
+    /// Returns the number of objects and arrays of known types that enclose the position.
     #[inline]
     pub(crate) fn depth(&self) -> u32 {
         self.depth
@@ -551,7 +572,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns and clears the fault of a step if reading can continue after the value: the text is JSON, and not too deep.
+    /// Returns and clears the fault of a step if reading can continue after the value: the text is JSON, and not too
+    /// deep.
     pub(crate) fn forgive(&mut self) -> ReadResult<Box<Fault>> {
         let is_final =
             |fault: &Fault| matches!(fault.kind, DecodeErrorKind::Syntax | DecodeErrorKind::Depth);
@@ -561,11 +583,13 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Leaves an object or array of a known type.
     #[inline]
     pub(crate) fn leave(&mut self) {
         self.depth -= 1;
     }
 
+    /// Records the failure that the text is not JSON at the offset `at`.
     #[cold]
     pub(crate) fn not_json(&mut self, at: usize) -> DecodeFailed {
         let words = if at >= self.text.len() {
@@ -576,6 +600,7 @@ impl<'a> Reader<'a> {
         self.fault(at, DecodeErrorKind::Syntax, Detail::Plain(words))
     }
 
+    /// Records a fault of the value at `at`.
     #[cold]
     pub(crate) fn fault(
         &mut self,
@@ -586,7 +611,7 @@ impl<'a> Reader<'a> {
         self.fault_in(at, kind, detail, None)
     }
 
-    /// Records a fault of the member `member` of the object at `at`.
+    /// Records a fault of the object at `at`, or of its member `member`.
     #[cold]
     pub(crate) fn fault_in(
         &mut self,

@@ -12,6 +12,7 @@ use crate::{DecodeError, Validate, Violations};
 pub struct Definition {
     /// The name in the schema.
     pub name: &'static str,
+    /// Decodes a value of the definition's type.
     decode: DecodeValue,
 }
 
@@ -61,6 +62,7 @@ impl Definition {
     }
 }
 
+/// Decodes a value of the type `T`.
 fn decode<T: Decode + Encode + Validate + 'static>(
     reader: &mut Reader<'_>,
 ) -> ReadResult<Box<dyn Value>> {

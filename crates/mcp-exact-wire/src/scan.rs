@@ -1,7 +1,7 @@
 //! Scanning of JSON text: finding the end of a string, a number or a complete value.
 //!
-//! A scan returns the position after the value, or the offset of the first byte that is not JSON. Scanning does not recurse or
-//! decode, and does not allocate for values nested less than 64 deep.
+//! A scan returns the position after the value, or the offset of the first byte that is not JSON. Scanning does not
+//! recurse or decode, and does not allocate for values nested less than 64 deep.
 
 use crate::simd;
 
@@ -29,8 +29,8 @@ pub(crate) fn plain_end(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// Returns the number of bytes that are plain, of which the first block is known to be; `last` is the last block, which
-/// overlaps the others.
+/// Returns the number of plain bytes at the start of a long string, whose first block is known to be plain; `last` is
+/// the last block, which overlaps the others.
 #[inline(never)]
 fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
     let blocks = bytes.as_chunks().0;
@@ -45,10 +45,11 @@ fn plain_length(bytes: &[u8], last: &[u8; BLOCK]) -> usize {
     first_special(last).map_or(bytes.len(), |found| bytes.len() - BLOCK + found)
 }
 
-/// Scans a long string: first the end is found with the widest available vectors, and then control characters before the end. The
-/// string is scanned in pieces, so that the second pass reads from the nearest cache.
+/// Scans a long string: first the end is found with the widest available vectors, and then control characters before
+/// the end. The string is scanned in pieces, so that the second pass reads from the nearest cache.
 #[inline(never)]
 fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
+    /// Number of bytes that are searched for the end before they are searched for control characters.
     const PIECE_LENGTH: usize = 8 * 1024;
     loop {
         let rest = &bytes[at..];
@@ -67,6 +68,7 @@ fn plain_length_long(bytes: &[u8], mut at: usize) -> usize {
     }
 }
 
+/// Returns the number of bytes before the first special byte.
 #[inline(never)]
 fn plain_bytes(bytes: &[u8]) -> usize {
     let found = bytes.iter().position(|&b| is_special(b));
@@ -82,6 +84,7 @@ pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
     unsafe { first_special_sse2(block) }
 }
 
+/// Returns the offset of the first quote, backslash or control character in a block, with SSE2.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 #[target_feature(enable = "sse2")]
@@ -91,7 +94,7 @@ fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_min_epu8, _mm_movemask_epi8, _mm_or_si128,
         _mm_set1_epi8,
     };
-    // SAFETY: the reference is to sixteen bytes, and the load wants no alignment.
+    // SAFETY: the reference is to sixteen bytes, and the load requires no alignment.
     let bytes = unsafe { _mm_loadu_si128(block.as_ptr().cast()) };
     let quotes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22));
     let backslashes = _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5c));
@@ -100,15 +103,20 @@ fn first_special_sse2(block: &[u8; BLOCK]) -> Option<usize> {
     (special != 0).then(|| special.trailing_zeros() as usize)
 }
 
-/// Returns the offset of the first quote, backslash or control character in a block, reading a word at a time. The high bit of
-/// the lowest special byte of a word is set; bytes above it may be wrong, bytes below it are not.
+/// Returns the offset of the first quote, backslash or control character in a block, reading a word at a time. The high
+/// bit of the lowest special byte of a word is set; bytes above it may be wrong, bytes below it are not.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
+    /// 64-bit word in which every byte is 0x01.
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    /// 64-bit word in which every byte has only its highest bit set.
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    /// 64-bit word of eight quotes.
     const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
+    /// 64-bit word of eight backslashes.
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    /// 64-bit word of eight spaces.
     const SPACES: u64 = u64::from_ne_bytes([0x20; 8]);
     let (words, _) = block.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
@@ -123,6 +131,7 @@ pub(crate) fn first_special(block: &[u8; BLOCK]) -> Option<usize> {
     None
 }
 
+/// Returns true for a quote, a backslash or a control character.
 #[inline]
 const fn is_special(b: u8) -> bool {
     (b == b'"') | (b == b'\\') | (b < 0x20)
@@ -137,13 +146,13 @@ pub(crate) fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// Scans the rest of a string whose opening quote was read; returns the position after the closing one.
+/// Scans the rest of a string whose opening quote was read; returns the position after the closing quote.
 #[inline]
 pub(crate) fn string_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     finish_string(bytes, plain_end(bytes, at))
 }
 
-/// Scans the rest of a string from the end of its plain run on.
+/// Scans the rest of a string, starting at the end of its plain bytes.
 #[inline]
 fn finish_string(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
     match bytes.get(end) {
@@ -158,7 +167,7 @@ fn finish_string(bytes: &[u8], end: usize) -> Result<usize, NotJson> {
 #[inline(never)]
 fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
     at = escape_end(bytes, at)?;
-    // One byte more than a block, for the letter of a sequence that begins with the last one.
+    // One byte more than a block, for the letter of an escape sequence that begins with the last byte of the block.
     while let Some(window) = bytes
         .get(at..)
         .and_then(<[u8]>::first_chunk::<WINDOW_LENGTH>)
@@ -171,7 +180,7 @@ fn escaped_string_end(bytes: &[u8], mut at: usize) -> Result<usize, NotJson> {
         let stops = marks.quotes & !escaped | marks.controls;
         let before = (stops & stops.wrapping_neg()).wrapping_sub(1);
         let mut starts = marks.backslashes & !escaped & before;
-        // A sequence that begins with the last byte takes the first one of what follows.
+        // An escape sequence that begins with the last byte ends with the first byte of the next block.
         let mut next = at + simd::BLOCK + (starts >> (simd::BLOCK - 1)) as usize;
         while starts != 0 {
             let start = starts.trailing_zeros() as usize;
@@ -276,6 +285,7 @@ pub(crate) fn number_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     Ok(end)
 }
 
+/// Returns the end of a run of digits that starts at `at`.
 #[inline]
 fn digits_end(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_digit) {
@@ -287,13 +297,18 @@ fn digits_end(bytes: &[u8], mut at: usize) -> usize {
 /// Kind of the container that is open at each level: one bit per level.
 #[derive(Default)]
 struct Nesting {
+    /// Bits of the innermost 1 to 64 levels, the innermost lowest; a set bit means an object.
     top_bits: u64,
+    /// Number of open containers.
     depth: usize,
+    /// Maximum of `depth` so far.
     max_depth: usize,
+    /// Bits of the outer levels, 64 in each word.
     lower_bits: Vec<u64>,
 }
 
 impl Nesting {
+    /// Opens an object, or an array if `object` is false.
     #[inline]
     fn open(&mut self, object: bool) {
         if self.depth != 0 && self.depth.is_multiple_of(64) {
@@ -304,7 +319,8 @@ impl Nesting {
         self.max_depth = self.max_depth.max(self.depth);
     }
 
-    /// Closes the innermost container and returns true if the one around it is an object; `None` at the outside.
+    /// Closes the innermost container and returns true if the enclosing container is an object; `None` if there is no
+    /// enclosing container.
     #[inline]
     fn close(&mut self) -> Option<bool> {
         self.depth -= 1;
@@ -335,6 +351,7 @@ pub(crate) fn value_depth(bytes: &[u8], at: usize) -> Result<(usize, usize), Not
     }
 }
 
+/// Scans a string, number or literal that starts at `at`; returns its end.
 pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     match bytes.get(at) {
         Some(b'"') => string_end(bytes, at + 1),
@@ -346,6 +363,7 @@ pub(crate) fn scalar_end(bytes: &[u8], at: usize) -> Result<usize, NotJson> {
     }
 }
 
+/// Scans the literal `word` at `at`; returns its end.
 pub(crate) fn literal_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize, NotJson> {
     if bytes[at..].starts_with(word) {
         Ok(at + word.len())
@@ -355,8 +373,8 @@ pub(crate) fn literal_end(bytes: &[u8], at: usize, word: &[u8]) -> Result<usize,
 }
 
 /// Finds the ends of many short strings in a row. Bytes that may end a string are found in whole blocks. The start of a
-/// block does not depend on the ends of strings, so that the processor loads the next block while the grammar of this one is
-/// checked.
+/// block does not depend on the ends of strings, so that the processor loads the next block while the grammar of this
+/// one is checked.
 struct StringEndScanner {
     /// Offset at which the block begins.
     start: usize,
@@ -377,7 +395,7 @@ impl StringEndScanner {
     #[inline]
     fn end(&mut self, bytes: &[u8], at: usize) -> Result<usize, NotJson> {
         if cfg!(not(target_arch = "x86_64")) {
-            // Blocks are looked at byte by byte there.
+            // Without vector instructions, blocks are searched byte by byte.
             return string_end(bytes, at);
         }
         let mut offset = at.wrapping_sub(self.start);
@@ -476,8 +494,8 @@ fn container_end(bytes: &[u8], at: usize) -> Result<(usize, usize), NotJson> {
     }
 }
 
-/// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no token, at
-/// the end of the text.
+/// Returns the first byte from `at` on that is not white space, and its offset; a control character, which starts no
+/// token, at the end of the text.
 #[inline]
 fn next_token(bytes: &[u8], at: usize) -> (u8, usize) {
     match bytes.get(at) {
@@ -489,6 +507,7 @@ fn next_token(bytes: &[u8], at: usize) -> (u8, usize) {
     }
 }
 
+/// Returns the bracket that closes a container with this opening bracket.
 #[inline]
 const fn closing_bracket(open: u8) -> u8 {
     if open == b'{' { b'}' } else { b']' }
@@ -516,8 +535,8 @@ mod tests {
     use super::*;
     use crate::thinned;
 
-    /// Strings of every length at every place of a block, plain and with escape sequences, cut everywhere: containers end where
-    /// serde_json ends them.
+    /// Strings of every length at every place of a block, plain and with escape sequences, cut everywhere: containers
+    /// end where serde_json ends them.
     #[test]
     fn container_ends_agree_with_serde_json() {
         for distance in (0..150).step_by(thinned(7).max(3)) {

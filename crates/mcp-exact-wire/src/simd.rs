@@ -11,7 +11,9 @@ pub(crate) type Block = [u8; BLOCK];
 /// Bit masks of the bytes that matter inside strings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct TextMarks {
+    /// Quotes, escaped or not.
     pub(crate) quotes: u64,
+    /// Backslashes.
     pub(crate) backslashes: u64,
     /// Bytes below 0x20.
     pub(crate) controls: u64,
@@ -20,7 +22,9 @@ pub(crate) struct TextMarks {
 /// Bit masks of the bytes that matter in a search for the end of a container.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct BracketMarks {
+    /// Quotes, escaped or not.
     pub(crate) quotes: u64,
+    /// Backslashes.
     pub(crate) backslashes: u64,
     /// `{` and `[`
     pub(crate) opening: u64,
@@ -28,11 +32,12 @@ pub(crate) struct BracketMarks {
     pub(crate) closing: u64,
 }
 
-/// Returns the mask of the bytes that the backslashes of a block escape; `carry` is true if the block begins with an escaped
-/// byte, and is set for the next block. Runs of backslashes that begin at an even offset and at an odd offset are handled
-/// apart.
+/// Returns the mask of the bytes that the backslashes of a block escape; `carry` is true if the block begins with an
+/// escaped byte, and is set for the next block. Runs of backslashes that begin at an even offset and at an odd offset
+/// are handled apart.
 #[inline]
 pub(crate) fn escaped_mask(backslashes: u64, carry: &mut u64) -> u64 {
+    /// Mask of the bytes at even offsets.
     const EVEN: u64 = 0x5555_5555_5555_5555;
     if backslashes == 0 {
         return std::mem::take(carry);
@@ -84,6 +89,7 @@ pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use plain::{bracket_marks, special_marks, text_marks};
 
+/// Masks with the vector instructions of SSE2.
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
     use std::arch::x86_64::{
@@ -93,6 +99,7 @@ mod sse2 {
 
     use super::{Block, BracketMarks, TextMarks};
 
+    /// Returns the masks of the bytes that matter inside strings.
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn text_marks(block: &Block) -> TextMarks {
@@ -107,6 +114,7 @@ mod sse2 {
         marks
     }
 
+    /// Returns the mask of the bytes that must be escaped in a string.
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn special_marks(block: &Block) -> u64 {
@@ -122,6 +130,7 @@ mod sse2 {
         marks
     }
 
+    /// Returns the masks of quotes, backslashes and brackets.
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn bracket_marks(block: &Block) -> BracketMarks {
@@ -138,6 +147,7 @@ mod sse2 {
         marks
     }
 
+    /// Loads a vector.
     #[inline]
     #[target_feature(enable = "sse2")]
     #[allow(unsafe_code)]
@@ -146,6 +156,7 @@ mod sse2 {
         unsafe { _mm_loadu_si128(part.as_ptr().cast()) }
     }
 
+    /// Returns the result of comparing the vector at `index` of a block as bits of the block's mask.
     #[inline]
     #[target_feature(enable = "sse2")]
     fn mask_bits(equal: __m128i, index: usize) -> u64 {
@@ -158,6 +169,7 @@ mod sse2 {
 mod plain {
     use super::{Block, BracketMarks, TextMarks};
 
+    /// Returns the masks of the bytes that matter inside strings.
     pub(crate) fn text_marks(block: &Block) -> TextMarks {
         TextMarks {
             quotes: mask_bits(block, |b| b == b'"'),
@@ -166,11 +178,13 @@ mod plain {
         }
     }
 
+    /// Returns the mask of the bytes that must be escaped in a string.
     pub(crate) fn special_marks(block: &Block) -> u64 {
         let marks = text_marks(block);
         marks.quotes | marks.backslashes | marks.controls
     }
 
+    /// Returns the masks of quotes, backslashes and brackets.
     pub(crate) fn bracket_marks(block: &Block) -> BracketMarks {
         BracketMarks {
             quotes: mask_bits(block, |b| b == b'"'),
@@ -180,6 +194,7 @@ mod plain {
         }
     }
 
+    /// Returns the mask of the bytes for which `is` returns true.
     fn mask_bits(block: &Block, is: impl Fn(u8) -> bool) -> u64 {
         let bytes = block.iter().enumerate();
         bytes.fold(0, |bits, (index, &b)| bits | u64::from(is(b)) << index)
@@ -191,7 +206,8 @@ mod tests {
     use super::*;
     use crate::thinned;
 
-    /// Blocks in which each byte value occurs at each place, among other special bytes.
+    /// Returns blocks in which each byte value occurs at each position, surrounded by quotes, backslashes, brackets,
+    /// control characters and plain bytes.
     fn blocks() -> impl Iterator<Item = Block> {
         let values = (0..=u8::MAX).step_by(thinned(61));
         values.flat_map(|value| {

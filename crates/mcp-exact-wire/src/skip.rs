@@ -11,7 +11,7 @@ use crate::simd::{self, BLOCK, Block};
 pub(crate) fn value_end(bytes: &[u8], at: usize) -> Option<usize> {
     match bytes.get(at) {
         Some(b'"') => string_end(bytes, special_end(bytes, at + 1)),
-        // Empty ones are frequent, such as capabilities.
+        // Empty objects are frequent, such as capabilities.
         Some(b'{' | b'[') if matches!(bytes.get(at + 1), Some(b'}' | b']')) => Some(at + 2),
         Some(b'{' | b'[') => container_end(bytes, at),
         _ => scan::scalar_end(bytes, at).ok(),
@@ -45,12 +45,13 @@ fn closing_quote(bytes: &[u8], mut at: usize, mut carry: u64) -> Option<usize> {
         }
         at += BLOCK;
         if marks.quotes | marks.backslashes == 0 {
-            // Long plain text by a search that uses the widest vectors there are.
+            // Long plain text is searched with the widest available vectors.
             at = special_end(bytes, at);
         }
     }
 }
 
+/// Returns the end of the object or array that starts at `at`.
 #[inline(never)]
 fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let (mut carry, mut in_string, mut depth) = (0, 0, 0);
@@ -91,7 +92,7 @@ fn container_end(bytes: &[u8], mut at: usize) -> Option<usize> {
 fn outermost_closing(opening: u64, mut closing: u64, mut depth: usize) -> Option<usize> {
     while closing != 0 {
         let below = (closing & closing.wrapping_neg()) - 1;
-        // Each bracket that closes takes one away, so that what is counted are those that are still open.
+        // Earlier closing brackets were subtracted from `depth`, so that the sum is the number of open containers.
         if depth.wrapping_add((opening & below).count_ones() as usize) == 1 {
             return Some(below.count_ones() as usize + 1);
         }
@@ -121,6 +122,7 @@ mod tests {
     use super::*;
     use crate::thinned;
 
+    /// Parts of the tested values.
     const PIECES: &[&str] = &[
         r#""""#,
         r#""\"""#,
@@ -135,7 +137,7 @@ mod tests {
         "[[[[1]]]]",
     ];
 
-    /// Values in which quotes, backslashes and brackets occur at every place of a block.
+    /// Returns values in which quotes, backslashes and brackets occur at every position of a block.
     fn values() -> impl Iterator<Item = String> {
         let lengths = (0..200).step_by(thinned(37));
         lengths.flat_map(move |length| {
@@ -147,6 +149,7 @@ mod tests {
         })
     }
 
+    /// Checks that skipping finds the same end as scanning.
     fn check(bytes: &[u8], at: usize) {
         assert_eq!(value_end(bytes, at), scan::value_end(bytes, at).ok());
     }
@@ -154,7 +157,7 @@ mod tests {
     #[test]
     fn skip_ends_agree_with_scan() {
         for value in values() {
-            // Something after the value must not matter, nor where in a block it begins.
+            // Neither the text after the value nor its position in a block has an effect.
             let text = format!("    {value}]}}\"{value}");
             check(value.as_bytes(), 0);
             check(text.as_bytes(), 4);

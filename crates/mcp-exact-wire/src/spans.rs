@@ -1,7 +1,7 @@
 //! Reading of objects by tables instead of types, with the text positions of the members.
 //!
-//! The interpreter of conversions uses these readers to find exactly the errors that decoding finds, because reader, lookup and
-//! checks are the same. Only the names of unknown members are kept, to detect duplicates.
+//! The interpreter of conversions uses these readers to find exactly the errors that decoding finds, because reader,
+//! lookup and checks are the same. Only the names of unknown members are kept, to detect duplicates.
 
 use std::borrow::Cow;
 
@@ -21,13 +21,17 @@ use crate::validate::{Path, Violations};
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct MemberReader<'a, M> {
+    /// Known members and those that were read.
     object: ObjectReader<M>,
+    /// Offset of the object, in bytes.
     start: usize,
+    /// True until a member was read.
     first: bool,
+    /// Names of the unknown members that were read.
     unknown: Vec<Cow<'a, str>>,
 }
 
-/// A member whose value comes next. Outside semantic versioning.
+/// A member whose value is read next. Outside semantic versioning.
 #[doc(hidden)]
 #[derive(Debug)]
 pub enum MemberName<'a> {
@@ -54,7 +58,8 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         })
     }
 
-    /// Moves to the value of the next member; `None` after the object, once every required member was there and none twice.
+    /// Moves to the value of the next member; `None` at the end of the object, after the check for missing and
+    /// duplicate members.
     ///
     /// # Errors
     /// The errors of decoding a type with these members.
@@ -68,7 +73,7 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
             let index = self.object.known(r, name_at, index)?;
             return Ok(Some(MemberName::Known(index)));
         }
-        self.other(r, name_at).map(Some)
+        self.read_other(r, name_at).map(Some)
     }
 
     /// Ends the object.
@@ -84,9 +89,9 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
         }
     }
 
-    /// Handles a member whose spelled name is unknown.
+    /// Handles a member whose spelling in the text matches no known name.
     #[inline(never)]
-    fn other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
+    fn read_other(&mut self, r: &mut Reader<'a>, name_at: usize) -> ReadResult<MemberName<'a>> {
         let name = r.str()?;
         r.colon()?;
         if let Cow::Owned(text) = &name
@@ -104,7 +109,9 @@ impl<'a, M: KnownMembers> MemberReader<'a, M> {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy)]
 pub struct Mark {
+    /// Offset of the position, in bytes.
     at: usize,
+    /// Nesting depth of typed values at the position.
     depth: u32,
 }
 
@@ -124,8 +131,11 @@ pub struct OpenMember<'a> {
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct EntryReader<'a> {
+    /// Offset of the object, in bytes.
     start: usize,
+    /// True until an entry was read.
     first: bool,
+    /// Names of the entries that were read.
     names: Vec<Cow<'a, str>>,
 }
 
@@ -176,7 +186,7 @@ impl<'a> Reader<'a> {
         self.since(start)
     }
 
-    /// Returns the position of the reader, to return to.
+    /// Returns the position of the reader, for [`back_to`](Self::back_to) and [`recover`](Self::recover).
     #[doc(hidden)]
     #[inline]
     pub fn mark(&self) -> Mark {
@@ -204,7 +214,8 @@ impl<'a> Reader<'a> {
         Ok(format!("{}", fault.detail))
     }
 
-    /// Reads over the next value, whose type is an object with arbitrary members; a value that is no object is recorded as a mismatch.
+    /// Skips the next value, whose type is an object with arbitrary members; a value that is no object is recorded as a
+    /// mismatch.
     ///
     /// # Errors
     /// The same errors as when a [`JsonObject`](crate::JsonObject) is decoded.
@@ -216,8 +227,8 @@ impl<'a> Reader<'a> {
         self.skip()
     }
 
-    /// Returns the name of the next member of untyped JSON, whose value comes next, lone surrogates replaced; `None` after the last
-    /// one. The level does not count.
+    /// Returns the name of the next member of an untyped object, with lone surrogates replaced, and moves to its value;
+    /// `None` after the last member. Untyped levels do not count towards the maximum depth.
     ///
     /// # Errors
     /// [`DecodeFailed`] if the text is not JSON.
@@ -237,7 +248,8 @@ impl<'a> Reader<'a> {
         Ok(Some(name))
     }
 
-    /// Opens an array of untyped JSON; returns true if it has a first item. The level does not count.
+    /// Opens an array of untyped JSON; returns true if it has a first item. Untyped levels do not count towards the
+    /// maximum depth.
     ///
     /// # Errors
     /// [`DecodeFailed`] if the text is not JSON.

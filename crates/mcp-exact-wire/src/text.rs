@@ -1,11 +1,12 @@
 //! Encoding of strings as JSON strings, including the quotes.
 //!
-//! Encoded strings are appended to a buffer. Short strings, which are most strings of a message, need a few wide loads and
-//! stores; long strings and strings with escapes use a slower path.
+//! Encoded strings are appended to a buffer. Short strings, which are most strings of a message, need a few wide loads
+//! and stores; long strings and strings with escapes use a slower path.
 
 use crate::escape::{self, ESCAPES, MAX_ESCAPED_LENGTH};
 use crate::scan::{first_special, plain_end};
 
+/// 64-bit word of eight quotes.
 const QUOTES: u64 = u64::from_ne_bytes([b'"'; 8]);
 
 /// Maximum number of bytes that are appended at once.
@@ -31,7 +32,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
     if bytes.len() < 8 {
         return append_with_escapes(bytes, out);
     }
-    // Short text is here because it has to be escaped.
+    // Short text reaches this function only if it must be escaped.
     let plain = if bytes.len() > MAX_SHORT_LENGTH {
         plain_end(bytes, 0)
     } else {
@@ -54,6 +55,7 @@ fn append_any(bytes: &[u8], out: &mut Vec<u8>) {
 
 /// Appends less than eight bytes, each escaped if necessary.
 fn append_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
+    /// Room for two quotes and seven escaped bytes, each written as a complete sequence.
     const ROOM: usize = 1 + 8 * MAX_ESCAPED_LENGTH + 1;
     let before = out.len();
     out.extend_from_slice(&[b'"'; ROOM]);
@@ -73,6 +75,7 @@ fn append_with_escapes(bytes: &[u8], out: &mut Vec<u8>) {
 /// Appends less than eight bytes, unless one of them has to be escaped.
 #[inline(always)]
 fn append_under_eight(bytes: &[u8], out: &mut Vec<u8>) -> bool {
+    /// 64-bit word of eight spaces.
     const SPACES: u64 = u64::from_ne_bytes([b' '; 8]);
     let length = bytes.len() % 8;
     let text = load_word(bytes);
@@ -92,7 +95,7 @@ pub(crate) fn load_word(bytes: &[u8]) -> u64 {
         return u64::from(first) | u64::from(last) << (8 * (length % 4));
     }
     match (bytes.first(), bytes.get(length / 2), bytes.last()) {
-        // One to three: what stands at the same place twice is the same.
+        // One to three bytes: coinciding positions contain the same byte, so that combining them has no effect.
         (Some(&first), Some(&middle), Some(&last)) => {
             let middle = u64::from(middle) << (8 * (length / 2));
             u64::from(first) | middle | u64::from(last) << (8 * (length - 1))
@@ -164,7 +167,9 @@ fn put_halves<const HALF: usize, const ROOM: usize>(
 /// Returns true if one of eight bytes is a quote, a backslash or a control character.
 #[inline(always)]
 const fn is_special(word: u64) -> bool {
+    /// 64-bit word in which every byte is 0x01.
     const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    /// 64-bit word in which every byte has only its highest bit set.
     const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
     let quote = (word ^ QUOTES).wrapping_sub(LOW);
     let backslash = (word ^ u64::from_ne_bytes([b'\\'; 8])).wrapping_sub(LOW);

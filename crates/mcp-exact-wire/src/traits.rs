@@ -31,7 +31,7 @@ pub fn from_str<T: Decode>(text: &str) -> Result<T, DecodeError> {
 
 /// Decodes the entire text of a reader.
 pub(crate) fn decode_from<T: Decode>(mut r: Reader<'_>) -> Result<T, DecodeError> {
-    // Without `and_then`, which would move a large value once more.
+    // `and_then` would move the large value once more.
     if let Ok(value) = T::decode(&mut r)
         && r.end().is_ok()
     {
@@ -71,7 +71,7 @@ pub fn to_vec<T: Encode + ?Sized>(value: &T) -> Vec<u8> {
     out
 }
 
-/// Appends the encoded value to a buffer that the caller keeps.
+/// Appends the encoded value to a buffer of the caller.
 pub fn encode_into<T: Encode + ?Sized>(value: &T, out: &mut Vec<u8>) {
     value.encode(&mut Writer::new(out));
 }
@@ -258,7 +258,7 @@ pub trait DecodeParams: Sized {
 
 impl<T: Decode> DecodeParams for T {
     fn decode_params(text: Option<&str>) -> Result<Self, DecodeError> {
-        // No type of parameters takes null: it says what was expected instead.
+        // Types of parameters do not accept null, so that decoding null reports the expected type.
         from_str(text.unwrap_or("null"))
     }
 }

@@ -1,7 +1,7 @@
 //! Unescaping of JSON strings (RFC 8259 section 7).
 //!
-//! The functions take the contents of a string, and return the text in one allocation that is hardly longer. They never
-//! scan for the end of the string.
+//! The input is the contents of a string, without its quotes. The output is written into one allocation that is slightly larger
+//! than the text. The functions never scan for the end of the string.
 
 use crate::scan::plain_end;
 use crate::simd::{self, BLOCK};
@@ -60,7 +60,7 @@ pub(crate) fn unescape(bytes: &[u8], plain: usize, further: &[u8]) -> Result<Str
         let length = unescape_into(bytes, plain, further, &mut room)?;
         return into_string(room[..length].to_vec());
     }
-    // No sequence is shorter than what it stands for.
+    // No escape sequence is shorter than the character that it denotes.
     let mut out = vec![0; bytes.len() + BLOCK_MARGIN];
     let length = unescape_into(bytes, plain, further, &mut out)?;
     out.truncate(length);
@@ -129,7 +129,7 @@ fn unescape_blocks(
         let marks = simd::text_marks(block);
         let escaped = simd::escaped_mask(marks.backslashes, &mut 0);
         let starts = marks.backslashes & !escaped;
-        // A sequence that begins with the last byte is left to the next block.
+        // An escape sequence that begins with the last byte is handled with the next block.
         let stops = marks.quotes & !escaped | marks.controls | starts & 1 << (BLOCK - 1);
         let end = stops.trailing_zeros() as usize;
         let mut starts = if stops == 0 {
@@ -180,6 +180,7 @@ fn parse_code_point(bytes: &[u8]) -> Result<(char, usize), BadEscape> {
     c.map(|c| (c, 12)).ok_or(BadEscape::Surrogate)
 }
 
+/// Parses the four hexadecimal digits at `at`.
 fn parse_code_unit(bytes: &[u8], at: usize) -> Option<u32> {
     let digits = bytes.get(at..at + 4)?;
     digits.iter().try_fold(0, |value, digit| {
@@ -224,7 +225,7 @@ mod tests {
                     Ok(&text),
                     "{written}"
                 );
-                // As a part of a document, so that something stands behind it.
+                // Unescapes the string as a part of a document, so that text follows it.
                 let list = vec![text.clone(), text];
                 assert_eq!(from_str::<Vec<String>>(&to_string(&list)), Ok(list));
             }

@@ -1,7 +1,7 @@
 //! Values that a newer peer may send and this revision does not define: enum values and variants of tagged unions.
 //!
 //! Only decoders and `From<&str>` create these values. Each value belongs to the type that decoded it, so that it is
-//! never one that its type defines.
+//! never a value that this type defines.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -29,7 +29,7 @@ impl<E> UnknownName<E> {
         &self.0
     }
 
-    /// Creates an unknown value; for generated code, which has compared the value with the defined ones.
+    /// Creates an unknown value; for generated code, which has compared the value with the defined values.
     #[doc(hidden)]
     pub fn from_unknown(name: &str) -> Self {
         Self(name.into(), PhantomData)
@@ -62,7 +62,7 @@ impl<E> fmt::Debug for UnknownName<E> {
     }
 }
 
-/// Union with a discriminant that keeps objects whose discriminant its revision does not define.
+/// Union that keeps objects with a value of the discriminant that its revision does not define.
 pub trait OpenUnion {
     /// Name of the discriminant.
     const TAG: &'static str;
@@ -85,10 +85,13 @@ pub enum UnionRole {
 
 /// A variant of the tagged union `U` that its revision does not define, kept as received.
 pub struct UnknownVariant<U> {
+    /// Value of the discriminant.
     tag: Box<str>,
+    /// The complete object.
     json: Json,
-    /// True if it is a bare message that arrived with members of the envelope.
+    /// True if the variant is a message without an envelope by its type, and arrived with members of the envelope.
     has_envelope: bool,
+    /// The union that decoded the value.
     union: PhantomData<fn() -> U>,
 }
 
@@ -149,11 +152,13 @@ impl<U: OpenUnion> UnknownVariant<U> {
 
 /// Message with a method that no variant of its union has.
 struct UnknownMessage<'a> {
+    /// Value of the discriminant.
     tag: Box<str>,
+    /// The complete object.
     object: ObjectRef<'a>,
-    /// True if the message includes the envelope.
+    /// True if the object includes the envelope.
     is_whole: bool,
-    /// True if it is a bare message with members of the envelope.
+    /// True if the type of the message has no envelope, and the message arrived with members of the envelope.
     has_envelope: bool,
 }
 
@@ -190,8 +195,8 @@ impl<'a> UnknownMessage<'a> {
 }
 
 impl Reader<'_> {
-    /// Skips an object that matches no known variant of its union, with the same checks as decoding an [`UnknownVariant`].
-    /// The conversion tables use it, so that they accept the same input as the types.
+    /// Skips an object that matches no known variant of its union, with the same checks as decoding an
+    /// [`UnknownVariant`]. The conversion tables use it, so that they accept the same input as the types.
     ///
     /// # Errors
     /// As decoding an [`UnknownVariant`].
@@ -210,15 +215,17 @@ impl Reader<'_> {
 /// Members of a message that were found in one pass.
 #[derive(Default)]
 struct MessageMembers {
+    /// Value of the discriminant.
     tag: Box<str>,
     /// One bit for each member of [`ENVELOPE_MEMBERS`].
     seen_members: u8,
+    /// True if the reader has recorded members of the envelope.
     has_envelope: bool,
 }
 
 impl MessageMembers {
     /// Reads a complete message. A member of the envelope must not occur twice, so that all parsers find the same
-    /// message. `checks` is true if the reader notes the envelope.
+    /// message. `checks` is true if the reader records the envelope.
     fn read(&mut self, r: &mut Reader<'_>, tag: &str, checks: bool) -> ReadResult<()> {
         r.open_object()?;
         let mut first = true;
@@ -255,6 +262,7 @@ fn without_envelope(object: ObjectRef<'_>) -> Json {
     Json::from_checked(&String::from_utf8_lossy(&out))
 }
 
+/// Writes a request or notification without the members of its envelope.
 fn write_without_envelope(object: ObjectRef<'_>, w: &mut Writer<'_>) {
     w.put("{");
     for (quoted, value) in object.spelt_members() {

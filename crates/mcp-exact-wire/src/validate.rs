@@ -80,7 +80,9 @@ impl fmt::Display for Violation {
 /// Deviations of one value: the first [`MAX_LISTED`], and the number of all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Violations {
+    /// The first violations.
     listed: Vec<Violation>,
+    /// Number of all violations.
     count: usize,
 }
 
@@ -113,6 +115,7 @@ impl Violations {
         }
     }
 
+    /// Appends a violation to the list.
     #[inline(never)]
     fn list(&mut self, path: &Path<'_>, kind: ViolationKind, message: String) {
         self.listed.push(Violation {
@@ -126,14 +129,20 @@ impl Violations {
 /// Position of a check in a value, as a linked list on the stack; formatted only for a violation.
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
+    /// Position of the enclosing object or array.
     parent: Option<&'a Path<'a>>,
+    /// Last part of the position.
     segment: Segment<'a>,
 }
 
+/// Part of the position of a check.
 #[derive(Debug, Clone, Copy)]
 enum Segment<'a> {
+    /// The validated value itself.
     Root,
+    /// A member of an object, by its name.
     Member(&'a str),
+    /// An item of an array, by its index.
     Index(usize),
 }
 
@@ -215,6 +224,7 @@ impl<T: Validate> Validate for Option<T> {
     }
 }
 
+/// Implements [`Validate`] for types without rules to check.
 macro_rules! always_valid {
     ($($type:ty),*) => {
         $(impl Validate for $type {

@@ -166,8 +166,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// Returns the object with new members, which must be absent, as [`find_each`](Self::find_each) shows: they are not
-    /// searched. A member that is present would occur twice.
+    /// Returns the object with new members. The members must be absent, which [`find_each`](Self::find_each) can
+    /// establish, because the object is not searched for them; a member that is present would occur twice.
     pub fn with_new<const N: usize>(
         self,
         set: [(&'a str, Option<JsonRef<'a>>); N],
@@ -206,6 +206,7 @@ impl<'a> ObjectRef<'a> {
         })
     }
 
+    /// Iterates over the members.
     fn members(self) -> Members<'a> {
         Members {
             text: self.0,
@@ -284,7 +285,9 @@ type SetMember<'a> = (&'a str, Option<JsonRef<'a>>);
 /// Object with some members set, which is encoded without an intermediate copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectWith<'a, const N: usize> {
+    /// The object with its previous members.
     object: ObjectRef<'a>,
+    /// The members to set.
     set: [SetMember<'a>; N],
     /// True if the object has none of these members.
     is_new: bool,
@@ -306,7 +309,7 @@ impl<const N: usize> Encode for ObjectWith<'_, N> {
     }
 }
 
-/// Writes an object with members set; all of them are absent from the object if `is_new`.
+/// Writes an object with members set; if `is_new` is true, all of them must be absent from the object.
 #[inline(never)]
 fn encode_with(object: ObjectRef<'_>, set: &[SetMember<'_>], is_new: bool, w: &mut Writer<'_>) {
     let text = object.0;
@@ -332,7 +335,7 @@ fn encode_with(object: ObjectRef<'_>, set: &[SetMember<'_>], is_new: bool, w: &m
     let Some(open) = rest.strip_suffix('}').filter(|_| first.is_some()) else {
         return w.put(rest);
     };
-    // The comma before a name is the writer's to put: what encloses this object may have begun it.
+    // The writer appends the comma before a name, because the enclosing object may already have members.
     let blank = at == 0 && open.trim_end() == "{";
     w.put(if blank { "{" } else { open });
     for (name, value) in first.into_iter().chain(left) {
@@ -353,18 +356,22 @@ impl<const N: usize> From<ObjectWith<'_, N>> for JsonObject {
 
 /// Iterator over the members of a valid object.
 struct Members<'a> {
+    /// JSON text of the object.
     text: &'a str,
+    /// Position of the iterator, in bytes.
     at: usize,
 }
 
 /// Member of an object: its name, and the position of its value.
 struct Member<'a> {
+    /// Name of the member.
     name: Cow<'a, str>,
+    /// Range of the JSON text of the value, in bytes.
     value: Range<usize>,
 }
 
 impl<'a> Members<'a> {
-    /// Returns the next byte that is neither white space nor `but`.
+    /// Skips white space and the byte `but`; returns the next byte.
     fn skip(&mut self, but: u8) -> Option<u8> {
         let bytes = self.text.as_bytes();
         loop {

@@ -12,18 +12,24 @@ const PIECE_LENGTH: usize = 16 * 1024;
 
 /// Appends JSON text to a buffer.
 pub struct Writer<'a> {
+    /// Buffer that text is appended to.
     out: &'a mut Vec<u8>,
+    /// Destination of the text, if the buffer is only a stage.
     sink: Option<Sink<'a>>,
     /// True if the next piece needs extra steps: it opens an object whose first members are already written, or must be
     /// passed to a sink.
     watched: bool,
+    /// True if the first members of the next object are already written.
     opened: bool,
     /// True if a request or a notification is being written whose envelope is written separately.
     is_in_message: bool,
 }
 
+/// Destination of a streaming writer.
 struct Sink<'a> {
+    /// The destination.
     to: &'a mut dyn io::Write,
+    /// First error of the destination.
     result: io::Result<()>,
 }
 
@@ -72,6 +78,8 @@ impl<'a> Writer<'a> {
         self.out.extend_from_slice(json.as_bytes());
     }
 
+    /// Appends text, which may open an object whose first members are already written, and passes the buffer to the
+    /// sink if necessary.
     #[cold]
     fn put_watched(&mut self, json: &str) {
         let mut json = json;
@@ -113,7 +121,7 @@ impl<'a> Writer<'a> {
         self.is_in_message
     }
 
-    /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first one.
+    /// Appends a prepared member name with its quotes and colon, and a comma before it unless it is the first member.
     #[inline]
     pub fn key(&mut self, quoted: &str) {
         self.comma();
@@ -121,7 +129,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Appends a member name that may need escaping, with its quotes and colon, and a comma before it unless it is the
-    /// first one.
+    /// first member.
     pub fn name(&mut self, name: &str) {
         self.comma();
         self.string(name);
@@ -136,6 +144,7 @@ impl<'a> Writer<'a> {
         }
     }
 
+    /// Appends a comma, unless the object has no member yet.
     #[inline]
     fn comma(&mut self) {
         if self.out.last() != Some(&b'{') {

@@ -161,8 +161,8 @@ pub struct MethodDiff {
     pub request: bool,
     /// [`Status::Added`], [`Status::Removed`] or [`Status::Changed`].
     pub status: Status,
-    /// Consequence of an added or removed method; for a changed one, the combined consequence of its changes and those
-    /// of `through`.
+    /// Consequence of an added or removed method; for a changed method, the combined consequence of its changes and of
+    /// the definitions in `through`.
     pub compatibility: Compatibility,
     /// Direction in the newer revision, or in the older one if the method was removed.
     pub directions: Directions,
@@ -235,8 +235,8 @@ pub struct DefinitionDiff {
 /// One change inside a definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Path of the change: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty for
-    /// the definition itself.
+    /// Path of the change: members joined by dots, `[]` for the items of an array, `{}` for the values of a map; empty
+    /// for the definition itself.
     pub path: String,
     /// Kind of the change.
     #[serde(flatten)]

@@ -30,6 +30,7 @@ impl<'i> Context<'i> {
         found
     }
 
+    /// Compares the contents of two definitions.
     fn compare_definitions(
         &self,
         before: &'i Definition,
@@ -87,6 +88,7 @@ impl<'i> Context<'i> {
         }
     }
 
+    /// Compares the members of two objects; `owner` is the newer object.
     fn compare_members(
         &self,
         old: &'i [Member],
@@ -120,6 +122,7 @@ impl<'i> Context<'i> {
         }
     }
 
+    /// Reports an added member.
     fn add_member(&self, path: &str, member: &Member, found: &mut PairDifferences<'i>) {
         let value = member_text(self.newer, &member.value);
         let required = member.required;
@@ -131,6 +134,7 @@ impl<'i> Context<'i> {
         );
     }
 
+    /// Reports a removed member; in a JSON Schema `document`, the member may still occur with any value.
     fn remove_member(
         &self,
         path: &str,
@@ -149,6 +153,7 @@ impl<'i> Context<'i> {
         found.add_change(&member_path(path, &member.name), kind, compatibility);
     }
 
+    /// Compares a member that both definitions have.
     fn compare_member(
         &self,
         old: &'i Member,
@@ -205,7 +210,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// Compares the types of a value.
+    /// Compares the types of the value at `path`.
     fn compare_types(
         &self,
         path: &str,
@@ -269,6 +274,7 @@ impl<'i> Context<'i> {
         }
     }
 
+    /// Reports that the type of the value at `path` has changed, unless both types accept the same values.
     fn add_retyping(
         &self,
         path: &str,
@@ -329,6 +335,7 @@ impl<'i> Context<'i> {
         false
     }
 
+    /// Compares the variants of two unions.
     fn compare_unions(
         &self,
         old: &[&'i Type],
@@ -380,7 +387,7 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// Returns the key of the older type, with the newer names of its definitions.
+    /// Returns a key of a type of the older revision, in which its definitions have their newer names.
     fn type_key(&self, value: &Type) -> String {
         match value {
             Type::Ref { name, .. } => match self.pairs.newer(name) {
@@ -392,7 +399,8 @@ impl<'i> Context<'i> {
         }
     }
 
-    /// Returns the variants of a union. The schema may write a sender's union of one variant as an alias or as a copy of it.
+    /// Returns the variants of a union. The schema may write a sender's union of one variant as an alias or as a copy
+    /// of it.
     fn variants(&self, ir: &'i Ir, definition: &'i Definition) -> Option<Vec<&'i Type>> {
         match &definition.shape {
             Shape::Union(union) => Some(union.iter().collect()),
@@ -438,6 +446,7 @@ fn accepts_constant(ir: &Ir, value: &Type, constant: &MemberValue) -> bool {
     }
 }
 
+/// Compares the values of two enums.
 fn compare_values(old: &[String], new: &[String], found: &mut PairDifferences<'_>) {
     for value in old.iter().filter(|value| !new.contains(value)) {
         let value = value.clone();
@@ -457,6 +466,7 @@ fn compare_values(old: &[String], new: &[String], found: &mut PairDifferences<'_
     }
 }
 
+/// Returns the type that refers to a definition.
 fn type_of_definition(definition: &Definition) -> Type {
     Type::Ref {
         name: definition.name.clone(),

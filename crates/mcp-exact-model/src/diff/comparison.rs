@@ -24,7 +24,8 @@ pub fn diff(a: &Ir, b: &Ir) -> Diff {
     diff
 }
 
-/// Returns the pairs of official definitions of `a` and `b`, by their names, sorted by those of `a`.
+/// Returns the pairs of official definitions of `a` and `b`, as their names in both revisions, sorted by the names in
+/// `a`.
 pub fn pairs<'i>(a: &'i Ir, b: &'i Ir) -> Vec<(&'i str, &'i str)> {
     Pairs::new(a, b).iter().collect()
 }
@@ -51,7 +52,9 @@ pub fn diff_with_descriptions(a: &Ir, b: &Ir) -> Diff {
     comparison.finish()
 }
 
+/// Comparison of two revisions in progress.
 struct Comparison<'i> {
+    /// Both revisions and their pairs of definitions.
     context: Context<'i>,
     /// Differences of each pair.
     differences: BTreeMap<Pair<'i>, PairDifferences<'i>>,
@@ -59,12 +62,14 @@ struct Comparison<'i> {
     renamed_definitions: BTreeMap<Pair<'i>, (Status, String)>,
     /// Where each anonymous pair was reported: the index of the entry and the range of its changes.
     reported_locations: BTreeMap<Pair<'i>, Vec<(usize, usize)>>,
+    /// Entries of the result.
     definitions: Vec<DefinitionDiff>,
+    /// Descriptions that differ.
     rewordings: BTreeSet<Rewording>,
 }
 
 impl<'i> Comparison<'i> {
-    /// Compares all pairs: first the official ones, then the anonymous ones inside them.
+    /// Compares all pairs of definitions: first the official ones, then the anonymous ones inside them.
     fn compare_all_pairs(&mut self) {
         let mut waiting: Vec<Pair<'i>> = self.context.pairs.iter().collect();
         while let Some(pair) = waiting.pop() {
@@ -76,6 +81,7 @@ impl<'i> Comparison<'i> {
         }
     }
 
+    /// Returns true if a definition has an official name.
     fn is_official(&self, ir: &'i Ir, name: &str) -> bool {
         ir.get(name).is_some_and(|definition| definition.official)
     }
@@ -132,6 +138,7 @@ impl<'i> Comparison<'i> {
         }
     }
 
+    /// Adds an entry for a definition, with all changes of the pair.
     fn add_entry(&mut self, name: &str, status: Status, before: Option<String>, pair: Pair<'i>) {
         let index = self.definitions.len();
         self.definitions.push(DefinitionDiff {
@@ -145,7 +152,8 @@ impl<'i> Comparison<'i> {
         self.inline_changes(index, "", pair, &mut Vec::new());
     }
 
-    /// Adds the changes of a pair to an entry, including those of its anonymous pairs.
+    /// Adds the changes of a pair to an entry, with `prefix` before their paths, and the changes of the anonymous pairs
+    /// inside the pair. `above` contains the enclosing pairs.
     fn inline_changes(
         &mut self,
         index: usize,
@@ -192,7 +200,7 @@ impl<'i> Comparison<'i> {
         above.pop();
     }
 
-    /// Adds another location to changes that are reported already.
+    /// Adds another location to changes that an entry contains already.
     fn add_location(&mut self, index: usize, prefix: &str, pair: Pair<'i>) {
         let place = format_location(&self.definitions[index].name, prefix);
         for (entry, at) in &self.reported_locations[&pair] {
@@ -208,6 +216,7 @@ impl<'i> Comparison<'i> {
         }
     }
 
+    /// Adds entries for definitions that only one of the revisions has.
     fn report_added_and_removed(&mut self) {
         let (a, b) = (self.context.older, self.context.newer);
         let named = |at: fn(&Pair<'i>) -> &'i str, status: Status| -> BTreeSet<&'i str> {
@@ -249,6 +258,7 @@ impl<'i> Comparison<'i> {
         }
     }
 
+    /// Returns the changes that concern many definitions.
     fn collect_notes(&self) -> Vec<Note> {
         let mut envelopes: BTreeMap<(bool, Vec<String>), Vec<String>> = BTreeMap::new();
         for (pair, differences) in &self.differences {
@@ -288,6 +298,7 @@ impl<'i> Comparison<'i> {
         notes
     }
 
+    /// Returns the result, sorted and with the combined consequences.
     fn finish(mut self) -> Diff {
         let notes = self.collect_notes();
         let (a, b) = (self.context.older, self.context.newer);
@@ -323,6 +334,7 @@ impl<'i> Comparison<'i> {
     }
 }
 
+/// Joins the path of a type and a path inside it.
 fn join_paths(prefix: &str, path: &str) -> String {
     let separator = if prefix.is_empty() || path.is_empty() || path.starts_with(['[', '{']) {
         ""
@@ -332,6 +344,7 @@ fn join_paths(prefix: &str, path: &str) -> String {
     format!("{prefix}{separator}{path}")
 }
 
+/// Formats a location as the name of a definition and a path.
 fn format_location(definition: &str, path: &str) -> String {
     join_paths(definition, path)
 }

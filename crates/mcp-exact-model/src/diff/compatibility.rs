@@ -1,7 +1,7 @@
 //! Compatibility of a changed type: wider, narrower, or otherwise different.
 //!
-//! [`Context::type_change_compatibility`] compares an older and a newer type by the rules of [`Compatibility`]. Paired definitions
-//! are treated as equal, because changes inside of them are reported separately.
+//! [`Context::type_change_compatibility`] compares an older and a newer type by the rules of [`Compatibility`]. Paired
+//! definitions are treated as equal, because changes inside of them are reported separately.
 
 use super::change::Compatibility;
 use super::context::{
@@ -99,6 +99,7 @@ impl<'i> Context<'i> {
         }
     }
 
+    /// Returns the consequence of a changed type whose values are of the same kind.
     fn plain_compatibility(&self, old: &Type, new: &Type, depth: usize) -> Compatibility {
         match (old, new) {
             (Type::Integer(old), Type::Integer(new)) | (Type::Number(old), Type::Number(new)) => {
@@ -131,6 +132,7 @@ impl<'i> Context<'i> {
         }
     }
 
+    /// Returns the consequence of changing the type of an object.
     fn object_compatibility(
         &self,
         old: &Object<'_>,
@@ -174,21 +176,29 @@ impl<'i> Context<'i> {
 
 /// Kind of the values of a type.
 enum TypeKind<'t> {
+    /// Any JSON value.
     Json,
+    /// Strings of an enum or a constant.
     Values(Vec<&'t str>),
+    /// Objects.
     Object(Object<'t>),
+    /// Variants of a union.
     Union(Vec<&'t Type>),
+    /// A type of any other kind.
     Other(&'t Type),
 }
 
+/// Members that an object may have.
 enum Object<'t> {
     /// The members are unconstrained.
     Untyped,
     /// A definition with known members, by name.
     Members(&'t str),
+    /// A map whose values have this type.
     Map(&'t Type),
 }
 
+/// Types of request ids and progress tokens.
 const STRING_AND_INTEGER: [Type; 2] = [
     Type::TEXT,
     Type::Integer(Bounds {
@@ -197,6 +207,7 @@ const STRING_AND_INTEGER: [Type; 2] = [
     }),
 ];
 
+/// Returns the kind of the values of a type, after resolving aliases.
 fn kind_of_type<'t>(ir: &'t Ir, value: &'t Type) -> TypeKind<'t> {
     match resolve_aliases(ir, value) {
         Type::Json => TypeKind::Json,
@@ -221,6 +232,7 @@ fn kind_of_type<'t>(ir: &'t Ir, value: &'t Type) -> TypeKind<'t> {
     }
 }
 
+/// Returns the compatibility of a change that may break readers or writers.
 fn compatibility_of(reading: bool, writing: bool) -> Compatibility {
     match (reading, writing) {
         (true, true) => Compatibility::BreaksBoth,
@@ -230,6 +242,7 @@ fn compatibility_of(reading: bool, writing: bool) -> Compatibility {
     }
 }
 
+/// Returns the consequence of changing the strings of an enum.
 fn values_compatibility(old: &[&str], new: &[&str]) -> Compatibility {
     let more = new.iter().any(|value| !old.contains(value));
     let fewer = old.iter().any(|value| !new.contains(value));

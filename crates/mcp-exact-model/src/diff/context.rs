@@ -9,8 +9,11 @@ pub type Pair<'i> = (&'i str, &'i str);
 
 /// Both revisions, with indexes of their definitions.
 pub struct Context<'i> {
+    /// The older revision.
     pub older: &'i Ir,
+    /// The newer revision.
     pub newer: &'i Ir,
+    /// Pairs of official definitions.
     pub pairs: Pairs<'i>,
 }
 

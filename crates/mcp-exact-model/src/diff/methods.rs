@@ -17,6 +17,7 @@ pub struct MergedMethod<'i> {
     pub request: bool,
     /// Direction of the method.
     pub directions: Directions,
+    /// True if every message of the method must have params.
     params_required: bool,
     /// Definitions of the possible results.
     results: Vec<&'i str>,
@@ -37,6 +38,7 @@ pub fn merge_methods(ir: &Ir) -> BTreeMap<&str, MergedMethod<'_>> {
         .collect()
 }
 
+/// Merges the definitions of one method.
 fn merge_method<'i>(methods: &[&'i Method]) -> MergedMethod<'i> {
     let own = methods.iter().filter(|m| !is_by_sender(&m.definition));
     let from_client = methods.iter().any(|m| m.from_client);
@@ -67,6 +69,7 @@ fn possible_results<'i>(methods: &[&'i Method]) -> Vec<&'i str> {
     }
 }
 
+/// Returns the definitions of a method's message, params and result.
 fn method_definitions(method: &Method) -> Vec<&str> {
     let mut names = vec![method.definition.as_str()];
     if let Some(Type::Ref { name, .. }) = &method.params {
@@ -130,6 +133,7 @@ pub fn method_differences(
     found
 }
 
+/// Returns the changes of a method itself; `renamed` returns the newer name of an older definition.
 fn method_changes(
     old: &MergedMethod<'_>,
     new: &MergedMethod<'_>,
@@ -186,6 +190,7 @@ fn method_changes(
     changes
 }
 
+/// Returns the changed definitions among those of a method.
 fn changed_definitions<'d>(
     method: &MergedMethod<'_>,
     definitions: &'d [DefinitionDiff],

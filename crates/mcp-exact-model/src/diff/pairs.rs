@@ -61,12 +61,13 @@ impl<'i> Pairs<'i> {
         pairs
     }
 
+    /// Pairs an older with a newer definition.
     fn add_pair(&mut self, before: &'i str, after: &'i str) {
         self.newer_names.insert(before, after);
         self.paired_names.insert(after);
     }
 
-    /// Removes the pair with the same name on both sides.
+    /// Removes the pair of the definitions with this name, if they are paired with each other.
     fn remove_pair(&mut self, name: &str) {
         if self.newer_names.get(name) == Some(&name) {
             self.newer_names.remove(name);
@@ -92,11 +93,13 @@ impl<'i> Pairs<'i> {
     }
 }
 
+/// Returns the official definitions by name.
 fn official_definitions(ir: &Ir) -> BTreeMap<&str, &Definition> {
     let official = ir.definitions.iter().filter(|d| d.official);
     official.map(|d| (d.name.as_str(), d)).collect()
 }
 
+/// Returns true if an object has become a union.
 fn is_now_union(before: &Definition, after: &Definition) -> bool {
     matches!(before.shape, Shape::Struct(_)) && matches!(after.shape, Shape::Union(_))
 }
@@ -118,8 +121,8 @@ pub fn referring_definitions<'i>(ir: &'i Ir, name: &str) -> BTreeSet<&'i str> {
     using.map(|definition| definition.name.as_str()).collect()
 }
 
-/// Returns the similarity of two definitions in per mille, for the detection of renamed ones; `None` if they are too
-/// different.
+/// Returns the similarity of two definitions in per mille, for the detection of renamed definitions; `None` if they are
+/// too different.
 fn similarity(before: &Definition, after: &Definition) -> Option<usize> {
     let names = overlap(&split_words(&before.name), &split_words(&after.name));
     if names < 500 {
@@ -150,7 +153,7 @@ fn similarity(before: &Definition, after: &Definition) -> Option<usize> {
     (content >= enough).then_some(names + content)
 }
 
-/// Returns the constants that distinguish the values of an object, without those of the envelope.
+/// Returns the constants that distinguish the values of an object, without the constants of the envelope.
 fn discriminants(members: &[Member]) -> Vec<(&str, &MemberValue)> {
     let constant = members
         .iter()
@@ -158,6 +161,7 @@ fn discriminants(members: &[Member]) -> Vec<(&str, &MemberValue)> {
     constant.map(|m| (m.name.as_str(), &m.value)).collect()
 }
 
+/// Returns the name of a member with the kind of its value; members with equal keys are counted as common.
 fn member_key(member: &Member) -> String {
     let kind = match &member.value {
         MemberValue::Type(Type::Ref { .. }) => "reference",

@@ -5,6 +5,7 @@ mod definitions;
 use super::*;
 use crate::ir::{Bounds, Definition, Ir, Member, MemberValue, Method, Shape, Text, Type};
 
+/// Creates a revision; the definitions need not be sorted.
 fn ir(revision: &str, mut definitions: Vec<Definition>, methods: Vec<Method>) -> Ir {
     definitions.sort_by(|x, y| x.name.cmp(&y.name));
     Ir {
@@ -14,6 +15,7 @@ fn ir(revision: &str, mut definitions: Vec<Definition>, methods: Vec<Method>) ->
     }
 }
 
+/// Creates an official definition.
 fn definition(name: &str, shape: Shape) -> Definition {
     Definition {
         name: name.into(),
@@ -33,6 +35,7 @@ fn anonymous_definition(name: &str, shape: Shape) -> Definition {
     }
 }
 
+/// Creates a required member.
 fn member(name: &str, value: MemberValue) -> Member {
     Member {
         name: name.into(),
@@ -42,10 +45,12 @@ fn member(name: &str, value: MemberValue) -> Member {
     }
 }
 
+/// Creates a required member with a value of a type.
 fn required_member(name: &str, value: Type) -> Member {
     member(name, MemberValue::Type(value))
 }
 
+/// Creates an optional member with a value of a type.
 fn optional_member(name: &str, value: Type) -> Member {
     Member {
         required: false,
@@ -53,10 +58,12 @@ fn optional_member(name: &str, value: Type) -> Member {
     }
 }
 
+/// Creates a member with a constant string.
 fn constant(name: &str, value: &str) -> Member {
     member(name, MemberValue::ConstString(value.into()))
 }
 
+/// Creates a reference to a definition.
 fn reference(name: &str) -> Type {
     Type::Ref { name: name.into() }
 }
@@ -69,6 +76,7 @@ fn integer(minimum: Option<i64>, maximum: Option<i64>) -> Type {
     Type::Integer(Bounds { minimum, maximum })
 }
 
+/// Creates an array of strings.
 fn string_array(max_items: Option<u64>) -> Type {
     Type::Array {
         items: Box::new(string()),
@@ -81,10 +89,12 @@ fn union(values: &[Type]) -> Shape {
     Shape::Union(values.to_vec())
 }
 
+/// Creates an enum.
 fn values(values: &[&str]) -> Shape {
     Shape::Enum(values.iter().map(|value| (*value).to_owned()).collect())
 }
 
+/// Creates a request that clients send, without params.
 fn request(method: &str, definition: &str) -> Method {
     Method {
         method: method.into(),
@@ -99,17 +109,19 @@ fn request(method: &str, definition: &str) -> Method {
     }
 }
 
+/// Compares two revisions without methods.
 fn compare(old: Vec<Definition>, new: Vec<Definition>) -> Diff {
     diff(&ir("1", old, Vec::new()), &ir("2", new, Vec::new()))
 }
 
-/// Returns the lines of the only changed definition.
+/// Returns the changes of the only changed definition, one line each.
 fn changes_between(old: Vec<Definition>, new: Vec<Definition>) -> Vec<String> {
     let diff = compare(old, new);
     assert_eq!(diff.definitions.len(), 1, "{:#?}", diff.definitions);
     change_lines(&diff.definitions[0])
 }
 
+/// Returns path, kind and consequence of each change of a definition, one line each.
 fn change_lines(definition: &DefinitionDiff) -> Vec<String> {
     let changes = definition.changes.iter();
     changes
@@ -121,6 +133,7 @@ fn change_lines(definition: &DefinitionDiff) -> Vec<String> {
         .collect()
 }
 
+/// Returns the changes between two objects, one line each.
 fn object_changes(old: Vec<Member>, new: Vec<Member>) -> Vec<String> {
     changes_between(
         vec![definition("T", Shape::Struct(old))],

@@ -19,23 +19,35 @@ use options::{CONSEQUENCES, Consequence};
 
 pub use options::{PageOptions, SchemaSource};
 
+/// Template of the page.
 const PAGE: &str = include_str!("html/page.html");
+/// Template of a matrix.
 const MATRIX: &str = include_str!("html/matrix.html");
+/// CSS of the page.
 const STYLE: &str = include_str!("html/page.css");
+/// JavaScript of the page.
 const SCRIPT: &str = include_str!("html/page.js");
 
+/// A revision with its links.
 #[derive(Serialize)]
 struct Revision<'i> {
     id: &'i str,
+    /// URL of its specification.
     specification: String,
+    /// URL of its changelog.
     changelog: String,
 }
 
+/// Counts and notes for two consecutive revisions.
 #[derive(Serialize)]
 struct Step<'d> {
+    /// Identifier of the older revision.
     from: &'d str,
+    /// Identifier of the newer revision.
     to: &'d str,
+    /// Counts of changes, with their labels.
     totals: Vec<(&'static str, String)>,
+    /// Changes that concern many definitions, as phrases.
     notes: Vec<String>,
 }
 

@@ -47,6 +47,7 @@ pub fn markdown(diff: &Diff) -> String {
     text
 }
 
+/// Appends the list of definitions with a status, without changes that are reported once for many types.
 fn push_definitions(
     text: &mut String,
     diff: &Diff,
@@ -69,10 +70,12 @@ fn push_definitions(
     }
 }
 
+/// Appends a third-level heading.
 fn push_heading(text: &mut String, heading: &str) {
     _ = write!(text, "\n### {heading}\n\n");
 }
 
+/// Appends a list item; `indent` is its nesting level.
 fn push_item(text: &mut String, indent: usize, line: &str) {
     _ = writeln!(text, "{}- {line}", "  ".repeat(indent));
 }
@@ -86,6 +89,7 @@ fn code(text: &str) -> String {
     }
 }
 
+/// Formats a method as a list item.
 fn method_line(method: &MethodDiff) -> String {
     let name = code(&method.method);
     if method.status != Status::Changed {
@@ -115,6 +119,7 @@ fn method_line(method: &MethodDiff) -> String {
     format!("{name}: {}", words.join("; "))
 }
 
+/// Formats a definition as a list item.
 fn definition_line(definition: &DefinitionDiff) -> String {
     let name = format!("**{}**", code(&definition.name));
     match (&definition.before, &definition.outline) {
@@ -134,6 +139,7 @@ fn definition_line(definition: &DefinitionDiff) -> String {
     }
 }
 
+/// Formats a change as a list item.
 fn add_change(line: &Line) -> String {
     let elsewhere = line.other_locations();
     let elsewhere = elsewhere.map_or(String::new(), |places| format!(", {places}"));
@@ -141,6 +147,7 @@ fn add_change(line: &Line) -> String {
     format!("{words}{elsewhere} *({})*", line.compatibility.words())
 }
 
+/// Appends both texts of a changed description.
 fn add_rewording(text: &mut String, rewording: &Rewording) {
     let name = if rewording.path.is_empty() {
         code(&rewording.definition)

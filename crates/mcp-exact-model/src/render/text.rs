@@ -54,24 +54,30 @@ pub fn text(diff: &Diff, colour: bool) -> String {
     page.text
 }
 
+/// Text under construction.
 struct Page {
+    /// The text so far.
     text: String,
+    /// True if the text contains terminal escape sequences.
     colour: bool,
 }
 
 impl Page {
+    /// Appends a line; `indent` is its nesting level.
     fn add_line(&mut self, indent: usize, text: &str) {
         self.text.push_str(&"  ".repeat(indent));
         self.text.push_str(text);
         self.text.push('\n');
     }
 
+    /// Appends an empty line and a heading.
     fn add_heading(&mut self, text: &str) {
         self.text.push('\n');
         let text = self.bold(text);
         self.add_line(0, &text);
     }
 
+    /// Returns text in the style of a terminal escape code, if colours are on.
     fn paint(&self, code: &str, text: &str) -> String {
         if self.colour {
             format!("\u{1b}[{code}m{text}\u{1b}[0m")
@@ -80,10 +86,12 @@ impl Page {
         }
     }
 
+    /// Returns text in bold, if colours are on.
     fn bold(&self, text: &str) -> String {
         self.paint("1", text)
     }
 
+    /// Returns text after its sign, in the colour of the sign.
     fn paint_by_sign(&self, sign: Sign, text: &str) -> String {
         let code = match sign {
             Sign::Plus => "32",
@@ -93,12 +101,14 @@ impl Page {
         format!("{} {text}", self.paint(code, &sign.letter().to_string()))
     }
 
+    /// Returns a compatibility in brackets, coloured if it is breaking.
     fn compatibility_suffix(&self, compatibility: Compatibility) -> String {
         let breaking = compatibility.breaks_reading() || compatibility.breaks_writing();
         let code = if breaking { "31" } else { "2" };
         self.paint(code, &format!("[{}]", compatibility.words()))
     }
 
+    /// Appends the methods with their changes.
     fn add_methods(&mut self, methods: &[MethodDiff]) {
         let width = methods.iter().map(|m| m.method.len()).max().unwrap_or(0);
         for method in methods {
@@ -125,6 +135,7 @@ impl Page {
         }
     }
 
+    /// Appends the name of a definition, with its former location or its outline.
     fn add_definition(&mut self, definition: &DefinitionDiff) {
         let name = self.bold(&definition.name);
         let line = match (&definition.before, &definition.outline) {
@@ -145,6 +156,7 @@ impl Page {
         self.add_line(1, &line);
     }
 
+    /// Appends a change.
     fn add_change(&mut self, indent: usize, line: &Line) {
         let compatibility = self.compatibility_suffix(line.compatibility);
         let elsewhere = line
@@ -155,6 +167,7 @@ impl Page {
         self.add_line(indent, &text);
     }
 
+    /// Appends the changed descriptions.
     fn add_rewordings(&mut self, diff: &Diff) {
         if diff.rewordings.is_empty() {
             return;

@@ -10,15 +10,19 @@ use crate::diff::{MethodChange, MethodChangeKind};
 /// Minimum number of types with an equal change for which the change is reported once.
 const MIN_REPETITIONS: usize = 4;
 
-/// First character of a line.
+/// First character of a line, which marks additions, removals and other changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Sign {
+    /// An addition.
     Plus,
+    /// A removal.
     Minus,
+    /// Any other change.
     Changed,
 }
 
 impl Sign {
+    /// Returns the sign as a character.
     pub(super) fn letter(self) -> char {
         match self {
             Self::Plus => '+',
@@ -27,6 +31,7 @@ impl Sign {
         }
     }
 
+    /// Returns the sign for a status.
     pub(super) fn of(status: Status) -> Self {
         match status {
             Status::Added => Self::Plus,
@@ -39,12 +44,15 @@ impl Sign {
 /// One line for a change, or for several changes of one kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Line {
+    /// First character of the line.
     pub(super) sign: Sign,
     /// Path of the change; empty for the definition itself.
     pub(super) path: String,
     /// Description of the change, such as `: string`.
     pub(super) what: String,
+    /// Consequence of the change.
     pub(super) compatibility: Compatibility,
+    /// Other locations of the changed type.
     pub(super) also: Vec<String>,
 }
 
@@ -140,7 +148,7 @@ pub(super) fn repeated_changes(diff: &Diff) -> Vec<(Line, Vec<&str>)> {
     found.into_iter().collect()
 }
 
-/// Returns the lines of a definition, except those that are reported once for many types.
+/// Returns the lines of a definition, except lines that are reported once for many types.
 pub(super) fn unrepeated_lines(
     definition: &DefinitionDiff,
     repeated: &[(Line, Vec<&str>)],
@@ -188,6 +196,7 @@ pub(super) fn change_counts(diff: &Diff) -> Vec<(&'static str, String)> {
     totals
 }
 
+/// Returns a status as a word.
 pub(super) fn status_word(status: Status) -> &'static str {
     match status {
         Status::Added => "added",
@@ -221,6 +230,7 @@ pub(super) const ORDER: [Status; 6] = [
     Status::Unnamed,
 ];
 
+/// Returns `request` or `notification`.
 pub(super) fn message_kind(method: &MethodDiff) -> &'static str {
     if method.request {
         "request"
@@ -229,6 +239,7 @@ pub(super) fn message_kind(method: &MethodDiff) -> &'static str {
     }
 }
 
+/// Returns a change of a method as a phrase.
 pub(super) fn method_words(change: &MethodChange) -> String {
     match &change.kind {
         MethodChangeKind::Directions { before, after } => {
@@ -245,6 +256,7 @@ pub(super) fn method_words(change: &MethodChange) -> String {
     }
 }
 
+/// Returns a change that concerns many definitions as a sentence.
 pub(super) fn note_words(note: &Note) -> String {
     match note {
         Note::Envelope {

@@ -1,7 +1,8 @@
 //! Migration tasks for authors of servers and clients between two revisions.
 //!
-//! A changed type affects the senders and the receivers of its values: those of the methods whose params or results
-//! contain the type. The advice is derived only from the schemas; the changelogs of the specification describe behaviour.
+//! A changed type affects the senders and the receivers of its values: the senders and receivers of the methods whose
+//! params or results contain the type. The advice is derived only from the schemas; the changelogs of the specification
+//! describe behaviour.
 
 use std::collections::BTreeSet;
 
@@ -19,34 +20,48 @@ const MESSAGE_UNION: &str = "JSONRPCMessage";
 /// Advice for one pair of revisions.
 #[derive(Debug, Serialize)]
 pub struct Pair {
+    /// Identifier of the pair in HTML.
     id: String,
+    /// Identifier of the older revision.
     from: String,
+    /// Identifier of the newer revision.
     to: String,
+    /// Advice for each side.
     roles: Vec<Role>,
 }
 
-/// Advice for the authors of one side.
+/// Advice for the authors of clients or of servers.
 #[derive(Debug, Serialize)]
 struct Role {
+    /// Identifier of the side in HTML.
     id: &'static str,
+    /// Name of the side, as displayed.
     name: &'static str,
+    /// Changes by their instruction.
     parts: Vec<Part>,
 }
 
 /// Changes with the same instruction.
 #[derive(Debug, Serialize)]
 struct Part {
+    /// The instruction.
     title: &'static str,
+    /// Changed methods and types.
     items: Vec<Item>,
+    /// Number of displayed lines.
     count: usize,
 }
 
 /// A method or a type with its changes.
 #[derive(Debug, Serialize)]
 struct Item {
+    /// Name of the method or type.
     name: String,
+    /// Fragment of the link to the item's row.
     anchor: String,
+    /// Kind of the message and its direction; otherwise empty.
     note: String,
+    /// Descriptions of the changes, with their consequences.
     lines: Vec<(String, Consequence)>,
 }
 
@@ -70,6 +85,7 @@ pub fn advice_pairs(revisions: &[Ir]) -> Vec<Pair> {
     pairs
 }
 
+/// Returns the advice for the authors of one side, `is_server` or client, of changing to the revision `to`.
 fn build_role(id: &'static str, name: &'static str, is_server: bool, to: &Ir, diff: &Diff) -> Role {
     let sent = SentDefinitions::sent_by(to, is_server);
     let received = SentDefinitions::sent_by(to, !is_server);
@@ -124,6 +140,7 @@ impl Part {
 struct SentDefinitions<'i>(BTreeSet<&'i str>);
 
 impl<'i> SentDefinitions<'i> {
+    /// Returns the definitions that servers send, or clients if `by_server` is false.
     fn sent_by(ir: &'i Ir, by_server: bool) -> Self {
         // Both roles send every kind of message, and batches if the revision supports them.
         let mut found: BTreeSet<_> = ir
@@ -148,11 +165,13 @@ impl<'i> SentDefinitions<'i> {
         Self(found)
     }
 
+    /// Returns true if the side sends values of a definition.
     fn contains(&self, name: &str) -> bool {
         self.0.contains(name)
     }
 }
 
+/// Lists the definitions in `sent` that have changes with a wanted compatibility.
 fn items_with_changes(
     diff: &Diff,
     sent: &SentDefinitions<'_>,
@@ -184,7 +203,7 @@ fn items_with_changes(
     items
 }
 
-/// Lists added or removed methods for one role.
+/// Lists the methods with a status, described for one role.
 fn method_items(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
     let found = diff.methods.iter().filter(|method| method.status == status);
     found
@@ -211,6 +230,7 @@ fn method_items(diff: &Diff, is_server: bool, status: Status) -> Vec<Item> {
         .collect()
 }
 
+/// Lists the methods that changed themselves.
 fn changed_items(diff: &Diff) -> Vec<Item> {
     let found = diff
         .methods

@@ -29,8 +29,11 @@ pub struct SchemaSource {
 /// Display of a consequence in legend, cells and badges, with one CSS class and colour each.
 #[derive(Debug, Clone, Serialize)]
 pub struct Consequence {
+    /// CSS class.
     pub class: &'static str,
+    /// Name in the legend.
     pub name: &'static str,
+    /// Explanation in the legend.
     pub words: &'static str,
 }
 

@@ -16,14 +16,21 @@ use crate::wording::{member_text, outline, type_text};
 /// Row of the matrix.
 #[derive(Debug, Serialize)]
 pub struct Row {
+    /// Identifier of the row in HTML.
     id: String,
+    /// Name of the method or type.
     name: String,
+    /// Kind of the item, for the filter of the page.
     kind: &'static str,
+    /// Short description beside the name.
     caption: String,
+    /// One cell per revision.
     cells: Vec<Cell>,
+    /// Changes between consecutive revisions.
     steps: Vec<Step>,
     /// State in the last revision with the item.
     now: Option<Now>,
+    /// Links to the specification, by revision.
     links: Vec<Link>,
     /// Text for the search.
     text: String,
@@ -36,44 +43,63 @@ pub struct Row {
 struct Cell {
     /// CSS class of the consequence; empty if nothing changed.
     class: &'static str,
+    /// Symbol for the state of the item in this revision.
     mark: &'static str,
     /// Number of displayed lines.
     count: usize,
+    /// State of the item, for screen readers and tooltips.
     words: String,
-    /// Direction of the method as an arrow, and as a phrase.
+    /// Direction of the method, as an arrow.
     arrow: &'static str,
+    /// Direction of the method, as a phrase.
     direction: &'static str,
+    /// True if the row has changes between the previous revision and this one.
     has_step: bool,
 }
 
+/// State of an item in a revision.
 #[derive(Debug, Serialize)]
 struct Now {
+    /// Identifier of the revision.
     revision: String,
+    /// Outline of the item.
     words: String,
+    /// Description in the schema.
     description: String,
+    /// Members of a type.
     members: Vec<Member>,
 }
 
+/// Member of a type, as displayed.
 #[derive(Debug, Serialize)]
 struct Member {
     name: String,
+    /// Description of the member's value.
     value: String,
     description: String,
 }
 
+/// Links to an item in a revision.
 #[derive(Debug, Serialize)]
 struct Link {
+    /// Identifier of the revision.
     revision: String,
+    /// URL of the item in the specification.
     page: String,
+    /// URL of the line in the schema file; empty if the line is unknown.
     line: String,
 }
 
 /// Changes of a row between two consecutive revisions.
 #[derive(Debug, Serialize)]
 struct Step {
+    /// Index of the newer revision.
     revision: usize,
+    /// Identifier of the older revision.
     from: String,
+    /// Identifier of the newer revision.
     to: String,
+    /// Displayed lines, by the type that they are about.
     groups: Vec<Group>,
     /// Contained types that changed.
     inside: Vec<String>,
@@ -82,24 +108,32 @@ struct Step {
 /// Lines about a contained type, or about the row's item itself.
 #[derive(Debug, Default, Serialize)]
 struct Group {
+    /// Name of the contained type; empty for the item itself.
     name: String,
+    /// Displayed lines.
     lines: Vec<Line>,
 }
 
+/// One displayed change.
 #[derive(Debug, Serialize)]
 struct Line {
+    /// `+`, `-`, `~` or `»`.
     sign: char,
+    /// Description of the change.
     words: String,
+    /// Consequence of the change.
     consequence: Consequence,
 }
 
 impl Step {
+    /// Returns the number of displayed lines.
     fn count(&self) -> usize {
         self.groups.iter().map(|group| group.lines.len()).sum()
     }
 }
 
 impl Row {
+    /// Fills in the consequences of the row.
     fn with_search_text(mut self) -> Self {
         let mut classes = BTreeSet::new();
         for line in self
@@ -119,6 +153,7 @@ impl Row {
     }
 }
 
+/// Creates a line for a change with this compatibility.
 fn build_line(sign: char, words: String, compatibility: Compatibility) -> Line {
     Line {
         sign,
@@ -127,6 +162,7 @@ fn build_line(sign: char, words: String, compatibility: Compatibility) -> Line {
     }
 }
 
+/// Returns the lines of a definition: its status, then its changes.
 fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
     let mut found: Vec<Line> = status_lines(definition);
     found.extend(
@@ -147,6 +183,7 @@ fn change_lines(definition: &DefinitionDiff) -> Vec<Line> {
     found
 }
 
+/// Returns the line for the status of a definition, if it has one.
 fn status_lines(definition: &DefinitionDiff) -> Vec<Line> {
     let before = definition.before.clone().unwrap_or_default();
     let (sign, words, compatibility) = match definition.status {
@@ -173,6 +210,7 @@ fn removal_compatibility(definition: &DefinitionDiff) -> Compatibility {
     definition.compatibility
 }
 
+/// Returns the CSS class of the combined consequence of several lines.
 fn compatibility_of(lines: &[Line]) -> &'static str {
     let order = CONSEQUENCES.map(|compatibility| Consequence::of(compatibility).class);
     let mut found: Vec<&str> = lines.iter().map(|line| line.consequence.class).collect();
@@ -189,6 +227,7 @@ fn compatibility_of(lines: &[Line]) -> &'static str {
     }
 }
 
+/// Returns the direction of a method as an arrow.
 fn arrow(directions: Directions) -> &'static str {
     match directions {
         Directions::ClientToServer => "→",
@@ -325,6 +364,7 @@ fn method_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> O
     })
 }
 
+/// Creates the cell of a row for one revision; `step` contains the changes since the previous revision.
 fn build_cell(status: Option<Status>, present: bool, is_first: bool, step: Option<&Step>) -> Cell {
     let count = step.map_or(0, Step::count);
     let inside = step.map_or(0, |step| step.inside.len());
@@ -369,6 +409,7 @@ fn build_cell(status: Option<Status>, present: bool, is_first: bool, step: Optio
     }
 }
 
+/// Returns the CSS class of the combined consequence of several classes.
 fn merged_class(classes: &[&'static str]) -> &'static str {
     let has = |class: &str| classes.contains(&class);
     match () {
@@ -394,6 +435,7 @@ pub fn type_rows(revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Vec
         .collect()
 }
 
+/// Returns the row of a type.
 fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions) -> Row {
     let official = |ir: &&Ir| ir.get(name).is_some_and(|d| d.official);
     let last = revisions.iter().rev().find(official);
@@ -447,6 +489,7 @@ fn type_row(name: &str, revisions: &[Ir], diffs: &[Diff], options: &PageOptions)
     row.with_search_text()
 }
 
+/// Returns the changes of a type between the revision at the index `before` and the next one.
 fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Option<Step> {
     let diff = &diffs[before];
     let newer = &revisions[before + 1];
@@ -496,6 +539,7 @@ fn type_step(revisions: &[Ir], diffs: &[Diff], before: usize, name: &str) -> Opt
     })
 }
 
+/// Returns the links to an official definition in a revision.
 fn specification_link(ir: &Ir, definition: &str, options: &PageOptions) -> Option<Link> {
     let found = ir.get(definition).filter(|found| found.official)?;
     let id = &ir.revision;
@@ -514,6 +558,7 @@ fn specification_link(ir: &Ir, definition: &str, options: &PageOptions) -> Optio
     })
 }
 
+/// Returns the state of a method in a revision.
 fn current_method(ir: &Ir, name: &str) -> Option<Now> {
     let method = ir.methods.iter().find(|method| method.method == name)?;
     let params = method.params.as_ref().map(|params| type_text(ir, params));
@@ -535,6 +580,7 @@ fn current_method(ir: &Ir, name: &str) -> Option<Now> {
     })
 }
 
+/// Returns the state of a type in a revision.
 fn current_type(ir: &Ir, name: &str) -> Option<Now> {
     let definition = ir.get(name)?;
     let members = match &definition.shape {
