@@ -1,7 +1,6 @@
 //! Conversion context: what the caller knows about the message, and the losses that were found.
 //!
-//! JSON pointers of losses always refer to the input of the conversion, even if a later step of the path finds the
-//! loss.
+//! JSON pointers of losses refer to the input of the conversion, even if a later step of the path finds the loss.
 
 use std::borrow::Cow;
 
@@ -67,9 +66,8 @@ impl Context {
         self
     }
 
-    /// Sets the members of `_meta` that each 2026-07-28 request needs and that the session knows, such as
-    /// `protocolVersion` and `clientCapabilities`. Keys are the full names
-    /// (`io.modelcontextprotocol/clientCapabilities`).
+    /// Sets the members of `_meta` that each 2026-07-28 request needs and the session provides, such as
+    /// `protocolVersion`. Keys are the full names (`io.modelcontextprotocol/clientCapabilities`).
     ///
     /// Specification 2026-07-28: `basic`, "Per-Request Protocol Fields".
     #[must_use]
@@ -85,9 +83,8 @@ impl Context {
         self
     }
 
-    /// States that the caller has read `inputResponses` and `requestState` of the request, so that they are dropped
-    /// without a loss. Without this, a request with input responses is refused if the target revision cannot express
-    /// them.
+    /// States that the caller has read `inputResponses` and `requestState`, so that they are dropped without a loss.
+    /// Otherwise, a request with these members is refused if the target revision cannot express them.
     #[must_use]
     pub fn assume_input_read(mut self) -> Self {
         self.known.has_read_input = true;

@@ -1,7 +1,6 @@
 //! State of a running conversion: its position, its losses, and its refusals.
 //!
-//! Positions always refer to the input, even for values that a step has moved. The conversion of values is in
-//! `interpreter.rs` and `members.rs`.
+//! Positions refer to the input, even for moved values. `interpreter.rs` and `members.rs` convert the values.
 
 use std::borrow::Cow;
 
@@ -41,10 +40,12 @@ struct MovedMember {
 
 /// A value on the path from the root to the current position.
 struct Frame<'t> {
+    /// Offset of the value in the input, or [`NOWHERE`].
     at: usize,
     segment: Segment<'t>,
 }
 
+/// Part of the path to a value: the payload, a member or an item.
 enum Segment<'t> {
     Payload,
     Member(Cow<'t, str>),
@@ -90,11 +91,13 @@ impl<'c, 't> Conversion<'c, 't> {
 
     // Position in the value.
 
+    /// Enters a member of the current value; `at` is the offset of the member's value.
     pub(crate) fn enter(&mut self, name: impl Into<Cow<'t, str>>, at: usize) {
         let segment = Segment::Member(name.into());
         self.path.push(Frame { at, segment });
     }
 
+    /// Enters an item of the current value; `at` is the offset of the item.
     pub(crate) fn enter_index(&mut self, index: usize, at: usize) {
         let segment = Segment::Index(index);
         self.path.push(Frame { at, segment });
@@ -104,6 +107,7 @@ impl<'c, 't> Conversion<'c, 't> {
         self.path.pop();
     }
 
+    /// Saves the state of the conversion.
     pub(crate) fn mark(&self) -> Mark {
         Mark {
             path: self.path.len(),
@@ -111,6 +115,7 @@ impl<'c, 't> Conversion<'c, 't> {
         }
     }
 
+    /// Restores a saved state.
     pub(crate) fn back_to(&mut self, mark: &Mark) {
         self.path.truncate(mark.path);
         self.losses.truncate(mark.losses);
@@ -197,7 +202,7 @@ impl<'c, 't> Conversion<'c, 't> {
         let mut reason = reason.into();
         if !self.moved.is_empty() {
             self.record_moved(value, (value.at, end_of(value)), &reason);
-            // A value that replaces a moved one has the offset of the moved one.
+            // A value that replaces a moved value has the offset of the moved value.
             if let Some(moved) = self.reason_of_moved(value.at) {
                 reason = moved.into();
             }

@@ -10,8 +10,9 @@ use crate::check::first_violation;
 use crate::node::{NOWHERE, Node};
 use crate::read::{DroppedMember, TreeSelection, read_parts};
 
-/// Reason why a value does not have a type, and the offset in its text.
+/// Mismatch between a value and a type.
 pub struct Mismatch {
+    /// JSON pointer of the mismatching part, relative to the value.
     pub pointer: String,
     pub reason: String,
 }

@@ -8,8 +8,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::{Body, Node};
 
-/// Drops and reports the members that violate a rule of the target revision, or refuses the document when such a member
-/// is required.
+/// Drops and reports members that violate a rule of the target; refuses the document if such a member is required.
 pub fn apply_stricter_rules<'t>(
     cx: &mut Conversion<'_, 't>,
     node: &mut Node<'t>,

@@ -27,8 +27,7 @@ use crate::{Context, LossKind, error};
 /// The part of a message that a text represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Payload<'m> {
-    /// Kind of the message. The text is `params` for requests and notifications, `result` for results, and `error` for
-    /// errors.
+    /// Kind of the message; the text is `params`, `result` or `error`, according to this kind.
     pub kind: MessageKind,
     /// Method of the message; for a result or an error, the method of its request.
     pub method: &'m str,
@@ -98,9 +97,8 @@ pub enum ParamsChange {
     Unknown,
 }
 
-/// Returns how a conversion changes params, as far as the names of their members determine it, for callers that decode
-/// the params as a type of the target revision, which validates them. `lacks` returns true if the params are known to
-/// have no member of that name.
+/// Returns how a conversion changes params, as far as member names determine it; the caller must decode the params as a
+/// type of the target revision. `lacks` returns true for names that the params are known not to contain.
 pub fn params_change(
     root: Payload<'_>,
     text: &str,
@@ -152,6 +150,7 @@ struct MethodOnPath {
     method: &'static str,
     /// Rows of the method by revision, oldest first.
     revisions: &'static [Option<MethodTypes>],
+    /// True if the conversion is to a newer revision.
     up: bool,
     is_result: bool,
     /// Row of the method in the target revision.
@@ -196,8 +195,7 @@ impl MethodOnPath {
         }))
     }
 
-    /// Returns the types in the order of the conversion, or `None` if a revision leaves this part of the message
-    /// untyped.
+    /// Returns the types in the order of the conversion; `None` if a revision leaves this part of the message untyped.
     fn types(&self) -> Result<Option<Types>, ConvertError> {
         let (mut types, mut is_open) = ([0; REVISIONS], false);
         let last = self.revisions.len() - 1;
@@ -250,8 +248,7 @@ pub(crate) fn convert_json<'t>(
 /// [`convert`] does not parse text that is the same in both revisions.
 ///
 /// # Errors
-/// [`ConvertError`] if the text is invalid JSON, does not have its type, or is required and absent; the pointer refers
-/// to `text`.
+/// [`ConvertError`] if the text is invalid JSON, not of its type, or required and absent; the pointer refers to `text`.
 pub fn check(root: Payload<'_>, text: Option<&str>, of: KnownRevision) -> Result<(), ConvertError> {
     let row = MethodRow::find(root.method, root.kind != MessageKind::Notification);
     let found = match row.filter(|_| root.kind != MessageKind::Error) {
@@ -319,6 +316,7 @@ pub fn counterpart(name: &str, from: KnownRevision, to: KnownRevision) -> Option
 struct ConversionPath {
     from: KnownRevision,
     to: KnownRevision,
+    /// True if the target revision is newer than the source revision.
     up: bool,
 }
 
@@ -445,6 +443,7 @@ impl ConversionPath {
 }
 
 impl TypeRow {
+    /// Checks that a text is a value of the type.
     fn check(&self, text: &str) -> Result<(), ConvertError> {
         let read = read(Reader::new(text), 0, self.value, TreeSelection::Nothing);
         read.map(drop)
@@ -462,6 +461,7 @@ fn check_decoding<T: Decode>(name: &str, text: &str) -> Result<(), ConvertError>
     decoded.map(drop).map_err(|error| not_of_type(name, &error))
 }
 
+/// Creates the error for a text that does not have the type `name`.
 fn not_of_type(name: &str, error: &DecodeError) -> ConvertError {
     let reason = format!("no `{name}`: {}", error.detail());
     ConvertError::new(error.pointer(), reason)

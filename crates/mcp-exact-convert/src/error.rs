@@ -26,8 +26,7 @@ const DEFINED_CODES: std::ops::RangeInclusive<i64> = -32022..=-32020;
 /// requested URI ([`Context::requested_uri`]).
 ///
 /// # Errors
-/// [`ConvertError`] for the code `-32042` of 2025-11-25 in a conversion to 2026-07-28, which uses an input-required
-/// result instead.
+/// [`ConvertError`] for code `-32042` of 2025-11-25: 2026-07-28 uses an input-required result instead.
 pub fn convert_error(
     method: &str,
     mut error: ErrorObject,
@@ -59,6 +58,7 @@ pub fn convert_error(
     Ok(error)
 }
 
+/// The new code, the kind of the loss and its reason; `None` if the code is unchanged.
 type CodeChange = Option<(i64, LossKind, &'static str)>;
 
 /// Error codes for a resource that does not exist (`server/resources`, "Error Handling").
@@ -70,8 +70,7 @@ struct ResourceNotFound {
     target: i64,
 }
 
-/// Converts the code "URL elicitation required", which only revisions with an `initialize` handshake and URL
-/// elicitation define.
+/// Converts the code "URL elicitation required", which only revisions with `initialize` and URL elicitation define.
 fn elicitation_code(code: i64, from: KnownRevision, to: KnownRevision) -> CodeChange {
     let (defined, wanted) = (has_elicitation_code(from), has_elicitation_code(to));
     if code != URL_ELICITATION_REQUIRED || defined == wanted {
@@ -91,6 +90,7 @@ fn has_elicitation_code(revision: KnownRevision) -> bool {
         .is_some()
 }
 
+/// Returns the change of a code in a conversion to a revision without the `initialize` handshake.
 fn to_newer_code(
     method: &str,
     code: i64,
@@ -124,6 +124,7 @@ fn to_newer_code(
     Ok(Some(changed))
 }
 
+/// Returns the change of a code in a conversion to a revision with the `initialize` handshake.
 fn to_older_code(
     method: &str,
     code: i64,

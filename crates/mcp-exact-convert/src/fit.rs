@@ -91,6 +91,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
+    /// Drops and reports the members at the indexes for which `is_dropped` returns true.
     fn drop_where(
         &mut self,
         node: &mut Node<'t>,
@@ -108,6 +109,7 @@ impl<'t> Conversion<'_, 't> {
     }
 }
 
+/// Removes the members that are marked as removed.
 fn drop_removed(node: &mut Node<'_>) {
     if let Some(members) = node.members() {
         members.retain(|member| !member.value.is_removed());

@@ -50,6 +50,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
+    /// Applies the rule at the index `place`, and restores the current rule afterwards.
     fn apply(&mut self, node: &mut Node<'t>, place: u16) -> Step<()> {
         let before = std::mem::replace(&mut self.rule, place);
         let applied = self.apply_rule(node, &RULES[usize::from(place)]);
@@ -179,7 +180,7 @@ impl<'t> Conversion<'_, 't> {
     }
 
     /// Adds the JSON-RPC envelope to a message of an unknown method if the types of the target revision include it and
-    /// those of the source revision do not. The id is that of the context, or else the one in the message.
+    /// those of the source revision do not. The context provides the id, or else the message.
     fn add_envelope(&mut self, node: &mut Node<'t>, rule: &'static Rule) -> Step<()> {
         let role = |place| Definition::at(place).union().map(|union| union.role);
         let (Some(UnionRole::Bare), Some(target)) = (role(rule.source), role(rule.target)) else {
@@ -256,6 +257,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Converts the items of an array.
     fn items(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
         if matches!(OPS[usize::from(op)], Op::Keep) {
             return Ok(());
@@ -274,6 +276,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Refuses an array whose number of items is out of bounds.
     fn sized(&self, node: &mut Node<'t>, bounds: Bounds) -> Step<()> {
         let (low, high) = bounds.sizes();
         if low.is_none() && high.is_none() {
@@ -286,6 +289,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Converts the values of an object with arbitrary names.
     fn entries(&mut self, node: &mut Node<'t>, op: u16) -> Step<()> {
         let Some(members) = node.members() else {
             return Ok(());
@@ -301,6 +305,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Refuses a number that is out of bounds.
     fn bounded(&self, node: &Node<'t>, bounds: Bounds) -> Step<()> {
         let (low, high) = bounds.get();
         let Body::Text(text) = &node.body else {
@@ -317,8 +322,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
-    /// Converts a JSON Schema document for which the target has stricter rules: members that violate one are dropped
-    /// and reported.
+    /// Converts a JSON Schema document to stricter rules: drops and reports members that violate a rule.
     fn document(&mut self, node: &mut Node<'t>, rule: &Rule) -> Step<()> {
         let (Shape::Document(old), Shape::Document(new)) = (
             &Definition::at(rule.source).shape,

@@ -1,5 +1,4 @@
-//! Layouts of the definitions of all revisions as static tables: members with their types, unions, enums, bounds,
-//! formats.
+//! Layouts of the definitions of all revisions as static tables: members, types, unions, enums, bounds, formats.
 //!
 //! The generator writes the tables (`generated/definitions.rs`). Rows refer to each other by index.
 
@@ -69,7 +68,9 @@ pub enum Type {
     Definition(u16),
     /// Array: the index of the item type, and bounds of the number of items.
     Array(u16, Bounds),
+    /// Object with values by arbitrary names: the index of the type of the values.
     Map(u16),
+    /// Value or null: the index of the type of the value.
     Nullable(u16),
 }
 
@@ -278,8 +279,7 @@ impl Type {
     }
 }
 
-/// Creates an object definition that allows other members: its name, its members, the indexes of their types, and a bit
-/// set of the required ones.
+/// Creates an object definition that allows other members; `required` is a bit set of the required members.
 pub const fn object(
     name: Text,
     members: List<MemberName>,

@@ -269,8 +269,7 @@ impl<'t> Conversion<'_, 't> {
         stays
     }
 
-    /// Returns true if a member that determines the meaning of the message is kept. Such a member never becomes an
-    /// unknown member.
+    /// Returns true if a member that determines the meaning of the message is kept, never as an unknown member.
     fn is_deciding_member_kept(&mut self, name: &str, value: &Node<'t>, since: Text) -> Step<bool> {
         let mut text = match value.string() {
             Some(text) => mcp_exact_wire::to_string(&*text),
@@ -424,6 +423,7 @@ impl<'t> Conversion<'_, 't> {
         Ok(())
     }
 
+    /// Refuses the message because of the member at an index of the target, unless `fits` is true.
     fn refuse_unless(
         &mut self,
         object: &mut Object<'t>,
@@ -509,8 +509,7 @@ impl<'t> Conversion<'_, 't> {
         object.new_indexes[index] = ABSENT;
     }
 
-    /// Refuses a member that has no meaning in the source revision and would determine the meaning of the message in
-    /// the target.
+    /// Refuses a member without meaning in the source that would determine the meaning of the message in the target.
     fn refuse_deciding_member(
         &mut self,
         object: &mut Object<'t>,

@@ -248,8 +248,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns true if the value has the same meaning as the absence of the member; `absence` is the text of that
-    /// value, or empty.
+    /// Returns true if the value equals `absence`, the JSON text with the meaning of an absent member; empty if none.
     pub fn equals_absence(&self, absence: &str) -> bool {
         match absence {
             "" => false,
@@ -345,7 +344,7 @@ impl<'t> Node<'t> {
         }
     }
 
-    /// Returns the text of the value, after settling it.
+    /// Returns the text of the value, after calling [`update_changed`](Self::update_changed).
     pub fn current_text(&mut self) -> Cow<'t, str> {
         if !self.update_changed() {
             match &self.body {
@@ -407,8 +406,7 @@ fn write_string(text: &str, out: &mut String) {
     }
 }
 
-/// Appends JSON text. A raw CR or LF is white space between tokens and is written as a space, so that the output is one
-/// line.
+/// Appends JSON text on one line: a raw CR or LF is white space between tokens and is written as a space.
 fn splice(text: &str, out: &mut String) {
     let mut rest = text;
     while let Some(at) = memchr::memchr2(b'\n', b'\r', rest.as_bytes()) {
@@ -419,6 +417,7 @@ fn splice(text: &str, out: &mut String) {
     out.push_str(rest);
 }
 
+/// Returns the offset in the input of an offset in a part; [`NOWHERE`] if the part is not in the input.
 fn below(base: usize, offset: usize) -> usize {
     if base == NOWHERE {
         NOWHERE

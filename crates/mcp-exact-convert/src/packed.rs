@@ -86,6 +86,7 @@ pub static KEYS: [u64; MEMBERS.len()] = {
 
 /// A range of consecutive rows of a table.
 pub struct List<T> {
+    /// Index of the first row.
     at: u16,
     length: u16,
     of: PhantomData<fn() -> T>,

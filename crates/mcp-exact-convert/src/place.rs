@@ -1,7 +1,6 @@
 //! Locations in the input, stored as byte offsets during a conversion and turned into JSON pointers at its end.
 //!
-//! One scan of the text finds the pointers of all locations, so that the cost of many losses is linear in the length
-//! of the text and of the pointers.
+//! One scan of the text finds all pointers, so that the cost is linear in the length of the text and the pointers.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -105,7 +104,7 @@ impl Pointers {
         let bytes = text.as_bytes();
         let (mut pointer, mut levels) = (String::new(), Vec::new());
         let (mut at, mut is_name, mut unnamed) = (0, false, None);
-        // Index of the next offset that is wanted.
+        // Index of the next requested offset.
         let mut next = 0;
         while let Some(byte) = bytes.get(at) {
             while offsets.get(next).is_some_and(|offset| *offset < at) {

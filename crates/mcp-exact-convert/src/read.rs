@@ -28,6 +28,7 @@ pub enum TreeSelection {
 }
 
 impl TreeSelection {
+    /// Returns true if values of the type at an index become trees.
     fn has(self, value: u16) -> bool {
         let place = usize::from(value);
         match self {
@@ -67,8 +68,7 @@ pub struct DroppedMember {
     pub reason: String,
 }
 
-/// Reads a complete text as a value of a type. Optional members whose values do not match are dropped and added to the
-/// list, if there is one.
+/// Reads a complete text as a value of a type; with a list, drops optional members that do not match and lists them.
 pub fn read_parts(
     mut r: Reader<'_>,
     base: usize,
@@ -93,9 +93,9 @@ pub fn read_parts(
 /// Number of 64-bit words of a bit set of all definitions.
 const DEFINITION_WORDS: usize = DEFINITIONS.len().div_ceil(64);
 
-/// Input of the reader. Members and items of untyped values are on two stacks, so that values without a change need no
-/// allocation.
+/// Input of the reader. Two stacks contain members and items, so that unchanged values need no allocation.
 struct TreeReader<'t> {
+    /// Offset of the text in the input, or [`NOWHERE`].
     base: usize,
     selection: TreeSelection,
     members: Vec<Member<'t>>,
@@ -131,6 +131,7 @@ impl<'t> TreeReader<'t> {
         Node::text(r.text_since(start), self.at(start))
     }
 
+    /// Returns the node of a complete value that no step changes.
     fn whole(&self, r: &Reader<'t>, start: usize) -> Node<'t> {
         Node {
             fixed: FixedPart::Whole,
@@ -138,6 +139,7 @@ impl<'t> TreeReader<'t> {
         }
     }
 
+    /// Returns the offset in the input of an offset in the text.
     fn at(&self, start: usize) -> usize {
         if self.base == NOWHERE {
             NOWHERE
@@ -434,8 +436,8 @@ fn has(names: List<Text>, name: &str) -> bool {
     names.rows().iter().any(|known| known.get() == name)
 }
 
-/// Returns if the steps of a path add `_meta` to an object and change nothing else; `None` if they may, as far as the
-/// names of its members determine it. `has` returns true if the object may have a member of that name.
+/// Returns true if the steps of a path only add `_meta` to an object, and false if they change nothing; `None` if they
+/// may make other changes. `has` returns true for names of members that the object may have.
 pub fn adds_meta(value: u16, path: &'static PathRow, has: &dyn Fn(&str) -> bool) -> Option<bool> {
     let Type::Definition(place) = Type::at(value) else {
         return None;

@@ -1,5 +1,4 @@
-//! Turns the recorded losses of all steps into the report for the caller: each difference once, with the item that
-//! contains it.
+//! Creates the report for the caller from the losses of all steps: each difference once, with the enclosing item.
 //!
 //! The input is in the order of the steps. A loss that a later step undoes or repeats is omitted.
 
@@ -19,8 +18,7 @@ const NAMED_LISTS: &[(&str, &str)] = &[
     ("resourceTemplates", "resource template"),
 ];
 
-/// Definitions that describe or request a named item: the definition, the noun for the item, and the member with the
-/// name.
+/// Definitions of named items, and of requests for them: the definition, the noun, and the member with the name.
 const NAMED_DEFINITIONS: [(&str, &str, &str); 7] = [
     ("Tool", "tool", "name"),
     ("CallToolRequestParams", "tool", "name"),
@@ -67,7 +65,7 @@ fn without_repetition(mut notes: Vec<NotedLoss>) -> Vec<NotedLoss> {
     }
     for (at, note) in notes.iter().enumerate() {
         let Some(stood) = &note.stood else { continue };
-        // The locations inside of another one follow each other in the order.
+        // In this order, the locations inside of a location are adjacent.
         let inside = joined(&[&stood.below, "/"], "");
         let first = order.partition_point(|before| place(*before) < (stood.at, inside.as_str()));
         let is_inside = |before: &&usize| {

@@ -1,7 +1,6 @@
 //! The revisions that this crate converts between: identifier, lifecycle and methods, from the table of revisions.
 //!
-//! The list itself is generated. Identifiers are not ordered: an unknown one is neither older nor newer than
-//! another.
+//! The list itself is generated. Identifiers are not ordered: an unknown identifier is neither older nor newer.
 
 use std::fmt;
 use std::str::FromStr;
@@ -89,7 +88,7 @@ impl KnownRevision {
         self.spec().lifecycle()
     }
 
-    /// Returns true if one JSON array may hold several messages.
+    /// Returns true if one JSON array may contain several messages.
     pub const fn has_batches(self) -> bool {
         self.spec().has_batches()
     }

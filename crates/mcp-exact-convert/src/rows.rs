@@ -26,7 +26,9 @@ pub struct TypeRow {
     pub official: bool,
     /// Index of the type.
     pub value: u16,
+    /// Index of the counterpart in the next revision, or [`NONE`].
     newer: u16,
+    /// Index of the counterpart in the previous revision, or [`NONE`].
     older: u16,
 }
 
@@ -59,7 +61,9 @@ pub struct PairRow {
     newer: u16,
     /// True if every text of one definition is also valid unchanged for the other.
     pub same: bool,
+    /// Index of the operation in conversions to the newer revision.
     up: u16,
+    /// Index of the operation in conversions to the older revision.
     down: u16,
 }
 
@@ -96,8 +100,7 @@ pub struct MethodRow {
     pub client: u16,
     /// Bit set of the revisions in which servers send the method.
     pub server: u16,
-    /// Bit set of the revisions in which the request is embedded in results instead of sent, as input requests are
-    /// since 2026-07-28.
+    /// Bit set of the revisions in which the request is embedded in results, as input requests are since 2026-07-28.
     pub embedded: u16,
     /// Bit set of the revisions whose next revision has the same params, including all parts.
     pub same_params: u16,

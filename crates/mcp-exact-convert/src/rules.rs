@@ -31,7 +31,7 @@ pub enum Op {
     Keep,
     /// The rule at this index converts the value.
     Pair(u16),
-    /// The target revision check_decoding and validates the text as the type at this index, or the value is refused.
+    /// The target revision decodes and validates the text as the type at this index, or the value is refused.
     Reinterpret(u16),
     /// An untyped object becomes a type; members that do not match are dropped and reported.
     Fit(u16),
@@ -51,9 +51,9 @@ pub enum Op {
 pub struct PathRow {
     /// Bit set of the types with a part that a step may change.
     pub active: [u64; WORDS],
-    /// First definition with a watch on this path.
+    /// First definition with a condition on this path.
     pub first: u16,
-    /// Indexes of the watches of the definitions from `first` on, each plus one; 0 for no watch.
+    /// Indexes of the conditions of the definitions from `first` on, each plus one; 0 for no condition.
     pub conditions: List<u16>,
 }
 
@@ -69,19 +69,18 @@ impl PathRow {
 /// Number of 64-bit words of a bit set of all types.
 pub const WORDS: usize = TYPES.len().div_ceil(64);
 
-/// Condition under which no step of a path changes a value of a definition: none of the conditions members may be
-/// present.
+/// Condition under which no step of a path changes a value of a definition: the value has no listed member.
 pub struct UnchangedCondition {
-    /// Bit set; for an object, the members that are changed whenever they are present; for a union, the variants that
-    /// are unchanged if their value is.
+    /// Bit set. For an object: the members that a step changes whenever they are present. For a union: the variants
+    /// that are unchanged if their value is unchanged.
     pub known: u64,
     /// Names of unknown members that a step changes.
     pub names: List<Text>,
-    /// True if a step adds `_meta` with the metadata of the session even so.
+    /// True if a step adds `_meta` with the metadata of the session although this condition is satisfied.
     pub adds_meta: bool,
 }
 
-/// Creates a row of the table of watches.
+/// Creates a row of the table of conditions.
 pub const fn condition(known: u64, names: List<Text>) -> UnchangedCondition {
     UnchangedCondition {
         known,
@@ -90,7 +89,7 @@ pub const fn condition(known: u64, names: List<Text>) -> UnchangedCondition {
     }
 }
 
-/// Creates a row for params that get `_meta`.
+/// Creates a condition for params to which a step adds `_meta`.
 pub const fn adding(known: u64, names: List<Text>) -> UnchangedCondition {
     UnchangedCondition {
         known,
@@ -101,8 +100,9 @@ pub const fn adding(known: u64, names: List<Text>) -> UnchangedCondition {
 
 /// Rule for a pair of definitions.
 pub struct Rule {
-    /// Indexes of the definitions.
+    /// Index of the source definition.
     pub source: u16,
+    /// Index of the target definition.
     pub target: u16,
     /// Index of the target's type.
     pub target_type: u16,
@@ -163,7 +163,7 @@ pub enum Body {
     Union(List<Arm>, Unrecognized),
     /// The definition becomes this variant of a union in the target revision.
     Wrap(u8, u16),
-    /// The target revision check_decoding and validates the text of the value, or the value is refused.
+    /// The target revision decodes and validates the text of the value, or the value is refused.
     Reinterpret,
 }
 
@@ -177,7 +177,7 @@ pub enum Arm {
     Call(Call),
     /// The message is refused for this reason.
     Refuse(Text),
-    /// The message is refused for this reason, unless the target revision check_decoding the value as another variant.
+    /// The message is refused for this reason, unless the target revision decodes the value as another variant.
     Foreign(Text),
 }
 
@@ -185,10 +185,9 @@ pub enum Arm {
 pub enum Unrecognized {
     /// Such a variant cannot occur.
     Never,
-    /// The target revision check_decoding the value; if that fails, the value is kept if the union keeps unknown
-    /// variants.
+    /// The target revision decodes the value; otherwise, the value is kept if the union keeps unknown variants.
     Read(bool),
-    /// The message is refused for this reason, unless the target revision check_decoding the value as a variant.
+    /// The message is refused for this reason, unless the target revision decodes the value as a variant.
     Foreign(Text),
 }
 
@@ -217,8 +216,7 @@ pub enum Action {
     Convert(u16),
     /// The member is optional in both; it is dropped and reported if it cannot be converted.
     Optional(u16),
-    /// The member is required in the source and optional in the target; with `true`, an object without members is
-    /// dropped.
+    /// The member is required in the source and optional in the target; with `true`, an empty object is dropped.
     Loosened(u16, bool),
     /// The member is optional in the source and required in the target.
     Required(u16, DefaultValue),
@@ -226,8 +224,7 @@ pub enum Action {
     ConstantAsValue(Text),
     /// The member is a constant in the target: any other value is refused. Holds the constant and the reason.
     SameConstant(Text, Text),
-    /// The constants of the member differ between the two revisions, so that its conversion is refused; holds the
-    /// reason.
+    /// The constants of the member differ between the revisions, so that its conversion is refused; the reason.
     OtherConstant(Text),
     /// The member is a constant that the source does not have; with `true`, part of the envelope.
     NewConstant(Text, bool),

@@ -1,7 +1,6 @@
 //! Conversions of typed values: each value is encoded, converted as text, and decoded as the target type.
 //!
-//! The functions are generic over the types of all type crates, so that an application links only the types that it
-//! names.
+//! The functions are generic over the types of all crates, so that an application links only types that it names.
 
 use mcp_exact_wire::spans::is_same;
 use mcp_exact_wire::{Decode, DecodeFailed, Defined, Encode, Reader, Revision, to_string};
@@ -11,8 +10,7 @@ use crate::loss::ConvertError;
 use crate::rows::{RevisionRow, to_option};
 use crate::{Context, KnownRevision};
 
-/// Converts a value to its counterpart in another revision. JSON pointers of losses refer to the JSON encoding of the
-/// value.
+/// Converts a value to its counterpart in another revision. JSON pointers of losses refer to the JSON of the value.
 ///
 /// Types that are not counterparts of each other, such as a tool and a prompt, do not compile.
 ///

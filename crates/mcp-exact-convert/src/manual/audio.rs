@@ -14,7 +14,7 @@ const URI: &str = "urn:mcp-exact:audio";
 pub fn as_resource<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     cx.convert_member_as(node, "annotations", "Annotations", "AnnotatedAnnotations")?;
     let (data, mime_type) = (node.take("data"), node.take("mimeType"));
-    // A member named `resource` would conflict with the new one; other members of audio content do not.
+    // A member named `resource` would conflict with the new member; other members of audio content do not.
     if let Some(own) = node.take("resource") {
         cx.record_drop("resource", &own, "an embedded resource has its own");
     }

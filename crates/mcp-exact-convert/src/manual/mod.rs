@@ -29,8 +29,7 @@ impl<'t> Conversion<'_, 't> {
         }
     }
 
-    /// Converts an optional member by the rule of two definitions; drops and reports the member if it cannot be
-    /// converted.
+    /// Converts an optional member by the rule of two definitions; drops and reports it if the conversion fails.
     fn convert_member_as(
         &mut self,
         node: &mut Node<'t>,

@@ -26,8 +26,7 @@ pub fn without_booleans<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) ->
     Ok(())
 }
 
-/// Returns true if the schema contains a literal that could be a boolean property schema. Most schemas contain none and
-/// are not traversed.
+/// Returns true if the schema may contain a boolean property schema; most schemas do not, and are not traversed.
 fn may_have_booleans(schema: &Node<'_>) -> bool {
     let Body::Text(text) = &schema.body else {
         return true;

@@ -7,8 +7,7 @@ use crate::node::{NOWHERE, Node};
 
 const ELICITATION_ID: &str = "elicitationId";
 
-/// Adds an id to a URL elicitation request that has none. The id is a hash of URL and message, so that equal requests
-/// have equal ids.
+/// Adds an id to a URL elicitation without an id: a hash of URL and message, so that equal requests have equal ids.
 pub fn with_id<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     if node.member(ELICITATION_ID).is_some() {
         return Ok(());

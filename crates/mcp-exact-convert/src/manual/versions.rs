@@ -5,8 +5,7 @@ use crate::conversion::Conversion;
 use crate::loss::Step;
 use crate::node::Node;
 
-/// Replaces the identifier of the source revision by that of the target revision. Any other identifier is the peer's
-/// choice and is unchanged.
+/// Replaces the identifier of the source revision by that of the target; any other identifier is unchanged.
 pub fn of_target<'t>(cx: &mut Conversion<'_, 't>, node: &mut Node<'t>) -> Step<()> {
     let (source, target) = cx.step;
     let Some(version) = node.member("protocolVersion") else {
