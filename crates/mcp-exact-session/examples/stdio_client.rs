@@ -30,6 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Parses the arguments and uses the server.
 fn run() -> Result<(), AnyError> {
     let mut command: Vec<String> = env::args().skip(1).collect();
     let mut config = ClientConfig::new(Identity::new("stdio_client", env!("CARGO_PKG_VERSION")));
@@ -62,6 +63,7 @@ fn run() -> Result<(), AnyError> {
     print_step(&format!("negotiated {}", agreed.revision))
 }
 
+/// Prints a line to standard output.
 fn print_step(line: &str) -> Result<(), AnyError> {
     Ok(writeln!(io::stdout(), "{line}")?)
 }

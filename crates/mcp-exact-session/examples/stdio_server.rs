@@ -1,5 +1,5 @@
 //! Server over stdio without an async runtime: an echo tool, a slow tool, a tool that sends requests to the client, a
-//! resource and a prompt. Supports every revision, or those that the arguments name, the most preferred one first.
+//! resource and a prompt. Supports every revision, or the revisions that the arguments list by descending preference.
 
 #[path = "stdio/pipe.rs"]
 mod pipe;
@@ -76,6 +76,7 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     }
 }
 
+/// Returns the configuration with the revisions that the arguments name.
 fn server_config() -> Result<ServerConfig, Box<dyn error::Error>> {
     let mut config = ServerConfig::new(Identity::new("stdio_server", env!("CARGO_PKG_VERSION")));
     let revisions: Vec<String> = env::args().skip(1).collect();
@@ -87,6 +88,7 @@ fn server_config() -> Result<ServerConfig, Box<dyn error::Error>> {
     Ok(config)
 }
 
+/// Replies to a request, or adds a call of the slow tool to `slow`.
 fn serve(
     server: &mut ServerEndpoint<()>,
     request: &IncomingRequest<()>,

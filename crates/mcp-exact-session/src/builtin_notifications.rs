@@ -9,12 +9,18 @@ use crate::change::Progress;
 use crate::log::{Level, LogMessage};
 use crate::message::Call;
 
+/// Method of the notification that cancels a request.
 pub(crate) const CANCELLED: &str = "notifications/cancelled";
+/// Method of the notification that completes the handshake.
 pub(crate) const INITIALIZED: &str = "notifications/initialized";
+/// Method of the notification that reports the progress of a request.
 pub(crate) const PROGRESS: &str = "notifications/progress";
+/// Method of the notification that contains a log message.
 pub(crate) const MESSAGE: &str = "notifications/message";
+/// Method of the notification that acknowledges a subscription (from 2026-07-28 on).
 pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 
+/// Decodes a required parameter; `None` if it is absent or does not match the schema.
 fn typed_param<T: Decode>(call: &Call, name: &str) -> Option<T> {
     call.param(name)?.decode_as().ok()
 }
@@ -29,7 +35,9 @@ fn optional_param<T: Decode>(call: &Call, name: &str) -> Option<Option<T>> {
 
 /// Parameters of `notifications/cancelled`.
 pub(crate) struct CancelledParams {
+    /// Id of the cancelled request.
     pub(crate) id: RequestId,
+    /// Reason that the sender has given.
     pub(crate) reason: Option<String>,
 }
 
@@ -68,6 +76,7 @@ pub(crate) fn log_message(params: Option<&JsonObject>) -> Option<LogMessage> {
 pub(crate) struct ProgressParams {
     /// Wire id of the local request that the token belongs to; `None` for a token that the local peer never chose.
     pub(crate) request_id: Option<u64>,
+    /// Reported progress.
     pub(crate) progress: Progress,
 }
 
@@ -116,7 +125,7 @@ pub(crate) fn is_progress_token(token: &JsonRef<'_>) -> bool {
     token.decode_as::<ProgressToken>().is_ok()
 }
 
-/// Returns true if `_meta` holds a progress token.
+/// Returns true if `_meta` contains a progress token.
 pub(crate) fn has_progress_token(meta: Option<JsonRef<'_>>) -> bool {
     let meta = meta.and_then(JsonRef::object);
     meta.is_some_and(|meta| meta.find("progressToken").is_some())

@@ -11,11 +11,11 @@ use crate::trace_context::TraceContext;
 /// Options of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CallOptions {
-    /// Timeout of the request; the timeout of the configuration applies if absent.
+    /// Timeout of the request; if absent, the timeout of the configuration applies.
     pub timeout: Option<RequestTimeout>,
-    /// True if the request asks for progress notifications.
+    /// True to request progress notifications.
     pub progress: bool,
-    /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
+    /// Minimum level of the log messages that the request accepts (from 2026-07-28 on).
     pub log_level: Option<Level>,
     /// Client capabilities that override the configured ones for this request (from 2026-07-28 on). Gateways use this option,
     /// because their clients have different capabilities.
@@ -25,9 +25,10 @@ pub struct CallOptions {
     /// Input responses and request state that the application supplies, with
     /// [`pass_input_required`](crate::ClientConfig::pass_input_required) (from 2026-07-28 on).
     pub input: Option<RequestInput>,
-    /// Definition of the called tool as the server has listed it, if the caller accepts that the call is executed twice. A
-    /// `tools/call` of a tool with the annotation `idempotentHint` is then sent again in the next session when the server has
-    /// ended the session of the call (HTTP 404). Without it, or without the annotation, a call is never repeated.
+    /// Definition of the called tool, as listed by the server, if the caller allows the call to be executed twice.
+    ///
+    /// If the tool has the annotation `idempotentHint` and the server has ended the session of the `tools/call` (HTTP
+    /// 404), the call is sent again in the next session. In all other cases a call is never repeated.
     pub repeatable_tool: Option<JsonObject>,
 }
 

@@ -9,22 +9,26 @@ use std::borrow::Cow;
 use mcp_exact_wire::order::sorted;
 use mcp_exact_wire::{Json, JsonObject, JsonRef, from_str};
 
-/// Value whose members are written in the order of their unescaped names.
+/// Parsed JSON value, which is written with members in the order of their unescaped names.
 enum Node<'a> {
     /// Literal, number or string, as spelled in the source.
     Scalar(&'a str),
+    /// Array with its elements in their order.
     Array(Vec<Node<'a>>),
+    /// Object with the unescaped names and the values of its members.
     Object(Vec<(Cow<'a, str>, Node<'a>)>),
 }
 
-/// Reads text that was scanned before and is known to be one JSON value.
+/// Parser of text that is already known to be one JSON value.
 struct ScannedText<'a> {
+    /// The JSON text.
     text: &'a str,
+    /// Offset of the next unread byte.
     offset: usize,
 }
 
 impl<'a> ScannedText<'a> {
-    /// Returns the next byte after white space.
+    /// Skips white space and returns the next byte without consuming it.
     fn peek(&mut self) -> u8 {
         let rest = &self.text.as_bytes()[self.offset..];
         let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
@@ -36,13 +40,14 @@ impl<'a> ScannedText<'a> {
             .unwrap_or(b' ')
     }
 
-    /// Returns true after a separator, false after the end of an object or array.
+    /// Consumes the byte after an item: returns true for a separator, false for the end of the object or array.
     fn has_next(&mut self) -> bool {
         let byte = self.peek();
         self.offset += 1;
         byte == b','
     }
 
+    /// Consumes a string, number or literal and returns its text.
     fn read_scalar(&mut self) -> &'a str {
         let start = self.offset;
         let bytes = &self.text.as_bytes()[start..];
@@ -62,6 +67,7 @@ impl<'a> ScannedText<'a> {
         &self.text[start..self.offset]
     }
 
+    /// Consumes a value and returns it.
     fn read_value(&mut self) -> Node<'a> {
         match self.peek() {
             b'[' => {
@@ -111,6 +117,7 @@ fn unescape(string: &str) -> Cow<'_, str> {
 }
 
 impl Node<'_> {
+    /// Appends the canonical text of the value.
     fn write(&self, out: &mut String) {
         match self {
             Self::Scalar(text) if text.starts_with('"') => {
@@ -175,7 +182,7 @@ fn write_number(text: &str, out: &mut String) {
     out.push_str(&format!("{sign}{trimmed}e{exponent}"));
 }
 
-/// Returns the canonical text of a value.
+/// Returns the canonical text of a value; if the value is an object, without the members named in `left_out`.
 fn canonical_text(text: &str, left_out: &[&str]) -> String {
     let mut node = ScannedText { text, offset: 0 }.read_value();
     if let Node::Object(members) = &mut node {

@@ -4,7 +4,7 @@
 
 use mcp_exact_wire::{JsonObject, ObjectRef};
 
-/// Capabilities that messages require; each one is looked up often.
+/// Capabilities that messages require and that are therefore looked up often.
 const INDEXED_CAPABILITIES: [&str; 9] = [
     "completions",
     "elicitation",
@@ -22,6 +22,7 @@ const INDEXED_CAPABILITIES: [&str; 9] = [
 pub(crate) struct DeclaredNames(u16);
 
 impl DeclaredNames {
+    /// Returns the set of the indexed capabilities that the object declares.
     pub(crate) fn from_object(capabilities: &JsonObject) -> Self {
         let declared = INDEXED_CAPABILITIES.iter().enumerate();
         let declared = declared.filter(|(_, name)| is_declared(capabilities, &[*name]));
@@ -69,11 +70,12 @@ impl<'a> From<&'a JsonObject> for DeclaredCapabilities<'a> {
     }
 }
 
-/// Returns true if a capability is present, and neither `false` nor null.
+/// Returns true if the capability at a path is an object or `true`.
 pub(crate) fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
     is_declared_in(capabilities.view(), path)
 }
 
+/// Returns true if the capability at a path is an object or `true`.
 fn is_declared_in(capabilities: ObjectRef<'_>, path: &[&str]) -> bool {
     let [name, rest @ ..] = path else {
         return true;

@@ -21,13 +21,18 @@ pub enum Change {
 /// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ChangeKind {
+    /// Change of the list of tools.
     Tools,
+    /// Change of the list of prompts.
     Prompts,
+    /// Change of the list of resources.
     Resources,
+    /// Change of a single resource.
     Resource,
 }
 
 impl Change {
+    /// Returns the kind of the change.
     pub(crate) fn kind(&self) -> ChangeKind {
         match self {
             Self::Tools => ChangeKind::Tools,

@@ -6,8 +6,10 @@ use std::fmt;
 
 use mcp_exact_wire::JsonObject;
 
-/// Checks the results of an application before they are sent. The endpoint has no JSON Schema validator: a server whose tools
-/// have output schemas supplies one here ("Servers MUST provide structured results that conform", `server/tools`).
+/// Checks the results of an application before they are sent.
+///
+/// The endpoint has no JSON Schema validator: a server whose tools have output schemas provides a validator through
+/// this trait ("Servers MUST provide structured results that conform", `server/tools`).
 pub trait CheckResult: fmt::Debug + Send + Sync {
     /// Checks the result of a request.
     ///

@@ -1,5 +1,5 @@
-//! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids of a session's
-//! elicitations, and the error that requires elicitations to be completed first.
+//! Elicitations by URL that outlive their request (2025-11-25, `client/elicitation`, "URL Mode"): the ids of a
+//! session's elicitations, and the error `URLElicitationRequired`.
 //!
 //! Elicitations are recorded when they are sent or received, and removed on completion. The number and the length of the ids are
 //! limited.
@@ -15,15 +15,19 @@ use crate::error::{PeerError, SendError, code};
 use crate::input_request;
 use crate::rules;
 
+/// Method of elicitation requests.
 const ELICITATION_CAPABILITY: &str = "elicitation/create";
 
 /// Ids of a session's elicitations that are not completed.
 #[derive(Debug)]
 pub(crate) struct Elicitations {
+    /// Ids, oldest first.
     ids: VecDeque<String>,
+    /// Maximum number of ids.
     count_limit: usize,
+    /// Maximum length of an id in bytes.
     bytes_limit: usize,
-    /// True if the session was resumed and not all of its elicitation ids are known.
+    /// True if the session was resumed from a snapshot that does not contain all ids.
     has_unknown_ids: bool,
     /// True if an id was added or removed since the ids were saved.
     has_unsaved_changes: bool,
@@ -60,7 +64,7 @@ impl Elicitations {
         self.has_unsaved_changes = changed;
     }
 
-    /// Returns true if the ids differ from those that were saved.
+    /// Returns true if the ids have changed since they were saved.
     pub(crate) fn has_changed(&self) -> bool {
         self.has_unsaved_changes
     }
@@ -71,11 +75,12 @@ impl Elicitations {
         (!self.has_unknown_ids).then(|| self.ids.iter().cloned().collect())
     }
 
+    /// Returns the number of recorded elicitation ids.
     pub(crate) fn len(&self) -> usize {
         self.ids.len()
     }
 
-    /// Records the id of a request for an elicitation.
+    /// Records the id of an elicitation request; does nothing for other methods.
     pub(crate) fn record(&mut self, method: &str, params: Option<&JsonObject>) {
         if rules::is_elicitation(method)
             && let Some(id) = params.and_then(elicitation_id)
@@ -95,6 +100,7 @@ impl Elicitations {
         }
     }
 
+    /// Adds an id; removes the oldest id if the limit is exceeded.
     fn insert_id(&mut self, id: String) {
         if self.count_limit == 0 || id.len() > self.bytes_limit || self.ids.contains(&id) {
             return;
@@ -106,7 +112,10 @@ impl Elicitations {
         self.has_unsaved_changes = true;
     }
 
-    /// Returns true once per elicitation if a completion belongs to an elicitation of this session.
+    /// Removes the elicitation that a completion names; returns true if the elicitation belongs to this session and was
+    /// not completed before.
+    ///
+    /// If not all ids of the session are known, completions of unknown elicitations are accepted.
     pub(crate) fn complete(&mut self, params: Option<&JsonObject>) -> bool {
         let Some(id) = params.and_then(elicitation_id) else {
             return false;
@@ -121,8 +130,8 @@ impl Elicitations {
     }
 }
 
-/// Checks an error that requires elicitations before it is sent: the error lists at least one elicitation, every elicitation is
-/// by URL and has an id, and the client has declared this mode.
+/// Checks an error before it is sent: if it requires elicitations, it must list at least one, each must be by URL and
+/// have an id, and the client must have declared this mode.
 pub(crate) fn check_error(
     error: &PeerError,
     spec: &RevisionSpec,
@@ -150,6 +159,7 @@ pub(crate) fn check_error(
     }
 }
 
+/// Checks the elicitations that an error requires.
 fn check_required_elicitations(error: &PeerError, spec: &RevisionSpec) -> Result<(), String> {
     let demanded = required_elicitations(error).unwrap_or_default();
     if demanded.is_empty() {

@@ -1,6 +1,7 @@
-//! Errors: errors that peers exchange, errors that endpoint functions return, and protocol violations of the remote peer.
+//! Errors that peers exchange, errors that endpoint functions return, and protocol violations of the remote peer.
 //!
-//! The codes are those of JSON-RPC 2.0 (section 5.1) and of the specification. Error messages say how to correct the error.
+//! The codes are those of JSON-RPC 2.0 (section 5.1) and of the specification. Error messages explain how to correct
+//! the error.
 
 use mcp_exact_wire::{ErrorObject, Json, JsonObject, MessageError, RequestId, Revision};
 
@@ -14,29 +15,32 @@ pub mod code {
     pub const INVALID_REQUEST: i64 = -32600;
     /// The method does not exist, or belongs to a capability that was not declared.
     pub const METHOD_NOT_FOUND: i64 = -32601;
-    /// The parameters do not fit the method.
+    /// The parameters do not match the method.
     pub const INVALID_PARAMS: i64 = -32602;
     /// An internal error occurred.
     pub const INTERNAL_ERROR: i64 = -32603;
-    /// No resource has this URI (up to 2025-11-25; later it is [`INVALID_PARAMS`]).
+    /// No resource has this URI (up to 2025-11-25; from 2026-07-28 on, the code is [`INVALID_PARAMS`]).
     pub const RESOURCE_NOT_FOUND: i64 = -32002;
-    /// Elicitations by URL have to be completed first (2025-11-25).
+    /// The client must first complete elicitations by URL (2025-11-25).
     pub const URL_ELICITATION_REQUIRED: i64 = -32042;
     /// Headers and body differ (from 2026-07-28 on).
     pub const HEADER_MISMATCH: i64 = -32020;
     /// The client has not declared a capability that the request needs (from 2026-07-28 on).
     pub const MISSING_CLIENT_CAPABILITY: i64 = -32021;
-    /// The server does not speak the revision (from 2026-07-28 on).
+    /// The server does not support the revision (from 2026-07-28 on).
     pub const UNSUPPORTED_VERSION: i64 = -32022;
 }
 
-/// An error that answers a request.
+/// Error that answers a request.
 ///
-/// The error was received from the peer, or created locally for an unusable answer: [`is_local`](Self::is_local).
+/// The error was received from the remote peer, or created locally because the answer could not be used
+/// ([`is_local`](Self::is_local)).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{} ({})", .object.message, .object.code)]
 pub struct PeerError {
+    /// JSON-RPC error object.
     object: ErrorObject,
+    /// True if the error was created locally.
     is_local: bool,
 }
 
@@ -114,7 +118,7 @@ impl PeerError {
         &self.object.message
     }
 
-    /// Returns additional data about the error.
+    /// Returns the additional data.
     pub fn data(&self) -> Option<&Json> {
         self.object.data.as_ref()
     }
@@ -145,6 +149,7 @@ impl PeerError {
         self.is_local
     }
 
+    /// Marks the error as created locally.
     pub(crate) fn into_local(mut self) -> Self {
         self.is_local = true;
         self
@@ -211,8 +216,8 @@ pub enum SendError {
         /// The method.
         method: String,
     },
-    /// The notification is not allowed on the chosen stream (from 2026-07-28 on): logs and progress belong to the request that
-    /// they are about, changes to a subscription that asks for them.
+    /// The notification is not allowed on the chosen stream (from 2026-07-28 on): logs and progress are sent on the stream of
+    /// their request, changes on a subscription that includes them.
     #[error(
         "`{method}` does not belong there; send it during its request, or `publish` the change"
     )]
@@ -228,7 +233,7 @@ pub enum SendError {
         /// The value of `resultType`.
         kind: String,
     },
-    /// The result does not conform, according to [`CheckResult`](crate::CheckResult). The request still waits.
+    /// [`CheckResult`](crate::CheckResult) has rejected the result. The request still waits for a reply.
     #[error("the result of `{method}` does not conform: {reason}")]
     Result {
         /// The method of the request.
@@ -253,7 +258,7 @@ pub enum SendError {
     /// The request is a subscription, which the endpoint answers (from 2026-07-28 on).
     #[error("the endpoint answers subscriptions; end it with `end_subscription`")]
     Subscription,
-    /// The input requests cannot be sent under these names, or not for this request.
+    /// The input requests cannot be sent under these names or as a reply to this request.
     #[error("{0}")]
     InputRequests(&'static str),
     /// The progress value is not larger than the previous one (`basic/utilities/progress`).
@@ -265,7 +270,7 @@ pub enum SendError {
     /// No open stream can carry the message.
     #[error("no stream is open that could carry the message")]
     NoStream,
-    /// The parameters do not fit the method.
+    /// The parameters do not match the method.
     #[error("the parameters do not fit `{method}`: {reason}")]
     Params {
         /// The method.
@@ -275,7 +280,7 @@ pub enum SendError {
     },
 }
 
-/// Reason why a client removes a tool from a list: its header annotations break a rule.
+/// Reason why a client removes a tool from a list: its header annotations are invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BadTool {
@@ -300,7 +305,8 @@ pub enum BadTool {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
-    /// A document that is not a message. An error was returned if the id could be read or the revision has errors without id.
+    /// A document that is not a message. It was answered with an error if its id could be read or the revision has
+    /// errors without id.
     #[error("no message: {0}")]
     InvalidMessage(MessageError),
     /// A response to a request that was never sent.
@@ -338,21 +344,21 @@ pub enum Violation {
     /// A progress notification whose value did not increase.
     #[error("progress did not increase")]
     Progress,
-    /// An array of messages where the revision has none, or an empty one.
+    /// A batch in a revision without batches, or an empty batch.
     #[error("a batch came that revision {0:?} does not allow")]
     Batch(Option<Revision>),
-    /// A message of a principal to whom the session does not belong.
+    /// A message of a principal to which the session does not belong.
     #[error("another principal used the session")]
     ForeignPrincipal,
     /// A limit of the local peer was exceeded.
     #[error("the limit `{0}` is exceeded")]
     Limit(Limit),
-    /// A tool whose header annotations break a rule; the tool was removed from the list (from 2026-07-28 on, over HTTP).
+    /// A tool whose header annotations are invalid; the tool was removed from the list (from 2026-07-28 on, over HTTP).
     #[error("the tool {name:?} was taken out of the list: {reason}")]
     Tool {
         /// Name of the tool.
         name: String,
-        /// Rule that the tool breaks.
+        /// Reason why the annotations are invalid.
         reason: BadTool,
     },
     /// A message of a subscription was received in the wrong order, or names an unknown subscription.
@@ -360,6 +366,7 @@ pub enum Violation {
     Subscription(String),
 }
 
+/// Joins values for an error message.
 fn join_list<T: ToString>(revisions: &[T]) -> String {
     match revisions {
         [] => "none".to_owned(),
@@ -371,7 +378,7 @@ fn join_list<T: ToString>(revisions: &[T]) -> String {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NegotiationError {
-    /// The server answers with a revision that this client does not offer, or that is below its floor.
+    /// The server answers with a revision that this client does not offer, or that is older than the oldest it accepts.
     #[error(
         "the server speaks revision {answered}, this client {}; update the older one of the two",
         join_list(offered)
@@ -382,7 +389,7 @@ pub enum NegotiationError {
         /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
-    /// The revisions that the server lists and those that this client offers have none in common.
+    /// The server lists no revision that this client offers.
     #[error(
         "the server speaks {}, this client {}; update the older one of the two",
         join_list(supported),
@@ -394,7 +401,7 @@ pub enum NegotiationError {
         /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
-    /// The server knows nothing of requests that carry their revision, and this client offers no other revision.
+    /// The server requires a handshake, and this client offers no revision with a handshake.
     #[error(
         "the server answers `server/discover` with {answered}, so it needs `initialize`, and this client speaks {}; offer an older revision",
         join_list(offered)
@@ -405,10 +412,10 @@ pub enum NegotiationError {
         /// Revisions that this client offers.
         offered: Vec<Revision>,
     },
-    /// The server refuses.
+    /// The server has refused the negotiation with this error.
     #[error("the server refuses to start: {0}")]
     Refused(PeerError),
-    /// The server does not answer.
+    /// The server has not answered in time.
     #[error("the server did not answer in time; is it a server of this protocol?")]
     TimedOut,
     /// The server has sent an invalid answer.
@@ -429,12 +436,12 @@ pub enum ConfigError {
     /// The revision is unknown.
     #[error("revision {0} is not known; use one of `revisions()`")]
     UnknownRevision(String),
-    /// The client declares elicitation in no mode that there is.
+    /// The client declares elicitation without a supported mode.
     #[error(
         "`elicitation` is declared without a mode; declare `form`, `url` or both, or nothing in it for `form`"
     )]
     NoElicitationMode,
-    /// The name of an extension breaks the rules of names.
+    /// The name of an extension has an invalid format.
     #[error("{0:?} cannot name an extension; use a prefix of dotted labels, a slash and a name")]
     Extension(String),
     /// The snapshot or the session information is invalid.

@@ -1,4 +1,4 @@
-//! Methods, notifications and result types that are not defined by a revision, but by a vendor or a negotiated extension.
+//! Methods, notifications and result types that a vendor or a negotiated extension defines.
 //!
 //! The types are plain data and part of the configuration.
 
@@ -9,29 +9,29 @@ use crate::capabilities;
 use crate::error::{ConfigError, SendError};
 use crate::meta;
 
-/// Policy for methods and types of results that no revision and no extension of the configuration defines.
+/// Policy for methods and result types that neither a revision nor an extension of the configuration defines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum ExtensionPolicy {
-    /// The message is refused unless the method or the type is listed.
+    /// A message is refused unless the configuration lists its method or result type.
     #[default]
     ListedOnly,
-    /// The message is passed to and from the application; gateways use this policy. Methods that a revision defines for the other
-    /// direction are still refused.
+    /// A message is passed to and from the application, as gateways require. Methods that a revision defines for the
+    /// opposite direction are still refused.
     AllowAll,
 }
 
-/// Methods that no revision defines. Messages of these methods are not checked against capabilities.
+/// Methods and result types that no revision defines. Messages of these methods are not checked against capabilities.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Extensions {
     /// Requests that the local peer sends or answers.
     pub requests: Vec<String>,
     /// Notifications that the local peer sends or accepts.
     pub notifications: Vec<String>,
-    /// Values of `resultType` that the local peer sends or understands, in addition to those of the revisions.
+    /// Values of `resultType` that the local peer sends or accepts, in addition to those of the revisions.
     pub result_types: Vec<String>,
     /// Extensions that are negotiated by name (from 2026-07-28 on: `basic/versioning`, "Extension Negotiation").
     pub negotiated: Vec<Extension>,
-    /// Policy for everything else.
+    /// Policy for methods and result types that are not listed.
     pub policy: ExtensionPolicy,
 }
 
@@ -59,6 +59,7 @@ impl Extensions {
         self.find(|extension| &extension.filter_members, member)
     }
 
+    /// Returns the extension whose list `names_of` contains the name.
     fn find(
         &self,
         names_of: impl Fn(&Extension) -> &Vec<String>,
@@ -105,7 +106,7 @@ pub struct Extension {
     pub client_notifications: Vec<String>,
     /// Values of `resultType` that the extension adds.
     pub result_types: Vec<String>,
-    /// Members of the filter of `subscriptions/listen` that the extension adds.
+    /// Members that the extension adds to the filter of `subscriptions/listen`.
     pub filter_members: Vec<String>,
 }
 

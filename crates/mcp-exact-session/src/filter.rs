@@ -21,15 +21,16 @@ const FILTER_MEMBERS: [&str; 4] = [
 /// Set of the changes that a client subscribes to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// True to subscribe to changes of the list of tools.
+    /// True if the client subscribes to changes of the list of tools.
     pub tools: bool,
-    /// True to subscribe to changes of the list of prompts.
+    /// True if the client subscribes to changes of the list of prompts.
     pub prompts: bool,
-    /// True to subscribe to changes of the list of resources.
+    /// True if the client subscribes to changes of the list of resources.
     pub resources: bool,
-    /// URIs of the resources whose changes are subscribed to.
+    /// URIs of the resources to whose changes the client subscribes.
     pub uris: Vec<String>,
-    /// Filter members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends their notifications.
+    /// Filter members that extensions add; [`ServerEndpoint::notify`](crate::ServerEndpoint::notify) sends the
+    /// notifications for them.
     pub extension_members: JsonObject,
 }
 
@@ -55,6 +56,7 @@ impl Filter {
         })
     }
 
+    /// Returns the JSON form of the filter.
     pub(crate) fn to_object(&self) -> JsonObject {
         let mut object = JsonObject::new();
         let flags = [self.tools, self.prompts, self.resources];

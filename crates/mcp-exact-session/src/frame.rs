@@ -1,9 +1,10 @@
 //! Line framing of stdio: one message per line, no line break inside (`basic/transports`).
 //!
-//! [`Lines`] splits received bytes into lines, and [`end_line`] terminates an outgoing frame. The module does no IO. At most one
-//! line and the bytes that were pushed after it are buffered; of a line above the limit, only the beginning and the end are kept.
+//! [`Lines`] splits received bytes into lines, and [`end_line`] terminates an outgoing frame. The module does no IO. At
+//! most one line and the bytes after it are buffered. Only the beginning and the end of a line above the limit are
+//! kept.
 
-/// Number of bytes that are kept of the beginning and of the end of a line above the limit.
+/// Maximum number of bytes that are kept at the beginning, and at the end, of a line above the limit.
 pub const KEPT_BYTES: usize = 4096;
 
 /// Returns the first line of a buffer without its end, and the number of bytes of the line with its end; `None` without a line
@@ -46,9 +47,13 @@ pub enum Line<'a> {
 /// Splits received bytes into lines. Empty lines are skipped.
 #[derive(Debug)]
 pub struct Lines {
+    /// Received bytes.
     buffer: Vec<u8>,
+    /// Offset of the first byte in the buffer that was not returned.
     start: usize,
+    /// Number of bytes after `start` that contain no line end.
     scanned_bytes: usize,
+    /// Maximum size of a line in bytes.
     limit: usize,
     /// Beginning and end so far of a line above the limit, until the end of the line is received.
     oversized: Option<(Vec<u8>, Vec<u8>)>,
@@ -99,7 +104,7 @@ impl Lines {
         }
     }
 
-    /// Returns the bytes left at the end of input: a last line without an end.
+    /// Returns the remaining bytes at the end of input: a last line without a line end.
     pub fn take_remaining(&mut self) -> Option<Line<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
@@ -134,7 +139,7 @@ impl Lines {
         tail.drain(..more);
     }
 
-    /// Returns beginning and end of the latest complete line above the limit.
+    /// Returns the beginning and end of the latest complete line above the limit.
     fn kept_ends(&self) -> Oversized<'_> {
         let (head, tail) = &self.finished_oversized;
         Oversized {
@@ -148,6 +153,7 @@ impl Lines {
 mod tests {
     use super::*;
 
+    /// Returns the text of a line, or both ends of an oversized line.
     fn line_text(line: Line<'_>) -> String {
         match line {
             Line::Frame(line) => String::from_utf8_lossy(line).into_owned(),
@@ -159,6 +165,7 @@ mod tests {
         }
     }
 
+    /// Returns the lines of the pieces.
     fn lines(limit: usize, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut found = Vec::new();

@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 
 /// Schema keyword that annotates a mirrored parameter.
 const HEADER_ANNOTATION: &str = "x-mcp-header";
-/// Start of a Unicode escape: a name with an escape may be the name of the annotation.
+/// Start of a Unicode escape; an escaped name may be the name of the annotation.
 const UNICODE_ESCAPE: &str = "\\u";
 /// Minimum size of a heap allocation in bytes.
 const MIN_ALLOCATION_SIZE: usize = 16;
@@ -27,7 +27,8 @@ const MAX_SAFE_INTEGER: i64 = (1 << 53) - 1;
 
 /// Provides the header-mirrored parameters of a server's tools.
 pub trait ToolHeaders: fmt::Debug + Send + Sync {
-    /// Returns the result of [`mirrored_params`] for the input schema of a tool; `None` for a tool that does not exist.
+    /// Returns the mirrored parameters of the tool with this name, as [`mirrored_params`] determines them; `None` if
+    /// there is no such tool.
     fn params_of(&self, name: &str) -> Option<Arc<[MirroredParam]>>;
 }
 
@@ -61,6 +62,7 @@ pub fn mirrored_params(input_schema: &JsonObject) -> Result<Vec<MirroredParam>, 
 /// Returns the mirrored parameters of a remote peer's tool; `None` if the parameters need more than `room` bytes.
 ///
 /// # Errors
+///
 /// [`BadTool`] if an annotation is invalid; a client removes the tool from its list.
 pub(crate) fn mirrored_params_within(
     input_schema: &JsonObject,
@@ -87,23 +89,26 @@ pub(crate) fn mirrored_params_within(
     }
 }
 
-/// Returns false if the JSON text contains no annotation.
+/// Returns false if the JSON text certainly contains no annotation.
 fn may_have_annotation(text: &str) -> bool {
     contains(text, HEADER_ANNOTATION) || contains(text, UNICODE_ESCAPE)
 }
 
 /// Visitor of a schema and its subschemas, in one pass over the JSON text. The depth limit of messages limits the nesting.
 struct SchemaVisitor<'a> {
+    /// The JSON text of the schema.
     text: &'a str,
+    /// Reader of the text.
     reader: Reader<'a>,
+    /// Mirrored parameters so far.
     params: Vec<MirroredParam>,
-    /// Number of bytes that are left for further parameters.
+    /// Number of bytes that are available for further parameters.
     room: usize,
     /// True if parameters were omitted because there was no room.
     exceeds_room: bool,
     /// End offset of the searched part of the text.
     searched_until: usize,
-    /// Last offset in the searched part at which an annotation may be.
+    /// Last offset in the searched part at which an annotation may start.
     last_annotation: Option<usize>,
 }
 
@@ -162,6 +167,7 @@ impl<'a> SchemaVisitor<'a> {
         Ok(())
     }
 
+    /// Visits the schemas of an object's properties.
     fn visit_properties(&mut self, mut path: Option<&mut Vec<String>>) -> Result<(), BadTool> {
         let mut first = true;
         while let Some(property) = self.reader.open_name(&mut first).map_err(syntax_error)? {
@@ -265,11 +271,12 @@ impl<'a> SchemaVisitor<'a> {
     }
 }
 
-/// Converts a read error, which cannot occur, because the text was scanned before.
+/// Converts a read error to a tool error; never occurs, because the text was scanned before.
 fn syntax_error(_: DecodeFailed) -> BadTool {
     BadTool::Schema
 }
 
+/// Returns the header name of an annotation; fails if it is not an HTTP token.
 fn header_name(value: JsonRef<'_>) -> Result<String, BadTool> {
     let bad = || BadTool::Name(value.text().to_owned());
     let name = value.as_str().ok_or_else(bad)?;
@@ -279,12 +286,13 @@ fn header_name(value: JsonRef<'_>) -> Result<String, BadTool> {
     Ok(name.into_owned())
 }
 
-/// Returns true if a parameter of this `type` can be mirrored; a parameter that may be null is omitted when null.
+/// Returns true if a parameter of this `type` can be mirrored; a nullable parameter is omitted if it is null.
 fn can_be_mirrored(kind: &str) -> bool {
     count_types(&mut Reader::of_checked(kind)).is_ok_and(|count| count == Some(1))
 }
 
-/// Counts the types that can be mirrored; `None` if the list contains other types.
+/// Returns the number of mirrorable types in a `type`, not counting `null`; `None` if it contains a type that cannot be
+/// mirrored.
 fn count_types(reader: &mut Reader<'_>) -> ReadResult<Option<usize>> {
     let is_list = reader.kind()? == Kind::Array;
     let (mut count, mut more) = (0, !is_list || reader.begin_array()?);
@@ -304,9 +312,11 @@ fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
-/// Unencoded value of a mirrored parameter.
+/// Value of a mirrored parameter before its encoding.
 struct HeaderValue {
+    /// The value as text.
     text: String,
+    /// True if the text is a number, which may be spelled differently in the header.
     is_number: bool,
 }
 
@@ -396,6 +406,7 @@ pub fn check_params(
     Ok(())
 }
 
+/// Returns the refusal for a header that differs from the parameter.
 fn header_mismatch(mirrored: &MirroredParam) -> Refusal {
     header_differs(&mirrored.header)
 }

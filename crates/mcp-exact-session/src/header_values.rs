@@ -1,5 +1,5 @@
-//! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): unchanged where that is safe, and otherwise
-//! in base64 between markers.
+//! Header values (2026-07-28, `basic/transports/streamable-http`, "Value Encoding"): unchanged if all characters are
+//! safe, and otherwise in base64 between markers.
 //!
 //! Encoded values that cannot be decoded are invalid.
 
@@ -11,7 +11,8 @@ const BASE64_PREFIX: &str = "=?base64?";
 /// Marker after an encoded value.
 const BASE64_SUFFIX: &str = "?=";
 
-/// Returns the header value for a string. Strings that are unsafe or look encoded are encoded ("Value Encoding").
+/// Returns the header value for a string; a string that is unsafe or looks like an encoded value is encoded ("Value
+/// Encoding").
 pub fn encode_value(text: &str) -> String {
     let safe = is_safe(text);
     let trimmed = text.trim_matches([' ', '\t']) == text;
@@ -45,12 +46,15 @@ pub(crate) fn header_differs(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` differs from the body"))
 }
 
+/// Returns the refusal for a missing header.
 pub(crate) fn header_missing(name: &str) -> Refusal {
     Refusal::HeaderMismatch(format!("`{name}` is missing"))
 }
 
-/// Returns the single value of a header that mirrors the body. Repeated headers, and characters that HTTP does not allow ("Value
-/// Encoding": visible ASCII, space and tab), are refused.
+/// Returns the value of a header that mirrors the body; `None` if the header is absent.
+///
+/// Repeated headers, and characters that HTTP does not allow ("Value Encoding": visible ASCII, space and tab), are
+/// refused.
 pub(crate) fn single_value<'h>(
     http: &'h HttpRequest,
     name: &str,
@@ -66,6 +70,7 @@ pub(crate) fn single_value<'h>(
     }
 }
 
+/// Alphabet of base64 (RFC 4648, section 4).
 const BASE64_ALPHABET: &[u8; 64] =
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 

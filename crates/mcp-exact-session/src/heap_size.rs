@@ -1,4 +1,4 @@
-//! Approximate heap sizes of received data that is kept in events.
+//! Approximate heap sizes of the received data in events.
 //!
 //! One implementation per type; [`HeapSize`] defines what is counted.
 
@@ -10,10 +10,10 @@ use crate::log::LogMessage;
 use crate::outcome::Outcome;
 use crate::session_info::SessionInfo;
 
-/// Fixed number of bytes that each event counts in addition to its content, about the size of a short message.
+/// Number of bytes that each event counts in addition to its content, about the size of a short message.
 pub(crate) const EVENT_SIZE: usize = 32;
 
-/// Approximate memory of received data that is kept.
+/// Approximate heap memory of received data.
 pub(crate) trait HeapSize {
     /// Returns the number of bytes on the heap.
     fn heap_size(&self) -> usize;

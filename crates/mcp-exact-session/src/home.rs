@@ -1,4 +1,4 @@
-//! Typed views in one revision that the application chooses, whichever revision the peer speaks.
+//! Typed views in one revision that the application chooses, independent of the negotiated revision.
 //!
 //! The functions convert messages between revisions and report the changes, so that a handler that is written for one revision
 //! serves peers of every revision. Endpoints are not changed.
@@ -49,6 +49,7 @@ pub struct ConvertedValue<T> {
 }
 
 impl<T> ConvertedValue<T> {
+    /// Converts the value and keeps the losses.
     fn map_value<U>(
         self,
         f: impl FnOnce(T) -> Result<U, PeerError>,
@@ -118,9 +119,10 @@ impl<C> IncomingRequest<C> {
         result.map_value(|text| Ok(Reply::Result(RawResult::from(parse_object(text)?))))
     }
 
-    /// Creates the reply in the revision of the request from an error of the revision `H`: codes differ.
+    /// Creates the reply in the revision of the request from an error of the revision `H`, and converts the error code.
     ///
     /// # Errors
+    ///
     /// The error to reply with instead, if the other revision has a result for it.
     pub fn error_as<H: Home>(&self, error: &PeerError) -> Result<Reply, PeerError> {
         let uri = self.params().and_then(|params| params.get("uri"));
@@ -165,10 +167,13 @@ impl<C> IncomingRequest<C> {
         })
     }
 
-    /// Decodes the response to the input request of this name by the types of the revision `H`; `None` if it has no result.
+    /// Decodes the response to the input request of this name by the types of the revision `H`; `None` if there is no
+    /// such response or it is an error.
     ///
     /// # Errors
-    /// An error if the response does not match the schema, `H` cannot express the response, or the policy refuses the changes.
+    ///
+    /// An error if the response does not match the schema, `H` cannot express the response, or the policy refuses the
+    /// changes.
     pub fn response_as<H: Home, Q: Request>(
         &self,
         name: &str,
@@ -200,18 +205,21 @@ impl<C> IncomingRequest<C> {
     }
 }
 
-/// Metadata that a session adds to each request for a home revision in which requests describe their client. The metadata is
-/// the same for all requests of the session.
+/// Metadata that a session adds to each request for a home revision in which each request describes its client.
+///
+/// The metadata is the same for all requests of the session.
 #[derive(Debug)]
 pub(crate) struct SessionMeta {
+    /// Home revision of the metadata.
     home: KnownRevision,
     /// Text of the member `_meta`.
     member: String,
+    /// Losses of the conversion.
     losses: Vec<Loss>,
 }
 
 impl SessionMeta {
-    /// Converts a request without params.
+    /// Converts a request without params, and keeps the resulting `_meta`.
     fn new(client: &ClientContext, home: KnownRevision) -> Option<Self> {
         let mut cx = Context::new().request_meta(client.request_meta());
         let root = Payload {
@@ -246,8 +254,8 @@ impl SessionMeta {
 }
 
 impl ClientContext {
-    /// Returns the members of `_meta` by which a request of 2026-07-28 states its client (`basic`, "Per-Request Protocol
-    /// Fields").
+    /// Returns the members of `_meta` that describe the client in a request of 2026-07-28 (`basic`, "Per-Request
+    /// Protocol Fields").
     fn request_meta(&self) -> JsonObject {
         let mut known = JsonObject::new();
         let capabilities = self.info.capabilities.clone();
@@ -379,10 +387,13 @@ impl ServerRequest {
 }
 
 impl RawResult {
-    /// Decodes the result of a client's request `Q` by the types of the revision `H`. `revision` is the negotiated one.
+    /// Decodes the result of a client's request `Q` by the types of the revision `H`; `revision` is the negotiated
+    /// revision.
     ///
     /// # Errors
-    /// An error if the result does not match the schema, `H` cannot express the result, or the policy refuses the changes.
+    ///
+    /// An error if the result does not match the schema, `H` cannot express the result, or the policy refuses the
+    /// changes.
     pub fn typed_as<H: Home, Q: Request>(
         &self,
         revision: Revision,
@@ -433,6 +444,7 @@ impl ClientEndpoint {
     }
 }
 
+/// Converts the result of the request `Q` between two revisions and decodes it.
 fn convert_result<Q: Request>(
     result: &RawResult,
     sender: Role,
@@ -452,7 +464,8 @@ where
     result.map_value(|text| decode_converted(text.as_deref().unwrap_or_default()))
 }
 
-/// Returns a message with its parameters in the other revision; borrowed if the conversion does not change the parameters.
+/// Converts the parameters of a message to the revision `to`; borrows the message if the conversion does not change the
+/// parameters.
 fn convert_call<'c>(
     root: Payload<'_>,
     call: &'c Call,
@@ -481,7 +494,8 @@ fn convert_call<'c>(
     })
 }
 
-/// Returns the change that the names of the members of a message predict for a conversion whose output is decoded.
+/// Predicts, from the names of a message's members, whether a conversion changes the params, for a conversion whose
+/// output is decoded.
 fn predicted_change(
     root: Payload<'_>,
     call: &Call,
@@ -498,6 +512,7 @@ fn predicted_change(
     }
 }
 
+/// Converts JSON text between two revisions; borrows the text if nothing changes.
 fn convert_text<'t>(
     root: Payload<'_>,
     text: Option<&'t str>,
@@ -526,15 +541,18 @@ fn convert_text<'t>(
     Ok(ConvertedValue { value, losses })
 }
 
+/// Creates the error for a failed conversion.
 fn conversion_error(refused: &ConvertError) -> PeerError {
     error_with_pointer(refused.pointer(), format!("{refused}"))
 }
 
+/// Creates an error with code -32602 whose data contains a JSON pointer.
 fn error_with_pointer(pointer: &str, words: String) -> PeerError {
     let data = JsonObject::from_iter([("pointer", Json::string(pointer))]);
     PeerError::invalid_params(words).with_data(data)
 }
 
+/// Parses the JSON text of an object; an absent text is an empty object.
 fn parse_object(text: Option<Cow<'_, str>>) -> Result<JsonObject, PeerError> {
     match text {
         None => Ok(JsonObject::new()),
@@ -550,6 +568,7 @@ fn decode_converted<T: Decode>(text: &str) -> Result<T, PeerError> {
     decoded.map_err(|DecodeFailed| mismatch_error(&r.into_error()))
 }
 
+/// Creates the error for a value that does not match its type.
 fn mismatch_error(error: &DecodeError) -> PeerError {
     error_with_pointer(error.pointer(), format!("{error}"))
 }

@@ -1,5 +1,5 @@
-//! Rules of HTTP as pure functions: which session a request belongs to, which status an error has, and whether headers and body
-//! agree (`basic/transports`).
+//! Rules of HTTP as pure functions: the session of a request, the status of an error, and the agreement of headers and
+//! body (`basic/transports`).
 //!
 //! The functions check headers and parameters, and return refusals. No connection is opened.
 
@@ -29,7 +29,7 @@ use crate::message::Untyped;
 use crate::refusal::Refusal;
 use crate::rules::client_request;
 
-/// Returns the error in the body of a response.
+/// Returns the JSON-RPC error in the body of an HTTP response.
 pub(crate) fn error_in_body(body: &[u8]) -> Option<PeerError> {
     match decode_message::<Untyped>(body, &|_| Some("")) {
         Ok(Message::Error(error)) => Some(error.error.into()),
@@ -37,20 +37,23 @@ pub(crate) fn error_in_body(body: &[u8]) -> Option<PeerError> {
     }
 }
 
-/// Header that repeats the revision of the body.
+/// Header that contains the revision of a message.
 pub(crate) const VERSION_HEADER: &str = "MCP-Protocol-Version";
 
 /// Returns the value of the header `MCP-Protocol-Version`.
 ///
 /// # Errors
-/// The header is missing or repeated, or holds invalid characters.
+///
+/// The header is missing or repeated, or contains invalid characters.
 pub(crate) fn version_header(http: &HttpRequest) -> Result<&str, Refusal> {
     let header = single_value(http, VERSION_HEADER)?.map(str::trim);
     header.ok_or_else(|| header_missing(VERSION_HEADER))
 }
 
-/// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body. Only names may be encoded: a method is
-/// compared without decoding, so that the server and a gateway that reads only headers see the same method.
+/// Checks that the headers `Mcp-Method` and `Mcp-Name` are present and equal the body.
+///
+/// Only names may be encoded: the method is compared without decoding, so that the server and a gateway that reads only
+/// headers use the same method.
 pub(crate) fn check_names(
     http: &HttpRequest,
     method: &str,

@@ -7,11 +7,12 @@ use std::borrow::Cow;
 /// Headers of an HTTP request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HttpRequest {
+    /// Names and values of the headers.
     headers: Vec<(Cow<'static, str>, String)>,
 }
 
 impl HttpRequest {
-    /// Creates a request from its headers: names, in any case, and values.
+    /// Creates a request from the names, in any case, and values of its headers.
     pub fn new<N: Into<Cow<'static, str>>, V: Into<String>>(
         headers: impl IntoIterator<Item = (N, V)>,
     ) -> Self {
@@ -23,12 +24,12 @@ impl HttpRequest {
         }
     }
 
-    /// Returns the value of a header; of a repeated one, the first.
+    /// Returns the first value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.values(name).next()
     }
 
-    /// Iterates over the values of a header.
+    /// Iterates over the values of all headers with a name.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         let all = self.headers.iter();
         // Transports spell most names as they are looked up.
@@ -38,6 +39,6 @@ impl HttpRequest {
     }
 }
 
-/// Authenticated user or client, as the application names it.
+/// Authenticated user or client, by the name that the application uses.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Principal(pub String);

@@ -60,7 +60,7 @@ impl InputResponses {
         }
     }
 
-    /// Iterates over the names and outcomes, in the order of the input requests.
+    /// Iterates over the names and outcomes in the order of the input requests.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Outcome)> {
         self.0.iter().map(|(name, outcome)| (&**name, outcome))
     }
@@ -71,8 +71,9 @@ impl InputResponses {
     }
 }
 
-/// Checks the parameters of an elicitation. `sent` is true for parameters of the local application, which must not use unknown
-/// modes.
+/// Checks the parameters of an elicitation.
+///
+/// `sent` is true for parameters of the local application, which must not contain unknown modes.
 pub(crate) fn check_elicitation(
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
@@ -102,8 +103,9 @@ pub(crate) fn check_elicitation(
     }
 }
 
-/// Checks the parameters of a sampling request. `sent` is true for parameters of the local application, which must not use
-/// unknown roles.
+/// Checks the parameters of a sampling request.
+///
+/// `sent` is true for parameters of the local application, which must not contain unknown roles.
 pub(crate) fn check_sampling(
     params: Option<&JsonObject>,
     spec: &RevisionSpec,
@@ -135,6 +137,7 @@ pub(crate) fn check_sampling(
     Ok(())
 }
 
+/// Checks that a member is present and has a type.
 fn require_member(params: &JsonObject, name: &str, kind: Kind) -> Result<(), String> {
     match params.view().find(name).map(JsonRef::kind) {
         Some(found) if found == kind => Ok(()),
@@ -143,10 +146,12 @@ fn require_member(params: &JsonObject, name: &str, kind: Kind) -> Result<(), Str
     }
 }
 
+/// Returns the message for a missing member.
 fn missing_member(name: &str) -> String {
     format!("`{name}` is missing")
 }
 
+/// Returns the message for a member of the wrong type.
 fn wrong_type(name: &str) -> String {
     format!("`{name}` is not what the specification has there")
 }

@@ -1,16 +1,17 @@
 //! Sans-IO sessions of the Model Context Protocol, client and server, for every revision.
 //!
-//! The two endpoints, [`ServerEndpoint`] and [`ClientEndpoint`], consume frames and timestamps, and produce frames, events and
-//! deadlines. The endpoints do no IO, read no clock, draw no random numbers, hold no keys and start no tasks; equal inputs
-//! produce equal outputs. The endpoints can be driven from blocking code, from any async runtime, from an embedded loop and from
-//! a test.
+//! The two endpoints, [`ServerEndpoint`] and [`ClientEndpoint`], consume frames and timestamps, and produce frames,
+//! events and deadlines. The endpoints do no IO, read no clock, generate no random numbers, store no keys and start no
+//! tasks; equal inputs produce equal outputs. The endpoints can be driven from blocking code, from any async runtime,
+//! from an embedded loop and from a test.
 //!
 //! # The home revision
 //!
 //! An application is written for one revision, its home revision, and serves peers of every revision.
-//! [`IncomingRequest::typed_as`] decodes a request by the types of the home revision, and [`IncomingRequest::reply_as`] creates
-//! the reply from a result of the home revision. Both convert between the revisions, and report or refuse what a conversion
-//! loses ([`LossPolicy`]). [`IncomingRequest::typed`] has the types of the negotiated revision instead.
+//! [`IncomingRequest::typed_as`] decodes a request by the types of the home revision, and [`IncomingRequest::reply_as`]
+//! creates the reply from a result of the home revision. Both convert between the revisions, and report or refuse what
+//! a conversion loses ([`LossPolicy`]). [`IncomingRequest::typed`] decodes by the types of the negotiated revision
+//! instead.
 //!
 //! ```
 //! use mcp_2025_11_25::{CallToolResult, ClientRequest, TextContent, V2025_11_25 as Home};
@@ -57,7 +58,7 @@
 //!     }
 //!     while let Some(event) = server.poll_event() {
 //!         if let ServerEvent::Request(request) = event {
-//!             // `request.typed()` has the types of the revision that the client speaks.
+//!             // `request.typed()` has the types of the negotiated revision.
 //!             assert_eq!(request.method(), "tools/list");
 //!             let result: JsonObject = r#"{"tools":[]}"#.parse()?;
 //!             server.reply(request.key, RawResult::from(result), Time::ZERO)?;
@@ -87,14 +88,15 @@
 //! - **Negotiation.** The endpoints support the handshake of 2024-11-05 to 2025-11-25, the self-describing requests of 2026-07-28
 //!   and later, and peers that support both. [`Offer`] lists revisions in the order of preference, [`CachedNegotiation`] saves a
 //!   probe. On a server each request has its own revision; one handler serves clients of all of them.
-//! - **Rules.** One table decides who may send which method, in which direction and lifecycle, on which stream, with which
-//!   capability. Sending a message that a rule forbids fails with a [`SendError`], and nothing is sent; a received message that a
+//! - **Rules.** One table defines for each method its sender, direction, lifecycle, stream and required capability.
+//!   Sending a message that a rule forbids fails with a [`SendError`], and nothing is sent; a received message that a
 //!   rule forbids is refused as the specification demands ([`Refusal`]) and reported as a [`Violation`].
 //! - **Every request ends once**: a request of the local peer ends with one [`Outcome`]; a request of the remote peer is answered
 //!   at most once, and is not answered after its cancellation.
-//! - **Input** during a request is requested with [`Reply::InputRequired`] in every revision. In 2026-07-28 the reply is a result
-//!   of type `input_required`, and the request state that the client echoes is protected by a [`Seal`] of the application. To
-//!   older clients the endpoint sends requests, and delivers the request again with the responses.
+//! - **Input** during a request is requested with [`Reply::InputRequired`] in every revision. In 2026-07-28 the reply
+//!   is a result of type `input_required`, and a [`Seal`] of the application protects the request state that the client
+//!   echoes. To older clients the endpoint sends separate requests. In both cases the request is delivered again with
+//!   the responses.
 //! - **Changes** are sent to every interested client by [`ServerEndpoint::publish`]; [`Subscribers`] finds the endpoints that a
 //!   change concerns.
 //! - **Limits** on all memory and queues that a peer can cause to grow are set in [`Limits`]. Each stream has its own queue
@@ -112,16 +114,17 @@
 //! # Extensions
 //!
 //! [`Extension`] registers an extension: the endpoint declares the extension, and allows its methods, notifications, filters and
-//! result types if the peer has declared the extension, too. The types of an extension are defined in a crate of their own.
+//! result types if the peer has declared the extension, too. The types of an extension are defined in a separate crate.
 //!
 //! The endpoint does not decode params. [`IncomingRequest::typed`] does; if it fails, reply with the error that it returns.
 //!
 //! # Decisions
 //!
-//! - Timestamps are [`Time`], a duration since an arbitrary start, instead of `Instant`: tests can construct timestamps, and
-//!   sealed states transport one from one process to another.
-//! - On a duplex stream an endpoint reads until the end. Requests beyond [`Limits::queued_bytes`] are refused; the refusals use
-//!   [`Limits::reserved_bytes`]. When the reserve is exhausted, the peer is not reading, and the endpoint closes.
+//! - Timestamps are [`Time`], a duration since an arbitrary start, instead of `Instant`: tests can construct
+//!   timestamps, and sealed states transfer their expiry between processes.
+//! - On a duplex stream an endpoint accepts input until its end. Requests beyond [`Limits::queued_bytes`] are refused;
+//!   the refusals use [`Limits::reserved_bytes`]. When the reserve is exhausted, the peer is not reading, and the
+//!   endpoint closes.
 //! - If a client ends its input on a duplex stream, requests in flight are still answered and queued output is still written.
 //! - [`ServerEndpoint::reply`] returns [`SendOutcome::Suppressed`] if the client has cancelled the request, because this is a normal
 //!   race and not an error.

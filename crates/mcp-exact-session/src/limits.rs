@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Limits {
     /// Maximum size in bytes of one message or batch, and of the body of an HTTP status that a client reads.
     pub message_bytes: usize,
-    /// Maximum nesting depth of objects and arrays in one message.
+    /// Maximum nesting depth of objects and arrays in a message.
     pub depth: usize,
     /// Maximum number of messages in one batch.
     pub batch_items: usize,
@@ -61,10 +61,10 @@ pub struct Limits {
     pub subscription_bytes: usize,
     /// Maximum number of input requests in one result or reply, and of responses in one retry.
     pub input_requests: usize,
-    /// Maximum number of retries of one request with input.
+    /// Maximum number of retries with input of one request.
     pub retries: u32,
-    /// Maximum size in bytes of the state that a request keeps between retries. A client does not retry a request after an error
-    /// above this size, because the error would have to be kept.
+    /// Maximum size in bytes of the state that is kept for a request between its retries. If an error response that permits a retry
+    /// is larger, the client reports the error and does not retry, because it must keep the error until the retry ends.
     pub state_bytes: usize,
     /// Maximum total size in bytes of the header-mirrored tool parameters that a client remembers. A tool beyond the limit is
     /// removed from the list.

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use mcp_exact_wire::Json;
 
-/// Severity of a log message, from the least to the most.
+/// Severity of a log message, in ascending order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
     /// Details for debugging.
@@ -29,6 +29,7 @@ pub enum Level {
 }
 
 impl Level {
+    /// All levels in ascending order.
     const ALL: [Self; 8] = [
         Self::Debug,
         Self::Info,
@@ -61,7 +62,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Error for a string that is not the name of a level.
+/// Error for a name that is not the name of a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no level of the specification; use one of debug, info, notice, warning, error, critical, alert, emergency"

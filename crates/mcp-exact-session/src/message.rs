@@ -1,4 +1,5 @@
-//! Messages whose parameters and results remain JSON text: received messages are read once, and are not decoded into types here.
+//! Messages whose parameters and results remain JSON text: received messages are parsed once, and this module does not
+//! decode them into types.
 //!
 //! Received frames are parsed within the limits into requests, notifications and responses, or into the error with which the
 //! frame is answered. Outgoing frames are written on one line each.
@@ -28,6 +29,7 @@ pub(crate) struct Call {
     pub(crate) params: Option<JsonObject>,
     /// Positions of the [`LOCATED_PARAMS`] within the params; `None` unless the params were received from the remote peer.
     positions: Option<Places<{ LOCATED_PARAMS.len() }>>,
+    /// Members of the message other than the method and the parameters.
     extra_members: Extra<Self>,
 }
 
@@ -39,20 +41,22 @@ impl PartialEq for Call {
     }
 }
 
-/// Names of the params members that endpoints read themselves.
+/// Names of the params members that the endpoint itself reads.
 pub(crate) const READ_PARAMS: [&str; 3] = ["_meta", "inputResponses", "requestState"];
 
-/// Names of the members that are located while params are scanned: [`READ_PARAMS`], and one that only 2025-11-25 defines
+/// Names of the members that are located while params are scanned: [`READ_PARAMS`], and `task` of 2025-11-25
 /// (`basic/utilities/tasks`).
 const LOCATED_PARAMS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], "task"];
 
-/// Names of the members that are located while a result is scanned; the last one has the kind of the result.
+/// Names of the members that are located while a result is scanned; the last name is that of the result's kind.
 const LOCATED_MEMBERS: [&str; 4] = [READ_PARAMS[0], READ_PARAMS[1], READ_PARAMS[2], RESULT_TYPE];
 
-/// A result of any request.
+/// Result of any request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Body {
+    /// The result as a JSON object.
     pub(crate) object: JsonObject,
+    /// Positions of the [`LOCATED_MEMBERS`] in the object.
     positions: Places<{ LOCATED_MEMBERS.len() }>,
 }
 
@@ -109,6 +113,7 @@ impl Members for Call {
     const IS_MESSAGE: bool = true;
 }
 
+/// Layout of the members of [`Call`] for decoding.
 static CALL_LAYOUT: ObjectLayout = ObjectLayout {
     members: Call::MEMBERS,
     keys: &keys::<2>(Call::MEMBERS),
@@ -140,7 +145,7 @@ impl Call {
         self.params.as_ref()?.view().find(name)
     }
 
-    /// Returns true if the parameters are known to have no member of this name.
+    /// Returns true if it is known without a search that the parameters have no member of this name.
     pub(crate) fn lacks_param(&self, name: &str) -> bool {
         let (Some(params), Some(places)) = (&self.params, &self.positions) else {
             return false;
@@ -149,12 +154,12 @@ impl Call {
         index.is_some_and(|index| places.value(params, index).is_none())
     }
 
-    /// Returns true if the message has members beside the method and the parameters.
+    /// Returns true if the message has members other than the method and the parameters.
     pub(crate) fn has_extra(&self) -> bool {
         !self.extra_members.is_empty()
     }
 
-    /// Returns the params members that endpoints read themselves, in the order of [`READ_PARAMS`].
+    /// Returns the params members that the endpoint itself reads, in the order of [`READ_PARAMS`].
     pub(crate) fn read_params(&self) -> [Option<JsonRef<'_>>; READ_PARAMS.len()] {
         match (&self.params, &self.positions) {
             (None, _) => Default::default(),
@@ -292,7 +297,8 @@ pub(crate) fn parse(frame: &[u8], limits: &Limits) -> ParsedFrame {
     }
 }
 
-/// Reads the heads of the requests and responses of a batch with too many messages; at most as many as refusals can be queued.
+/// Reads the heads of the requests and responses in a batch with too many messages, at most as many as refusals can be
+/// queued.
 fn read_batch_heads(frame: &[u8], limits: &Limits) -> OversizedHead {
     let max_items = limits.queued.max(limits.batch_items);
     let mut heads = Vec::new();
@@ -331,7 +337,8 @@ fn read_oversized_head(message: &ParsedMessage) -> OversizedHead {
     })
 }
 
-/// Parses a message of the most common form in one pass; returns `None` for other forms, which the decoder parses.
+/// Parses a message of the most common form in one pass; returns `None` for any other form, which the decoder must
+/// parse.
 fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> {
     let outline = Outline::of(frame, LOCATED_PARAMS, LOCATED_MEMBERS)?;
     // An integer of an outline has at most 18 digits.
@@ -372,7 +379,7 @@ fn parse_common_form(frame: &[u8], limits: &Limits) -> Option<Message<Untyped>> 
     })
 }
 
-/// Returns the part of a frame that the framing would keep above the limit.
+/// Returns the beginning and the end of a frame, as the framing keeps them for a line above the limit.
 fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     Oversized {
         head: &frame[..frame.len().min(frame::KEPT_BYTES)],
@@ -380,8 +387,9 @@ fn kept_ends(frame: &[u8]) -> Oversized<'_> {
     }
 }
 
-/// Returns the items of a frame that is an array; `Some(None)` if the array has too many items. Returns `None` if the frame is
-/// not an array and is parsed as one message.
+/// Splits a frame that is an array into its items; `Some(None)` if there are more than `max_items`.
+///
+/// Returns `None` if the frame is not an array, and is parsed as one message.
 fn split_batch(frame: &[u8], max_items: usize) -> Option<Option<Vec<&str>>> {
     if frame.trim_ascii_start().first() != Some(&b'[') {
         return None;
@@ -400,6 +408,7 @@ fn split_batch(frame: &[u8], max_items: usize) -> Option<Option<Vec<&str>>> {
     Some((items.len() <= max_items).then_some(items))
 }
 
+/// Parses one message within the limits.
 fn parse_single(text: &[u8], limits: &Limits) -> ParsedItem {
     let read = decode_message::<Untyped>(text, &|_| Some(""));
     let (id, method) = match &read {
@@ -426,8 +435,9 @@ pub(crate) fn token_length(token: JsonRef<'_>) -> usize {
     }
 }
 
-/// Returns true if objects and arrays are nested deeper than `most` levels. Brackets are counted first, because most messages
-/// have fewer brackets than allowed levels.
+/// Returns true if objects and arrays are nested deeper than `max_depth` levels.
+///
+/// Brackets are counted first, because most messages have fewer brackets than allowed levels.
 fn is_deeper_than(text: &[u8], max_depth: usize) -> bool {
     // The two brackets differ in the bit of 0x20 only; pieces this short are counted in a byte.
     let count_open_brackets =
@@ -460,7 +470,7 @@ fn is_deeper_than(text: &[u8], max_depth: usize) -> bool {
     false
 }
 
-/// Returns the wire id of a local request from the received id. Wire ids are numbers, which a peer may spell differently.
+/// Returns the wire id in a received id; `None` if the id is not an unsigned integer, because all wire ids are.
 pub(crate) fn parse_wire_id(id: &RequestId) -> Option<u64> {
     match id {
         RequestId::Integer(value) => value.as_u64(),
@@ -470,7 +480,9 @@ pub(crate) fn parse_wire_id(id: &RequestId) -> Option<u64> {
 
 /// Outgoing request, encoded from its parts.
 struct OutgoingRequest<'a, P> {
+    /// Method of the request.
     method: &'a str,
+    /// Parameters of the request.
     params: Option<P>,
 }
 
@@ -509,12 +521,14 @@ impl<const N: usize> Encodable for ObjectWith<'_, N> {
 /// Upper limit for the length of a message envelope in bytes.
 const MAX_ENVELOPE_BYTES: usize = 64;
 
+/// Encodes a message into a buffer of the expected size.
 fn write_line(size: usize, message: &impl Encode) -> Vec<u8> {
     let mut out = Vec::with_capacity(size + MAX_ENVELOPE_BYTES);
     line_into(message, &mut out);
     out
 }
 
+/// Returns the frame of a request.
 pub(crate) fn write_request(id: u64, method: &str, params: Option<impl Encodable>) -> Vec<u8> {
     let size = method.len() + params.as_ref().map_or(0, Encodable::size);
     let id = RequestId::from(id);
@@ -522,17 +536,19 @@ pub(crate) fn write_request(id: u64, method: &str, params: Option<impl Encodable
     write_line(size, &WithId { id, request })
 }
 
+/// Returns the frame of a notification.
 pub(crate) fn write_notification(call: Call) -> Vec<u8> {
     to_line(&Message::<Untyped>::Notification(call))
 }
 
+/// Returns the frame of a result.
 pub(crate) fn write_result(id: &RequestId, result: impl Encodable) -> Vec<u8> {
     let id = id.clone();
     let extra = Extra::new();
     write_line(result.size(), &ResultMessage { id, result, extra })
 }
 
-/// Returns the frame of an error; without id if the id of the message that it answers could not be read.
+/// Returns the frame of an error; without id if the id of the answered message could not be read.
 pub(crate) fn write_error(id: Option<&RequestId>, error: &PeerError) -> Vec<u8> {
     to_line(&Message::<Untyped>::Error(ErrorMessage {
         id: id.cloned().map(Nullable::Value),
@@ -554,14 +570,16 @@ pub(crate) fn write_batch(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8
     bytes
 }
 
-/// Returns the id of an answer that the endpoint has written.
+/// Returns the id in an answer that the endpoint has written.
 pub(crate) fn answer_id(answer: &[u8]) -> Option<RequestId> {
     let answer: JsonObject = from_slice(answer).ok()?;
     answer.view().find("id")?.decode_as().ok()
 }
 
-/// Returns the text of a received request, or notification if there is no id. Its parts were scanned when received. `added` is
-/// the text of members that are appended to the parameters; it is empty if the message has extra members.
+/// Returns the text of a received request or, without id, of a notification, whose parts were scanned when received.
+///
+/// `added` is the text of members that are appended to the parameters; it must be empty if the message has extra
+/// members.
 pub(crate) fn message_text(id: Option<&RequestId>, call: &Call, added: &str) -> String {
     if !call.has_extra() {
         return call_text(id, &call.method, call.params.as_ref(), added);

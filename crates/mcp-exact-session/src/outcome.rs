@@ -15,9 +15,10 @@ use crate::rules::results::RESULT_TYPE;
 pub enum SendOutcome {
     /// The message is queued.
     Queued,
-    /// The message is not needed: the request was cancelled or has no progress token, or the log level is too low.
+    /// The message was not sent because it is not needed: the request was cancelled or has no progress token, or the
+    /// log level is too low.
     Suppressed,
-    /// The queue limit is reached.
+    /// The message was not sent because the queue limit is reached.
     Dropped,
 }
 
@@ -28,8 +29,10 @@ pub enum Outcome {
     Result(RawResult),
     /// The request ended with an error.
     Error(PeerError),
-    /// No answer was received in time. The remote peer was notified of the cancellation, unless the request was never sent or
-    /// cannot be cancelled by a notification (`initialize`, and tasks of 2025-11-25).
+    /// No answer was received in time.
+    ///
+    /// The remote peer was notified of the cancellation, unless the request was never sent or cannot be cancelled by a
+    /// notification (`initialize`, and tasks of 2025-11-25).
     TimedOut,
     /// The application has cancelled the request.
     Cancelled,
@@ -42,7 +45,9 @@ pub enum Outcome {
 /// A result as raw JSON.
 #[derive(Debug, Clone)]
 pub struct RawResult {
+    /// The result as a JSON object.
     object: JsonObject,
+    /// Number of retries with input before the result.
     retries: u32,
     /// Position of the `resultType` member, if the result was received.
     kind: Option<KindPosition>,
@@ -67,8 +72,9 @@ impl RawResult {
         self.object
     }
 
-    /// Returns the number of retries with input before this result was received (2026-07-28, `basic/patterns/mrtr`). A result
-    /// with retries is never cached for another request.
+    /// Returns the number of retries with input before this result was received (2026-07-28, `basic/patterns/mrtr`).
+    ///
+    /// A result after a retry must not be cached for other requests.
     pub fn retries(&self) -> u32 {
         self.retries
     }
@@ -91,6 +97,7 @@ impl RawResult {
         }
     }
 
+    /// Sets the number of retries.
     pub(crate) fn with_retries(mut self, retries: u32) -> Self {
         self.retries = retries;
         self
@@ -108,9 +115,10 @@ impl RawResult {
         })
     }
 
-    /// Decodes the result of the request `Q`, whose revision is the negotiated one.
+    /// Decodes the result of the request `Q` of the negotiated revision.
     ///
     /// # Errors
+    ///
     /// [`DecodeError`] if the result does not match the type.
     pub fn decode_as<Q: Request>(&self) -> Result<Q::Result, DecodeError>
     where

@@ -1,7 +1,7 @@
 //! Messages above the size limit: detection of the affected request from the first and last bytes of a message.
 //!
-//! The framing has kept the beginning and the end of the message. Only members of the outermost object are read. An id is found
-//! if it is at the beginning or the end of the message, where all known peers write the id.
+//! The framing keeps only the beginning and the end of such a message. Only members of the outermost object are read.
+//! An id is found if it is at the beginning or the end of the message, where all known implementations write it.
 
 use std::fmt::{self, Write as _};
 
@@ -23,15 +23,19 @@ pub(crate) enum OversizedHead {
     Unknown,
 }
 
-/// Members of the outermost object that were found.
+/// Members of the outermost object that the kept parts contain.
 #[derive(Debug, Default)]
 struct FoundMembers<'a> {
+    /// JSON text of the id.
     id: Option<&'a [u8]>,
+    /// True if there is a member `method` or `params`.
     is_request: bool,
+    /// True if there is a member `result` or `error`.
     is_response: bool,
 }
 
 impl<'a> FoundMembers<'a> {
+    /// Records a member by its name; the value is `None` if it is truncated.
     fn record_member(&mut self, name: &[u8], value: Option<&'a [u8]>) {
         match name {
             b"id" => self.id = self.id.or(value),
@@ -80,7 +84,7 @@ fn read_head<'a>(head: &'a [u8], seen: &mut FoundMembers<'a>) {
     }
 }
 
-/// Returns the string at the beginning, and the remaining bytes; `None` if the string is truncated.
+/// Returns the string at the beginning of the text, and the remaining bytes; `None` if the string is truncated.
 fn string_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     if text.first() != Some(&b'"') {
         return None;
@@ -97,7 +101,7 @@ fn string_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     None
 }
 
-/// Returns the value at the beginning, and the remaining bytes; `None` if the value is truncated.
+/// Returns the value at the beginning of the text, and the remaining bytes; `None` if the value is truncated.
 fn value_at(text: &[u8]) -> Option<(&[u8], &[u8])> {
     match text.first()? {
         b'"' => string_at(text),
@@ -161,8 +165,9 @@ fn scalar_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     (start < text.len()).then(|| text.split_at(start))
 }
 
-/// Returns the text before the string at the end, and the string. The opening quote of the string is the last unescaped quote
-/// before its end.
+/// Returns the text before the string at the end, and the string.
+///
+/// The opening quote is the last unescaped quote before the closing quote.
 fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let body = text.strip_suffix(b"\"")?;
     let is_quote = |at: &usize| {
@@ -173,12 +178,14 @@ fn string_before(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some(text.split_at(start))
 }
 
+/// Returns true if the byte may occur in a number or literal.
 fn is_scalar(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"+-.".contains(&byte)
 }
 
 /// Returns the length of an id in bytes, without quotes.
 pub(crate) fn id_length(id: &RequestId) -> usize {
+    /// Writer that counts bytes.
     struct LengthCounter(usize);
     impl fmt::Write for LengthCounter {
         fn write_str(&mut self, text: &str) -> fmt::Result {
@@ -193,7 +200,7 @@ pub(crate) fn id_length(id: &RequestId) -> usize {
     }
 }
 
-/// Returns the text between the first and the last byte.
+/// Returns the text between the quotes of a string.
 fn inner_text(string: &[u8]) -> &[u8] {
     string
         .get(1..string.len().saturating_sub(1))
@@ -204,6 +211,7 @@ fn inner_text(string: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
+    /// Checks the head that is read from a message of which `kept` bytes are kept at both ends.
     fn check_head(text: &str, kept: usize, expected: &OversizedHead) {
         let text = text.as_bytes();
         let kept = kept.min(text.len());

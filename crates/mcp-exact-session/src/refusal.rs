@@ -1,8 +1,8 @@
 //! Reasons for refusing a message: one variant per cause, with the error that answers it, the HTTP status, and the violation that
 //! is reported to the local application.
 //!
-//! Each variant is a reason for which a message was refused. The remote peer reads the error messages: they say how to correct
-//! the request, and reveal nothing about the inside of the application.
+//! The error messages are sent to the remote peer: they explain how to correct the request, and do not reveal internals
+//! of the application.
 
 use mcp_exact_revisions::Side;
 use mcp_exact_wire::{Json, JsonObject, MessageError, RequestId, Revision};
@@ -26,13 +26,13 @@ pub enum Refusal {
     /// A batch was received in a revision without batches (`basic`, "Batching": 2025-03-26 only).
     #[error("no batches here; send the messages one by one")]
     BatchUnsupported(Option<Revision>),
-    /// An array without messages.
+    /// The batch contains no messages.
     #[error("a batch holds at least one message")]
     BatchEmpty(Option<Revision>),
     /// A limit is reached.
     #[error("the limit `{0}` is exceeded; try again later")]
     Limit(Limit),
-    /// The id is that of another request in flight (`basic`, "Requests").
+    /// Another request with this id is in flight (`basic`, "Requests").
     #[error("the id belongs to another request in flight")]
     IdInUse(RequestId),
     /// The session is not initialized, and the method requires a session.
@@ -41,7 +41,7 @@ pub enum Refusal {
     /// The session is not initialized, and the method is unknown.
     #[error("Method not found")]
     UnknownBeforeInitialize(String),
-    /// A second `initialize`.
+    /// The client has sent a second `initialize`.
     #[error("the session is initialized already; start a new one")]
     AlreadyInitialized,
     /// The revision does not define this request in this direction.
@@ -57,7 +57,7 @@ pub enum Refusal {
         receiver: Side,
         /// The capability, with dots between its parts.
         capability: String,
-        /// The error code: -32601, or -32602 when only the parameters need it.
+        /// The error code: -32602 if the request needs the capability only because of its parameters, otherwise -32601.
         code: i64,
     },
     /// The sender has not declared the capability that its notification needs.
@@ -77,15 +77,15 @@ pub enum Refusal {
     /// A required member of the request's `_meta` is missing (2026-07-28, `basic`, "_meta").
     #[error("`_meta` needs `{0}`")]
     MissingMeta(&'static str),
-    /// The server does not speak the revision.
+    /// The server does not support the revision.
     #[error("Unsupported protocol version")]
     UnsupportedVersion {
         /// The revision that the client requested.
         requested: String,
-        /// The revisions that the server speaks.
+        /// The revisions that the server supports.
         supported: Vec<String>,
     },
-    /// The header `MCP-Protocol-Version` names no revision of this server (2025-06-18 and 2025-11-25).
+    /// The header `MCP-Protocol-Version` names a revision that the server does not support (2025-06-18 and 2025-11-25).
     #[error("unsupported MCP-Protocol-Version; supported: {}", .0.join(", "))]
     UnsupportedVersionHeader(Vec<String>),
     /// A header is missing, repeated, malformed, or differs from the body (from 2026-07-28 on).
@@ -94,17 +94,17 @@ pub enum Refusal {
     /// The `requestState` was not sealed by this server for this request, or has expired.
     #[error("the request state is not valid; start again")]
     InvalidRequestState,
-    /// A result is of a type that the receiver does not know.
+    /// The receiver does not support the type of the result.
     #[error("the result is of the unknown type {0:?}")]
     UnknownResultType(String),
     /// A result of type `input_required` breaks a rule (`basic/patterns/mrtr`).
     #[error("{0}")]
     InvalidInputRequired(&'static str),
-    /// The parameters of a notification do not fit.
+    /// The parameters of the notification do not match the schema.
     #[error("the parameters of `{0}` do not fit")]
     InvalidNotification(String),
-    /// A notification for no subscription, before the acknowledgement of its subscription, or a second acknowledgement
-    /// (`basic/patterns/subscriptions`).
+    /// The notification belongs to no subscription or precedes the acknowledgement of its subscription, or is a second
+    /// acknowledgement (`basic/patterns/subscriptions`).
     #[error("`{0}` belongs to no subscription that waits for it")]
     SubscriptionOrder(String),
     /// The progress token belongs to no request.
@@ -116,10 +116,10 @@ pub enum Refusal {
     /// The session belongs to another principal. The answer does not reveal whether the session exists.
     #[error("no such session")]
     ForeignPrincipal,
-    /// The session is over or unknown (`basic/transports`, "Session Management").
+    /// The session has ended or is unknown (`basic/transports`, "Session Management").
     #[error("no such session")]
     NoSession,
-    /// The request needs `Mcp-Session-Id`.
+    /// The request has no header `Mcp-Session-Id`.
     #[error("the header Mcp-Session-Id is missing; send the id of the session")]
     SessionIdMissing,
     /// `Mcp-Session-Id` contains characters that are not allowed.
@@ -128,7 +128,7 @@ pub enum Refusal {
     /// The origin of a web page is not allowed (`basic/transports`, "Security Warning").
     #[error("the origin is not allowed")]
     OriginNotAllowed,
-    /// The `Host` header is not one of this server's names.
+    /// The `Host` header is not an allowed name of this server.
     #[error("the host is not allowed")]
     HostNotAllowed,
     /// The server does not support this HTTP method at this endpoint.
@@ -137,10 +137,10 @@ pub enum Refusal {
     /// The client does not accept the content type of the server's answer.
     #[error("the header Accept has to name {0}")]
     NotAcceptable(&'static str),
-    /// The body is not declared as JSON.
+    /// The content type of the body is not JSON.
     #[error("the header Content-Type has to be application/json")]
     UnsupportedMediaType,
-    /// No stream of events is open that could carry the answer (2024-11-05).
+    /// No event stream is open that could carry the answer (2024-11-05).
     #[error("no stream of events is open; open one first")]
     NoEventStream,
     /// The server is shutting down.
@@ -148,6 +148,7 @@ pub enum Refusal {
     ShuttingDown,
 }
 
+/// Returns the name of a role for error messages.
 fn role_name(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
@@ -187,8 +188,10 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer. Within a session, most errors of requests have status 200, because 404 means that
-    /// the session has ended (`basic/transports`, "Session Management").
+    /// Returns the HTTP status of the answer.
+    ///
+    /// Within a session, most errors of requests have status 200, because status 404 means that the session has ended
+    /// (`basic/transports`, "Session Management").
     pub fn status(&self, in_session: bool) -> u16 {
         match self {
             Self::ForeignPrincipal | Self::NoSession | Self::NoEventStream => 404,
@@ -221,9 +224,10 @@ impl Refusal {
         }
     }
 
-    /// Returns the HTTP status of the answer to a notification. A receiver accepts and ignores notifications that it does
-    /// not understand; a notification that it cannot take now gets an error ("If the server cannot accept the input, it MUST
-    /// return an HTTP error status code").
+    /// Returns the HTTP status of the answer to a notification.
+    ///
+    /// Unknown notifications are accepted and ignored; a notification that cannot be accepted now gets an error status
+    /// ("If the server cannot accept the input, it MUST return an HTTP error status code").
     pub(crate) fn notification_status(&self) -> u16 {
         match self {
             Self::Limit(_)
@@ -234,7 +238,7 @@ impl Refusal {
         }
     }
 
-    /// Returns true if the refusal can also occur for correct peers under load.
+    /// Returns true if the refusal can also occur under load for peers that follow the protocol.
     pub(crate) fn is_overload(&self) -> bool {
         match self {
             Self::Limit(limit) => !matches!(
@@ -245,7 +249,8 @@ impl Refusal {
         }
     }
 
-    /// Returns the violation that is reported to the local application; `None` for messages that correct peers may send, too.
+    /// Returns the violation that is reported to the local application; `None` if peers that follow the protocol may
+    /// also send such messages.
     pub(crate) fn violation(&self) -> Option<Violation> {
         Some(match self {
             Self::Malformed(error) => Violation::InvalidMessage((**error).clone()),
@@ -289,13 +294,14 @@ impl From<MessageError> for Refusal {
 mod tests {
     use super::*;
 
+    /// Returns the error of a malformed message.
     fn malformed_error() -> Refusal {
         let text = br#"{"jsonrpc":"2.0","id":1}"#;
         let read = mcp_exact_wire::decode_message::<crate::message::Untyped>(text, &|_| None);
         Refusal::from(read.expect_err("no message"))
     }
 
-    /// Returns one refusal of each variant. A new variant does not compile until it is listed here.
+    /// Returns one refusal of each variant. The function does not compile until it lists every variant.
     #[expect(clippy::too_many_lines, reason = "a list with each cause")]
     fn all_refusals() -> Vec<Refusal> {
         let text = || "x".to_owned();
@@ -405,8 +411,9 @@ mod tests {
         causes
     }
 
-    /// Code of the error; HTTP status of a request's answer outside of a session and within one, and of a notification; true if
-    /// correct peers can cause it under load; the violation that is reported to the application.
+    /// Expected answers, one line per refusal: error code; HTTP statuses of the answer to a request outside of a
+    /// session, to a request within a session, and to a notification; a mark for overload; the reported violation; and
+    /// the error message.
     const EXPECTED_ANSWERS: &str = "\
 -32700 400 400 202 - -: the text is not UTF-8
 -32700 400 400 202 - -: the text is not JSON: x
@@ -477,7 +484,8 @@ mod tests {
         assert_eq!(table, EXPECTED_ANSWERS);
     }
 
-    /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): the defect decides, not the cause alone.
+    /// "-32700 Parse error", "-32600 Invalid Request" (JSON-RPC 2.0, section 5.1): the code depends on the defect of
+    /// the document.
     #[test]
     fn malformed_documents_have_defined_codes() {
         for (text, code) in [("{", code::PARSE_ERROR), ("{}", -32600)] {

@@ -1,8 +1,8 @@
-//! States that travel through the client (2026-07-28, `basic/patterns/mrtr`): sealing and opening.
+//! Request states that the client echoes (2026-07-28, `basic/patterns/mrtr`): sealing and opening.
 //!
-//! The application supplies the seal and holds the key; the endpoint holds no key. A state can be opened only for the principal
-//! and the request for which it was sealed, and only until it expires. A state can be used more than once until then, so a
-//! handler that must not repeat its work has to record the executed attempts in a store.
+//! The application provides the seal and its key; the endpoint has no access to the key. A state can be opened only for
+//! the principal and the request for which it was sealed, and only until it expires. A state can be used more than once
+//! until it expires, so a handler that must not repeat its work must record the executed attempts in a store.
 
 use std::fmt;
 
@@ -21,15 +21,19 @@ pub trait Seal: fmt::Debug + Send + Sync {
     fn open(&self, sealed: &str, context: &[u8]) -> Option<String>;
 }
 
-/// Content of a sealed string: the number of the retry that contains it, its expiry, and the state of the application.
+/// Content of a sealed string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Payload {
+    /// Number of the retry that contains the state.
     pub(crate) retries: u32,
+    /// Time at which the state expires.
     pub(crate) expires_at: Time,
+    /// State of the application.
     pub(crate) state: Option<String>,
 }
 
 impl Payload {
+    /// Returns the JSON text of the payload.
     pub(crate) fn to_text(&self) -> String {
         let expires = u64::try_from(self.expires_at.elapsed().as_millis()).unwrap_or(u64::MAX);
         let mut payload = JsonObject::from_iter([
@@ -42,6 +46,7 @@ impl Payload {
         payload.to_string()
     }
 
+    /// Parses the JSON text of a payload.
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         let payload: JsonObject = from_str(text).ok()?;
         let number = |name: &str| {
@@ -57,8 +62,10 @@ impl Payload {
     }
 }
 
-/// Returns the context of a sealed state: principal, method and parameters, without the members that differ between the attempts
-/// of one request. Parameters are bound as JSON values, because a client may spell them differently when it repeats the request.
+/// Returns the context of a sealed state: principal, method and params, without the members that differ between the
+/// attempts of one request.
+///
+/// The params are compared as JSON values, because a client may spell them differently in a retry.
 pub(crate) fn seal_context(
     principal: Option<&str>,
     method: &str,

@@ -8,14 +8,14 @@ use mcp_exact_wire::{Json, JsonObject, Revision, from_str};
 
 use crate::error::ConfigError;
 
-/// Negotiated session of two peers, from the view of one of them.
+/// Negotiated session, as one of its peers describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
     /// The negotiated revision.
     pub revision: Revision,
-    /// Capabilities that the peer has declared and the revision defines.
+    /// Capabilities that the remote peer has declared and the revision defines.
     pub capabilities: JsonObject,
-    /// `Implementation` of the peer, as it describes itself: for display and logs only.
+    /// `Implementation` that the remote peer has sent; for display and logs only.
     pub implementation: Option<JsonObject>,
     /// Instructions for the use of the server; absent in a server.
     pub instructions: Option<String>,

@@ -25,13 +25,13 @@ pub struct Snapshot {
     pub version: u64,
     /// Negotiated session.
     pub info: SessionInfo,
-    /// Principal to whom the session belongs.
+    /// Principal to which the session belongs.
     pub principal: Option<Principal>,
     /// True if `notifications/initialized` was received.
     pub is_initialized: bool,
     /// Level that the client has chosen.
     pub log_level: Option<Level>,
-    /// URIs of the resources that the client is subscribed to.
+    /// URIs of the resources that the client has subscribed to.
     pub subscriptions: Vec<String>,
     /// Ids of incomplete URL elicitations; `None` if the ids are unknown, so that every completion is accepted.
     pub elicitations: Option<Vec<String>>,
@@ -43,7 +43,9 @@ pub struct Snapshot {
     pub requests: Vec<SnapshotRequest>,
 }
 
-/// Request that was in flight at a snapshot. A resumed endpoint answers the request with an error, because its work is lost.
+/// Request that was in flight when the snapshot was taken.
+///
+/// A resumed endpoint answers the request with an error, because its work is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SnapshotRequest {
     /// Number of the request's stream.
@@ -54,13 +56,13 @@ pub struct SnapshotRequest {
     pub sequence: u64,
 }
 
-/// Time by which a snapshot has to be written.
+/// Time by which a snapshot must be saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SnapshotDue {
     /// The latest snapshot is up to date.
     NotDue,
-    /// The snapshot may be delayed: requests have begun or ended, and a process that resumes from the latest snapshot would not
-    /// know all lost requests.
+    /// The snapshot may be delayed: requests have started or ended, and a process that resumes from the latest snapshot
+    /// would not report all lost requests.
     Soon,
     /// The snapshot is due before the next message: a process that resumes from the latest snapshot would reuse an id, or miss
     /// a change that the client has made.
@@ -84,6 +86,7 @@ impl Snapshot {
         }
     }
 
+    /// Returns the JSON form of the snapshot.
     fn to_json(&self) -> JsonObject {
         let mut json = JsonObject::from_iter([
             ("version", Json::from(self.version)),
@@ -111,6 +114,7 @@ impl Snapshot {
         json
     }
 
+    /// Parses the JSON form of a snapshot.
     fn from_json(json: ObjectRef<'_>) -> Result<Self, ConfigError> {
         let principal = json
             .find("principal")
@@ -169,10 +173,12 @@ impl SnapshotRequest {
     }
 }
 
+/// Returns the error for a member that is missing or invalid.
 fn invalid_snapshot(member: &str) -> ConfigError {
     ConfigError::Snapshot(format!("`{member}` is missing or does not fit"))
 }
 
+/// Returns a required member that is an unsigned integer.
 fn number_member(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> {
     let number = json.find(member).and_then(|value| {
         let number: Integer = value.decode_as().ok()?;
@@ -181,11 +187,13 @@ fn number_member(json: ObjectRef<'_>, member: &str) -> Result<u64, ConfigError> 
     number.ok_or_else(|| invalid_snapshot(member))
 }
 
+/// Returns a value that must be a string; `member` is its name for the error.
 fn string_member(value: JsonRef<'_>, member: &str) -> Result<String, ConfigError> {
     let text = value.as_str().ok_or_else(|| invalid_snapshot(member))?;
     Ok(text.into_owned())
 }
 
+/// Returns an optional member that is an array of strings.
 fn strings_member(json: ObjectRef<'_>, member: &str) -> Result<Option<Vec<String>>, ConfigError> {
     let texts = json.find(member).map(JsonRef::decode_as);
     texts.transpose().map_err(|_| invalid_snapshot(member))

@@ -10,7 +10,7 @@ use mcp_exact_wire::Revision;
 pub struct StreamId(pub(crate) u64);
 
 impl StreamId {
-    /// The one stream of [`Binding::Duplex`], open from the start.
+    /// The only stream of [`Binding::Duplex`], which is open from the start.
     pub const DUPLEX: Self = Self(0);
 
     /// Returns the number of the stream in its session, for event ids.
@@ -28,7 +28,7 @@ impl StreamId {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestKey(pub(crate) u64);
 
-/// Transport that carries the messages.
+/// Kind of transport that carries the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Binding {
     /// One stream for all messages, such as stdio: [`StreamId::DUPLEX`].
@@ -75,21 +75,21 @@ pub enum DetachOutcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Transmit {
-    /// A message, on one line and without its end.
+    /// A message on one line, without its line end.
     #[non_exhaustive]
     Frame {
         /// Stream that carries the message.
         stream: StreamId,
         /// Number of the frame on its stream, from 0 on; stream and number form an event id.
         sequence: u64,
-        /// Incoming request that the message belongs to.
+        /// Incoming request to which the message belongs.
         related_request: Option<RequestKey>,
         /// True if this is the last output of the stream.
         is_last: bool,
         /// Headers and hints for an HTTP transport.
         http: HttpHints,
     },
-    /// An answer without a message: over HTTP, this status and no body.
+    /// An HTTP status without a body, in answer to a POST.
     Status {
         /// The stream of the POST.
         stream: StreamId,
@@ -101,7 +101,7 @@ pub enum Transmit {
         /// The stream.
         stream: StreamId,
     },
-    /// The end of a session that has an id: a client's transport sends DELETE (2025-03-26 to 2025-11-25,
+    /// The end of a session that has an id: the transport of a client sends DELETE (2025-03-26 to 2025-11-25,
     /// `basic/transports`, "Session Management").
     EndSession,
 }

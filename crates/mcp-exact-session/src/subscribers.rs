@@ -1,22 +1,28 @@
-//! Registry of the subscriptions of many clients, so that a change is sent to the concerned clients without a search through all
-//! endpoints.
+//! Registry of the subscriptions of many clients, so that a change is sent to the subscribed clients without a search
+//! through all endpoints.
 //!
-//! The caller updates the interests of each client; the registry returns the clients that a change concerns. The registry does
-//! not refer to endpoints.
+//! The caller updates the filter of each client; the registry returns the clients whose filters include a change. The
+//! registry does not refer to endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::change::Change;
 use crate::filter::Filter;
 
-/// Index of clients by the changes to which the clients subscribe. `K` identifies a client, or the endpoint that serves the
-/// client.
+/// Index of clients by the changes to which they subscribe.
+///
+/// `K` identifies a client, or the endpoint that serves the client.
 #[derive(Debug, Clone)]
 pub struct Subscribers<K> {
+    /// Filter of each client.
     interests: BTreeMap<K, Filter>,
+    /// Clients that subscribe to changes of the list of tools.
     tools: BTreeSet<K>,
+    /// Clients that subscribe to changes of the list of prompts.
     prompts: BTreeSet<K>,
+    /// Clients that subscribe to changes of the list of resources.
     resources: BTreeSet<K>,
+    /// Clients that subscribe to each resource, by URI.
     uris: BTreeMap<String, BTreeSet<K>>,
 }
 
@@ -38,10 +44,10 @@ impl<K: Ord + Clone> Subscribers<K> {
         Self::default()
     }
 
-    /// Replaces the filter of the changes that a client has subscribed to; an empty filter removes the client.
+    /// Replaces the filter of the changes to which a client subscribes; an empty filter removes the client.
     ///
-    /// Call this function with [`ServerEndpoint::subscribed_changes`](crate::ServerEndpoint::subscribed_changes) after each frame that may have
-    /// changed the subscriptions.
+    /// Call this function with [`ServerEndpoint::subscribed_changes`](crate::ServerEndpoint::subscribed_changes) after
+    /// each frame that may have changed the subscriptions.
     pub fn replace(&mut self, key: K, interests: Filter) {
         if self.interests.get(&key) == Some(&interests) {
             return;
@@ -85,7 +91,7 @@ impl<K: Ord + Clone> Subscribers<K> {
         }
     }
 
-    /// Iterates over the clients that a change concerns.
+    /// Iterates over the clients whose filter includes the change.
     pub fn interested_clients(&self, change: &Change) -> impl Iterator<Item = &K> {
         let keys = match change {
             Change::Tools => Some(&self.tools),

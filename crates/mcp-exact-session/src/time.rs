@@ -7,12 +7,12 @@ use std::time::Duration;
 
 /// Timestamp: the duration since a start time that the application chooses once for each endpoint.
 ///
-/// With a clock at hand: `Time::since_start(start.elapsed())`.
+/// For a start time `start` of the type `Instant`, the current timestamp is `Time::since_start(start.elapsed())`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(Duration);
 
 impl Time {
-    /// The start time itself.
+    /// The start time.
     pub const ZERO: Self = Self(Duration::ZERO);
 
     /// Returns the timestamp `elapsed` after the start time.
@@ -35,7 +35,7 @@ impl Time {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// Returns the timestamp that is `later` after this one, saturating at the largest timestamp.
+    /// Returns the timestamp that is `later` after this timestamp, or the largest timestamp if the sum overflows.
     #[must_use]
     pub const fn saturating_add(self, later: Duration) -> Self {
         Self(self.0.saturating_add(later))

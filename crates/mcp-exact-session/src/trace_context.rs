@@ -7,15 +7,18 @@ use mcp_exact_wire::{Json, JsonRef, ObjectRef};
 /// Members of `_meta` that carry the context.
 const CONTEXT_MEMBERS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
 
-/// Maximum length in bytes of `tracestate` and of `baggage`: the length of `baggage` that all systems have to propagate (W3C
-/// Baggage, section 3.3.2), which is more than required for `tracestate`. Longer values are omitted.
+/// Maximum length in bytes of `tracestate` and of `baggage`; longer values are omitted.
+///
+/// All systems must propagate a `baggage` of this length (W3C Baggage, section 3.3.2), which exceeds the length that is
+/// required for `tracestate`.
 const MAX_VALUE_BYTES: usize = 8192;
 
 /// Context of a distributed trace that a request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceContext {
+    /// Valid `traceparent`.
     traceparent: String,
-    /// State of tracing systems, passed on unchanged.
+    /// State of tracing systems, passed unchanged.
     pub tracestate: Option<String>,
     /// Properties that the application has added to the trace.
     pub baggage: Option<String>,
@@ -33,7 +36,7 @@ impl TraceContext {
         })
     }
 
-    /// Returns the `traceparent`: version, trace id, id of the parent, and flags, in hexadecimal digits.
+    /// Returns the `traceparent`: version, trace id, parent id and flags, in hexadecimal digits.
     pub fn traceparent(&self) -> &str {
         &self.traceparent
     }
@@ -63,7 +66,8 @@ impl TraceContext {
     }
 }
 
-/// Checks a `traceparent` (W3C Trace Context, section 3.2): later versions may be longer, and ids of zeros are invalid.
+/// Returns true if a text is a valid `traceparent` (W3C Trace Context, section 3.2); later versions may be longer, and
+/// ids of zeros are invalid.
 fn is_traceparent(text: &str) -> bool {
     let hex = |part: &str, length: usize| {
         part.len() == length

@@ -18,6 +18,7 @@ use crate::outcome::RawResult;
 use crate::server::{ClientNotification, IncomingRequest};
 
 mod sealed {
+    /// Prevents implementations in other crates.
     pub trait Sealed {}
 }
 
@@ -41,10 +42,11 @@ pub struct ReceivedCall<'a> {
     /// The id, if the message is a request.
     pub(crate) id: Option<&'a RequestId>,
     pub(crate) call: &'a Call,
-    /// Text of members that are added to the parameters, or empty.
+    /// Text of members that are added to the parameters; may be empty.
     pub(crate) added: &'a str,
 }
 
+/// Defines the view types of requests and notifications.
 macro_rules! views {
     ($($(#[$doc:meta])* $name:ident $side:ident $class:ident $decode:ident;)*) => {
         $(
@@ -83,6 +85,7 @@ views! {
     ServerNotifications FromServer Notification decode_notification;
 }
 
+/// Defines the view types of results.
 macro_rules! results {
     ($($(#[$doc:meta])* $name:ident $side:ident;)*) => {
         $(
@@ -115,6 +118,7 @@ results! {
     ClientResults FromClient;
 }
 
+/// Creates the error for a result that does not match the types of its method.
 fn decode_error(method: &str, r: Reader<'_>) -> PeerError {
     let error = r.into_error();
     PeerError::invalid_params(format!("the result does not fit `{method}`: {error}")).into_local()
@@ -126,7 +130,7 @@ fn disabled_error(revision: Revision) -> PeerError {
     PeerError::internal(text).into_local()
 }
 
-/// Placeholder for the types of a revision whose feature is disabled; the type has no values.
+/// Placeholder for the types of a revision whose feature is disabled.
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code, reason = "with every feature on, no revision is disabled")]
@@ -157,6 +161,7 @@ impl Direction for DisabledRevision {
     const ERROR_NEEDS_ID: bool = false;
 }
 
+/// Defines [`Negotiated`] with one variant per revision.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         mod markers {
@@ -201,9 +206,10 @@ macro_rules! revisions {
 mcp_exact_revisions::for_each_revision!(revisions);
 
 impl<C> IncomingRequest<C> {
-    /// Decodes the request by the types of the revision that it speaks.
+    /// Decodes the request by the types of its revision.
     ///
     /// # Errors
+    ///
     /// The error to reply with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ClientRequests>, PeerError> {
         Negotiated::decode(self.revision(), self.to_received_call())
@@ -227,6 +233,7 @@ impl<C> IncomingRequest<C> {
         ClientRequests::decode::<R>(self.to_received_call())
     }
 
+    /// Returns the received message for decoding.
     fn to_received_call(&self) -> ReceivedCall<'_> {
         ReceivedCall {
             id: Some(self.id()),
@@ -237,10 +244,12 @@ impl<C> IncomingRequest<C> {
 }
 
 impl<C> ClientNotification<C> {
-    /// Decodes the notification by the types of the revision that it speaks.
+    /// Decodes the notification by the types of its revision.
     ///
     /// # Errors
-    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never answered.
+    ///
+    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never
+    /// answered.
     pub fn typed(&self) -> Result<Negotiated<ClientNotifications>, PeerError> {
         let received = ReceivedCall {
             id: None,
@@ -253,9 +262,10 @@ impl<C> ClientNotification<C> {
 
 #[cfg(feature = "client")]
 impl ServerRequest {
-    /// Decodes the request by the types of the revision that it speaks, if the revision has server requests.
+    /// Decodes the request by the types of its revision, if the revision has server requests.
     ///
     /// # Errors
+    ///
     /// The error to answer with, if the parameters do not match the method.
     pub fn typed(&self) -> Result<Negotiated<ServerRequests>, PeerError> {
         let received = ReceivedCall {
@@ -269,10 +279,12 @@ impl ServerRequest {
 
 #[cfg(feature = "client")]
 impl ServerNotification {
-    /// Decodes the notification by the types of the revision that it speaks.
+    /// Decodes the notification by the types of its revision.
     ///
     /// # Errors
-    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never answered.
+    ///
+    /// [`PeerError`] if the parameters do not match the method; the error is not sent, because notifications are never
+    /// answered.
     pub fn typed(&self) -> Result<Negotiated<ServerNotifications>, PeerError> {
         let received = ReceivedCall {
             id: None,

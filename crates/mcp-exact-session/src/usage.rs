@@ -1,9 +1,9 @@
 //! Resource usage of an endpoint.
 //!
-//! The data serves metrics and tests of the limits; [`Limits`](crate::Limits) limits each number.
+//! The data is used for metrics and for tests of the limits; [`Limits`](crate::Limits) limits each number.
 
 /// Resource usage of an endpoint at one time. Every number except `remembered_ids` and `tools` is zero once a session has ended
-/// and all output and events were taken.
+/// and all output and events were removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -15,7 +15,7 @@ pub struct Usage {
     pub subscription_requests: usize,
     /// Number of unanswered batches.
     pub batches: usize,
-    /// Number of bytes of answers that wait for the other answers of their batch.
+    /// Total size in bytes of the answers that wait for other answers of their batch.
     pub batch_bytes: usize,
     /// Number of local requests that have not ended, including requests that wait for input.
     pub pending: usize,
@@ -25,7 +25,7 @@ pub struct Usage {
     pub streams: usize,
     /// Number of queued messages, statuses and stream ends.
     pub queued: usize,
-    /// Number of queued bytes.
+    /// Total size in bytes of the queued messages.
     pub queued_bytes: usize,
     /// Number of queued events.
     pub events: usize,
@@ -33,7 +33,7 @@ pub struct Usage {
     pub events_bytes: usize,
     /// Number of resources and notification streams that the client subscribes to; zero in a client.
     pub subscriptions: usize,
-    /// Number of bytes of the URIs and filters of the subscriptions.
+    /// Total size in bytes of the URIs and filters of the subscriptions.
     pub subscription_bytes: usize,
     /// Number of remembered cancelled requests of the remote peer.
     pub remembered_ids: usize,

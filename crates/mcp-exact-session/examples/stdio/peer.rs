@@ -1,5 +1,5 @@
-//! Server as a child process, with the client endpoint that is connected to it: writes the endpoint's output and reads
-//! input until a request has ended. Requests of the server that arrive in between are answered.
+//! Client endpoint that is connected to a server process: writes the endpoint's output and reads input until a request
+//! has ended. Requests of the server that arrive in the meantime are answered.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -21,23 +21,30 @@ pub type AnyError = Box<dyn error::Error>;
 /// Running server process with its client endpoint.
 pub struct Peer {
     client: ClientEndpoint,
+    /// Program of the server and its arguments.
     command_line: Vec<String>,
     child: Child,
+    /// Standard input of the server; `None` after it was closed.
     input: Option<ChildStdin>,
+    /// Bytes that a thread reads from the server's standard output.
     output: mpsc::Receiver<Vec<u8>>,
+    /// Splits the server's output into lines.
     lines: Lines,
+    /// Start time of the endpoint's timestamps.
     started_at: Instant,
 }
 
 /// Outcome of a request, with the events that preceded it.
 pub struct RequestOutcome {
     pub outcome: Outcome,
+    /// Values of the progress notifications, in order.
     pub progress: Vec<f64>,
     /// Methods of the requests that the server has sent before the outcome.
     pub server_request_methods: Vec<String>,
 }
 
 impl Peer {
+    /// Starts the server process and the negotiation.
     pub fn start(config: ClientConfig, command: Vec<String>) -> Result<Self, AnyError> {
         let lines = Lines::new(config.limits.message_bytes);
         let client = ClientEndpoint::new(config.build()?, Binding::Duplex, None, Time::ZERO);
@@ -64,7 +71,9 @@ impl Peer {
         }
     }
 
-    /// Some servers before 2026-07-28 do not survive a probe (`basic/transports/stdio`, "Backward Compatibility").
+    /// Starts a new server process after the previous process has exited.
+    ///
+    /// Some servers before 2026-07-28 exit after a probe (`basic/transports/stdio`, "Backward Compatibility").
     fn restart(&mut self) -> Result<(), AnyError> {
         print_step("the server has left after a probe; it is started again")?;
         self.child.kill()?;
@@ -215,6 +224,7 @@ impl Peer {
         }
     }
 
+    /// Returns the time since the start.
     fn now(&self) -> Time {
         Time::since_start(self.started_at.elapsed())
     }
@@ -235,6 +245,7 @@ impl Peer {
     }
 }
 
+/// Starts a process and a thread that reads its standard output.
 fn spawn(command: &[String]) -> Result<(Child, mpsc::Receiver<Vec<u8>>), AnyError> {
     let (program, arguments) = command.split_first().ok_or("stdio_client COMMAND…")?;
     let mut command = Command::new(program);

@@ -12,13 +12,16 @@ use serde_json::{Value, json};
 
 use crate::print_error;
 
+/// Number of steps of the slow tool.
 const PROGRESS_STEPS: u32 = 20;
+/// Time between two steps of the slow tool.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Running call of the slow tool: its progress, and the time of its next step.
 pub struct SlowCall {
     pub key: RequestKey,
     pub next_step_at: Instant,
+    /// Number of completed steps.
     step: u32,
 }
 
@@ -81,10 +84,12 @@ pub fn reply_to_request(
     Ok(Some(to_result(result)))
 }
 
+/// Creates a tool result with one text block.
 fn text_result(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
+/// Converts a JSON object to a reply.
 fn to_result(result: Value) -> Reply {
     RawResult::from_typed(&Json::from(result)).map_or_else(
         |error| Reply::Error(PeerError::internal(error.to_string())),
@@ -92,7 +97,9 @@ fn to_result(result: Value) -> Reply {
     )
 }
 
-/// Sends all input requests that the client supports, at once. The same request is delivered again with the answers.
+/// Returns the reply that requires, at the same time, every kind of input that the client supports.
+///
+/// The endpoint delivers the same request again with the responses.
 fn require_input(request: &IncomingRequest<()>) -> Reply {
     if !request.responses.is_empty() {
         let answers: Vec<String> = request.responses.iter().map(describe_answer).collect();

@@ -1,6 +1,6 @@
 //! Calls that the example client makes, and its answers to requests of the server.
 //!
-//! A step fails if a response does not show that it has worked.
+//! A step fails if the response does not have the expected content.
 
 use mcp_exact_session::{Json, Outcome, PeerError, RawResult, ServerRequest, code};
 use serde_json::{Map, Value, json};
@@ -8,8 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::peer::{AnyError, Peer};
 use crate::print_step;
 
+/// Argument of the echo tool.
 const ECHO_TEXT: &str = "hello";
+/// URI of the root that this client provides.
 const ROOT_URI: &str = "file:///tmp/example";
+/// Text with which this client answers sampling requests.
 const SAMPLED_TEXT: &str = "a sampled message";
 
 /// Calls a tool. A tool that reports progress is called again and cancelled; the result of a tool that sends input
@@ -59,6 +62,7 @@ pub fn use_tool(peer: &mut Peer, tool: &Value) -> Result<(), AnyError> {
     Ok(())
 }
 
+/// Lists the resources and templates, and reads the resources.
 pub fn use_resources(peer: &mut Peer) -> Result<(), AnyError> {
     for resource in peer.list_all("resources/list", "resources")? {
         let params = json!({ "uri": resource["uri"] });
@@ -72,11 +76,13 @@ pub fn use_resources(peer: &mut Peer) -> Result<(), AnyError> {
     }
 }
 
+/// Returns true if the server has no such method.
 fn is_unknown_method(error: &AnyError) -> bool {
     let error = error.downcast_ref::<PeerError>();
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)
 }
 
+/// Lists the prompts and gets each of them.
 pub fn use_prompts(peer: &mut Peer) -> Result<(), AnyError> {
     for prompt in peer.list_all("prompts/list", "prompts")? {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();

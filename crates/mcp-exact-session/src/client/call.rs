@@ -154,8 +154,10 @@ impl ClientEndpoint {
         }
     }
 
-    /// Cancels a request at the server, by the means of the transport and the revision. `initialize` is never cancelled
-    /// (`basic/utilities/cancellation`), and a probe is not, because its server may not know the notification.
+    /// Cancels a request at the server, by the means of the transport and the revision.
+    ///
+    /// `initialize` is never cancelled (`basic/utilities/cancellation`). A probe is not cancelled either, because its
+    /// server may not support the notification.
     pub(super) fn send_cancelled(&mut self, request: &PendingRequest<Purpose>, reason: &str) {
         let Some(id) = request.wire_id() else {
             return;
@@ -275,6 +277,7 @@ impl ClientEndpoint {
         Ok(self.send_notification(Call::new(method, params), None))
     }
 
+    /// Queues a notification; over HTTP, it is sent in a separate POST.
     pub(super) fn send_notification(
         &mut self,
         call: Call,
@@ -309,7 +312,9 @@ impl ClientEndpoint {
     }
 }
 
-/// Builds the message of a request: the application's parameters, and the members that a retry, the options and the revision add.
+/// Builds the message of a request: the application's parameters, and the members that a retry, the options and the
+/// revision add.
+///
 /// The progress token of a request is its wire id.
 fn outgoing_call(id: u64, outbound: &OutboundRequest, session: &NegotiatedSession) -> Vec<u8> {
     let (method, options) = (&outbound.method, &outbound.options);

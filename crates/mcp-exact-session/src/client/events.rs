@@ -21,6 +21,7 @@ use crate::stream::RequestKey;
 /// Key of a request of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServerRequestKey {
+    /// Key of the request in the endpoint.
     pub(super) key: RequestKey,
     /// Client request for which the server requires the input (from 2026-07-28 on).
     pub(super) client_request: Option<RequestKey>,
@@ -29,13 +30,14 @@ pub struct ServerRequestKey {
 /// Result of a negotiation with a server, for the next connection to it (2026-07-28, `basic/versioning`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CachedNegotiation {
-    /// Lifecycle that client and server share.
+    /// Lifecycle that the server uses.
     pub lifecycle: Lifecycle,
     /// Revision that was negotiated.
     pub revision: Revision,
 }
 
 impl CachedNegotiation {
+    /// Creates the result of a negotiation of this revision.
     pub(super) fn from_revision(spec: &RevisionSpec) -> Self {
         Self {
             lifecycle: spec.lifecycle(),
@@ -60,7 +62,7 @@ impl FromStr for CachedNegotiation {
     }
 }
 
-/// Reason why a message did not reach the server, or its answer did not reach the client.
+/// Failure to deliver a message to the server, or its answer to the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TransportFailure {
     /// The HTTP response has an error status.
@@ -94,7 +96,7 @@ impl ServerRequest {
         self.call.params.as_ref()
     }
 
-    /// Returns the revision that the request speaks.
+    /// Returns the revision of the request.
     pub fn revision(&self) -> Revision {
         self.spec.revision()
     }
@@ -118,7 +120,7 @@ impl ServerNotification {
         self.call.params.as_ref()
     }
 
-    /// Returns the revision that the notification speaks.
+    /// Returns the revision of the notification.
     pub fn revision(&self) -> Revision {
         self.spec.revision()
     }
@@ -134,10 +136,10 @@ pub enum ClientEvent {
     Negotiated(SessionInfo, CachedNegotiation),
     /// The negotiation has failed. No further events follow.
     Failed(NegotiationError),
-    /// The server has exited after a probe, as some old ones do: start it again and call
+    /// The server has exited after a probe, as some servers before 2026-07-28 do: start it again and call
     /// [`ClientEndpoint::handle_restart`](super::ClientEndpoint::handle_restart).
     RestartServer,
-    /// The server may speak HTTP with SSE (2024-11-05): open a GET, and make an endpoint with
+    /// The server may support only HTTP with SSE (2024-11-05): open a GET, and create an endpoint with
     /// [`Binding::HttpSse`](crate::Binding::HttpSse) if its first event is `endpoint`.
     UseHttpSse,
     /// A request has ended.
@@ -164,7 +166,7 @@ pub enum ClientEvent {
     RequestCancelled(ServerRequestKey),
     /// The server has sent a log message.
     Log {
-        /// The request that the log message is about, if known.
+        /// The request to which the log message belongs, if known.
         related_request: Option<RequestKey>,
         /// The message.
         message: LogMessage,
@@ -182,7 +184,7 @@ pub enum ClientEvent {
         /// Parameters of the received notification, unchanged.
         params: Option<JsonObject>,
     },
-    /// A notification without an event of its own was received.
+    /// A notification was received for which there is no dedicated event.
     Notification(ServerNotification),
     /// The server has ended the session; start a new one.
     SessionLost,

@@ -20,7 +20,7 @@ use crate::outcome::{Outcome, RawResult, SendOutcome};
 use crate::refusal::Refusal;
 use crate::stream::RequestKey;
 
-/// Input requests by name, and the server's state.
+/// Input requests by name, and the server's `requestState`.
 type RequiredInput = (Vec<(String, Call)>, Option<Json>);
 
 impl ClientEndpoint {
@@ -177,7 +177,8 @@ impl ClientEndpoint {
         Ok(SendOutcome::Queued)
     }
 
-    /// Sends a request again once no input is awaited, with the responses under their names and the exact state.
+    /// Sends a request again once the application has answered all its input requests, with the named responses and the
+    /// unchanged request state.
     fn retry_if_answered(&mut self, key: RequestKey) {
         let Some(request) = self.core.pending.get(key) else {
             return;

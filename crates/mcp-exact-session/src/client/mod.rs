@@ -43,14 +43,14 @@ use session::{NegotiatedSession, State};
 use tasks::Tasks;
 use tools::Tools;
 
-/// Purpose of a request of the client.
+/// Purpose of a request that the client sends.
 #[derive(Debug)]
 pub(crate) enum Purpose {
-    /// `server/discover`, to learn the lifecycle of the server.
+    /// `server/discover`, to detect the lifecycle of the server.
     Probe(&'static RevisionSpec),
     /// The request `initialize`.
     Initialize,
-    /// `server/discover` in this revision, to learn whether the server still has the lifecycle without handshake.
+    /// `server/discover` in this revision, to detect whether the server still uses the lifecycle without handshake.
     LifecycleCheck(&'static RevisionSpec),
     /// A request of the application.
     Application(Box<OutboundRequest>),
@@ -66,7 +66,7 @@ impl Purpose {
     }
 }
 
-/// The role of a client in the core.
+/// Client as a [`Role`] of the core.
 #[derive(Debug)]
 pub(crate) struct ClientRole;
 
@@ -77,15 +77,18 @@ impl Role for ClientRole {
     type RequestState = ();
 }
 
-/// Client side of a session, or of a series of requests without a session.
+/// Client endpoint of a session, or of a series of requests without a session.
 #[derive(Debug)]
 pub struct ClientEndpoint {
     settings: Arc<ClientSettings>,
     core: Core<ClientRole>,
+    /// State of the lifecycle.
     state: State,
-    /// Session before the latest renegotiation: its subscriptions continue.
+    /// Session before the latest renegotiation; its subscriptions continue.
     previous_session: Option<Arc<NegotiatedSession>>,
+    /// Unfinished tasks of the client's requests.
     tasks: Tasks,
+    /// Tools with mirrored parameters.
     tools: Tools,
     /// True if the URI of POSTs is known: with [`Binding::HttpSse`], nothing is sent before the event `endpoint`.
     is_endpoint_known: bool,
@@ -130,6 +133,7 @@ impl ClientEndpoint {
         Ok(client)
     }
 
+    /// Creates an endpoint in this state; wire ids start after `last_id`.
     fn with_state(
         settings: Arc<ClientSettings>,
         binding: Binding,
@@ -152,10 +156,12 @@ impl ClientEndpoint {
         }
     }
 
-    /// Opens a standalone stream, such as the answer to a GET, for messages that the server sends on its own.
+    /// Opens a standalone stream, such as the response to a GET, for messages that the server sends independently of
+    /// requests.
     ///
-    /// With [`Binding::HttpSse`] the standalone stream is the stream of events, which carries every message of the server. Its
-    /// first event, `endpoint`, is the transport's: [`set_endpoint_known`](Self::set_endpoint_known) lets messages be sent.
+    /// With [`Binding::HttpSse`] the standalone stream is the event stream, which carries every message of the server.
+    /// The transport handles its first event, `endpoint`, and calls [`set_endpoint_known`](Self::set_endpoint_known),
+    /// which allows messages to be sent.
     pub fn open_standalone(&mut self) -> StreamId {
         self.open_stream(StreamKind::Standalone)
     }
@@ -211,8 +217,8 @@ impl ClientEndpoint {
 
     /// Records that a stream has ended: no further message can be received or sent on the stream.
     ///
-    /// The requests whose answers were awaited on it end with [`Outcome::Lost`]. The end of the duplex stream and of the stream of
-    /// events ([`Binding::HttpSse`]) ends the session.
+    /// The requests that wait for an answer on the stream end with [`Outcome::Lost`]. The end of the duplex stream or
+    /// of the event stream ([`Binding::HttpSse`]) ends the session.
     pub fn handle_close(&mut self, stream: StreamId, end: StreamEnd, now: Time) {
         self.core.advance_clock(now);
         if end == StreamEnd::SessionEnded {
@@ -232,8 +238,8 @@ impl ClientEndpoint {
         }
     }
 
-    /// Records that the connection of a stream is lost, and that the transport tries to resume it: the requests on it
-    /// continue to wait.
+    /// Records that the connection of a stream is lost, and that the transport tries to resume the stream: the requests
+    /// on it continue to wait.
     ///
     /// From 2026-07-28 on a stream cannot be resumed: its requests end with [`Outcome::Lost`].
     pub fn handle_detach(&mut self, stream: StreamId, now: Time) -> DetachOutcome {
@@ -256,7 +262,7 @@ impl ClientEndpoint {
         self.core.streams.attach(stream)
     }
 
-    /// Records that the server has ended the session: by HTTP 404, or by an event of the transport's own.
+    /// Records that the server has ended the session: by HTTP 404, or in another way that the transport detects.
     pub fn handle_session_end(&mut self, now: Time) {
         self.core.advance_clock(now);
         self.lose_session();
@@ -302,15 +308,18 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns true if a request waits for its answer on a stream: then a transport resumes the stream when it breaks.
+    /// Returns true if a request waits for its answer on a stream, so that the transport resumes the stream after a
+    /// lost connection.
     pub fn is_waiting_on(&self, stream: StreamId) -> bool {
         let mut pending = self.core.pending.iter();
         pending.any(|request| request.stream == stream && request.wire_id().is_some())
     }
 
-    /// Returns true if a request may be repeated in a new session although the server may have executed it: lists, reads and
-    /// the like. `tools/call` never is, nor is a method that the revision does not define; for calls that their callers allow to
-    /// be repeated, see [`is_repeatable_call`](Self::is_repeatable_call).
+    /// Returns true if a request may be repeated in a new session although the server may have executed it, as for list
+    /// and read requests.
+    ///
+    /// Returns false for `tools/call` and for methods that the revision does not define. For calls that their callers
+    /// allow to be repeated, see [`is_repeatable_call`](Self::is_repeatable_call).
     pub fn is_repeatable(&self, method: &str) -> bool {
         let spec = self
             .spec()
@@ -319,9 +328,9 @@ impl ClientEndpoint {
         rule.is_some_and(|rule| rule.is_repeatable)
     }
 
-    /// Returns true if a `tools/call` may be repeated in a new session: the caller allows it by
-    /// [`CallOptions::repeatable_tool`], and the tool of this name declares `idempotentHint` ("calling the tool repeatedly with the
-    /// same arguments will have no additional effect").
+    /// Returns true if a `tools/call` may be repeated in a new session: the caller has set
+    /// [`CallOptions::repeatable_tool`], and that tool has the called name and the annotation `idempotentHint`
+    /// ("calling the tool repeatedly with the same arguments will have no additional effect").
     pub fn is_repeatable_call(
         &self,
         method: &str,
@@ -339,7 +348,9 @@ impl ClientEndpoint {
         method == "tools/call" && is_same && hint.is_some_and(|hint| hint.text() == "true")
     }
 
-    /// Starts a new session after one has ended, such as after [`ClientEvent::SessionLost`]. Keys and wire ids are not reused.
+    /// Starts a new session after the previous session has ended, for example after [`ClientEvent::SessionLost`].
+    ///
+    /// Keys and wire ids are not reused.
     pub fn restart_session(&mut self, cached: Option<&CachedNegotiation>, now: Time) {
         self.core.advance_clock(now);
         if !self.is_closed() {
@@ -364,13 +375,13 @@ impl ClientEndpoint {
         ends.then_some(Transmit::EndSession)
     }
 
-    /// Iterates over the streams with queued output, the one with the oldest output first.
+    /// Iterates over the streams with queued output, ordered by the age of their oldest output.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         let streams = self.core.streams.writable();
         streams.filter(|_| self.is_endpoint_known)
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.core.pending.next_deadline()
     }
@@ -432,7 +443,8 @@ impl ClientEndpoint {
         self.core.streams.close_all();
     }
 
-    /// Returns the session in which a request of a revision was sent: the current session, or the one before a renegotiation.
+    /// Returns the session in which a request of a revision was sent: the current session, or the session before a
+    /// renegotiation.
     fn session_of(&self, spec: &'static RevisionSpec) -> Option<Arc<NegotiatedSession>> {
         let mut sessions = self
             .state
@@ -453,7 +465,7 @@ impl ClientEndpoint {
         stream
     }
 
-    /// Returns the stream for an outgoing message; over HTTP, each message has a POST of its own.
+    /// Returns the stream for an outgoing message; over HTTP, each message has a separate POST.
     fn outgoing_stream(&mut self) -> StreamId {
         match self.core.binding {
             Binding::Duplex => StreamId::DUPLEX,
@@ -493,7 +505,7 @@ impl ClientEndpoint {
         self.core.push_event(ClientEvent::Closed);
     }
 
-    /// Ends the requests whose answers were awaited on a lost stream.
+    /// Ends the requests that wait for an answer on a lost stream.
     fn lose_requests_on(&mut self, stream: StreamId) {
         let on_stream = self
             .core
@@ -528,7 +540,8 @@ impl ClientEndpoint {
     }
 }
 
-/// Returns true if the transport has to close the stream of a request with this outcome; other streams end with their answer.
+/// Returns true if the stream of a request with this outcome has ended; after a timeout or a cancellation, the
+/// transport must still close the stream.
 fn outcome_ends_stream(outcome: &Outcome) -> bool {
     !matches!(outcome, Outcome::TimedOut | Outcome::Cancelled)
 }

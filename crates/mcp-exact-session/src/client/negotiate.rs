@@ -1,9 +1,9 @@
-//! Negotiation of the revision: a probe if the client speaks both lifecycles, `initialize` otherwise, and the next step
+//! Negotiation of the revision: a probe if the client offers both lifecycles, `initialize` otherwise, and the next step
 //! after each answer (`basic/lifecycle`; 2026-07-28: `basic/versioning`, `basic/transports/stdio`, "Backward
 //! Compatibility").
 //!
-//! The negotiation ends in the state `Operating`, or in an error that says how to correct it. The fallback never depends on a
-//! single error code.
+//! The negotiation ends in the state `Operating`, or with an error that explains how to correct its cause. The fallback
+//! never depends on a single error code.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -229,8 +229,10 @@ impl ClientEndpoint {
         }
     }
 
-    /// Falls back to `initialize`, if this client offers a revision with it: the server does not support requests that state
-    /// their revision.
+    /// Falls back to `initialize` if this client offers a revision with handshake: the server does not support requests
+    /// that name their revision.
+    ///
+    /// `answered` describes the server's answer for the error.
     pub(super) fn fall_back(&mut self, answered: String) {
         let first = self.preferred_revision(Lifecycle::Initialize);
         match (first, self.state.take_progress()) {
@@ -261,10 +263,10 @@ impl ClientEndpoint {
         self.send_deferred();
     }
 
-    /// Selects the most preferred revision of the lifecycle without handshake among those that the server lists.
+    /// Selects the most preferred revision without handshake that the server lists.
     ///
-    /// A server that refuses a revision but lists it as supported is probed once more: "The client SHOULD select a mutually
-    /// supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
+    /// A server that refuses a revision but lists it as supported is probed once more: "The client SHOULD select a
+    /// mutually supported version from the `supported` list and retry the request" (2026-07-28, `basic/versioning`).
     fn choose_discover_revision(&mut self, supported: &[String], tried: &'static RevisionSpec) {
         let State::ExpectDiscovery(progress) = &self.state else {
             return;
@@ -290,7 +292,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Selects the most preferred revision with handshake among those that the server lists, and sends `initialize`.
+    /// Selects the most preferred revision with handshake that the server lists, and sends `initialize`.
     fn choose_initialize_revision(&mut self, supported: &[String]) {
         let listed = |spec: &'static RevisionSpec| supported.iter().any(|id| spec.id() == id);
         let common = self.settings.offer.choose(Lifecycle::Initialize, listed);
@@ -335,8 +337,10 @@ impl ClientEndpoint {
         self.core.queue_frame(frame);
     }
 
-    /// Handles an error response to `initialize`, which may list the supported revisions. A server that did not answer the probe
-    /// and now reports unsupported versions was slow.
+    /// Handles an error response to `initialize`, which may list the supported revisions.
+    ///
+    /// If the error reports an unsupported version and the server was not probed, or did not answer the probe in time,
+    /// the server is probed next.
     fn handle_initialize_error(&mut self, error: PeerError) {
         let Some(mut progress) = self.state.take_progress() else {
             return;
@@ -447,11 +451,14 @@ pub(super) fn supported_revisions(error: &PeerError) -> Option<Vec<String>> {
 
 /// Result of `server/discover`.
 struct DiscoverResult {
+    /// Revisions that the server supports.
     supported_revisions: Vec<String>,
+    /// Information about the server.
     server_info: SessionInfo,
 }
 
 impl DiscoverResult {
+    /// Decodes a result; `None` if it does not match the schema.
     fn from_result(result: &RawResult) -> Option<Self> {
         let [supported, capabilities, meta, instructions] = result.object().view().find_each([
             "supportedVersions",

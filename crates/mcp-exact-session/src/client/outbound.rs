@@ -22,17 +22,19 @@ pub(crate) struct OutboundRequest {
     pub(super) params: Option<JsonObject>,
     /// True if the parameters contain none of the members that the endpoint adds.
     pub(super) is_plain: bool,
+    /// Options from the application.
     pub(super) options: CallOptions,
     /// Deadline of the request over all attempts.
     pub(super) final_deadline: Option<Time>,
+    /// Number of retries with input so far.
     pub(super) retries: u32,
     /// Parameters that a retry adds: `inputResponses` and `requestState`.
     pub(super) input: Option<JsonObject>,
     /// True if a subscription was acknowledged.
     pub(super) is_acknowledged: bool,
-    /// True if the request asks the server to run it as a task (2025-11-25).
+    /// True if the request has the param `task`, so that the server may run it as a task (2025-11-25).
     pub(super) asks_for_task: bool,
-    /// True if the tools were listed again because its headers were refused.
+    /// True if the tool list was requested again because the server refused the headers of this call.
     pub(super) was_relisted: bool,
     /// True if the request was resent, or waits to be resent, because the server changed its revision.
     pub(super) was_renegotiated: bool,
@@ -46,7 +48,7 @@ pub(super) enum Phase {
     Answer,
     /// The request waits for the application's responses to input requests.
     Input(AwaitedInput),
-    /// The request waits for a renegotiation, or for the check whether one is needed.
+    /// The request waits for a renegotiation, or for the check whether a renegotiation is needed.
     Renegotiation(RefusedRevision),
     /// The request waits for a new list of tools, because the server refused the headers.
     Relisting(Relisting),
@@ -64,7 +66,9 @@ pub(super) struct RefusedRevision {
 /// Input that a server requires (2026-07-28, `basic/patterns/mrtr`).
 #[derive(Debug)]
 pub(super) struct AwaitedInput {
+    /// The input requests, with the responses so far.
     pub(super) requests: Vec<AwaitedRequest>,
+    /// Number of input requests without a response.
     pub(super) awaited_count: usize,
     /// The server's `requestState`, echoed unchanged.
     pub(super) request_state: Option<Json>,
@@ -74,16 +78,20 @@ pub(super) struct AwaitedInput {
 #[derive(Debug)]
 pub(super) struct AwaitedRequest {
     pub(super) name: String,
+    /// Key for the application's answer.
     pub(super) key: ServerRequestKey,
+    /// Response of the application, once it was given.
     pub(super) response: Option<JsonObject>,
 }
 
 /// State of a repeated `tools/list` request.
 #[derive(Debug)]
 pub(super) struct Relisting {
-    /// Error by which the server refused the headers.
+    /// Error with which the server refused the headers.
     pub(super) error: PeerError,
+    /// Name of the called tool.
     pub(super) tool: String,
+    /// Number of pages that were requested.
     pub(super) fetched_pages: u32,
 }
 
@@ -94,7 +102,7 @@ impl OutboundRequest {
         is_discover && matches!(self.phase, Phase::Answer)
     }
 
-    /// Returns true if the request carries input for a server, or had to be sent with input before.
+    /// Returns true if the request contains input for the server, or was sent with input before.
     pub(super) fn is_retry(&self) -> bool {
         self.retries > 0 || self.input.is_some()
     }

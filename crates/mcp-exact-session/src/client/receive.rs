@@ -60,7 +60,7 @@ impl Endpoint for ClientEndpoint {
         self.spec().is_some_and(|spec| !spec.error_id_required())
     }
 
-    /// Creates the frame of an answer; over HTTP, an answer is sent in a POST of its own.
+    /// Creates the frame of an answer; over HTTP, an answer is sent in a separate POST.
     fn answer_frame(&mut self, stream: StreamId, bytes: Vec<u8>) -> Frame {
         let stream = match self.core.binding {
             Binding::Duplex => stream,
@@ -158,7 +158,7 @@ impl ClientEndpoint {
         rules.check_received_request(&call.method, call.params.as_ref())?;
         let stream = match self.core.binding {
             Binding::Duplex => arrival.stream,
-            // The answer is a POST of its own.
+            // The answer is a separate POST.
             Binding::StreamableHttp | Binding::HttpSse => StreamId::DUPLEX,
         };
         match self.core.reached_request_limit(stream, call.size()) {
@@ -167,6 +167,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Delivers a request of the server to the application.
     fn deliver_request(
         &mut self,
         arrival: Arrival,
@@ -241,7 +242,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Handles the answer to a request of the application: the request ends, or continues in another way.
+    /// Handles the answer to a request of the application: the request ends, is retried, or waits.
     pub(super) fn handle_application_answer(
         &mut self,
         key: RequestKey,
@@ -403,6 +404,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Handles a progress notification.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
         let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
@@ -431,6 +433,7 @@ impl ClientEndpoint {
         }
     }
 
+    /// Handles a log message.
     fn handle_log(&mut self, came_on: StreamId, call: Call) -> Result<(), Refusal> {
         let message = log_message(call.params.as_ref());
         let message = message.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;
@@ -472,7 +475,7 @@ impl ClientEndpoint {
         }
     }
 
-    /// Returns the subscription that a notification names, in every state of the session.
+    /// Returns the subscription that a notification names, regardless of the state of the session.
     fn named_subscription(&self, call: &Call) -> Option<(&'static RevisionSpec, RequestKey)> {
         let id: RequestId = call.meta(meta::SUBSCRIPTION_ID)?.decode_as().ok()?;
         let request = self.core.pending.by_wire_id(parse_wire_id(&id)?)?;
@@ -483,8 +486,8 @@ impl ClientEndpoint {
         listens.then_some((outbound.spec, request.key))
     }
 
-    /// Returns true if the notification is in order: the acknowledgement of a subscription must be first, and must occur once
-    /// (`basic/patterns/subscriptions`).
+    /// Returns true if the notification is in order: the first notification of a subscription must be its
+    /// acknowledgement, which occurs once (`basic/patterns/subscriptions`).
     fn follows_acknowledgement_order(
         &self,
         subscription: Option<RequestKey>,

@@ -22,7 +22,9 @@ use crate::stream::{Binding, RequestKey, StreamId, StreamKind};
 
 /// First request of a renegotiation that leaves the lifecycle or the session.
 enum FirstRequest {
+    /// `server/discover` in this revision.
     Probe(&'static RevisionSpec),
+    /// `initialize` of this revision.
     Initialize(&'static RevisionSpec),
 }
 
@@ -55,9 +57,11 @@ impl ClientEndpoint {
         None
     }
 
-    /// Returns true if an error says that the server does not support the revision of a request. In a session, -32022 has to list
-    /// other revisions, because a server may forward the error of another server. Over Streamable HTTP, a server of 2026-07-28 answers
-    /// a session of a revision without the header `MCP-Protocol-Version` with -32020.
+    /// Returns true if an error means that the server does not support the revision of a request.
+    ///
+    /// In a session, -32022 must list other revisions, because a server may forward the error of another server. Over
+    /// Streamable HTTP, a server of 2026-07-28 answers requests of a session whose revision has no header
+    /// `MCP-Protocol-Version` with -32020.
     fn refuses_revision(&self, outbound: &OutboundRequest, error: &PeerError) -> bool {
         let spec = outbound.spec;
         let in_session = spec.lifecycle() == Lifecycle::Initialize;
@@ -120,9 +124,11 @@ impl ClientEndpoint {
         None
     }
 
-    /// Handles an error of a server without handshake that a server with a handshake sends to requests outside of a session: "A
-    /// client […] MAY persist it across restarts of the same server configuration, re-probing if the cached assumption later fails"
-    /// (2026-07-28, `basic/versioning`). Returns the error if it is the outcome of the request.
+    /// Handles an error that a server with a handshake sends to requests outside of a session, although the negotiated
+    /// lifecycle has no handshake: "A client […] MAY persist it across restarts of the same server configuration,
+    /// re-probing if the cached assumption later fails" (2026-07-28, `basic/versioning`).
+    ///
+    /// Returns the error if it is the outcome of the request.
     pub(super) fn check_lifecycle(
         &mut self,
         key: RequestKey,
@@ -185,8 +191,8 @@ impl ClientEndpoint {
         self.core.pending.suspend(key, purpose);
     }
 
-    /// Ends the use of a session before another one is negotiated. Requests that the server has sent in the session are cancelled, and
-    /// its standalone stream ends.
+    /// Ends the use of a session before the next session is negotiated: pending requests of the server are cancelled,
+    /// and the standalone stream ends.
     fn leave_session(&mut self, session: &Arc<NegotiatedSession>) {
         self.previous_session = Some(Arc::clone(session));
         if session.is_discover() {
@@ -284,8 +290,10 @@ impl ClientEndpoint {
         keys.into_iter().filter_map(take).collect()
     }
 
-    /// Sends a refused request in the new revision. The request ends with its error if the revision does not allow the request, or
-    /// if a server may have executed a request that must not be executed twice.
+    /// Sends a refused request in the new revision.
+    ///
+    /// The request ends with its error if the new revision does not allow it, or if it is not repeatable and the server
+    /// may have executed it.
     fn resend_request(
         &mut self,
         key: RequestKey,
@@ -308,8 +316,10 @@ impl ClientEndpoint {
     }
 }
 
-/// Returns true if the outcome of a lifecycle check shows a server with a handshake, which does not define the method. Silence is no
-/// evidence, because the server has answered another request before.
+/// Returns true if the outcome of a lifecycle check shows a server with a handshake, which does not define the method
+/// `server/discover`.
+///
+/// A timeout is no evidence, because the server has answered another request before.
 pub(super) fn refuses_discovery(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Error(error) => !error.is_local() && !error.code().is_some_and(is_discover_code),

@@ -23,7 +23,9 @@ pub(super) enum State {
     ExpectInitializeResult(NegotiationProgress),
     /// The client waits for a new server process.
     ExpectRestart(NegotiationProgress),
+    /// A revision is negotiated, and requests can be sent.
     Operating(Arc<NegotiatedSession>),
+    /// The negotiation has failed, or the session has ended.
     Ended,
 }
 
@@ -32,9 +34,9 @@ pub(super) enum State {
 pub(super) struct NegotiatedSession {
     pub(super) spec: &'static RevisionSpec,
     pub(super) session_info: SessionInfo,
-    /// Capabilities of the server.
+    /// Precomputed lookup of the server's capabilities.
     declared_capabilities: DeclaredNames,
-    /// Sender metadata of requests, in revisions where each request states its sender.
+    /// Sender metadata of requests, in revisions in which each request describes its sender.
     pub(super) sender_meta: Option<SenderMeta>,
 }
 
@@ -45,7 +47,7 @@ pub(super) struct NegotiationProgress {
     pub(super) offered: BTreeSet<&'static str>,
     /// Number of probes that were sent, at most two.
     pub(super) probes: u8,
-    /// True if the probe timed out: the server may be slow rather than old.
+    /// True if the probe timed out; the server may be slow or may not support the probe.
     pub(super) probe_timed_out: bool,
 }
 
@@ -63,7 +65,7 @@ impl State {
         }
     }
 
-    /// Takes the progress out of a negotiating state, which becomes `Ended`.
+    /// Removes and returns the progress of a negotiation; the state becomes `Ended`.
     pub(super) fn take_progress(&mut self) -> Option<NegotiationProgress> {
         match std::mem::replace(self, Self::Ended) {
             Self::ExpectDiscovery(progress)
@@ -113,11 +115,14 @@ impl NegotiatedSession {
     }
 }
 
-/// Members of `_meta` by which every request states its sender (2026-07-28: `basic`, "_meta").
+/// Members of `_meta` that describe the sender in every request (2026-07-28: `basic`, "_meta").
 #[derive(Debug)]
 pub(super) struct SenderMeta {
+    /// Revision of the requests.
     version: Json,
+    /// Capabilities of the client.
     capabilities: JsonObject,
+    /// `Implementation` of the client.
     info: JsonObject,
     /// Complete `_meta` object with all sender members.
     meta: JsonObject,
@@ -141,13 +146,15 @@ impl SenderMeta {
         }
     }
 
-    /// Returns the `_meta` of a request without further metadata.
+    /// Returns the `_meta` of a request whose application adds no members.
     pub(super) fn meta(&self) -> &JsonObject {
         &self.meta
     }
 
-    /// Returns the `_meta` of a request with the members that the application adds. The application may replace the client
-    /// information, but not the revision; it replaces the capabilities only by the options of the call.
+    /// Returns the `_meta` of a request with the members of the application.
+    ///
+    /// The application may replace the client information, but not the revision. It can replace the capabilities only
+    /// by [`CallOptions::capabilities`](crate::CallOptions::capabilities).
     pub(super) fn merged_meta<'a>(
         &'a self,
         app_meta: ObjectRef<'a>,

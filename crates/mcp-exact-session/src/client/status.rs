@@ -1,4 +1,4 @@
-//! HTTP error statuses that replace answers (`basic/transports` of 2024-11-05 to 2026-07-28).
+//! HTTP error statuses in place of answers (`basic/transports` of 2024-11-05 to 2026-07-28).
 //!
 //! A status ends the request, causes a fallback, or ends the session.
 
@@ -77,7 +77,9 @@ impl ClientEndpoint {
         http && self.spec().is_some_and(RevisionSpec::has_session_ids)
     }
 
-    /// Handles a refused probe. The statuses 401, 403 and 5xx are no evidence of the server's lifecycle; other errors are.
+    /// Handles an error status for the probe.
+    ///
+    /// The statuses 401, 403 and 5xx are no evidence of the server's lifecycle; all other errors are.
     fn handle_probe_status(
         &mut self,
         spec: &'static RevisionSpec,

@@ -11,11 +11,16 @@ use super::session::string_member;
 use crate::core::ProgressTarget;
 use crate::stream::RequestKey;
 
+/// Unfinished task.
 #[derive(Debug)]
 struct Task {
+    /// Id of the task.
     id: String,
+    /// Progress token of the request that created the task.
     token: u64,
+    /// Key of the request that created the task.
     key: RequestKey,
+    /// Last reported progress value.
     last_progress: Option<f64>,
 }
 
@@ -23,7 +28,9 @@ struct Task {
 #[derive(Debug)]
 pub(super) struct Tasks {
     unfinished: VecDeque<Task>,
+    /// Maximum number of remembered tasks.
     count_limit: usize,
+    /// Maximum length of a task id in bytes.
     bytes_limit: usize,
 }
 
@@ -37,6 +44,7 @@ impl Tasks {
         }
     }
 
+    /// Returns the number of unfinished tasks.
     pub(super) fn len(&self) -> usize {
         self.unfinished.len()
     }
@@ -73,7 +81,7 @@ impl Tasks {
         });
     }
 
-    /// Returns the request of a progress notification, if the request has ended with a task.
+    /// Returns the request to which the progress of a task belongs, and records the progress value.
     pub(super) fn handle_progress(&mut self, token: Option<u64>, done: f64) -> ProgressTarget {
         let known = |task: &&mut Task| Some(task.token) == token;
         let Some(task) = self.unfinished.iter_mut().find(known) else {
@@ -93,19 +101,20 @@ impl Tasks {
         }
     }
 
-    /// Handles the end of a `tasks/result` request, by the parameters of the request.
+    /// Handles the end of a `tasks/result` request: forgets the task that its params name.
     pub(super) fn handle_result_request(&mut self, params: Option<&JsonObject>) {
         if let Some(id) = params.and_then(|params| string_member(params, "taskId")) {
             self.remove_task(&id);
         }
     }
 
+    /// Forgets the task with this id.
     fn remove_task(&mut self, id: &str) {
         self.unfinished.retain(|task| task.id != id);
     }
 }
 
-/// Returns true if the task has ended.
+/// Returns true if the task has a final status.
 fn is_final_status(task: ObjectRef<'_>) -> bool {
     let status = task.find("status").and_then(JsonRef::as_str);
     matches!(

@@ -31,33 +31,41 @@ const MAX_PAGES: u32 = 100;
 /// Tools with mirrored parameters.
 #[derive(Debug, Default)]
 pub(super) struct Tools {
+    /// Tools by name.
     by_name: BTreeMap<String, KnownTool>,
-    /// Number of lists that were begun. Tools of older lists are forgotten when there is no room.
+    /// Number of tool lists whose recording has started. Tools of older lists are forgotten if memory is needed.
     list_count: u64,
     /// Number of the latest list for which the tools of all older lists were forgotten.
     cleared_list: u64,
+    /// Approximate memory of all tools in bytes.
     bytes: usize,
 }
 
+/// Tool with mirrored parameters.
 #[derive(Debug)]
 struct KnownTool {
+    /// Number of the list that contained the tool.
     list_number: u64,
+    /// Mirrored parameters.
     parameters: Vec<MirroredParam>,
+    /// Approximate memory in bytes.
     bytes: usize,
 }
 
 impl Tools {
+    /// Returns the number of known tools.
     pub(super) fn len(&self) -> usize {
         self.by_name.len()
     }
 
+    /// Forgets a tool.
     fn remove(&mut self, name: &str) {
         if let Some(known) = self.by_name.remove(name) {
             self.bytes -= known.bytes;
         }
     }
 
-    /// Remembers a new tool; returns false if there is no room for the tool.
+    /// Remembers a tool; returns false if the limit of `limit` bytes does not allow it.
     fn insert(&mut self, name: &str, parameters: Vec<MirroredParam>, limit: usize) -> bool {
         if parameters.is_empty() {
             return true;
@@ -80,7 +88,7 @@ impl Tools {
         true
     }
 
-    /// Forgets the tools of all lists except the latest list; runs at most once per list.
+    /// Forgets the tools of all lists except the latest; has an effect only once per list.
     fn forget_older(&mut self) {
         if self.cleared_list == self.list_count {
             return;
@@ -98,7 +106,7 @@ impl ClientEndpoint {
         self.core.binding == Binding::StreamableHttp && spec.has_http_header_mirroring()
     }
 
-    /// Returns the encoded headers of a call.
+    /// Returns the encoded headers that mirror the arguments of a call.
     pub(super) fn mirrored_headers(
         &self,
         spec: &RevisionSpec,
@@ -167,7 +175,7 @@ impl ClientEndpoint {
         RawResult::from(object).with_retries(retries)
     }
 
-    /// Records one tool; returns the reason if the tool is removed from the list.
+    /// Records one tool; returns the violation if the tool must be removed from the list.
     fn record_tool(&mut self, tool: &Json) -> Result<(), Violation> {
         let Some(tool) = tool.view().object() else {
             return Ok(());
@@ -196,8 +204,10 @@ impl ClientEndpoint {
         }
     }
 
-    /// Requests the tool list again, once, because the headers of a call were refused (the same page, "Client Behavior"). Gives
-    /// the error back if there is nothing to try.
+    /// Requests the tool list again, once, because the headers of a call were refused (the same page, "Client
+    /// Behavior").
+    ///
+    /// Returns the error if the list cannot be requested again.
     pub(super) fn request_list_again(
         &mut self,
         key: RequestKey,

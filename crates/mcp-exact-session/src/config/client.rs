@@ -27,12 +27,16 @@ pub struct ClientConfig {
     /// Extensions and methods in addition to those that the revisions define.
     pub extensions: Extensions,
     /// True if a result of type `input_required` ends its request, and the application repeats the request with
-    /// [`CallOptions::input`](crate::CallOptions::input): for gateways that pass such results on (from 2026-07-28 on).
+    /// [`CallOptions::input`](crate::CallOptions::input) (from 2026-07-28 on).
+    ///
+    /// Gateways that forward such results use this setting.
     pub pass_input_required: bool,
     /// Timeout for the first answer of a server.
     pub handshake_timeout: Duration,
-    /// Timeout of a probe: old servers do not answer it (`basic/transports/stdio`, "Backward Compatibility"). If no revision of
-    /// the lifecycle `Initialize` is offered, no fallback exists, and `handshake_timeout` applies.
+    /// Timeout of a probe, which servers of older revisions may not answer (`basic/transports/stdio`, "Backward
+    /// Compatibility").
+    ///
+    /// If no revision of the lifecycle `Initialize` is offered, no fallback exists, and `handshake_timeout` applies.
     pub probe_timeout: Duration,
     /// Timeout of requests whose options do not specify a timeout.
     pub request_timeout: RequestTimeout,
@@ -75,6 +79,7 @@ impl ClientConfig {
 #[derive(Debug)]
 pub struct ClientSettings {
     config: ClientConfig,
+    /// Precomputed lookup of the declared capabilities.
     pub(crate) declared_capabilities: DeclaredNames,
 }
 

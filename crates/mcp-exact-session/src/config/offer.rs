@@ -1,21 +1,21 @@
-//! Revisions that a peer supports, the most preferred one first, and the oldest acceptable revision.
+//! Revisions that a peer supports by descending preference, and the oldest acceptable revision.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::Revision;
 
 use crate::error::ConfigError;
 
-/// Revisions that a peer speaks.
+/// Revisions that a peer supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
-    /// Revisions in the order of preference, the most preferred one first.
+    /// Revisions by descending preference.
     pub revisions: Vec<Revision>,
     /// Oldest acceptable revision; older revisions in `revisions` are ignored. Unknown revisions are neither older nor newer.
     pub oldest: Option<Revision>,
 }
 
 impl Default for Offer {
-    /// All known revisions, the newest first, without a floor.
+    /// All known revisions, the newest first, without an oldest acceptable one.
     fn default() -> Self {
         Self {
             revisions: crate::revisions().rev().collect(),
@@ -25,9 +25,10 @@ impl Default for Offer {
 }
 
 impl Offer {
-    /// Offers these revisions, the most preferred one first.
+    /// Offers these revisions, which are listed by descending preference.
     ///
     /// # Errors
+    ///
     /// [`ConfigError::UnknownRevision`] if a revision is unknown.
     pub fn new<'r>(ids: impl IntoIterator<Item = &'r str>) -> Result<Self, ConfigError> {
         let known = |id: &str| {
@@ -44,7 +45,7 @@ impl Offer {
     /// Iterates over the properties of the offered revisions, in the order of the offer.
     pub(crate) fn offered_specs(&self) -> impl Iterator<Item = &'static RevisionSpec> {
         let known = |id: &Revision| mcp_exact_revisions::find(id.as_str());
-        // With an unknown floor, no revision is offered.
+        // If `oldest` is unknown, no revision is offered.
         let floor = self
             .oldest
             .as_ref()
@@ -53,7 +54,7 @@ impl Offer {
         self.revisions.iter().filter_map(known).filter(allowed)
     }
 
-    /// Returns the offered revisions of a lifecycle.
+    /// Iterates over the offered revisions of a lifecycle, in the order of the offer.
     pub(crate) fn specs_of_lifecycle(
         &self,
         lifecycle: Lifecycle,
@@ -62,7 +63,7 @@ impl Offer {
             .filter(move |spec| spec.lifecycle() == lifecycle)
     }
 
-    /// Returns the most preferred offered revision of a lifecycle that meets the condition.
+    /// Returns the most preferred offered revision of a lifecycle for which `fits` returns true.
     pub(crate) fn choose(
         &self,
         lifecycle: Lifecycle,
@@ -93,6 +94,7 @@ impl Offer {
             .collect()
     }
 
+    /// Checks that every revision is known and that at least one is offered.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let unknown = |id: &&Revision| mcp_exact_revisions::find(id.as_str()).is_none();
         if let Some(id) = self.revisions.iter().chain(&self.oldest).find(unknown) {

@@ -39,9 +39,10 @@ pub enum InputMode {
     /// The endpoint seals states, counts retries, and delivers the input responses with the state.
     #[default]
     Managed,
-    /// The application gets `requestState` as received and writes results of type `input_required` itself: for gateways whose
-    /// upstream server has made the state. The endpoint still checks that the client has declared the capabilities that the input
-    /// requests need.
+    /// The application gets `requestState` as received and creates results of type `input_required` itself, as gateways
+    /// do whose upstream server has created the state.
+    ///
+    /// The endpoint still checks that the client has declared the capabilities that the input requests need.
     PassThrough,
 }
 
@@ -61,12 +62,12 @@ pub struct ServerConfig {
     pub extensions: Extensions,
     /// Minimum level of the log messages that are sent until the client chooses a level (up to 2025-11-25).
     pub log_level: Level,
-    /// Cache hint of results without one of their own (from 2026-07-28 on).
+    /// Cache hint of results for which the application sets none (from 2026-07-28 on).
     pub cache: CacheHint,
-    /// True if lists keep the `cacheScope` that the application gives them: for gateways, whose servers choose it. By default
-    /// every list carries the scope of `cache`.
+    /// True if list results keep the `cacheScope` that the application sets, as gateways need for the scopes of their
+    /// upstream servers. By default every list carries the scope of `cache`.
     pub keeps_cache_scope: bool,
-    /// Checks results before they are sent, such as against the output schema of the tool.
+    /// Checks results before they are sent, for example against the output schema of the tool.
     pub result_check: Option<Arc<dyn CheckResult>>,
     /// Protects request states that the client echoes (from 2026-07-28 on); without a seal, replies cannot carry a state.
     pub seal: Option<Arc<dyn Seal>>,
@@ -75,16 +76,19 @@ pub struct ServerConfig {
     /// Source of the header-mirrored parameters of each tool, so that the endpoint compares headers and arguments (from
     /// 2026-07-28 on, over HTTP); without it the application calls [`check_params`](crate::http::check_params).
     pub tool_headers: Option<Arc<dyn ToolHeaders>>,
-    /// True if the application acknowledges subscriptions, by
-    /// [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge): for gateways, which have to subscribe themselves
-    /// first. By default the endpoint does so at once (from 2026-07-28 on: `basic/patterns/subscriptions`).
+    /// True if the application acknowledges subscriptions by
+    /// [`ServerEndpoint::acknowledge`](crate::ServerEndpoint::acknowledge), as gateways need, which first subscribe at
+    /// their upstream servers.
+    ///
+    /// By default the endpoint acknowledges a subscription immediately (from 2026-07-28 on:
+    /// `basic/patterns/subscriptions`).
     pub application_acknowledges: bool,
     /// True if error codes that 2026-07-28 reserves or forbids pass unchanged. By default -32002 becomes -32602 and
     /// undefined codes from -32020 to -32099 become -32603.
     pub keeps_error_codes: bool,
     /// Time for which a sealed state is valid.
     pub state_lifetime: Duration,
-    /// Timeout of the server's own requests.
+    /// Timeout of the requests that the server sends.
     pub request_timeout: RequestTimeout,
     /// Limits of each endpoint.
     pub limits: Limits,
@@ -139,12 +143,17 @@ impl ServerConfig {
 /// Checked configuration of a server; any number of endpoints can share one instance.
 #[derive(Debug)]
 pub struct ServerSettings {
+    /// The checked configuration.
     config: ServerConfig,
+    /// Default members of results, for each offered revision without handshake.
     results: Vec<ResultDefaults>,
+    /// Precomputed lookup of the declared capabilities.
     pub(crate) declared_capabilities: DeclaredNames,
-    /// Limits of the configuration, for all endpoints.
+    /// Limits of the configuration, which all endpoints share.
     pub(crate) shared_limits: Arc<Limits>,
+    /// True if a revision with handshake is offered.
     pub(crate) offers_initialize: bool,
+    /// True if a revision without handshake is offered.
     pub(crate) offers_discover: bool,
 }
 
@@ -174,14 +183,19 @@ impl ServerSettings {
 /// Members that every result carries from 2026-07-28 on, unless the application sets them.
 #[derive(Debug)]
 pub(crate) struct ResultDefaults {
+    /// Revision of the results.
     spec: &'static RevisionSpec,
+    /// Value of `resultType` for a complete result.
     complete_type: Json,
     /// `Implementation` of the server.
     server_info: Json,
     /// `_meta` object that contains only the server's `Implementation`.
     meta: JsonObject,
+    /// Default value of `ttlMs`.
     ttl: Json,
+    /// Default value of `cacheScope`.
     scope: Json,
+    /// True if a `cacheScope` that the application sets is kept.
     keeps_scope: bool,
     /// Result of `server/discover`.
     discover_result: JsonObject,
@@ -190,20 +204,23 @@ pub(crate) struct ResultDefaults {
 /// Members of a result that [`ResultDefaults`] sets.
 const DEFAULT_MEMBERS: [&str; 4] = [RESULT_TYPE, "ttlMs", "cacheScope", "_meta"];
 
-/// Members of a result of the application that matter for the method that it answers.
+/// Members of an application's result to which defaults apply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ResultMembers<'a> {
+    /// The member `resultType`.
     pub(crate) kind: Option<JsonRef<'a>>,
-    /// Present only for results with cache hints.
+    /// The member `ttlMs`; present only for results with cache hints.
     pub(crate) ttl: Option<JsonRef<'a>>,
-    /// Present only for results with cache hints.
+    /// The member `cacheScope`; present only for results with cache hints.
     scope: Option<JsonRef<'a>>,
+    /// The member `_meta`.
     meta: Option<JsonRef<'a>>,
+    /// Requirement of the request's rule on cache hints.
     cache_policy: CachePolicy,
 }
 
 impl<'a> ResultMembers<'a> {
-    /// Finds the members in a result for a request of this rule row; without a row the result has no cache hints.
+    /// Finds the members in a result for a request of this rule row; without a row, the result has no cache hints.
     pub(crate) fn find(result: &'a JsonObject, rule: Option<&Rule>) -> Self {
         let cached = rule.map_or(CachePolicy::Never, |rule| rule.cache_policy);
         let [name, .., meta] = DEFAULT_MEMBERS;

@@ -1,7 +1,7 @@
 //! Message handling that both roles share: parsing, dispatch, acceptance or refusal, and exactly one answer.
 //!
-//! A role implements the required functions of [`Endpoint`]. The provided functions make no decisions about methods and
-//! revisions; the module `rules` does.
+//! A role implements the required functions of [`Endpoint`]. The provided functions do not depend on methods and
+//! revisions; the module `rules` decides about them.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{
@@ -23,11 +23,14 @@ use crate::stream::{Binding, RequestKey, StreamId};
 /// Stream and batch in which a message arrived.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Arrival {
+    /// Stream on which the message has arrived.
     pub(crate) stream: StreamId,
+    /// Batch that contains the message, if any.
     pub(crate) batch: Option<BatchId>,
 }
 
 impl Arrival {
+    /// Creates the arrival of a message that belongs to no batch.
     pub(crate) fn unbatched(stream: StreamId) -> Self {
         Self {
             stream,
@@ -42,13 +45,14 @@ pub(crate) trait Endpoint: Sized {
     /// Information of the transport about a frame.
     type Context;
 
+    /// Returns the state that both roles share.
     fn core(&mut self) -> &mut Core<Self::Role>;
     fn core_ref(&self) -> &Core<Self::Role>;
 
     /// Returns the negotiated revision.
     fn spec(&self) -> Option<&'static RevisionSpec>;
 
-    /// Returns true if answers may be sent: from 2026-07-28 on a client sends none.
+    /// Returns true if the local peer may send answers: from 2026-07-28 on, a client may not.
     fn may_answer(&self) -> bool;
 
     /// Returns true if the revision allows errors without id.
@@ -105,7 +109,7 @@ pub(crate) trait Endpoint: Sized {
         self.abort_if_exhausted();
     }
 
-    /// Closes the endpoint if the peer does not read its output.
+    /// Closes the endpoint if the reserve for refusals is exhausted, because the peer does not read its input.
     fn abort_if_exhausted(&mut self) {
         if std::mem::take(&mut self.core().is_reserve_exhausted) {
             self.core()
@@ -141,8 +145,9 @@ pub(crate) trait Endpoint: Sized {
         self.end_post(arrival, refusal.status(false));
     }
 
-    /// Refuses each request of a batch that exceeds a limit, so that no caller waits. The refusals are one array in revisions
-    /// with batches.
+    /// Refuses each request of a batch that exceeds a limit, so that no caller waits for an answer.
+    ///
+    /// In revisions with batches, the refusals are sent as one array.
     fn discard_batch(&mut self, stream: StreamId, heads: &[OversizedHead], refusal: &Refusal) {
         let has_batches = self.spec().is_some_and(RevisionSpec::has_batches);
         let batch = has_batches.then(|| self.core().batches.begin(stream));
@@ -200,7 +205,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Counts a message for the rate limit that `select` returns.
+    /// Counts a message for a rate limit; `select` returns the rate and its maximum per second.
     fn count_message(
         &mut self,
         select: impl FnOnce(&mut Core<Self::Role>) -> (&mut super::Rate, u32),
@@ -265,7 +270,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Returns true for a POST that the local peer answers.
+    /// Returns true for the stream of a POST that the local peer answers.
     fn is_post_of_peer(&self, stream: StreamId) -> bool {
         Self::Role::ANSWERS_POSTS && self.core_ref().streams.is_post(stream)
     }
@@ -320,7 +325,8 @@ pub(crate) trait Endpoint: Sized {
         self.finish_batch(finished);
     }
 
-    /// Refuses a batch in a revision without batches: each request is refused separately, so that no caller waits.
+    /// Refuses a batch in a revision without batches: each request is refused separately, so that no caller waits for
+    /// an answer.
     fn refuse_batch(&mut self, stream: StreamId, items: &[ParsedItem]) {
         let revision = self.spec().map(RevisionSpec::revision);
         let refusal = if items.is_empty() {
@@ -359,7 +365,7 @@ pub(crate) trait Endpoint: Sized {
         self.refuse_silently(arrival, id, refusal, in_session);
     }
 
-    /// Refuses a request without a violation for the application.
+    /// Refuses a request without reporting a violation to the application.
     fn refuse_silently(
         &mut self,
         arrival: Arrival,
@@ -373,7 +379,7 @@ pub(crate) trait Endpoint: Sized {
         }
     }
 
-    /// Refuses a frame whose id is unknown, with an error without id in revisions that have such errors.
+    /// Refuses a frame whose id cannot be read, with an error without id in revisions that have such errors.
     fn refuse_unaddressed(&mut self, arrival: Arrival, refusal: &Refusal) {
         if let Some(violation) = refusal.violation() {
             self.core().push_violation(violation);
@@ -478,6 +484,7 @@ pub(crate) trait Endpoint: Sized {
 
 /// Request of the peer that was cancelled.
 pub(crate) struct CancelledRequest<R: Role> {
+    /// The cancelled request.
     pub(crate) request: super::InFlightRequest<R::RequestState>,
     /// Local requests that belong to the cancelled request and were never sent.
     pub(crate) withdrawn: Vec<RequestKey>,

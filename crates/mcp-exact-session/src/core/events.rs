@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use crate::heap_size::{EVENT_SIZE, HeapSize};
 use crate::limits::{Limit, Limits};
 
+/// Queue of events for the application.
 #[derive(Debug)]
 pub(crate) struct EventQueue<E> {
-    /// Events with their sizes.
+    /// Events, each with its approximate size in bytes.
     queue: VecDeque<(usize, E)>,
+    /// Total size of the events in bytes.
     bytes: usize,
 }
 

@@ -11,11 +11,14 @@ use super::batches::BatchId;
 use super::ordered::OrderedMap;
 use crate::stream::{RequestKey, StreamId};
 
-/// Bounded set of the most recent numbers.
+/// Bounded set of the most recently inserted numbers.
 #[derive(Debug)]
 struct Tombstones {
+    /// Numbers in the order of insertion.
     order: VecDeque<u64>,
+    /// Numbers for the lookup.
     members: NumberMap,
+    /// Maximum number of numbers.
     limit: usize,
 }
 
@@ -28,6 +31,7 @@ impl Tombstones {
         }
     }
 
+    /// Inserts a number; removes the oldest number if the limit is exceeded.
     fn insert(&mut self, number: u64) {
         if self.limit > 0 && self.members.insert(number, 0).is_none() {
             if self.order.len() == self.limit {
@@ -42,17 +46,19 @@ impl Tombstones {
 /// Request of the peer that has not been answered.
 #[derive(Debug)]
 pub(crate) struct InFlightRequest<T> {
+    /// Id of the request, exactly as received.
     pub(crate) id: RequestId,
     /// Stream that carries the answer.
     pub(crate) stream: StreamId,
+    /// Batch that contains the request.
     pub(crate) batch: Option<BatchId>,
-    /// Approximate memory that the request takes, in bytes.
+    /// Approximate memory of the request in bytes.
     pub(crate) size: usize,
     /// Stream on which the id must be unique; `None` if it must be unique in the session.
     pub(crate) scope: Option<StreamId>,
     /// Progress token, exactly as received.
     pub(crate) progress_token: Option<Json>,
-    /// Value of the last progress notification that the endpoint sent for the request; each one must be larger.
+    /// Value of the last progress notification that was sent for the request; the next value must be larger.
     pub(crate) last_progress: Option<f64>,
     /// State that the role keeps for the request.
     pub(crate) role_state: T,
@@ -64,12 +70,14 @@ pub(crate) struct InFlightRequests<T> {
     by_key: OrderedMap<RequestKey, Box<InFlightRequest<T>>>,
     /// Keys by scope and id. A sorted vector suits the small number of requests; a tree would allocate a node for each.
     by_id: Vec<((Option<StreamId>, RequestId), RequestKey)>,
+    /// Keys of the most recently cancelled requests.
     cancelled_keys: Tombstones,
+    /// Total size of the requests in bytes.
     bytes: usize,
 }
 
 impl<T> InFlightRequests<T> {
-    /// Creates an empty table that remembers the keys of up to `remembered_count` cancelled requests.
+    /// Creates an empty table that remembers the keys of up to `remembered` cancelled requests.
     pub(crate) fn new(remembered: usize) -> Self {
         Self {
             by_key: OrderedMap::default(),
@@ -79,6 +87,7 @@ impl<T> InFlightRequests<T> {
         }
     }
 
+    /// Returns the number of requests in flight.
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
@@ -87,6 +96,7 @@ impl<T> InFlightRequests<T> {
         self.bytes
     }
 
+    /// Adds a request under its key.
     pub(crate) fn insert(&mut self, key: RequestKey, request: InFlightRequest<T>) {
         self.bytes += request.size;
         let entry = ((request.scope, request.id.clone()), key);
@@ -104,6 +114,7 @@ impl<T> InFlightRequests<T> {
         })
     }
 
+    /// Returns the key of the request with this scope and id.
     pub(crate) fn find(&self, scope: Option<StreamId>, id: &RequestId) -> Option<RequestKey> {
         let at = self.id_index(scope, id).ok()?;
         Some(self.by_id[at].1)
@@ -121,7 +132,7 @@ impl<T> InFlightRequests<T> {
         self.by_key.iter().map(|(key, request)| (key, &**request))
     }
 
-    /// Counts more memory for a request, until [`release_memory`](Self::release_memory).
+    /// Adds memory to the size of a request, until [`release_memory`](Self::release_memory).
     pub(crate) fn add_bytes(&mut self, key: RequestKey, bytes: usize) {
         if let Some(request) = self.by_key.get_mut(key) {
             request.size += bytes;
@@ -129,6 +140,7 @@ impl<T> InFlightRequests<T> {
         }
     }
 
+    /// Subtracts memory that [`add_bytes`](Self::add_bytes) has counted.
     pub(crate) fn release_memory(&mut self, key: RequestKey, bytes: usize) {
         if let Some(request) = self.by_key.get_mut(key) {
             request.size -= bytes;
@@ -136,7 +148,7 @@ impl<T> InFlightRequests<T> {
         }
     }
 
-    /// Removes an answered request.
+    /// Removes and returns an answered request.
     pub(crate) fn take(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.by_key.remove(key)?;
         self.bytes -= request.size;
@@ -146,7 +158,7 @@ impl<T> InFlightRequests<T> {
         Some(*request)
     }
 
-    /// Removes a cancelled request and remembers its key.
+    /// Removes and returns a cancelled request, and remembers its key.
     pub(crate) fn take_cancelled(&mut self, key: RequestKey) -> Option<InFlightRequest<T>> {
         let request = self.take(key)?;
         self.cancelled_keys.insert(key.0);
@@ -158,7 +170,7 @@ impl<T> InFlightRequests<T> {
         self.cancelled_keys.order.len()
     }
 
-    /// Returns true if the request was cancelled, so that an answer to it is late rather than invalid.
+    /// Returns true if the request was cancelled, so that an answer to it is late and not invalid.
     pub(crate) fn was_cancelled(&self, key: RequestKey) -> bool {
         self.cancelled_keys.members.get(key.0).is_some()
     }

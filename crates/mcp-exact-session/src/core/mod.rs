@@ -1,8 +1,8 @@
 //! State and logic that client and server share: streams, requests in both directions, batches, events, rate limits, and
 //! dispatch.
 //!
-//! [`Core`] holds the state, and [`Endpoint`] handles messages. The roles in `client/` and `server/` add their lifecycle and the
-//! handling of each message; this module does not depend on methods or revisions.
+//! [`Core`] contains the state, and [`Endpoint`] handles messages. The roles in `client/` and `server/` add their
+//! lifecycle and the handling of each message; this module does not depend on methods or revisions.
 
 pub(crate) mod batches;
 mod dispatch;
@@ -38,11 +38,11 @@ use crate::usage::Usage;
 pub(crate) trait Role: fmt::Debug {
     /// True if the role answers POSTs of the remote peer, as a server does.
     const ANSWERS_POSTS: bool;
-    /// Events for the local application.
+    /// Event for the local application.
     type Event: HeapSize + From<Violation> + fmt::Debug;
-    /// Purposes of requests of the local peer.
+    /// Purpose of a request of the local peer.
     type Purpose: fmt::Debug;
-    /// State that the role keeps for a request of the peer.
+    /// State that the role stores with a request of the remote peer.
     type RequestState: fmt::Debug;
 }
 
@@ -50,17 +50,24 @@ pub(crate) trait Role: fmt::Debug {
 #[derive(Debug)]
 pub(crate) struct Core<R: Role> {
     pub(crate) binding: Binding,
-    /// Limits, which thousands of endpoints of a server may share.
+    /// Limits, which all endpoints of a server may share.
     pub(crate) limits: Arc<Limits>,
+    /// Latest timestamp.
     pub(crate) now: Time,
+    /// Number of the last assigned request key.
     last_key: u64,
     pub(crate) streams: Streams,
+    /// Requests of the local peer.
     pub(crate) pending: PendingRequests<R::Purpose>,
+    /// Requests of the remote peer.
     pub(crate) in_flight: InFlightRequests<R::RequestState>,
     pub(crate) batches: Batches,
     pub(crate) events: EventQueue<R::Event>,
+    /// URL elicitations that are not completed.
     pub(crate) elicitations: Elicitations,
+    /// Rate of the received requests.
     request_rate: Rate,
+    /// Rate of the received notifications.
     notification_rate: Rate,
     /// True if the reserve for refusals is exhausted: the peer does not read its input.
     is_reserve_exhausted: bool,
@@ -111,6 +118,7 @@ impl<R: Role> Core<R> {
         self.now = self.now.max(now);
     }
 
+    /// Returns a new request key.
     pub(crate) fn new_key(&mut self) -> RequestKey {
         self.last_key += 1;
         RequestKey(self.last_key)
@@ -147,7 +155,7 @@ impl<R: Role> Core<R> {
         }
     }
 
-    /// Returns the reached limit that requires the refusal of a request; `stream` carries the answer.
+    /// Returns the limit because of which a request of `size` bytes must be refused; `stream` carries the answer.
     pub(crate) fn reached_request_limit(&self, stream: StreamId, size: usize) -> Option<Limit> {
         let limits = &self.limits;
         if self.in_flight.len() >= limits.in_flight {
@@ -159,7 +167,7 @@ impl<R: Role> Core<R> {
         self.reached_message_limit(stream)
     }
 
-    /// Returns the reached limit that requires the refusal of a message.
+    /// Returns the limit because of which a message must be refused.
     pub(crate) fn reached_message_limit(&self, stream: StreamId) -> Option<Limit> {
         let limits = &self.limits;
         let output = || self.streams.reached_limit(stream, limits);

@@ -1,9 +1,9 @@
 //! Map for keys that are mostly inserted in order: a sorted vector that keeps its capacity.
 //!
-//! The map suits few small values whose keys the endpoint chooses. Unlike a tree, the map does not allocate and free a node for
-//! each request of an endpoint with one request at a time.
+//! The map is efficient for few small values whose keys the endpoint chooses. Unlike a tree, it does not allocate and
+//! free a node for each request of an endpoint that handles one request at a time.
 
-/// Values by key, in order of the keys.
+/// Vector of keys and values, sorted by key.
 #[derive(Debug)]
 pub(crate) struct OrderedMap<K, V>(Vec<(K, V)>);
 
@@ -14,6 +14,7 @@ impl<K, V> Default for OrderedMap<K, V> {
 }
 
 impl<K: Ord + Copy, V> OrderedMap<K, V> {
+    /// Returns the index of a key, or the index for its insertion.
     fn index_of(&self, key: K) -> Result<usize, usize> {
         // Most lookups are for the first or the last key.
         match self.0.as_slice() {
@@ -47,6 +48,7 @@ impl<K: Ord + Copy, V> OrderedMap<K, V> {
         Some(&mut self.0[at].1)
     }
 
+    /// Returns the lowest key.
     pub(crate) fn first(&self) -> Option<K> {
         self.0.first().map(|(key, _)| *key)
     }

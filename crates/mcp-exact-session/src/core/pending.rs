@@ -1,7 +1,8 @@
 //! Requests of the local peer, from creation to their single end, with ids, progress tokens and deadlines.
 //!
-//! Each request has one record, found by its key. The record has a wire id while an answer is awaited, and none while the request
-//! waits for something else, such as input for a retry. This module does not depend on revisions, methods or roles.
+//! Each request has one record, found by its key. The record has a wire id while the request waits for an answer, and
+//! no wire id while the request waits for anything else, such as input for a retry. This module does not depend on
+//! revisions, methods or roles.
 
 use super::ordered::OrderedMap;
 use crate::Time;
@@ -16,9 +17,12 @@ pub(crate) struct PendingRequest<P> {
     pub(crate) stream: StreamId,
     /// Purpose of the request, defined by the role.
     pub(crate) purpose: P,
+    /// Timeout of the request.
     timeout: RequestTimeout,
     /// Wire id of the request while an answer is awaited.
     wire_id: Option<u64>,
+    /// Time at which the request ends unless an answer or progress is received; `None` while the request is suspended
+    /// or without a deadline.
     deadline: Option<Time>,
     /// Time at which the request ends regardless of progress.
     final_deadline: Time,
@@ -46,20 +50,23 @@ pub(crate) struct NewRequest<P> {
     pub(crate) key: RequestKey,
     pub(crate) stream: StreamId,
     pub(crate) timeout: RequestTimeout,
-    /// Deadline of the first attempt, if this is a later attempt.
+    /// Time at which the request ends regardless of progress, if an earlier attempt has set it.
     pub(crate) final_deadline: Option<Time>,
-    /// True if the request asks for progress notifications.
+    /// True if progress notifications are requested.
     pub(crate) with_progress: bool,
     pub(crate) purpose: P,
 }
 
-/// Request that a progress notification belongs to.
+/// Result of the lookup of a progress notification's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProgressTarget {
+    /// The request has not ended.
     Request(RequestKey),
     /// The request has ended; late progress is a normal race.
     Ended,
+    /// The progress value has not increased.
     NotIncreasing,
+    /// The token belongs to no request.
     Unknown,
 }
 
@@ -67,14 +74,16 @@ pub(crate) enum ProgressTarget {
 /// progress token of a request is its wire id.
 #[derive(Debug)]
 pub(crate) struct PendingRequests<P> {
+    /// Last assigned wire id.
     last_id: u64,
     by_key: OrderedMap<RequestKey, Box<PendingRequest<P>>>,
     by_wire_id: OrderedMap<u64, RequestKey>,
+    /// Requests with deadlines, ordered by deadline.
     deadlines: OrderedMap<(Time, RequestKey), ()>,
 }
 
 impl<P> PendingRequests<P> {
-    /// Returns an empty table; ids start after `last_id`.
+    /// Creates an empty table; wire ids start after `last_id`.
     pub(crate) fn with_last_id(last_id: u64) -> Self {
         Self {
             last_id,
@@ -130,6 +139,7 @@ impl<P> PendingRequests<P> {
         self.by_key.get_mut(key).map(|request| &mut **request)
     }
 
+    /// Returns the request that waits for an answer under a wire id.
     pub(crate) fn by_wire_id(&self, id: u64) -> Option<&PendingRequest<P>> {
         self.get(*self.by_wire_id.get(id)?)
     }
@@ -138,7 +148,7 @@ impl<P> PendingRequests<P> {
         self.by_key.iter().map(|(_, request)| &**request)
     }
 
-    /// Ends a request.
+    /// Removes a request that has ended.
     pub(crate) fn remove(&mut self, key: RequestKey) -> Option<PendingRequest<P>> {
         let request = self.by_key.remove(key)?;
         if let Some(id) = request.wire_id {
@@ -150,7 +160,7 @@ impl<P> PendingRequests<P> {
         Some(*request)
     }
 
-    /// Removes the request that an answer belongs to.
+    /// Removes and returns the request that waits for the answer with this wire id.
     pub(crate) fn remove_answered(&mut self, id: u64) -> Option<PendingRequest<P>> {
         let key = *self.by_wire_id.get(id)?;
         self.remove(key)
@@ -172,12 +182,12 @@ impl<P> PendingRequests<P> {
         self.by_key.insert(key, Box::new(request));
     }
 
-    /// Returns true if a request with this id has ended, so that an answer to it is late and not invalid.
+    /// Returns true if the request with this wire id has ended, so that an answer to it is late and not invalid.
     pub(crate) fn has_ended(&self, id: u64) -> bool {
         (1..=self.last_id).contains(&id) && self.by_wire_id.get(id).is_none()
     }
 
-    /// Finds the request of a progress token and restarts its idle timeout.
+    /// Records a progress value, and restarts the idle timeout of the request with this progress token.
     pub(crate) fn record_progress(
         &mut self,
         token: Option<u64>,
@@ -216,7 +226,7 @@ impl<P> PendingRequests<P> {
         ProgressTarget::Request(key)
     }
 
-    /// Removes the deadline of a request that lasts until one of the peers ends it, such as a subscription.
+    /// Removes the deadline of a request that lasts until a peer ends it, such as a subscription.
     pub(crate) fn lift_deadline(&mut self, key: RequestKey) -> Option<&mut PendingRequest<P>> {
         let request = self.by_key.get_mut(key)?;
         if let Some(deadline) = request.deadline.take() {
@@ -225,11 +235,12 @@ impl<P> PendingRequests<P> {
         Some(request)
     }
 
+    /// Returns the earliest deadline.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines.first().map(|(time, _)| time)
     }
 
-    /// Removes a request whose deadline has passed.
+    /// Removes and returns a request whose deadline has passed.
     pub(crate) fn remove_expired(&mut self, now: Time) -> Option<PendingRequest<P>> {
         let (deadline, key) = self.deadlines.first()?;
         if deadline <= now {
@@ -252,6 +263,7 @@ mod tests {
 
     use super::*;
 
+    /// Creates a table with one request.
     fn open_request(timeout: RequestTimeout, progress: bool) -> PendingRequests<()> {
         let mut pending = PendingRequests::with_last_id(0);
         let new = NewRequest {

@@ -11,22 +11,25 @@ use crate::Time;
 pub(crate) struct Rate {
     /// Start of the current second.
     window_start: Time,
+    /// Number of messages in the current second.
     count: u32,
     /// True if the refusal of a message was reported in the current second.
     was_reported: bool,
 }
 
-/// Decision of the rate limit about a message.
+/// Decision about a message by a rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RateDecision {
+    /// The message is accepted.
     Accept,
-    /// The first message of this second that is refused.
+    /// The message is the first in this second that is refused.
     RefuseFirst,
+    /// The message is refused, after another refusal in this second.
     Refuse,
 }
 
 impl Rate {
-    /// Counts a message and returns the decision.
+    /// Counts a message and decides whether the limit of `per_second` messages allows it.
     pub(crate) fn decide(&mut self, now: Time, per_second: u32) -> RateDecision {
         if now.saturating_since(self.window_start) >= Duration::from_secs(1) {
             *self = Self {

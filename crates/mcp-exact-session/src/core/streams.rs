@@ -13,15 +13,17 @@ use crate::stream::{HttpHints, RequestKey, StreamId, StreamKind, Transmit};
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) stream: StreamId,
+    /// The message, without a line end.
     pub(crate) bytes: Vec<u8>,
     /// Incoming request that the frame belongs to.
     pub(crate) incoming_request: Option<RequestKey>,
-    /// Key of the local request in the frame, if the frame is one.
+    /// Key of the local peer's request, if the frame is a request.
     pub(crate) local_request: Option<RequestKey>,
-    /// True if this frame is the last one of the stream.
+    /// True if the frame is the last output of the stream.
     pub(crate) is_last: bool,
+    /// Headers and hints for an HTTP transport.
     pub(crate) http: HttpHints,
-    /// True if the endpoint generated the frame, such as a refusal. These frames may use the reserved bytes.
+    /// True if the endpoint generated the frame, such as a refusal; the frame may then use the reserved bytes.
     pub(crate) uses_reserve: bool,
 }
 
@@ -38,16 +40,19 @@ impl Frame {
         }
     }
 
+    /// Sets the incoming request that the frame belongs to.
     pub(crate) fn with_incoming_request(mut self, request: RequestKey) -> Self {
         self.incoming_request = Some(request);
         self
     }
 
+    /// Sets whether the frame is the last output of the stream.
     pub(crate) fn with_last(mut self, last: bool) -> Self {
         self.is_last = last;
         self
     }
 
+    /// Sets the HTTP status of the response.
     pub(crate) fn status(mut self, status: u16) -> Self {
         self.http.status = Some(status);
         self
@@ -63,11 +68,15 @@ impl Frame {
 /// Queued output of a stream.
 #[derive(Debug)]
 enum Output {
+    /// A message.
     Frame(Frame),
+    /// An HTTP status without a body.
     Status(u16),
+    /// The end of the stream.
     Close,
 }
 
+/// State of a stream.
 #[derive(Debug)]
 struct Stream {
     kind: StreamKind,
@@ -77,12 +86,13 @@ struct Stream {
     is_finished: bool,
     /// True if the stream carries a request without a session.
     is_stateless: bool,
-    /// Queued output, with its sequence number across all streams.
+    /// Queued outputs, each with its position in the order of all streams.
     queue: VecDeque<(u64, Output)>,
+    /// Size of the queued frames in bytes.
     bytes: usize,
     /// Number of frames that were passed to the transport.
     sequence: u64,
-    /// Number of outputs at the front that an event log records; they cannot be withdrawn.
+    /// Number of outputs at the front of the queue that an event log records, so that they cannot be withdrawn.
     committed_outputs: usize,
 }
 
@@ -98,16 +108,22 @@ pub(crate) enum QueueError {
 /// All streams of an endpoint.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
+    /// Number of the last stream.
     last_id: u64,
     by_id: OrderedMap<StreamId, Stream>,
-    /// Attached streams with output, ordered by the sequence number of their oldest output.
+    /// Attached streams with output, ordered by the position of their oldest output.
     ready: OrderedMap<(u64, StreamId), ()>,
+    /// Position of the next queued output in the order of all streams.
     next_position: u64,
+    /// Number of queued outputs of all streams.
     queued_outputs: usize,
+    /// Size in bytes of the queued frames of all streams.
     bytes: usize,
+    /// Size in bytes of the queued frames that use the reserve.
     reserved_bytes: usize,
-    /// Deferred requests, which wait for `notifications/initialized`.
+    /// Requests that wait for `notifications/initialized`.
     deferred_requests: VecDeque<Frame>,
+    /// Size of the deferred requests in bytes.
     deferred_bytes: usize,
 }
 
@@ -140,6 +156,7 @@ impl Streams {
         self.ready.release_memory();
     }
 
+    /// Opens a stream and returns its id.
     pub(crate) fn open(&mut self, kind: StreamKind) -> StreamId {
         self.last_id += 1;
         let id = StreamId(self.last_id);
@@ -172,6 +189,7 @@ impl Streams {
         self.by_id.get(id).is_some()
     }
 
+    /// Returns true if the stream accepts output.
     pub(crate) fn is_open(&self, id: StreamId) -> bool {
         self.kind(id).is_some()
     }
@@ -182,6 +200,7 @@ impl Streams {
         (!stream.is_finished).then_some(stream.kind)
     }
 
+    /// Returns true if the stream is an open POST.
     pub(crate) fn is_post(&self, id: StreamId) -> bool {
         self.kind(id) == Some(StreamKind::Post)
     }
@@ -192,6 +211,7 @@ impl Streams {
         open.map(|(id, stream)| (id, stream.kind))
     }
 
+    /// Returns the number of streams that accept output.
     pub(crate) fn len(&self) -> usize {
         self.iter().count()
     }
@@ -206,7 +226,7 @@ impl Streams {
         self.by_id.get(id).map_or(0, |stream| stream.sequence)
     }
 
-    /// Returns the newest standalone stream; attached streams are preferred to detached ones.
+    /// Returns the newest attached standalone stream, or else the newest detached one.
     pub(crate) fn standalone(&self) -> Option<StreamId> {
         let newest = |detached: bool| {
             let fits = |stream: &Stream| {
@@ -251,7 +271,9 @@ impl Streams {
         }
     }
 
-    /// Queues the end of a stream. A detached stream without output is removed, because there is nothing to resume.
+    /// Queues the end of a stream.
+    ///
+    /// A detached stream without output is removed, because nothing can be resumed.
     pub(crate) fn push_close(&mut self, id: StreamId) {
         let idle = |stream: &Stream| stream.is_detached && stream.queue.is_empty();
         if self.by_id.get(id).is_some_and(idle) {
@@ -278,8 +300,9 @@ impl Streams {
         self.deferred_bytes = 0;
     }
 
-    /// Queues the end of every open stream, after its queued output. Detached streams are removed: the session is over, and no
-    /// client resumes them.
+    /// Queues the end of every open stream after its queued output.
+    ///
+    /// Detached streams are removed, because no client can resume them after the end of the session.
     pub(crate) fn close_all(&mut self) {
         let detached = self.by_id.iter().filter(|(_, stream)| stream.is_detached);
         let detached: Vec<StreamId> = detached.map(|(id, _)| id).collect();
@@ -290,7 +313,7 @@ impl Streams {
         }
     }
 
-    /// Removes a stream and its queued output, after the transport has lost the stream.
+    /// Removes a stream whose connection has ended, and its queued output.
     pub(crate) fn remove(&mut self, id: StreamId) {
         self.discard_queue(id);
         self.by_id.remove(id);
@@ -305,13 +328,14 @@ impl Streams {
         };
     }
 
-    /// Marks a stream as one that carries a request without a session.
+    /// Records that a stream carries a request without a session.
     pub(crate) fn set_stateless(&mut self, id: StreamId) {
         if let Some(stream) = self.by_id.get_mut(id) {
             stream.is_stateless = true;
         }
     }
 
+    /// Returns true if the stream carries a request without a session.
     pub(crate) fn is_stateless(&self, id: StreamId) -> bool {
         self.by_id.get(id).is_some_and(|stream| stream.is_stateless)
     }
@@ -325,7 +349,7 @@ impl Streams {
         }
     }
 
-    /// Marks the connection of a stream as lost; its output waits for a new one.
+    /// Records that the connection of a stream is lost; the output waits for a new connection.
     pub(crate) fn detach(&mut self, id: StreamId) {
         if let Some(stream) = self.by_id.get_mut(id)
             && !stream.is_detached
@@ -350,7 +374,8 @@ impl Streams {
         true
     }
 
-    /// Removes the queued and deferred frames of an incoming request; returns the local peer's requests that were never sent.
+    /// Removes the queued and deferred frames that belong to an incoming request; returns the keys of the local peer's
+    /// requests among them.
     pub(crate) fn withdraw_frames_of_request(
         &mut self,
         id: StreamId,
@@ -384,7 +409,8 @@ impl Streams {
         requests
     }
 
-    /// Removes the queued frames of a stream that meet the condition; returns the keys of their local requests.
+    /// Removes the queued frames of a stream for which `matches` returns true; returns the keys of the local peer's
+    /// requests among them.
     fn withdraw_where(
         &mut self,
         id: StreamId,
@@ -424,7 +450,7 @@ impl Streams {
         requests
     }
 
-    /// Holds a request back until [`release_deferred`](Self::release_deferred).
+    /// Defers a request until [`release_deferred`](Self::release_deferred).
     pub(crate) fn defer(&mut self, frame: Frame) {
         self.deferred_bytes += frame.bytes.len();
         self.deferred_requests.push_back(frame);
@@ -531,13 +557,15 @@ impl Streams {
         }
     }
 
-    /// Iterates over the attached streams with output, the one with the oldest output first.
+    /// Iterates over the attached streams with output, ordered by the age of their oldest output.
     pub(crate) fn writable(&self) -> impl Iterator<Item = StreamId> {
         self.ready.iter().map(|((_, id), ())| id)
     }
 
-    /// Returns the limit that the queue of a stream, or all queues together, have reached. Deferred requests do not count: they
-    /// are sent after `notifications/initialized`, which must be accepted.
+    /// Returns the limit that the queue of a stream, or all queues together, have reached.
+    ///
+    /// Deferred requests do not count, because the endpoint must accept `notifications/initialized`, which releases
+    /// them.
     pub(crate) fn reached_limit(&self, id: StreamId, limits: &Limits) -> Option<Limit> {
         self.reached_total_limit(limits).or_else(|| {
             let stream = self.by_id.get(id)?;
@@ -546,7 +574,7 @@ impl Streams {
         })
     }
 
-    /// Returns true if refusals have used up the reserve.
+    /// Returns true if refusals have exhausted the reserve.
     pub(crate) fn is_reserve_exhausted(&self, limits: &Limits) -> bool {
         self.reserved_bytes >= limits.reserved_bytes
     }
@@ -618,7 +646,7 @@ impl Streams {
         }
     }
 
-    /// Subtracts a removed output from the counters.
+    /// Subtracts the size of a removed output from the counters.
     fn subtract_output(&mut self, id: StreamId, output: &Output) {
         let bytes = output.bytes();
         self.queued_outputs -= 1;
@@ -635,6 +663,7 @@ impl Streams {
 }
 
 impl Output {
+    /// Returns the size of the output in bytes; zero unless it is a frame.
     fn bytes(&self) -> usize {
         match self {
             Self::Frame(frame) => frame.bytes.len(),

@@ -8,7 +8,9 @@ use mcp_exact_wire::Revision;
 use crate::header_values::encode_value;
 use crate::stream::{HttpHints, Transmit};
 
+/// Media type of a single message.
 const JSON_TYPE: &str = "application/json";
+/// Media type of an event stream.
 const EVENT_STREAM_TYPE: &str = "text/event-stream";
 
 /// Returns the headers of the POST that carries a frame of a client.
@@ -44,8 +46,8 @@ pub fn get_headers(revision: Revision) -> Vec<(String, String)> {
     headers
 }
 
-/// Returns the content type of a response by its first output: JSON for a single message, and an event stream for several
-/// messages. `None` for responses without a body.
+/// Returns the content type of a response, derived from its first output: JSON for a single message, an event stream
+/// for several messages; `None` for a response without a body.
 pub fn content_type(first: &Transmit) -> Option<&'static str> {
     match first {
         Transmit::Frame { is_last: true, .. } => Some(JSON_TYPE),

@@ -1,7 +1,7 @@
 //! Check of the `Origin` header: the web pages that may use a server (`basic/transports`, "Security Warning": DNS
 //! rebinding).
 //!
-//! Takes the `Origin` header and the allowed origins; decides before anything else of a request is read.
+//! The check needs only the `Origin` header and the allowed origins, and precedes all other checks of a request.
 
 use crate::http_request::HttpRequest;
 use crate::refusal::Refusal;

@@ -1,7 +1,7 @@
-//! Assignment of HTTP requests to endpoints: a request without a session, the start of a session, a message of a session, or
-//! none of them (`basic/transports` of 2025-03-26 to 2026-07-28).
+//! Assignment of HTTP requests to endpoints: a request without a session, the start of a session, a message of a
+//! session, or a refused request (`basic/transports` of 2025-03-26 to 2026-07-28).
 //!
-//! The body is read once and is not decoded into types.
+//! The body is parsed once and is not decoded into types.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use mcp_exact_wire::{HeadKind, Message, MessageHead};
@@ -18,19 +18,21 @@ use crate::rules;
 /// Endpoint that an HTTP request belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RequestTarget {
-    /// The request needs a new endpoint without a session: the body states the revision, or the header requires the body to
-    /// state it.
+    /// The request needs a new endpoint without a session: its `_meta` names a revision, or its `MCP-Protocol-Version` header names a
+    /// revision that requires one in `_meta` (from 2026-07-28 on).
     Stateless,
     /// The request starts a session on a new endpoint.
     Initialize,
     /// The request belongs to the endpoint of this session; the server answers [`Refusal::NoSession`] if the session does not
     /// exist.
     Session(String),
-    /// The request belongs to a session that it does not name; a server that assigns session ids answers
+    /// The request belongs to a session, but contains no session id; a server that assigns session ids answers
     /// [`Refusal::SessionIdMissing`].
     NoSessionId,
-    /// The request belongs to this session, in a revision that the server does not speak: the server answers
-    /// [`Refusal::NoSession`] if the session does not exist, so that the client begins another one, and this refusal otherwise.
+    /// The request belongs to this session, in a revision that the server does not support.
+    ///
+    /// The server answers [`Refusal::NoSession`] if the session does not exist, so that the client starts a new
+    /// session, and otherwise this refusal.
     UnsupportedRevision(String, Refusal),
     /// The request is refused.
     Refused(Refusal),
@@ -38,10 +40,11 @@ pub enum RequestTarget {
 
 /// Classifies a POST, for a server with this offer.
 ///
-/// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the header nor
-/// the `_meta` of the body names a revision, the POST belongs to a session or starts a session; without a session id the result
-/// is [`RequestTarget::NoSessionId`] (2025-03-26 is assumed there: `basic/transports`, "Protocol Version Header"). A server without
-/// sessions refuses messages whose header names a revision that it does not speak, and whose body names none.
+/// The transport checks origin and authorization first. The endpoint checks the content of the body. If neither the
+/// header nor the `_meta` of the body names a revision, the POST starts a session (`initialize`) or belongs to one. A POST that is
+/// not `initialize` and has no session id yields [`RequestTarget::NoSessionId`]; its revision is assumed to be 2025-03-26
+/// (`basic/transports`, "Protocol Version Header"). A server without sessions refuses messages whose header names a revision that the server does not
+/// support, and whose body names none.
 pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> RequestTarget {
     let Ok(text) = std::str::from_utf8(body) else {
         return RequestTarget::Refused(Refusal::NotUtf8);
@@ -62,7 +65,9 @@ pub fn classify(http: &HttpRequest, body: &[u8], offer: &Offer) -> RequestTarget
 /// [`ServerEndpoint::receive_post`](crate::ServerEndpoint::receive_post).
 #[derive(Debug)]
 pub struct PostBody<'a> {
+    /// The bytes of the body.
     bytes: &'a [u8],
+    /// The parsed messages.
     parsed: ParsedFrame,
 }
 
@@ -104,6 +109,7 @@ impl<'a> PostBody<'a> {
 struct MessageMembers {
     /// True if `_meta` names a revision.
     names_revision: bool,
+    /// True if the message is `initialize`.
     is_initialize: bool,
 }
 
@@ -128,11 +134,11 @@ fn classify_message(http: &HttpRequest, head: MessageMembers, offer: &Offer) -> 
     }
 }
 
-/// Classifies a GET: the GET opens the standalone stream of a session, or is refused.
+/// Classifies a GET: it opens the standalone stream of a session, or is refused.
 ///
-/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405
-/// Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this server has
-/// such streams. From 2026-07-28 on there are none.
+/// "The server MUST either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP
+/// 405 Method Not Allowed" (`basic/transports`, "Listening for Messages from the Server"). `streams` is true if this
+/// server supports standalone streams. From 2026-07-28 on there are no standalone streams.
 pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> RequestTarget {
     if streams && has_sessions(http, offer) {
         session_target(http, offer)
@@ -141,8 +147,9 @@ pub fn classify_get(http: &HttpRequest, offer: &Offer, streams: bool) -> Request
     }
 }
 
-/// Classifies a DELETE: the DELETE ends a session, or is refused (`basic/transports`, "Session Management"). `allowed` is true if
-/// clients may end sessions; "the server MAY respond to this request with HTTP 405".
+/// Classifies a DELETE: it ends a session, or is refused (`basic/transports`, "Session Management").
+///
+/// `allowed` is true if clients may end sessions; "the server MAY respond to this request with HTTP 405".
 pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> RequestTarget {
     if allowed && has_sessions(http, offer) {
         session_target(http, offer)
@@ -151,12 +158,15 @@ pub fn classify_delete(http: &HttpRequest, offer: &Offer, allowed: bool) -> Requ
     }
 }
 
+/// Returns true if the server offers a revision with session ids and the request does not name a revision without
+/// sessions.
 fn has_sessions(http: &HttpRequest, offer: &Offer) -> bool {
     let mut offered = offer.specs_of_lifecycle(Lifecycle::Initialize);
     let discover = lifecycle_of_header(http) == Some(Lifecycle::Discover);
     !discover && offered.any(RevisionSpec::has_session_ids)
 }
 
+/// Returns the trimmed value of `MCP-Protocol-Version`.
 fn version_header(http: &HttpRequest) -> Option<&str> {
     http.header("mcp-protocol-version").map(str::trim)
 }
@@ -177,7 +187,7 @@ impl ReceiveError {
     }
 }
 
-/// Returns the session that the headers of a request name.
+/// Returns the target of a request in a session, as its headers determine it.
 fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
     let refusal = unsupported_header(http, offer);
     match (http.header("mcp-session-id").map(str::trim), refusal) {
@@ -191,10 +201,10 @@ fn session_target(http: &HttpRequest, offer: &Offer) -> RequestTarget {
     }
 }
 
-/// Returns the refusal of a header that names a revision that the server does not speak.
+/// Returns the refusal for a header that names a revision that the server does not support.
 ///
-/// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400" (2025-06-18
-/// and 2025-11-25); a server of 2026-07-28 also lists its revisions.
+/// "If the server receives a request with an invalid or unsupported MCP-Protocol-Version, it MUST respond with 400"
+/// (2025-06-18 and 2025-11-25); a server of 2026-07-28 also lists its revisions.
 fn unsupported_header(http: &HttpRequest, offer: &Offer) -> Option<Refusal> {
     let requested = version_header(http)?;
     if offer.find(requested).is_some() {
@@ -222,11 +232,14 @@ mod tests {
 
     use super::*;
 
+    /// Request of a revision without handshake.
     const DISCOVER_REQUEST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+    /// Request of a revision with a handshake.
     const HANDSHAKE_REQUEST: &str =
         r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"x":1}}}"#;
     const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#;
 
+    /// Classifies a POST with these headers for a server with this offer.
     fn classify_post(headers: &[(&str, &str)], body: &str, offer: &[&str]) -> RequestTarget {
         let headers = headers
             .iter()

@@ -73,7 +73,7 @@ pub(crate) fn missing_capability_at(path: &[&str]) -> MissingCapability {
 }
 
 impl RequiredCapability {
-    /// Returns the part of the needed capabilities that is not declared.
+    /// Returns the required capability, or the part of it, that is not declared.
     pub(crate) fn missing_capability(
         self,
         params: Option<&JsonObject>,
@@ -94,8 +94,8 @@ impl RequiredCapability {
     }
 }
 
-/// Returns the mode of an elicitation if the mode was not declared (`client/elicitation`, "Capabilities": an empty object means
-/// `form`).
+/// Returns the mode of an elicitation as a capability if the mode is not declared (`client/elicitation`,
+/// "Capabilities": an empty object means `form`).
 fn missing_mode(
     params: Option<&JsonObject>,
     declared: DeclaredCapabilities<'_>,
@@ -243,8 +243,8 @@ mod tests {
         assert_eq!(missing("{}", "{}"), Some("sampling".to_owned()));
     }
 
-    /// A peer may have declared capabilities of a newer revision; `tasks` and `extensions` are kept, because the application
-    /// uses them.
+    /// Capabilities that only a newer revision defines are ignored; `tasks` and `extensions` are kept, because the
+    /// application uses them.
     #[test]
     fn undefined_capabilities_are_not_understood() {
         let all = r#"{"elicitation":{},"roots":{},"tasks":{},"completions":{},"extensions":{"x/y":{}},"x":{}}"#;

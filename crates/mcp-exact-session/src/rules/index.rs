@@ -1,6 +1,6 @@
 //! Compile-time index of the rule table: the row of each method, and the revisions that define the row.
 //!
-//! The index is computed from the rows of the table.
+//! The index is computed from the rows of the table [`RULES`].
 
 use mcp_exact_revisions::{RevisionSpec, Side};
 
@@ -9,9 +9,10 @@ use super::table::RULES;
 
 /// Number of slots of the hash index: a power of two, of which more than half are free.
 const SLOT_COUNT: usize = 128;
+/// Value of a slot without a row.
 const FREE_SLOT: u8 = u8::MAX;
 
-/// Hash index with linear probing: each slot contains the number of a row, or an invalid number if the slot is free.
+/// Hash index with linear probing: each slot contains the number of a row or [`FREE_SLOT`].
 static ROWS: [u8; SLOT_COUNT] = {
     assert!(RULES.len() < SLOT_COUNT / 2 && RULES.len() < FREE_SLOT as usize);
     let mut rows = [FREE_SLOT; SLOT_COUNT];
@@ -69,7 +70,7 @@ pub(super) fn is_defined(number: usize, spec: &RevisionSpec) -> bool {
     DEFINED_REVISIONS[number] >> spec.index() & 1 == 1
 }
 
-/// Returns the slot of a method; two letters of a method distinguish most methods.
+/// Returns the first slot of a method, computed from its length and a few of its letters.
 const fn hash_slot(method: &str) -> usize {
     let bytes = method.as_bytes();
     if bytes.is_empty() {
@@ -90,6 +91,7 @@ const fn defines_method(spec: &RevisionSpec, rule: &Rule) -> bool {
     }
 }
 
+/// Returns true if the list contains the method.
 const fn contains_method(methods: &[&str], method: &str) -> bool {
     let mut at = 0;
     while at < methods.len() {
@@ -101,6 +103,7 @@ const fn contains_method(methods: &[&str], method: &str) -> bool {
     false
 }
 
+/// Compares two byte strings at compile time.
 const fn is_equal(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;

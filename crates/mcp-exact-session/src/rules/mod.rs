@@ -1,8 +1,8 @@
 //! Rules for sent and received messages. Only this module compares methods and revisions.
 //!
-//! Every received or sent message, typed or raw, is checked by [`Rules`]. [`rule`] defines a row, [`table`] holds the rows,
-//! [`index`] finds a row, [`capability`] checks capabilities, and [`results`] checks kinds of results. A check returns the
-//! handler of the message, or the reason for its refusal.
+//! Every received or sent message, typed or raw, is checked by [`Rules`]. [`rule`] defines a row, [`table`] contains
+//! the rows, [`index`] finds a row, [`capability`] checks capabilities, and [`results`] checks kinds of results. A
+//! check returns the handler of the message, or the reason for its refusal.
 
 pub(crate) mod capability;
 mod index;
@@ -76,13 +76,13 @@ pub(crate) fn row_before_negotiation(
     row_of_method(kind, sender, method).filter(|rule| rule.is_allowed_early)
 }
 
-/// Returns true if a client's request begins a session.
+/// Returns true if the client request starts a session.
 pub(crate) fn is_initialize(method: &str) -> bool {
     let rule = row_of_method(MessageKind::Request, Side::Client, method);
     rule.is_some_and(|rule| rule.handler == Handler::Initialize)
 }
 
-/// Returns true if a client's request begins a subscription.
+/// Returns true if the client request starts a subscription.
 pub(crate) fn is_listen(method: &str, spec: &RevisionSpec) -> bool {
     client_request(method, spec).is_some_and(|rule| rule.handler == Handler::Listen)
 }
@@ -102,7 +102,9 @@ pub(crate) enum NotificationTarget<'a> {
 /// Members of the params of an outgoing request.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct SentMembers<'a> {
+    /// The member `_meta`.
     meta: Option<JsonRef<'a>>,
+    /// The member `task`.
     pub(crate) task: Option<JsonRef<'a>>,
     /// True if none of [`READ_PARAMS`] is present.
     pub(crate) is_plain: bool,
@@ -135,16 +137,18 @@ pub(crate) struct Rules<'a> {
 }
 
 impl<'a> Rules<'a> {
+    /// Returns the role of the remote peer.
     fn remote_role(&self) -> Side {
         self.local_role.peer()
     }
 
+    /// Returns true if the negotiated revision has no handshake.
     fn is_discover(&self) -> bool {
         self.spec.lifecycle() == Lifecycle::Discover
     }
 
-    /// Returns true if clients or servers send any kind of message with this method in the revision, including requests within
-    /// results.
+    /// Returns true if the revision defines a message of any kind with this method that the role `side` sends,
+    /// including requests within results.
     fn is_sent_by(&self, side: Side, method: &str) -> bool {
         let embeds =
             |method| find_row(MessageKind::InputRequest, side, method, self.spec).is_some();
@@ -234,9 +238,10 @@ impl<'a> Rules<'a> {
         self.check_sent_request_with(method, params, &members)
     }
 
-    /// Checks a request of the local application, with params members that were located before.
+    /// Checks a request of the local application whose params members were located before.
     ///
     /// # Errors
+    ///
     /// The reason for which the request cannot be sent.
     pub(crate) fn check_sent_request_with(
         &self,
@@ -407,13 +412,13 @@ impl<'a> Rules<'a> {
             .flatten()
     }
 
-    /// Returns true if the application has configured a method that the revision does not define.
+    /// Returns true if the configuration allows a method that the revision does not define.
     fn is_vendor_method(&self, listed: &[String], method: &str) -> bool {
         self.extensions.policy == ExtensionPolicy::AllowAll
             || listed.iter().any(|known| known == method)
     }
 
-    /// Returns the capability that a rule requires and that was not declared.
+    /// Returns the required capability that is not declared.
     fn undeclared_capability(
         &self,
         need: Option<RequiredCapability>,
@@ -430,7 +435,7 @@ pub(crate) fn change_method(kind: ChangeKind) -> &'static str {
     rows().find(announces).map_or("", |rule| rule.method)
 }
 
-/// Returns true if the method is that of an elicitation request.
+/// Returns true if the method is `elicitation/create`.
 pub(crate) fn is_elicitation(method: &str) -> bool {
     let rule = row_of_method(MessageKind::InputRequest, Side::Server, method);
     rule.is_some_and(|rule| {

@@ -13,7 +13,9 @@ use crate::extensions::ExtensionPolicy;
 pub(crate) use crate::meta::RESULT_TYPE;
 use crate::refusal::Refusal;
 
+/// Value of `resultType` in a final result.
 pub(crate) const COMPLETE: &str = "complete";
+/// Value of `resultType` in a result that contains input requests.
 pub(crate) const INPUT_REQUIRED: &str = "input_required";
 
 /// Kind of a result.
@@ -37,10 +39,11 @@ fn result_type(kind: Option<JsonRef<'_>>) -> Option<Cow<'_, str>> {
 }
 
 impl Rules<'_> {
-    /// Returns the kind of a result that the local server wants to send; `kind` is its member `resultType`.
+    /// Returns the kind of a result that the local server sends; `kind` is its member `resultType`.
     ///
     /// # Errors
-    /// [`SendError::ResultType`] or [`SendError::Capability`] if the client could not use the result.
+    ///
+    /// [`SendError::ResultType`] or [`SendError::Capability`] if the client does not support the result.
     pub(crate) fn check_sent_result(
         &self,
         method: &str,
@@ -80,7 +83,9 @@ impl Rules<'_> {
     /// Returns the kind of a result that the local client has received; `kind` is its member `resultType`.
     ///
     /// # Errors
-    /// "A `resultType` of any value unrecognized by the client MUST be considered invalid."
+    ///
+    /// [`Refusal::UnknownResultType`]: "A `resultType` of any value unrecognized by the client MUST be considered
+    /// invalid."
     pub(crate) fn check_received_result(
         &self,
         kind: Option<JsonRef<'_>>,

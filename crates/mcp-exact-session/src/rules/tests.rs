@@ -8,11 +8,12 @@ fn rows_are_sorted_and_unique() {
     assert!(RULES.is_sorted_by(|one, other| key(one) < key(other)));
 }
 
+/// Parses a JSON object.
 fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
 }
 
-/// Rules between peers with these capabilities and extensions.
+/// Capabilities and extensions that both peers have declared.
 struct Peers {
     capabilities: JsonObject,
     extensions: Extensions,
@@ -26,6 +27,7 @@ impl Peers {
         }
     }
 
+    /// Returns the rules of the peer with the role `local`.
     fn rules(&self, spec: &'static RevisionSpec, local: Side) -> Rules<'_> {
         Rules {
             spec,
@@ -56,7 +58,8 @@ fn rows_identify_listen_and_elicitation() {
     assert_eq!(told.map(is_elicitation), [true, false, false, false]);
 }
 
-/// "Extensions are negotiated": both peers declare one before its methods are used (2026-07-28, `basic`, "Extensions").
+/// "Extensions are negotiated": both peers must declare an extension before its methods are used (2026-07-28, `basic`,
+/// "Extensions").
 #[test]
 fn requests_of_extensions_need_both_peers() {
     let mut extension = Extension::new("x/y");

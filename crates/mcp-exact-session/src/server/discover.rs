@@ -1,6 +1,6 @@
-//! Requests that state their revision themselves (2026-07-28: `basic`, `basic/versioning`, `server/discover`).
+//! Requests that name their revision in `_meta` (2026-07-28: `basic`, `basic/versioning`, `server/discover`).
 //!
-//! Each request is handled on its own, and nothing is inferred from earlier requests. All state lasts as long as the request.
+//! Each request is handled independently of earlier requests. All state is removed at the end of the request.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,16 +24,20 @@ use crate::rules::{self, Handler};
 use crate::seal::{self, Payload};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Request that has passed the checks.
+/// Stateless request that has passed the checks.
 pub(super) struct AdmittedRequest {
+    /// Sender of the request.
     client: Arc<ClientContext>,
+    /// Handler of the request.
     handler: Handler,
+    /// Input of a repeated request.
     input: RetryInput,
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Returns true if a request belongs to no session. A `_meta` member alone is no evidence, because older clients send it,
-    /// too.
+    /// Returns true if a request does not belong to a session.
+    ///
+    /// The mere presence of `_meta` is no evidence, because older clients also send it.
     pub(super) fn is_stateless(
         &self,
         call: &Call,
@@ -59,6 +63,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         named || meta.version.is_some()
     }
 
+    /// Handles a request without a session: delivers, answers or refuses it.
     pub(super) fn handle_stateless_request(
         &mut self,
         received: ReceivedRequest,
@@ -120,11 +125,12 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Returns the revision that a request states, which the header repeats over HTTP.
+    /// Returns the revision that a request names; over HTTP the header must name the same revision.
     ///
     /// # Errors
-    /// A request of an older client states its revision in the header alone: it is refused as unsupported, so that its client
-    /// negotiates again.
+    ///
+    /// A request of an older client names its revision only in the header: it is refused as unsupported, so that its
+    /// client negotiates again.
     fn requested_revision<'m>(
         &self,
         meta: &RequestMeta<'m>,
@@ -165,9 +171,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         check_params(http, &mirrored, arguments.as_ref())
     }
 
-    /// Reads the retry count, state and responses of a repeated request. A state that this server has not sealed for the same
-    /// principal and request, or that has expired, is refused.
+    /// Reads the retry count, state and responses of a repeated request.
     ///
+    /// A state is refused if this server has not sealed it for the same principal and request, or if it has expired.
     /// Without a seal, the number of attempts is unknown, and a request with responses counts as the first retry.
     fn read_retry_input(
         &self,
@@ -240,8 +246,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles a notification without a session, which an extension adds. The `_meta` member or the header names the revision;
-    /// otherwise the most preferred revision applies.
+    /// Returns the revision and handler of a notification without a session, which an extension must define.
+    ///
+    /// The revision is that of `_meta` or of the header; otherwise the most preferred revision applies.
     pub(super) fn handle_stateless_notification(
         &self,
         call: &Call,

@@ -1,6 +1,6 @@
 //! Handshake of a server: `initialize`, then `notifications/initialized` (up to 2025-11-25, `basic/lifecycle`).
 //!
-//! Each state is a struct that its transition consumes. `initialize` returns the result and the negotiated session.
+//! Each state is a struct that is consumed by the transition to the next state.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,28 +18,34 @@ use crate::session_info::SessionInfo;
 /// State of the lifecycle.
 #[derive(Debug)]
 pub(super) enum State {
+    /// No `initialize` was received.
     ExpectInitialize(ExpectInitialize),
+    /// The result of `initialize` was sent.
     ExpectInitialized(ExpectInitialized),
+    /// The handshake is complete.
     Operating(Operating),
+    /// The session has ended.
     Closed,
 }
 
+/// State before `initialize`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialize;
 
-/// The result of `initialize` was sent. Requests are already served, because over HTTP they race with
+/// State after the result of `initialize`. Requests are already served, because over HTTP they can arrive before
 /// `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct ExpectInitialized {
     session: Session,
 }
 
+/// State after `notifications/initialized`.
 #[derive(Debug)]
 pub(super) struct Operating {
     session: Session,
 }
 
-/// Client of a session, and the principal to whom the session belongs.
+/// Client of a session, and the principal to which the session belongs.
 #[derive(Debug)]
 struct Session {
     client: Arc<ClientContext>,
@@ -134,7 +140,7 @@ impl ExpectInitialized {
     }
 }
 
-/// Creates the session from the parameters of `initialize` and the chosen revision.
+/// Checks the parameters of `initialize`, chooses the revision, and returns the client of the session.
 fn negotiate_session(settings: &ServerSettings, call: &Call) -> Result<ClientContext, Refusal> {
     let requested = call.param("protocolVersion").and_then(JsonRef::as_str);
     let requested = requested.ok_or_else(|| invalid_params("protocolVersion", "a string"))?;
@@ -179,12 +185,13 @@ fn check_capabilities(capabilities: mcp_exact_wire::ObjectRef<'_>) -> Result<(),
     }
 }
 
+/// Returns the refusal of a parameter that is not of the kind.
 fn invalid_params(name: &str, kind: &str) -> Refusal {
     Refusal::InvalidParams(format!("`{name}` has to be {kind}"))
 }
 
-/// Chooses the revision of a session: "If the server supports the requested protocol version, it MUST respond with the same
-/// version. Otherwise, the server MUST respond with another protocol version it supports."
+/// Returns the revision of a session: "If the server supports the requested protocol version, it MUST respond with the
+/// same version. Otherwise, the server MUST respond with another protocol version it supports."
 fn choose_revision(settings: &ServerSettings, requested: &str) -> Option<&'static RevisionSpec> {
     let mut offered = settings.offer.specs_of_lifecycle(Lifecycle::Initialize);
     let same = settings
@@ -194,8 +201,10 @@ fn choose_revision(settings: &ServerSettings, requested: &str) -> Option<&'stati
     same.or_else(|| offered.next())
 }
 
-/// Returns the refusal for a revision that the server does not support, or for a server without a revision with handshake. The
-/// refusal lists the supported revisions, so that the client can report them (2026-07-28, `basic/versioning`).
+/// Returns the refusal of a revision that the server does not support, or of `initialize` if the server offers no
+/// revision with handshake.
+///
+/// The refusal lists the supported revisions, so that the client can report them (2026-07-28, `basic/versioning`).
 pub(super) fn unsupported_version(settings: &ServerSettings, requested: &str) -> Refusal {
     Refusal::UnsupportedVersion {
         requested: requested.to_owned(),

@@ -45,14 +45,17 @@ impl<C> FrameContext<C> {
     }
 }
 
-/// Sender of a request: the client of a session, or the client that a single request describes.
+/// Sender of a request: the client of a session, or the client that a request without a session describes.
 #[derive(Debug)]
 pub(crate) struct ClientContext {
+    /// Revision of the request.
     pub(crate) spec: &'static RevisionSpec,
+    /// Information that the client has given about itself.
     pub(crate) info: SessionInfo,
-    /// Minimum level of the log messages that the request asks for (from 2026-07-28 on).
+    /// Minimum level of the log messages that the request accepts (from 2026-07-28 on).
     pub(crate) log_level: Option<Level>,
-    /// Metadata of the session for a home revision in which requests carry it, once a request was decoded by its types.
+    /// Metadata of the session for a home revision in which each request describes its client; created when a request
+    /// is first decoded by the types of the home revision.
     pub(crate) meta: OnceLock<Option<Box<SessionMeta>>>,
 }
 
@@ -70,12 +73,12 @@ pub(crate) struct ReceivedCall<C> {
 pub struct IncomingRequest<C> {
     /// Key for the reply.
     pub key: RequestKey,
-    /// Number of earlier deliveries of the request, with other input.
+    /// Number of earlier deliveries of the request with other input.
     pub retries: u32,
     /// Responses to the input requests of the request.
     pub responses: InputResponses,
-    /// State that was sent with the input requests: as the application supplied it or, with
-    /// [`InputMode::PassThrough`](crate::InputMode::PassThrough), as the client sent it.
+    /// State that was sent with the input requests: as created by the application or, with
+    /// [`InputMode::PassThrough`](crate::InputMode::PassThrough), as received from the client.
     pub state: Option<String>,
     /// Stream on which the request was received.
     pub stream: StreamId,
@@ -192,12 +195,12 @@ impl<C> IncomingRequest<C> {
         TraceContext::from_meta(meta?.object()?)
     }
 
-    /// Returns the client's description of itself: from the handshake, or from this request.
+    /// Returns the information that the client has given about itself: in the handshake, or in this request.
     pub fn client(&self) -> &SessionInfo {
         &self.client.info
     }
 
-    /// Returns the minimum level of the log messages that this request asks for (from 2026-07-28 on).
+    /// Returns the minimum level of the log messages that this request accepts (from 2026-07-28 on).
     pub fn log_level(&self) -> Option<Level> {
         self.client.log_level
     }
@@ -302,17 +305,19 @@ pub enum ServerEvent<C> {
         /// Reason that the client has given.
         reason: Option<String>,
     },
-    /// The client subscribes to changes (from 2026-07-28 on). The endpoint has acknowledged it, unless
-    /// [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges), and sends published changes.
+    /// The client subscribes to changes (from 2026-07-28 on).
+    ///
+    /// The endpoint sends published changes to the subscription. It has acknowledged the subscription, unless
+    /// [`ServerConfig::application_acknowledges`](crate::ServerConfig::application_acknowledges) is set.
     Subscribed {
-        /// The request that lasts as long as the subscription.
+        /// The request, which lasts as long as the subscription.
         key: RequestKey,
-        /// Changes that the client subscribes to, as far as this server honours them.
+        /// Changes that the client subscribes to and this server can announce.
         filter: Filter,
         /// Request of the subscription. The endpoint answers the request; the application does not reply.
         request: IncomingRequest<C>,
     },
-    /// A notification of the client.
+    /// The client has sent a notification.
     Notification(ClientNotification<C>),
     /// A request of the server has ended.
     Completed(RequestKey, Outcome),
@@ -414,6 +419,6 @@ impl From<RawResult> for Reply {
 pub enum Scope {
     /// The message belongs to a request in flight, and is sent on the stream of the request's answer.
     During(RequestKey),
-    /// The message belongs to the client, and not to a request.
+    /// The message belongs to the client, not to a request.
     Peer,
 }

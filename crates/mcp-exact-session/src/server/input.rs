@@ -26,10 +26,13 @@ use crate::stream::RequestKey;
 /// Input requests that were sent to the client.
 #[derive(Debug)]
 pub(super) struct AwaitedInput {
+    /// Number of input requests without an outcome.
     awaited_count: usize,
+    /// Names and outcomes of the input requests; `None` until the request has ended.
     responses: Vec<(String, Option<Outcome>)>,
-    /// Number of bytes of collected responses, which count as part of the request until all responses are received.
+    /// Size in bytes of the collected responses, which counts as part of the request until all responses are received.
     bytes: usize,
+    /// State that the application has supplied with the input requests.
     application_state: Option<String>,
 }
 
@@ -123,7 +126,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         })
     }
 
-    /// Checks a result of type `input_required` that the application has written itself.
+    /// Checks a raw result of type `input_required` of the application.
     pub(super) fn check_raw_input(
         &self,
         to: RequestKey,
@@ -165,7 +168,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.check_input_requests(&role.client, &parsed, state.as_deref(), role.retries)
     }
 
-    /// Answers with a result of type `input_required`, which ends the request; the client repeats it as a new request.
+    /// Answers with a result of type `input_required`, which ends the request; the client sends the retry as a new
+    /// request.
     fn reply_input_required(
         &mut self,
         to: RequestKey,
@@ -277,7 +281,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push_event(ServerEvent::Request(request_again));
     }
 
-    /// Sends a request of the server; it is deferred until `notifications/initialized` unless it may be sent early.
+    /// Sends a request of the server; it is deferred until `notifications/initialized` unless the rules allow it
+    /// earlier.
     pub(super) fn send_request(
         &mut self,
         new: NewRequest<Purpose>,
@@ -306,8 +311,9 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Encodes an input request without `jsonrpc` and id. `params` is always present, because peers fail without it, although the
-/// schema requires `method` only.
+/// Encodes an input request without `jsonrpc` and id.
+///
+/// `params` is always present, because some peers fail without it although the schema does not require it.
 fn encode_embedded(request: &InputRequest) -> Json {
     let params = request.params.clone().unwrap_or_default();
     let members = [

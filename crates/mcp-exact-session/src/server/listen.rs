@@ -1,7 +1,7 @@
 //! Server side of subscriptions in the lifecycle without sessions (2026-07-28: `basic/patterns/subscriptions`).
 //!
-//! A `subscriptions/listen` request is acknowledged, answered by notifications of changes, and ended. A subscription lasts as
-//! long as its request.
+//! A `subscriptions/listen` request is acknowledged, followed by notifications of changes, and ended by its result. A
+//! subscription lasts as long as its request.
 
 use std::sync::Arc;
 
@@ -87,7 +87,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.queue_frame(frame.with_incoming_request(key));
     }
 
-    /// Returns the part of a filter that the server honours.
+    /// Returns the part of the requested filter that the server supports.
     fn honoured_filter(&self, call: &Call, client: &ClientContext) -> Result<Filter, Refusal> {
         let wanted = call.param("notifications").and_then(JsonRef::object);
         let filter = wanted.and_then(Filter::from_object);
@@ -140,7 +140,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         interests
     }
 
-    /// Returns the number of subscriptions of the client, and their size in bytes.
+    /// Returns the number of the client's subscriptions, and their total size in bytes.
     pub(super) fn subscription_usage(&self) -> (usize, usize) {
         let filters = self.core.in_flight.iter().filter_map(|(_, request)| {
             let filter = request.role_state.subscription.as_ref();
@@ -150,8 +150,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         filters.fold(resources, add_subscription)
     }
 
-    /// Checks that a client may have one more subscription, of this size in bytes. A subscription that the application has not
-    /// replied to counts with the whole request: its reply is not refused later.
+    /// Checks that the limits allow one more subscription of this size in bytes.
+    ///
+    /// A subscription that waits for the reply of the application counts with the size of the whole request, so that
+    /// its acceptance cannot exceed the limit.
     pub(super) fn check_subscription(&self, bytes: usize) -> Result<(), Refusal> {
         let waiting = self.core.in_flight.iter().filter_map(|(_, request)| {
             let role = &request.role_state;
@@ -205,7 +207,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Adds one subscription of `more` bytes to the number and the size of the subscriptions.
+/// Adds one subscription of `more` bytes to a number of subscriptions and their size in bytes.
 fn add_subscription((count, bytes): (usize, usize), more: usize) -> (usize, usize) {
     (count + 1, bytes + more)
 }

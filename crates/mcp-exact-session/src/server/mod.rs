@@ -47,11 +47,10 @@ use input::AwaitedInput;
 use resume::UnsavedChanges;
 use subscriptions::Subscriptions;
 
-/// Maximum number of POSTs beyond [`Limits::streams`](crate::Limits::streams). They may carry responses and cancellations, but
-/// no requests.
+/// Maximum number of POSTs beyond [`Limits::streams`](crate::Limits::streams), for responses and cancellations only.
 const EXTRA_POSTS: usize = 16;
 
-/// Purpose of a request of the server.
+/// Purpose of a request that the server sends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Purpose {
     /// A request of the application.
@@ -61,29 +60,33 @@ pub(crate) enum Purpose {
         /// True if the request asks the client to run it as a task (2025-11-25).
         asks_for_task: bool,
     },
-    /// An input request of a request in flight, identified by its index.
+    /// An input request that belongs to a request in flight.
     Input {
+        /// Key of the request in flight.
         request: RequestKey,
+        /// Index of the input request.
         index: usize,
         /// True if the request asks the client to run it as a task (2025-11-25).
         asks_for_task: bool,
     },
 }
 
-/// State of a request in flight in a server.
+/// State that a server stores with a request in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightState<C> {
     received_call: Arc<ReceivedCall<C>>,
     client: Arc<ClientContext>,
+    /// Number of earlier deliveries of the request with other input.
     retries: u32,
+    /// Input requests that were sent to the client and are not all answered.
     awaited_input: Option<AwaitedInput>,
     /// Filter of a subscription (from 2026-07-28 on).
     subscription: Option<Filter>,
-    /// True if the subscription was acknowledged: changes are sent from then on.
+    /// True if the subscription was acknowledged, so that changes are sent.
     is_acknowledged: bool,
 }
 
-/// The role of a server in the core.
+/// Server as a [`Role`] of the core.
 #[derive(Debug)]
 pub(crate) struct ServerRole<C>(PhantomData<C>);
 
@@ -94,29 +97,32 @@ impl<C: std::fmt::Debug> Role for ServerRole<C> {
     type RequestState = InFlightState<C>;
 }
 
-/// Server side of a session, or of a single request.
+/// Server endpoint of a session, or of a single request.
 ///
 /// `C` is data of the transport or the application that is attached to each request.
 #[derive(Debug)]
 pub struct ServerEndpoint<C: std::fmt::Debug> {
     settings: Arc<ServerSettings>,
     core: Core<ServerRole<C>>,
+    /// State of the lifecycle.
     state: State,
     /// Level that the client has chosen (up to 2025-11-25).
     chosen_log_level: Option<Level>,
+    /// Subscriptions of the session's client, and changes that wait for a stream.
     subscriptions: Subscriptions,
     /// True if the client has ended its input: requests in flight are still answered.
     is_draining: bool,
-    /// True if data of the snapshot has changed.
+    /// True if data of the session has changed that the latest snapshot does not contain.
     is_snapshot_due: bool,
     /// Number of the latest snapshot.
     snapshot_version: u64,
-    /// Changes by the client since a snapshot was saved.
+    /// Changes that the client has made since the latest saved snapshot.
     unsaved_changes: UnsavedChanges,
-    /// True if requests have begun or ended since the latest snapshot.
+    /// True if requests have started or ended since the latest snapshot.
     requests_changed: bool,
-    /// Last wire id and last stream number that the latest snapshot has reserved.
+    /// Last wire id that the latest snapshot has reserved.
     reserved_id: u64,
+    /// Last stream number that the latest snapshot has reserved.
     reserved_stream: u64,
     /// Highest wire id or stream number that other processes have reserved for the session.
     highest_foreign_id: u64,
@@ -128,6 +134,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Self::with_state(settings, binding, State::new(), 0, now)
     }
 
+    /// Creates an endpoint in this state; wire ids start after `last_id`.
     fn with_state(
         settings: Arc<ServerSettings>,
         binding: Binding,
@@ -186,7 +193,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(stream)
     }
 
-    /// Returns the transport that the endpoint was made for.
+    /// Returns the transport binding of the endpoint.
     pub fn binding(&self) -> Binding {
         self.core.binding
     }
@@ -330,7 +337,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.close_with(&Outcome::Lost);
     }
 
-    /// Records that the connection of a stream is lost, and that the client may resume it on a new one.
+    /// Records that the connection of a stream is lost, and that the client may resume the stream on a new connection.
     ///
     /// Up to 2025-11-25 "disconnection SHOULD NOT be interpreted as the client cancelling its request": the request
     /// continues, and its output waits. From 2026-07-28 on the end of the response stream cancels the request.
@@ -360,9 +367,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.attach(stream)
     }
 
-    /// Returns true if the endpoint accepts frames. A duplex stream is read until its end, except while too many events wait for
-    /// the application: requests beyond the limits are refused, so that two peers that write at the same time never block each
-    /// other.
+    /// Returns true if the endpoint accepts frames.
+    ///
+    /// A duplex stream is read until its end, except while too many events wait for the application. Requests beyond
+    /// the limits are refused, so that two peers that write at the same time never block each other.
     pub fn wants_input(&self) -> bool {
         !self.is_closed() && !self.is_draining && self.accepts_input()
     }
@@ -400,7 +408,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.commit_through(stream, through);
     }
 
-    /// Iterates over the attached streams with queued output, the one with the oldest output first.
+    /// Iterates over the attached streams with queued output, ordered by the age of their oldest output.
     pub fn writable_streams(&self) -> impl Iterator<Item = StreamId> {
         self.core.streams.writable()
     }
@@ -410,7 +418,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.contains(stream)
     }
 
-    /// Returns the sequence number of the next frame of a stream: the number of frames that the transport has taken.
+    /// Returns the sequence number of the next frame of a stream, which is the number of frames that the transport has
+    /// removed.
     pub fn next_sequence_on(&self, stream: StreamId) -> u64 {
         self.core.streams.sequence(stream)
     }
@@ -420,7 +429,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.streams.queued_bytes_on(stream)
     }
 
-    /// Returns when [`handle_timeout`](Self::handle_timeout) has something to do.
+    /// Returns the time at which [`handle_timeout`](Self::handle_timeout) must be called.
     pub fn poll_timeout(&self) -> Option<Time> {
         self.core.pending.next_deadline()
     }
@@ -535,8 +544,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles the end of a server request: reports it to the application, or continues the client request that required the
-    /// input.
+    /// Handles the end of a server request: reports it to the application, or records it as a response of the client
+    /// request that requires the input.
     fn handle_request_end(&mut self, request: PendingRequest<Purpose>, outcome: Outcome) {
         match request.purpose {
             Purpose::Application { .. } => {

@@ -1,4 +1,4 @@
-//! Messages that a server sends on its own: progress, logs, changes, and other notifications.
+//! Notifications that a server sends: progress, log messages, changes, and others.
 //!
 //! A raw notification is checked by the same rules as the typed function of its method. The module `rules` decides whether a
 //! client may receive a notification.
@@ -26,8 +26,9 @@ use crate::stream::{Binding, RequestKey, StreamId};
 pub(super) struct Destination {
     pub(super) client: Arc<ClientContext>,
     pub(super) stream: StreamId,
+    /// Request in flight to which the message belongs.
     request: Option<RequestKey>,
-    /// Filter of the subscription, if the request is one.
+    /// Filter of the subscription, if the request is a subscription.
     subscription: Option<Filter>,
     /// True if the request is not a subscription, or is an acknowledged subscription.
     is_acknowledged: bool,
@@ -65,13 +66,14 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(Scope::During(of), PROGRESS, Some(params))
     }
 
-    /// Sends a log message to the sender of a request, or to the client.
+    /// Sends a log message to the sender of a request, or to the client of the session.
     ///
-    /// Up to 2025-11-25, the minimum level is the one that the client has chosen. From 2026-07-28 on, the minimum level is the
-    /// one that the request asks for, and log messages outside of a request are not sent.
+    /// The minimum level is chosen by the client for its session (up to 2025-11-25) or by each request (from 2026-07-28
+    /// on). From 2026-07-28 on, log messages outside of a request are not sent.
     ///
     /// # Errors
-    /// [`SendError`] if the server has not declared `logging`, or no client can receive it.
+    ///
+    /// [`SendError`] if the server has not declared `logging`, or no client can receive the message.
     pub fn send_log(
         &mut self,
         scope: Scope,
@@ -87,8 +89,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(scope, MESSAGE, Some(params))
     }
 
-    /// Returns true if a log message of this level would be sent, so that an application can skip the creation of other
-    /// messages.
+    /// Returns true if a log message of this level would be sent, so that an application can avoid creating messages
+    /// that would not be sent.
     pub fn would_send_log(&self, scope: Scope, level: Level) -> bool {
         let Ok(destination) = self.destination(scope) else {
             return false;
@@ -145,9 +147,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.send_notification(&destination, Call::new(method, params)))
     }
 
-    /// Sends a notification of a generated type, of the revision that the client speaks.
+    /// Sends a notification of a generated type; the type must belong to the client's revision.
     ///
     /// # Errors
+    ///
     /// The errors of [`notify`](Self::notify).
     pub fn notify_typed<N: Notification>(
         &mut self,
@@ -161,11 +164,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.notify(scope, N::METHOD, params)
     }
 
-    /// Announces a change to every interested client: subscribers of a resource, listeners, and the client of a session whose
-    /// server has declared `listChanged`. Returns the number of messages that are sent.
+    /// Announces a change to every interested client; returns the number of messages that are sent.
     ///
-    /// While a Streamable HTTP session has no standalone stream, changes are kept, without duplicates, until the next standalone
-    /// stream opens.
+    /// Interested clients are subscribers of a resource, clients with a matching `subscriptions/listen`, and the client
+    /// of a session whose server has declared `listChanged`. While a Streamable HTTP session has no standalone stream,
+    /// changes are kept, without duplicates, until the next standalone stream opens.
     pub fn publish(&mut self, change: &Change) -> usize {
         self.publish_to_subscriptions(change) + self.publish_to_session(change)
     }
@@ -215,8 +218,11 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns false if no client subscribes to the notification; refuses parameters that break the rules of the typed
-    /// function.
+    /// Returns false if no client subscribes to the notification.
+    ///
+    /// # Errors
+    ///
+    /// [`SendError`] if the parameters violate the rules of the typed function of the method.
     fn has_recipient(
         &self,
         handler: Handler,
@@ -259,7 +265,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Records the effect of a sent notification.
+    /// Records the progress value or the completed elicitation of a notification that is sent.
     fn record_notification(
         &mut self,
         handler: Handler,
@@ -302,7 +308,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         rules::row_before_negotiation(MessageKind::Notification, side, method).is_some()
     }
 
-    /// Adds the subscription id to a notification of a subscriber (2026-07-28, `basic/patterns/subscriptions`).
+    /// Adds the subscription id to the params of a notification for a subscription (2026-07-28,
+    /// `basic/patterns/subscriptions`).
     fn with_subscription(
         &self,
         destination: &Destination,
@@ -322,6 +329,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Some(params)
     }
 
+    /// Queues a notification for its destination.
     pub(super) fn send_notification(
         &mut self,
         destination: &Destination,
@@ -384,11 +392,13 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
+/// Decodes a JSON number.
 fn to_f64(value: JsonRef<'_>) -> Option<f64> {
     let number: mcp_exact_wire::Number = value.decode_as().ok()?;
     Some(number.as_f64())
 }
 
+/// Creates the error for params that lack a needed member.
 fn invalid_params(method: &str, needed: &str) -> SendError {
     SendError::Params {
         method: method.to_owned(),

@@ -30,7 +30,7 @@ use crate::refusal::Refusal;
 use crate::rules::{self, Handler, MessageKind, Rules};
 use crate::stream::{Binding, RequestKey, StreamId};
 
-/// Received request that is not admitted yet.
+/// Received request that was not checked yet.
 pub(super) struct ReceivedRequest {
     pub(super) arrival: Arrival,
     /// Stream on which the id must be unique; `None` if it must be unique in the session.
@@ -44,8 +44,11 @@ pub(super) struct ReceivedRequest {
 /// Input responses and request state of a repeated request.
 #[derive(Debug, Default)]
 pub(super) struct RetryInput {
+    /// Number of the retry.
     pub(super) retries: u32,
+    /// State of the application.
     pub(super) state: Option<String>,
+    /// Responses to the input requests.
     pub(super) responses: InputResponses,
 }
 
@@ -64,6 +67,7 @@ impl ClientContext {
         }
     }
 
+    /// Returns true if the revision has no handshake.
     pub(super) fn is_discover(&self) -> bool {
         self.spec.lifecycle() == Lifecycle::Discover
     }
@@ -246,7 +250,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Checks that there is room for a request, including the bytes of its sender metadata.
+    /// Checks that the limits allow a request, including `sender` bytes of its sender metadata.
     pub(super) fn admit_resources(
         &self,
         arrival: Arrival,
@@ -307,7 +311,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Handles a request before `initialize`, of which only a ping is allowed (`basic/lifecycle`, "Initialization").
+    /// Handles a request before `initialize`: only `ping` is answered, and other requests are refused
+    /// (`basic/lifecycle`, "Initialization").
     fn handle_before_initialize(&mut self, arrival: Arrival, id: &RequestId, method: &str) {
         if rules::row_before_negotiation(MessageKind::Request, Side::Client, method).is_some() {
             return self.answer_with_empty_result(arrival, id);
@@ -320,7 +325,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.refuse_request(arrival, id, &refusal, false);
     }
 
-    /// Answers a request that the endpoint handles itself with an empty result.
+    /// Answers a request with an empty result.
     fn answer_with_empty_result(&mut self, arrival: Arrival, id: &RequestId) {
         self.send_answer(arrival, message::write_result(id, &JsonObject::new()), 200);
     }
@@ -348,7 +353,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.core.push_event(ServerEvent::Request(request));
     }
 
-    /// Keeps a request until it is answered.
+    /// Records a request as in flight, and returns it for the application.
     pub(super) fn record_request(
         &mut self,
         received: ReceivedRequest,
@@ -400,7 +405,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Refuses a frame of a principal to whom the session does not belong.
+    /// Refuses a frame of a principal to which the session does not belong.
     pub(super) fn refuse_foreign_principal(&mut self, stream: StreamId) {
         self.refuse_unaddressed(Arrival::unbatched(stream), &Refusal::ForeignPrincipal);
     }
@@ -453,7 +458,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(())
     }
 
-    /// Ends a request without an answer, and the server requests that were sent during it.
+    /// Ends a request without an answer, and ends the server requests that were sent during it.
     pub(super) fn cancel_request(&mut self, key: RequestKey, reason: Option<String>) {
         let Some(cancelled) = self.cancel_in_flight(key) else {
             return;
@@ -493,6 +498,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
+    /// Handles a progress notification of the client.
     fn handle_progress(&mut self, call: Call) -> Result<(), Refusal> {
         let params = ProgressParams::from_call(&call);
         let params = params.ok_or_else(|| Refusal::InvalidNotification(call.method.clone()))?;

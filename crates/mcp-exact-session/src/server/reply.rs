@@ -22,9 +22,10 @@ use crate::stream::RequestKey;
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
     /// Replies to a request.
     ///
-    /// [`SendOutcome::Suppressed`] if the client has cancelled the request, which is a normal race.
+    /// Returns [`SendOutcome::Suppressed`] if the client has cancelled the request, which is a normal race.
     ///
     /// # Errors
+    ///
     /// [`SendError`] if the reply cannot be sent; nothing was sent then, and the request still waits.
     pub fn reply(
         &mut self,
@@ -56,7 +57,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         outcome
     }
 
-    /// Sends a result as the answer.
+    /// Answers a request with a result.
     fn reply_result(
         &mut self,
         key: RequestKey,
@@ -98,7 +99,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(key, bytes, Some(200)))
     }
 
-    /// Sends an error as the answer.
+    /// Answers a request with an error.
     fn reply_error(
         &mut self,
         key: RequestKey,
@@ -120,7 +121,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(self.finish_request(key, bytes, Some(status)))
     }
 
-    /// Records a subscription: a client is subscribed to a resource once the application has accepted it (`server/resources`,
+    /// Records the effect of an accepted `resources/subscribe` or `resources/unsubscribe` (`server/resources`,
     /// "Subscriptions").
     fn record_subscription(&mut self, key: RequestKey) {
         let Some(request) = self.core.in_flight.get(key) else {
@@ -155,7 +156,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Checks that a time to live is not negative (2026-07-28, `server/utilities/caching`).
+/// Checks that the `ttlMs` of a result is not negative (2026-07-28, `server/utilities/caching`).
 fn check_ttl(method: &str, members: &ResultMembers<'_>) -> Result<(), SendError> {
     let fits = |ttl: JsonRef<'_>| {
         let ttl: Option<Integer> = ttl.decode_as().ok();

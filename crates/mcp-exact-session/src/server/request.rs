@@ -161,7 +161,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
     }
 }
 
-/// Returns true if a request of these parameters asks the client to run it as a task (2025-11-25, `basic/utilities/tasks`).
+/// Returns true if the params have the member `task`, so that the client may run the request as a task (2025-11-25,
+/// `basic/utilities/tasks`).
 pub(super) fn asks_for_task(params: Option<&JsonObject>, spec: &RevisionSpec) -> bool {
     spec.has_tasks() && params.is_some_and(|params| params.view().find("task").is_some())
 }

@@ -1,6 +1,6 @@
 //! Metadata of a request (2026-07-28: `basic`, "_meta"): its sender, and the input of a repeated request.
 //!
-//! Each object of the params is read once. This module makes no decisions.
+//! Each object of the params is read once. This module does not check whether the request is allowed.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -20,7 +20,7 @@ use crate::outcome::{Outcome, RawResult};
 use crate::refusal::Refusal;
 use crate::session_info::SessionInfo;
 
-/// Names of the members of `_meta` that describe the sender of a request.
+/// Names of the members of `_meta` that the endpoint reads.
 const SENDER_MEMBERS: [&str; 5] = [
     meta::PROTOCOL_VERSION,
     meta::CLIENT_CAPABILITIES,
@@ -29,19 +29,27 @@ const SENDER_MEMBERS: [&str; 5] = [
     "progressToken",
 ];
 
-/// The members of a request's parameters and of their `_meta` that the endpoint reads.
+/// Members of a request's params and of their `_meta` that the endpoint reads.
 #[derive(Debug, Default)]
 pub(super) struct RequestMeta<'a> {
+    /// Revision of the request.
     pub(super) version: Option<JsonRef<'a>>,
+    /// Capabilities of the client.
     capabilities: Option<JsonRef<'a>>,
+    /// `Implementation` of the client.
     info: Option<JsonRef<'a>>,
+    /// Minimum level of the log messages that the request accepts.
     log_level: Option<JsonRef<'a>>,
+    /// Progress token.
     progress_token: Option<JsonRef<'a>>,
+    /// The param `inputResponses`.
     input_responses: Option<JsonRef<'a>>,
+    /// The param `requestState`.
     pub(super) state: Option<JsonRef<'a>>,
 }
 
 impl<'a> RequestMeta<'a> {
+    /// Reads the members of a request.
     pub(super) fn read(call: &'a Call) -> Self {
         let [meta, responses, state] = call.read_params();
         let meta = meta.and_then(JsonRef::object).unwrap_or_default();
@@ -64,16 +72,22 @@ impl<'a> RequestMeta<'a> {
             .map(JsonRef::to_json)
     }
 
+    /// Returns the revision that the request names.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::MissingMeta`] if the member is absent or not a string.
     pub(super) fn required_version(&self) -> Result<Cow<'a, str>, Refusal> {
         let version = self.version.and_then(JsonRef::as_str);
         version.ok_or(Refusal::MissingMeta(meta::PROTOCOL_VERSION))
     }
 
+    /// Returns the capabilities; `None` if the member is absent or not an object.
     pub(super) fn capabilities(&self) -> Option<JsonObject> {
         Some(self.capabilities?.object()?.to_object())
     }
 
-    /// Returns the sender of the request, as described by the request.
+    /// Returns the sender that the request describes.
     pub(super) fn client_context(
         &self,
         spec: &'static RevisionSpec,
@@ -106,7 +120,7 @@ impl<'a> RequestMeta<'a> {
         })
     }
 
-    /// Returns the responses to input requests, at most `limit` of them.
+    /// Returns the responses to input requests; refuses more than `limit`.
     pub(super) fn input_responses(&self, limit: usize) -> Result<InputResponses, Refusal> {
         let Some(responses) = self.input_responses else {
             return Ok(InputResponses::default());
@@ -132,7 +146,7 @@ impl<'a> RequestMeta<'a> {
 }
 
 impl ClientContext {
-    /// Returns the sender of a notification, with these capabilities.
+    /// Creates the sender of a notification with these capabilities.
     pub(super) fn for_notification(spec: &'static RevisionSpec, capabilities: JsonObject) -> Self {
         Self {
             spec,

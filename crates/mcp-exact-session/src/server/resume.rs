@@ -18,7 +18,7 @@ use crate::message;
 use crate::snapshot::{Snapshot, SnapshotDue, SnapshotRequest};
 use crate::stream::{Binding, StreamId, StreamKind};
 
-/// Number of wire ids and stream numbers that a snapshot reserves; the next snapshot is due when they are used up.
+/// Number of wire ids and of stream numbers that a snapshot reserves; the next snapshot is due when they are used up.
 const RESERVED_IDS: u64 = 256;
 /// Maximum number of frames of one stream that can be sent after a snapshot.
 const RESERVED_FRAMES: u64 = 1 << 32;
@@ -26,15 +26,17 @@ const RESERVED_FRAMES: u64 = 1 << 32;
 /// Changes by the client since the latest saved snapshot.
 #[derive(Debug, Default)]
 pub(super) struct UnsavedChanges {
-    /// True if the client has chosen another level.
+    /// True if the client has chosen a different log level.
     pub(super) level: bool,
-    /// URIs of resources, sorted: true for a new subscription, false for one that has ended.
+    /// URIs of resources whose subscription has changed, sorted: true if it has started, false if it has ended.
     subscriptions: Vec<(String, bool)>,
 }
 
 impl UnsavedChanges {
-    /// Records that a subscription begins or ends. While no snapshot can be saved, ended subscriptions are forgotten before they
-    /// use more memory than the limit of subscriptions.
+    /// Records that a subscription starts or ends.
+    ///
+    /// If no snapshot can be saved, ended subscriptions are forgotten before they use more memory than the limit of
+    /// subscriptions.
     pub(super) fn record_subscription(
         &mut self,
         uri: &str,
@@ -53,7 +55,7 @@ impl UnsavedChanges {
         }
     }
 
-    /// Returns true if the subscription to `uri` has begun, and false if it has ended; `None` if it is unchanged.
+    /// Returns true if the subscription to `uri` has started, and false if it has ended; `None` if it is unchanged.
     fn subscription_change(&self, uri: &str) -> Option<bool> {
         let index = self.index_of(uri).ok()?;
         Some(self.subscriptions[index].1)
@@ -67,14 +69,16 @@ impl UnsavedChanges {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Resumes a session that another endpoint has begun.
+    /// Resumes a session that another endpoint has served.
     ///
-    /// Requests that were in flight are lost. Each lost request is answered with an error on its stream, which is detached until
-    /// the client resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: write a snapshot before anything is
-    /// sent.
+    /// Requests that were in flight are lost. Each lost request is answered with an error on its stream, which is
+    /// detached until the client resumes it. [`snapshot_due`](Self::snapshot_due) is [`SnapshotDue::Now`]: save a
+    /// snapshot before anything is sent.
     ///
     /// # Errors
-    /// [`ConfigError`] if the configuration does not offer the revision of the session, or the revision has no sessions.
+    ///
+    /// [`ConfigError`] if the configuration does not offer the revision of the session, or the revision has no
+    /// sessions.
     pub fn resume(
         settings: Arc<ServerSettings>,
         binding: Binding,
@@ -109,8 +113,10 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Ok(endpoint)
     }
 
-    /// Answers lost requests. Lost requests of the same stream were a batch, and are answered by one array (2025-03-26,
-    /// `basic`, "Batching").
+    /// Answers lost requests.
+    ///
+    /// Several lost requests of one stream were a batch, and are answered by one array (2025-03-26, `basic`,
+    /// "Batching").
     fn answer_lost_requests(&mut self, requests: Vec<SnapshotRequest>) {
         let mut streams: OrderedMap<u64, Vec<SnapshotRequest>> = OrderedMap::default();
         for request in requests {
@@ -132,7 +138,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Returns the time by which a snapshot has to be written; [`SnapshotDue::NotDue`] without a session.
+    /// Returns the time by which a snapshot must be saved; [`SnapshotDue::NotDue`] without a session.
     pub fn snapshot_due(&self) -> SnapshotDue {
         if self.state.client().is_none() {
             return SnapshotDue::NotDue;
@@ -199,7 +205,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         }
     }
 
-    /// Records that the latest snapshot could not be saved, so that `snapshot_due` requires another one.
+    /// Records that the latest snapshot could not be saved, so that `snapshot_due` requires a new snapshot.
     pub fn record_failed_snapshot(&mut self) {
         self.is_snapshot_due = true;
     }
@@ -257,8 +263,8 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         self.merge_snapshot(snapshot);
     }
 
-    /// Returns the message that ends a stream if the process of this endpoint dies: an error for each request of the stream
-    /// whose answer the transport has not taken. Returns `None` if there is no such request.
+    /// Returns the message that ends a stream if the process of this endpoint is lost: an error for each request of the
+    /// stream whose answer the transport has not removed; `None` if there is no such request.
     pub fn loss_report(&self, stream: StreamId) -> Option<Vec<u8>> {
         let in_flight = self.core.in_flight.iter();
         let on_stream = in_flight.filter(|(_, request)| request.stream == stream);
@@ -276,7 +282,7 @@ impl<C: std::fmt::Debug> ServerEndpoint<C> {
         Some(lost_answers(&lost, text))
     }
 
-    /// Makes a snapshot due once the wire ids or stream numbers that the latest one has reserved are used up.
+    /// Makes a snapshot due once the wire ids or stream numbers that the latest snapshot has reserved are used up.
     pub(super) fn reserve_ids(&mut self) {
         let ids = self.core.pending.last_id() > self.reserved_id;
         let streams = self.core.streams.last_id() > self.reserved_stream;

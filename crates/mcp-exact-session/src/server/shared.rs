@@ -1,6 +1,6 @@
 //! Selection of the process that handles a client message, for sessions that several processes serve at the same time.
 //!
-//! Only the heads of messages are read, and no state is changed.
+//! Only the heads of messages are parsed, and no state is changed.
 
 use mcp_exact_revisions::RevisionSpec;
 use mcp_exact_wire::{HeadKind, Json, MessageHead, RequestId, from_str};
@@ -19,11 +19,13 @@ pub struct DividedFrame {
 }
 
 impl<C: std::fmt::Debug> ServerEndpoint<C> {
-    /// Divides a frame of the client between this endpoint and the endpoints of other processes. Messages for other processes
-    /// are responses to requests that this endpoint has not sent, and cancellations and progress of requests that are not in
-    /// flight at this endpoint. A batch is divided into two batches (2025-03-26, `basic/transports`, "Sending Messages to the
-    /// Server": "a batch of one or more responses and/or notifications", or of requests and notifications). This endpoint
-    /// handles the requests of the batch, and the cancellations of these requests.
+    /// Divides a frame of the client between this endpoint and the endpoints of other processes.
+    ///
+    /// Messages for other processes are responses to requests that this endpoint has not sent, and cancellations and
+    /// progress of requests that are not in flight at this endpoint. A batch is divided into two batches (2025-03-26,
+    /// `basic/transports`, "Sending Messages to the Server": "a batch of one or more responses and/or notifications",
+    /// or of requests and notifications). This endpoint handles the requests of the batch and the cancellations of
+    /// these requests.
     pub fn divide_frame(&self, frame: &[u8]) -> DividedFrame {
         let whole = || Some(frame.to_vec());
         let Some(messages) = self.batch_messages(frame) else {

@@ -5,13 +5,17 @@
 
 use crate::change::Change;
 
+/// Subscribed resources of a session, and changes that wait for a stream.
 #[derive(Debug, Default)]
 pub(super) struct Subscriptions {
-    /// Sorted, so that snapshots are written alike.
+    /// URIs of the resources, sorted so that the text of a snapshot is stable.
     uris: Vec<String>,
+    /// Total length of the URIs in bytes.
     bytes: usize,
-    /// Changes that were published while no stream could carry them, without duplicates. They are sent on the next standalone
-    /// stream. Their number is limited by the number of subscriptions.
+    /// Changes, without duplicates, that were published while no stream could carry them, and that are sent on the next
+    /// standalone stream.
+    ///
+    /// Their number is limited by the number of subscriptions.
     waiting_changes: Vec<Change>,
 }
 
@@ -36,19 +40,22 @@ impl Subscriptions {
         }
     }
 
+    /// Returns true if the client subscribes to the resource with this URI.
     pub(super) fn contains(&self, uri: &str) -> bool {
         self.index_of(uri).is_ok()
     }
 
-    /// Returns the place of a URI, or the place at which it belongs.
+    /// Returns the index of a URI, or the index for its insertion.
     fn index_of(&self, uri: &str) -> Result<usize, usize> {
         self.uris.binary_search_by(|known| known.as_str().cmp(uri))
     }
 
+    /// Iterates over the URIs of the subscribed resources.
     pub(super) fn uris(&self) -> impl Iterator<Item = &str> {
         self.uris.iter().map(String::as_str)
     }
 
+    /// Returns the number of subscribed resources.
     pub(super) fn len(&self) -> usize {
         self.uris.len()
     }
@@ -57,7 +64,7 @@ impl Subscriptions {
         self.bytes
     }
 
-    /// Keeps a change for the next stream.
+    /// Adds a change for the next standalone stream, unless the same change already waits.
     pub(super) fn keep_change(&mut self, change: &Change) {
         if !self.waiting_changes.contains(change) {
             self.waiting_changes.push(change.clone());

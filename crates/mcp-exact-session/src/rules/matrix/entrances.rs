@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::peers::*;
 use crate::*;
 
-/// Entry points and their behaviour for one method in one revision.
+/// Entry points and the described behaviour for one method in one revision.
 pub(super) type MethodCells = Vec<(String, String)>;
 
+/// Describes the result of sending a message; `left` describes the output.
 pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> String {
     match result {
         Ok(_) if left == "nothing" => "deferred".to_owned(),
@@ -18,6 +19,7 @@ pub(super) fn describe_sent<T>(result: Result<T, SendError>, left: String) -> St
     }
 }
 
+/// Describes each entry point for a request of the client.
 pub(super) fn client_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -127,6 +129,7 @@ pub(super) fn posted_messages(spec: &RevisionSpec, method: &str) -> String {
     describe_server_output(&mut server)
 }
 
+/// Returns replies of different types, by the name of the entry point.
 pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
     let raw = |value| Reply::from(RawResult::from(object(value)));
     let embedded = json!({ "resultType": "input_required", "inputRequests": { "a": { "method": "roots/list" } } });
@@ -144,6 +147,7 @@ pub(super) fn server_replies() -> Vec<(&'static str, Reply)> {
     ]
 }
 
+/// Describes each entry point for a request of the server.
 pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -221,6 +225,7 @@ pub(super) fn server_requests(spec: &RevisionSpec, method: &str) -> MethodCells 
     cells
 }
 
+/// Creates a request of the server or, without id, a notification.
 pub(super) fn server_messages(id: Option<Value>, method: &str, params: Value) -> Value {
     let mut message = json!({ "jsonrpc": "2.0", "method": method, "params": params });
     if let Some(id) = id {
@@ -229,6 +234,7 @@ pub(super) fn server_messages(id: Option<Value>, method: &str, params: Value) ->
     message
 }
 
+/// Describes each entry point for an input request.
 pub(super) fn input_requests(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -309,6 +315,7 @@ pub(super) fn describe_client_event(client: &mut ClientEndpoint) -> String {
     }
 }
 
+/// Describes each entry point for a notification of the client.
 pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -351,6 +358,7 @@ pub(super) fn client_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     cells
 }
 
+/// Describes each entry point for a notification of the server.
 pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodCells {
     let mut cells = MethodCells::new();
     let mut add = |entrance: &str, value: String| cells.push((entrance.to_owned(), value));
@@ -437,7 +445,7 @@ pub(super) fn server_notifications(spec: &RevisionSpec, method: &str) -> MethodC
     cells
 }
 
-/// Describes the messages that announce a change.
+/// Describes the messages that announce a change of this kind.
 pub(super) fn announced_changes(spec: &RevisionSpec, kind: &str) -> MethodCells {
     let change = match kind {
         "tools" => Change::Tools,

@@ -1,8 +1,8 @@
 //! Tests of the rule table against `matrix.txt`, which was compared with the specification. The matrix shows the behaviour of
 //! every method in every revision at every entry point of an endpoint, with all capabilities declared and with none.
 //!
-//! A further test omits each row of the table, and expects a change at every entry point that the row guards. `UPDATE_EXPECT=1`
-//! rewrites the files.
+//! A further test omits one row of the table at a time, and expects a change at every entry point that the row affects.
+//! `UPDATE_EXPECT=1` rewrites the files.
 
 mod entrances;
 mod peers;
@@ -18,6 +18,7 @@ use super::{Handler, MessageKind, RULES, Rule, SendingParty};
 use entrances::*;
 
 thread_local! {
+    /// Number of the row that [`is_present`] omits in this thread.
     static OMITTED_ROW: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -48,6 +49,7 @@ type CellsByEntrance<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a str)>>;
 /// Section, entry point and revision of a cell.
 type CellPosition = (String, String, &'static str);
 
+/// Returns the behaviour at every entry point, in every revision.
 fn matrix() -> Vec<(CellPosition, String)> {
     let mut matrix = Vec::new();
     let mut add = |section: String, of: &dyn Fn(&RevisionSpec) -> MethodCells| {
@@ -84,8 +86,10 @@ fn matrix() -> Vec<(CellPosition, String)> {
     matrix
 }
 
-/// Returns the text of the matrix. `A B C D E` are the five revisions, oldest first; a value that all revisions share is
-/// printed once.
+/// Returns the text of the matrix.
+///
+/// The columns `A B C D E` are the five revisions, oldest first; a value that is the same in all revisions is printed
+/// once.
 fn matrix_text(matrix: &[(CellPosition, String)]) -> String {
     let ids: Vec<&str> = mcp_exact_revisions::all()
         .iter()
@@ -160,7 +164,7 @@ fn rule_matrix_follows_the_specification() {
     check_file("matrix.txt", &matrix_text(&matrix()));
 }
 
-/// Returns the entry points that a row guards.
+/// Returns the entry points whose behaviour the omission of a row must change.
 fn guarded_entrances(rule: &Rule) -> Vec<String> {
     let client = rule.sender == Side::Client;
     let sender = if client { "client" } else { "server" };
@@ -205,7 +209,7 @@ fn guarded_entrances(rule: &Rule) -> Vec<String> {
         .collect()
 }
 
-/// The omission of a row changes the behaviour at every entry point that the row guards.
+/// The omission of a row changes the behaviour at every entry point of [`guarded_entrances`].
 #[test]
 fn every_row_has_an_effect() {
     let whole = matrix();

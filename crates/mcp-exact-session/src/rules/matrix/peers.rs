@@ -1,5 +1,5 @@
-//! Endpoints of the rule matrix: in every state of the handshake, with all capabilities or none, and their reactions in a
-//! word.
+//! Endpoints of the rule matrix, in every state of the handshake and with all capabilities or none, and short
+//! descriptions of their reactions.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::{Json, JsonObject};
@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 
 use crate::*;
 
+/// Converts a JSON value to an object.
 pub(super) fn object(value: Value) -> JsonObject {
     JsonObject::try_from(Json::from(value)).expect("an object")
 }
@@ -26,6 +27,7 @@ pub(super) fn params() -> Value {
     })
 }
 
+/// Returns all capabilities of a server.
 pub(super) fn server_capabilities() -> Value {
     json!({
         "tools": { "listChanged": true }, "prompts": { "listChanged": true },
@@ -34,6 +36,7 @@ pub(super) fn server_capabilities() -> Value {
     })
 }
 
+/// Returns all capabilities of a client.
 pub(super) fn client_capabilities() -> Value {
     let requests = json!({ "sampling": { "createMessage": {} }, "elicitation": { "create": {} } });
     json!({
@@ -45,12 +48,16 @@ pub(super) fn client_capabilities() -> Value {
 /// Peers that have declared all capabilities: both peers, or one of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeclaringPeers {
+    /// Both peers have declared all capabilities.
     Both,
+    /// Only the server has declared all capabilities.
     ServerOnly,
+    /// Only the client has declared all capabilities.
     ClientOnly,
 }
 
 impl DeclaringPeers {
+    /// Returns the capabilities that the server declares.
     pub(super) fn declared_by_server(self) -> Value {
         match self {
             Self::ClientOnly => json!({}),
@@ -58,6 +65,7 @@ impl DeclaringPeers {
         }
     }
 
+    /// Returns the capabilities that the client declares.
     pub(super) fn declared_by_client(self) -> Value {
         match self {
             Self::ServerOnly => json!({}),
@@ -65,6 +73,7 @@ impl DeclaringPeers {
         }
     }
 
+    /// Returns the variant in which the peer of the role `side` declares no capabilities.
     pub(super) fn no_capabilities(side: Side) -> Self {
         match side {
             Side::Client => Self::ServerOnly,
@@ -73,6 +82,7 @@ impl DeclaringPeers {
     }
 }
 
+/// Creates the information of a session whose remote peer has these capabilities.
 pub(super) fn session_info(spec: &RevisionSpec, capabilities: Value) -> SessionInfo {
     SessionInfo {
         revision: spec.revision(),
@@ -85,11 +95,15 @@ pub(super) fn session_info(spec: &RevisionSpec, capabilities: Value) -> SessionI
 /// State of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
+    /// No revision is negotiated.
     BeforeNegotiation,
+    /// A revision is negotiated, and `notifications/initialized` was not sent.
     Negotiated,
+    /// The handshake is complete.
     Ready,
 }
 
+/// Creates a server in a state of the handshake.
 pub(super) fn server_with_binding(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
@@ -109,10 +123,12 @@ pub(super) fn server_with_binding(
     ServerEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
+/// Creates a server on a duplex stream whose handshake is complete.
 pub(super) fn server(spec: &RevisionSpec, declared: DeclaringPeers) -> ServerEndpoint<()> {
     server_with_binding(spec, declared, State::Ready, Binding::Duplex)
 }
 
+/// Creates a client in a state of the handshake.
 pub(super) fn client_with_binding(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
@@ -132,6 +148,7 @@ pub(super) fn client_with_binding(
     ClientEndpoint::resume(settings, binding, snapshot, Time::ZERO).expect("offered")
 }
 
+/// Creates a client on a duplex stream whose handshake is complete.
 pub(super) fn client(spec: &RevisionSpec, declared: DeclaringPeers) -> ClientEndpoint {
     client_with_binding(spec, declared, State::Ready, Binding::Duplex)
 }
@@ -143,6 +160,7 @@ pub(super) fn variant_name(value: &impl std::fmt::Debug) -> String {
     text[..end].to_owned()
 }
 
+/// Describes a send error by its variant and the missing capability.
 pub(super) fn describe_error(error: &SendError) -> String {
     match error {
         SendError::Capability { capability, .. } => format!("Capability {capability}"),
@@ -150,7 +168,7 @@ pub(super) fn describe_error(error: &SendError) -> String {
     }
 }
 
-/// Describes a frame in a word or two.
+/// Describes a frame: its method, its error code, or the kind of its result.
 pub(super) fn describe_frame(bytes: &[u8]) -> String {
     let message: Value = serde_json::from_slice(bytes).expect("JSON");
     if let Some(method) = message["method"].as_str() {
@@ -170,6 +188,7 @@ pub(super) fn describe_frame(bytes: &[u8]) -> String {
     text
 }
 
+/// Joins descriptions; returns `nothing` if there are none.
 pub(super) fn join_words(parts: Vec<String>) -> String {
     if parts.is_empty() {
         "nothing".to_owned()
@@ -178,6 +197,7 @@ pub(super) fn join_words(parts: Vec<String>) -> String {
     }
 }
 
+/// Describes the pending events and output of a server.
 pub(super) fn describe_server_output(server: &mut ServerEndpoint<()>) -> String {
     let mut parts = Vec::new();
     while let Some(event) = server.poll_event() {
@@ -194,6 +214,7 @@ pub(super) fn describe_server_output(server: &mut ServerEndpoint<()>) -> String 
     join_words(parts)
 }
 
+/// Describes the pending events and output of a client.
 pub(super) fn describe_client_output(client: &mut ClientEndpoint) -> String {
     let mut parts = Vec::new();
     while let Some(event) = client.poll_event() {
@@ -211,6 +232,7 @@ pub(super) fn describe_client_output(client: &mut ClientEndpoint) -> String {
     join_words(parts)
 }
 
+/// Creates a request of the client, or without id a notification, with the metadata that the revision requires.
 pub(super) fn request_message(
     spec: &RevisionSpec,
     declared: DeclaringPeers,
