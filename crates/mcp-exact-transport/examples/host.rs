@@ -1,5 +1,5 @@
-//! Host of several servers, isolated from each other: arguments are the URLs of servers, or the commands that start
-//! them.
+//! Host of several servers, which are isolated from each other. The arguments are the URLs of servers or the commands
+//! that start them.
 //!
 //! `cargo run -p mcp-exact-transport --example host -- http://127.0.0.1:8080/mcp target/debug/examples/echo_stdio`
 #![allow(clippy::print_stdout, reason = "a program prints what it finds")]
@@ -20,6 +20,7 @@ fn handle(client: &ClientHandle, event: ClientEvent) {
     }
 }
 
+/// Connects to the server with this URL or command.
 fn connect(server: &str) -> Result<(ClientHandle, JoinHandle<()>), AnyError> {
     let settings = ClientConfig::new(Identity::new("host", "1.0.0")).build()?;
     if server.contains("://") {

@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p mcp-exact-transport --example http_client -- [--sse] [--offer REVISION,…] [--restart] URL`. The exit
 //! code is not 0 if a step fails. With `--sse`, only HTTP+SSE of 2024-11-05 is used. With `--restart`, the client
-//! prints `restart: waiting` during a call, and then expects that the server is restarted and a new session begins.
+//! prints `restart: waiting` during a call, and then expects the restart of the server and a new session.
 
 #[path = "everything/uses.rs"]
 mod uses;
@@ -31,6 +31,7 @@ async fn main() -> ExitCode {
     }
 }
 
+/// Parses the arguments, connects to the server and uses it.
 async fn run() -> Result<(), AnyError> {
     let mut config = ClientConfig::new(Identity::new("http_client", env!("CARGO_PKG_VERSION")));
     config.capabilities = r#"{"roots":{},"sampling":{},"elicitation":{}}"#.parse()?;
@@ -65,6 +66,7 @@ async fn run() -> Result<(), AnyError> {
     say(&format!("negotiated {}", info.revision))
 }
 
+/// Uses every feature that the server declares.
 async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), AnyError> {
     if lifecycle(info.revision.as_str()) == Some(Lifecycle::Initialize) {
         session.request("ping", Value::Null).await?;
@@ -85,8 +87,9 @@ async fn use_everything(session: &Session, info: &SessionInfo) -> Result<(), Any
     Ok(())
 }
 
-/// Calls the slow tool and waits for the restart of the server: the call ends without a result and is not repeated. A
-/// new session starts automatically.
+/// Calls the slow tool and waits for the restart of the server.
+///
+/// The call ends without a result and is not repeated. A new session starts automatically.
 async fn survive_restart(session: &Session) -> Result<(), AnyError> {
     session.list("tools/list", "tools").await?;
     let slow = json!({ "name": "slow", "arguments": {} });
@@ -110,6 +113,7 @@ async fn survive_restart(session: &Session) -> Result<(), AnyError> {
     }
 }
 
+/// Prints a line to standard output.
 pub(crate) fn say(line: &str) -> Result<(), AnyError> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "{line}")?;

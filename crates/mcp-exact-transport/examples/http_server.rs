@@ -2,8 +2,8 @@
 //! prompt.
 //!
 //! `cargo run -p mcp-exact-transport --example http_server -- [--listen ADDRESS] [REVISION…]`. Streamable HTTP is at
-//! `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. Supports every revision, or those that the arguments name, the most
-//! preferred one first.
+//! `/mcp`, HTTP+SSE of 2024-11-05 at `/sse`. Supports every revision, or the revisions that the arguments list by
+//! descending preference.
 
 #[path = "everything/offer.rs"]
 mod offer;

@@ -1,4 +1,4 @@
-//! Clock of all endpoints of a process: the time since the Unix epoch, which never goes backwards.
+//! Clock of all endpoints of a process: the time since the Unix epoch, which never decreases.
 //!
 //! The system clock is read once and then advanced by the monotonic clock. Adjustments of the system clock therefore do
 //! not affect timeouts, and expiry times in sealed states are comparable between processes.
@@ -8,11 +8,15 @@ use std::time::{Duration, Instant, SystemTime};
 
 use mcp_exact_session::Time;
 
+/// Simultaneous readings of both clocks.
 struct ClockOrigin {
+    /// Reading of the monotonic clock.
     instant: Instant,
+    /// Reading of the system clock: the time since the Unix epoch.
     since_epoch: Duration,
 }
 
+/// Returns the readings at the first use of the clock.
 fn origin() -> &'static ClockOrigin {
     static ORIGIN: OnceLock<ClockOrigin> = OnceLock::new();
     ORIGIN.get_or_init(|| {

@@ -18,9 +18,11 @@ use crate::endpoint::{
 use crate::observe;
 use crate::transport::Transport;
 
-/// Connects a client over a transport. The driver runs as a task of the current tokio runtime until the handle is
-/// [closed](ClientHandle::close) or the connection ends. `prior` is the result of an earlier negotiation with the server.
-/// [`ClientHandle::ready`] returns an error if client and server share no revision.
+/// Connects a client over a transport.
+///
+/// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the
+/// connection ends. `prior` is the result of an earlier negotiation with the server. [`ClientHandle::ready`] returns an
+/// error if client and server have no common revision.
 pub fn connect(
     settings: Arc<ClientSettings>,
     prior: Option<&CachedNegotiation>,
@@ -48,6 +50,8 @@ pub fn connect(
     (handle, task)
 }
 
+/// Creates the shared endpoint of a client connection and its metrics entry; `internal` receives every event before the
+/// handler.
 pub(crate) fn new_client_endpoint(
     endpoint: ClientEndpoint,
     handler: Arc<dyn ClientHandler>,

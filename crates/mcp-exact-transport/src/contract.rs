@@ -14,6 +14,7 @@ use crate::store::{
     BusMessage, ChangeBus, Lineage, SessionRecord, SessionStore, SessionStoreError,
 };
 
+/// Creates the key of a stream.
 fn stream(session: &str, stream: u64) -> LogStream {
     LogStream {
         session: session.into(),
@@ -21,6 +22,7 @@ fn stream(session: &str, stream: u64) -> LogStream {
     }
 }
 
+/// Creates an event; `last` is true if it ends its stream.
 fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
     LogEvent {
         sequence,
@@ -29,6 +31,7 @@ fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
     }
 }
 
+/// Appends an event and checks that the log accepts it.
 async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
     let appended = log.append(to, vec![event(sequence, data, false)]).await;
     assert!(
@@ -37,6 +40,7 @@ async fn append(log: &dyn EventLog, to: &LogStream, sequence: u64, data: &str) {
     );
 }
 
+/// Returns the numbers and data of the events after a number.
 async fn read(log: &dyn EventLog, of: &LogStream, after: u64) -> Vec<(u64, String)> {
     let events = log.read_after(of, after, usize::MAX).await;
     let events = events.unwrap_or_else(|error| panic!("reading after {after} failed: {error}"));
@@ -111,6 +115,7 @@ pub async fn event_log(log: &dyn EventLog) {
     check_removal(log, &second, &other).await;
 }
 
+/// Tests the removal of the first events of a stream.
 async fn check_trimming(log: &dyn EventLog, first: &LogStream) {
     let trimmed = log.trim(first, 2).await;
     assert!(trimmed.is_ok(), "trimming failed");
@@ -147,7 +152,7 @@ async fn check_trimming(log: &dyn EventLog, first: &LogStream) {
     );
 }
 
-/// Tests trimming and removal of a stream that has begun with its two events, of which the second one is the last.
+/// Tests trimming and removal of a stream that was created with two events, of which the second is the last.
 async fn check_trimming_of_complete_stream(log: &dyn EventLog, complete: &LogStream) {
     assert!(log.trim(complete, 1).await.is_ok(), "trimming failed");
     let gone = log.read_after(complete, 0, usize::MAX).await;
@@ -175,6 +180,7 @@ async fn check_trimming_of_complete_stream(log: &dyn EventLog, complete: &LogStr
     );
 }
 
+/// Tests that the removal of a session keeps the streams of other sessions.
 async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream) {
     assert!(log.remove_session("s-1").await.is_ok(), "removing failed");
     assert!(
@@ -193,10 +199,10 @@ async fn check_removal(log: &dyn EventLog, second: &LogStream, other: &LogStream
     );
 }
 
-/// Tests an event log whose streams can be continued by another process: last wills, abandoned streams and waiting
-/// readers.
+/// Tests an event log whose streams another process can continue: last wills, abandoned streams and waiting readers.
 ///
 /// # Panics
+///
 /// With the rule that the log violates.
 pub async fn shared_event_log(log: &dyn EventLog) {
     let (call, standalone) = (stream("s-1", 1), stream("s-1", 2));
@@ -259,7 +265,8 @@ pub async fn shared_event_log(log: &dyn EventLog) {
     check_first_events(log, &will).await;
 }
 
-/// Checks streams that begin with events: their client may have each of them when the process dies.
+/// Tests streams that are created with events: the last will must follow these events, because the client may have
+/// received any of them.
 async fn check_first_events(log: &dyn EventLog, will: &Bytes) {
     let (open, whole) = (stream("s-1", 4), stream("s-1", 5));
     let first = vec![event(1, "a", false), event(2, "b", false)];

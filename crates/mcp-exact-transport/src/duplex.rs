@@ -1,7 +1,7 @@
 //! Drivers of connections that carry all messages in order: stdio, Unix sockets, in-memory pairs and custom transports.
 //!
 //! One future per connection reads, writes and runs the timers of its endpoint. All output that is ready is sent with
-//! one write. Reading pauses while the endpoint's queues are full, and output stays in the endpoint until the
+//! one write. The driver stops reading while the endpoint's queues are full, and output stays in the endpoint until the
 //! connection can accept it.
 
 use std::future::{Future, poll_fn};
@@ -26,7 +26,7 @@ use crate::endpoint::{
 use crate::observe;
 use crate::transport::{KeptMessage, Received, Transport};
 
-/// Number of unsent bytes in a transport above which no more output is taken from the endpoint.
+/// Number of unsent bytes in a transport from which on no more output is moved from the endpoint to the transport.
 const MAX_UNSENT_BYTES: usize = 256 << 10;
 /// Maximum number of messages that are received before output is written and other tasks can run.
 const MAX_MESSAGES_PER_TURN: u32 = 128;
@@ -55,7 +55,7 @@ impl Default for ConnectionOptions {
     }
 }
 
-/// Reason why a connection ended other than the end of its input or a shutdown.
+/// Reason why a connection ended, unless its input ended or it was shut down.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServeError {
@@ -108,24 +108,33 @@ pub async fn serve(
 
 /// State of a connection and its endpoint.
 pub(crate) struct Driver<E: Endpoint, T> {
+    /// The endpoint.
     shared: Arc<Shared<E>>,
+    /// Transport of the connection.
     transport: T,
+    /// Context of every received message.
     context: E::Context,
-    /// Message that the endpoint rejected because its queues were full. The message is delivered again before others
-    /// are received.
+    /// Message that the endpoint rejected because its queues were full; it is delivered again before other messages are
+    /// received.
     rejected_message: Option<KeptMessage>,
+    /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
+    /// Future of the next notification.
     notified: Pin<Box<OwnedNotified>>,
+    /// Timer for the next deadline.
     timer: Pin<Box<Sleep>>,
     options: ConnectionOptions,
     /// Time until which the driver waits for pending replies, set after the end of input or at a shutdown.
     deadline: Option<Instant>,
-    /// Time when the last message was received, or when the peer was last not expected to send one.
+    /// Time of the last received message, or of the last time at which no message was expected.
     last_received_at: Instant,
     /// True if a ping was sent to the peer since `last_received_at`.
     has_sent_ping: bool,
+    /// True if no more input is read, and pending replies are awaited.
     is_draining: bool,
+    /// True if the transport is being closed.
     is_closing: bool,
+    /// True if the connection has ended.
     has_ended: bool,
 }
 
@@ -163,7 +172,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Returns true if the endpoint has ended the connection; its last messages are still written.
+    /// Returns true if the endpoint has ended the connection; queued messages are still written.
     fn is_closed_by_endpoint(&mut self) -> bool {
         let has_ended = !self.is_closing && self.shared.lock().endpoint.is_closed();
         if has_ended {
@@ -186,6 +195,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         result
     }
 
+    /// Writes output, receives messages and handles timers as long as possible; ready when the transport is closed.
     fn poll_inner(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             // Before output is taken, so that output which this reports needs no further turn. Usually ends registered for the
@@ -219,8 +229,8 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         }
     }
 
-    /// Moves output of the endpoint into the transport, up to `MAX_UNSENT_BYTES`. Returns true if the endpoint may have
-    /// more output.
+    /// Moves output of the endpoint into the transport, up to [`MAX_UNSENT_BYTES`]; returns true if the endpoint may
+    /// have more output.
     fn take_output(&mut self) -> bool {
         let mut state = self.shared.lock();
         while self.transport.queued() < MAX_UNSENT_BYTES {
@@ -237,6 +247,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         true
     }
 
+    /// Receives messages and passes them to the endpoint; ready if input was received or has ended.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         let is_open = !self.is_draining && !self.is_closing;
         if !is_open || !self.shared.lock().endpoint.wants_input() {
@@ -274,6 +285,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(Poll::Ready(()))
     }
 
+    /// Returns true if the endpoint has reported possible output since the previous call.
     fn poll_notified(&mut self, cx: &mut Context<'_>) -> bool {
         let is_notified = self.notified.as_mut().poll(cx).is_ready();
         if is_notified {
@@ -283,7 +295,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         is_notified
     }
 
-    /// Handles timers that have expired; returns true if there was one.
+    /// Handles the timers that have expired; returns true if a timer has expired.
     fn poll_timer(&mut self, cx: &mut Context<'_>) -> io::Result<bool> {
         let endpoint_timeout = self.shared.lock().endpoint.poll_timeout();
         let endpoint_deadline = endpoint_timeout.and_then(clock::instant);
@@ -315,6 +327,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(true)
     }
 
+    /// Records that input was received, so that no ping is due.
     fn read_input(&mut self) {
         self.last_received_at = Instant::now();
         self.has_sent_ping = false;
@@ -327,7 +340,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Some(self.last_received_at + after)
     }
 
-    /// Sends a ping to a silent peer, or closes the connection if the peer did not answer the previous ping.
+    /// Sends a ping to a silent peer, or closes the connection if the peer has not answered the previous ping.
     fn ping(&mut self) -> io::Result<()> {
         let Some(limit) = self.options.ping else {
             return Ok(());
@@ -349,7 +362,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         Ok(())
     }
 
-    /// Ends the session locally; its last messages are still written.
+    /// Ends the session locally; queued messages are still written.
     fn shut_down(&mut self) {
         self.shared.call(|state, now| state.endpoint.shutdown(now));
         self.is_draining = true;
@@ -357,6 +370,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
         self.deadline = Some(Instant::now() + self.options.close);
     }
 
+    /// Ends the connection, and notifies the endpoint of the end.
     fn end(&mut self, how: StreamEnd) {
         if !std::mem::replace(&mut self.has_ended, true) {
             self.shared
@@ -365,8 +379,7 @@ impl<E: Endpoint, T: Transport> Driver<E, T> {
     }
 }
 
-/// Charges the received messages to the task's cooperative budget, except for the first message, which was charged
-/// before.
+/// Charges the received messages to the task's cooperative budget, except the first message, which is already charged.
 fn charge(count: u32, cx: &mut Context<'_>) {
     for _ in 1..count {
         match coop::poll_proceed(cx) {
@@ -396,17 +409,22 @@ mod tests {
     use crate::endpoint::fake::FullEndpoint;
     use crate::memory::memory_pair;
 
-    /// Program that reports output whenever the driver is about to wait for a report: when it clones its waker.
+    /// Waker that notifies the driver each time it is cloned, so that output is reported whenever the driver starts to
+    /// wait.
     #[derive(Default)]
     struct Flood {
         notify: Arc<Notify>,
+        /// Number of reports so far.
         reports: AtomicU32,
+        /// Number of wake-ups of the driver.
         wakes: AtomicU32,
     }
 
-    /// Reports after which the flood ends, so that a driver that waits for its end fails the test instead of hanging.
+    /// Number of reports after which the flood ends, so that a driver that waits for its end fails the test instead of
+    /// hanging.
     const REPORTS: u32 = 10_000;
 
+    /// Functions of the waker.
     const VTABLE: RawWakerVTable = RawWakerVTable::new(
         |data| {
             let flood = Flood::of(data);
@@ -427,10 +445,12 @@ mod tests {
             unsafe { &*data.cast::<Self>() }
         }
 
+        /// Counts a wake-up.
         fn wake(data: *const ()) {
             Self::of(data).wakes.fetch_add(1, Ordering::Relaxed);
         }
 
+        /// Creates the waker.
         fn waker(&'static self) -> Waker {
             let raw = RawWaker::new(std::ptr::from_ref(self).cast(), &VTABLE);
             // SAFETY: the functions of the table do nothing but use shared references, which threads may share.
@@ -438,7 +458,7 @@ mod tests {
         }
     }
 
-    /// Reports that arrive all the time keep neither messages nor other tasks waiting.
+    /// Continuous reports of output delay neither messages nor other tasks indefinitely.
     #[tokio::test]
     async fn flood_of_reports_starves_nothing() {
         let flood: &'static Flood = Box::leak(Box::default());
@@ -461,7 +481,8 @@ mod tests {
         assert!(flood.wakes.load(Ordering::Relaxed) > 0, "a report is lost");
     }
 
-    /// "Too many events wait for the program; the frame was not taken": the message is delivered again, in its order.
+    /// "Too many events wait for the program; the frame was not taken": the message is delivered again, in the original
+    /// order.
     #[tokio::test]
     async fn refused_message_is_given_again() {
         let (mut near, far) = memory_pair(1024, 1024);

@@ -1,8 +1,8 @@
 //! Log of the events that were sent on resumable streams, so that a client that lost its connection resumes without loss
 //! (`basic/transports`, "Resumability and Redelivery", 2025-03-26 to 2025-11-25).
 //!
-//! The module defines the trait and its bounded in-memory implementation. Streams belong to sessions; an event is
-//! identified by its stream and its number within the stream.
+//! The module defines the trait [`EventLog`] and its bounded in-memory implementation. Streams belong to sessions; an
+//! event is identified by its stream and its number within the stream.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::fmt;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 /// Future of an operation on an external store.
 pub type StoreFuture<'a, T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send + 'a>>;
 
-/// A stream of a session.
+/// Key of a stream: its session and its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LogStream {
     /// Id of the session.
@@ -31,7 +31,7 @@ pub struct LogStream {
 pub struct EventId {
     /// Number of the stream.
     pub stream: u64,
-    /// Number of the event in its stream; events begin at 1, and 0 is the position before the first one.
+    /// Number of the event in its stream, from 1 on; 0 is the position before the first event.
     pub sequence: u64,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for EventId {
     }
 }
 
-/// Error for a string that is not the id of an event.
+/// Error for a string that is not a valid event id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the event id was not issued by this server; reconnect without `Last-Event-ID`")]
 pub struct InvalidEventId;
@@ -63,7 +63,7 @@ impl FromStr for EventId {
     }
 }
 
-/// An event of a stream.
+/// Event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogEvent {
     /// Number of the event in its stream, from 1 on. Numbers increase; a stream that another process continues skips
@@ -82,7 +82,7 @@ pub enum EventLogError {
     /// The log has no such stream.
     #[error("the event log has no such stream; reconnect without `Last-Event-ID`")]
     UnknownStream,
-    /// Events after the given number were trimmed.
+    /// The log has removed the requested events.
     #[error(
         "the event log starts at event {first} of the stream; reconnect without `Last-Event-ID`"
     )]
@@ -90,13 +90,13 @@ pub enum EventLogError {
         /// Number of the first event that the log still contains.
         first: u64,
     },
-    /// The process that wrote the stream no longer writes to it, and every event was read.
+    /// The process that wrote the stream no longer writes to it, and there are no further events.
     #[error("the process that wrote the stream has ended; reconnect without `Last-Event-ID`")]
     Abandoned,
-    /// Another process has ended the stream, because this process appeared to have died.
+    /// Another process has ended the stream, because this process seemed to have died.
     #[error("another process has ended the stream: this one seemed to have died")]
     Fenced,
-    /// The store behind the log failed.
+    /// The store of the log has failed.
     #[error("the event log is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
@@ -104,8 +104,10 @@ pub enum EventLogError {
 /// Storage for the events of resumable streams. Every implementation must pass the test suite in the module `contract`.
 pub trait EventLog: Send + Sync + 'static {
     /// Creates a stream with the events that are ready, which may be none, before its client learns the id of the
-    /// stream. The server calls this method at most once for a stream. If the stream is abandoned before its last event, or the process that created it dies, `last_will` is
-    /// appended as its last event, exactly once.
+    /// stream.
+    ///
+    /// The server calls this method at most once for a stream. If the stream is abandoned before its last event, or the
+    /// process that created it dies, `last_will` is appended as its last event, exactly once.
     ///
     /// The default implementation appends the events, which is sufficient for a log that is lost with its process or
     /// serves one process at a time.
@@ -122,8 +124,8 @@ pub trait EventLog: Send + Sync + 'static {
         self.append(stream, events)
     }
 
-    /// Returns true if the log appends last wills after the death of a process, so that no other component has to
-    /// report the requests that were lost.
+    /// Returns true if the log appends last wills after the death of a process, so that no other component must report
+    /// the lost requests.
     fn keeps_last_wills(&self) -> bool {
         false
     }
@@ -146,7 +148,10 @@ pub trait EventLog: Send + Sync + 'static {
     }
 
     /// Completes when [`read_after`](Self::read_after) may return events, because another process has appended an event
-    /// or abandoned the stream. The future may complete too early; callers also read again after some time in any case.
+    /// or abandoned the stream.
+    ///
+    /// The future may complete too early. Callers also read again after some time, even if the future does not
+    /// complete.
     ///
     /// The default implementation never completes.
     fn wait_after<'a>(
@@ -158,8 +163,10 @@ pub trait EventLog: Send + Sync + 'static {
         Box::pin(std::future::pending())
     }
 
-    /// Returns the events after the number `after`, in order: at least one event if there is one, and then as many as
-    /// fit into `max_bytes`. [`EventLogError::Abandoned`] if there is no further event and the stream is abandoned.
+    /// Returns the events after the number `after`, in order: at least one event if there is one, and further events up
+    /// to a total size of `max_bytes`.
+    ///
+    /// The error is [`EventLogError::Abandoned`] if there is no further event and the stream is abandoned.
     fn read_after<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -167,8 +174,10 @@ pub trait EventLog: Send + Sync + 'static {
         max_bytes: usize,
     ) -> StoreFuture<'a, Vec<LogEvent>, EventLogError>;
 
-    /// Removes the events up to the number `through`. The server does not call this method, since a client acknowledges
-    /// events only when it resumes; applications that know what their clients have received can call it.
+    /// Removes the events up to and including the number `through`.
+    ///
+    /// The server does not call this method, because a client acknowledges events only when it resumes a stream;
+    /// applications that know which events their clients have received can call it.
     fn trim<'a>(
         &'a self,
         stream: &'a LogStream,
@@ -182,7 +191,7 @@ pub trait EventLog: Send + Sync + 'static {
 /// Limits of a [`MemoryEventLog`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryEventLogLimits {
-    /// Maximum total size of all events in bytes, counting 64 bytes per event in addition to its message. The oldest
+    /// Maximum total size of all events in bytes, including 64 bytes per event in addition to its message. The oldest
     /// events of all streams are removed first.
     pub total_bytes: usize,
     /// Maximum size of the events of one stream, in bytes.
@@ -201,38 +210,51 @@ impl Default for MemoryEventLogLimits {
     }
 }
 
-/// Bounded event log in memory. Of a session with 1,024 streams or more, the oldest streams are removed once their
-/// events are.
+/// Bounded event log in memory.
+///
+/// If a session has 1,024 streams or more, its oldest streams without events are removed.
 #[derive(Debug, Default)]
 pub struct MemoryEventLog {
     limits: MemoryEventLogLimits,
     state: Mutex<State>,
 }
 
+/// Content of the log.
 #[derive(Debug, Default)]
 struct State {
+    /// Streams by session and number.
     sessions: HashMap<Arc<str>, BTreeMap<u64, Stream>>,
-    /// Stream and number of each event, in order of arrival; may contain events that were removed.
+    /// Stream and number of each event in the order of arrival; may contain removed events.
     order: VecDeque<(LogStream, u64)>,
+    /// Number of stored events.
     events: usize,
+    /// Total size of the stored events in bytes.
     bytes: usize,
 }
 
+/// Content of a stream.
 #[derive(Debug, Default)]
 struct Stream {
+    /// Stored events, in order.
     events: VecDeque<LogEvent>,
+    /// Number of the last appended event.
     last: u64,
     /// Number of the last event that was removed.
     removed_through: u64,
+    /// Total size of the stored events in bytes.
     bytes: usize,
+    /// True if the final event was appended.
     has_ended: bool,
+    /// True if the stream was abandoned.
     is_abandoned: bool,
+    /// Message that ends the stream if it is abandoned.
     last_will: Option<Bytes>,
     /// Wakers of readers that wait for the next event.
     readers: Vec<Waker>,
 }
 
 impl Stream {
+    /// Wakes all readers.
     fn wake(&mut self) {
         self.readers.drain(..).for_each(Waker::wake);
     }
@@ -252,13 +274,15 @@ impl Stream {
     }
 }
 
-/// Number of streams of a session from which on each new stream removes the oldest stream without events. The stream of
-/// a cancelled call has no final event, so nothing else removes it before the end of the session.
+/// Number of streams of a session from which on each new stream removes the oldest stream without events.
+///
+/// The stream of a cancelled call has no final event, so it would otherwise be kept until the end of the session.
 const SESSION_STREAMS: usize = 1024;
 
-/// Counts what an event takes beside its message.
+/// Number of bytes that an event counts in addition to its message.
 const EVENT_OVERHEAD: usize = 64;
 
+/// Returns the size of an event in bytes, as the limits count it.
 fn size(event: &LogEvent) -> usize {
     event.data.len() + EVENT_OVERHEAD
 }
@@ -272,22 +296,24 @@ impl MemoryEventLog {
         }
     }
 
-    /// Returns the size of the log in bytes, as its limits count it.
+    /// Returns the total size of the stored events in bytes, as the limits count it.
     pub fn bytes(&self) -> usize {
         self.lock().bytes
     }
 
+    /// Locks the content, even if a thread has panicked while it held the lock.
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
+    /// Returns a stream that the log contains.
     fn stream(&mut self, key: &LogStream) -> Option<&mut Stream> {
         self.sessions.get_mut(&key.session)?.get_mut(&key.stream)
     }
 
-    /// Returns a stream; an unknown stream begins with the event `first`.
+    /// Returns a stream; creates an unknown stream whose first event has the number `first`.
     fn open(&mut self, key: &LogStream, first: u64) -> &mut Stream {
         let session = self.sessions.entry(Arc::clone(&key.session)).or_default();
         let mut begun = Stream::default();
@@ -303,6 +329,7 @@ impl State {
         session.entry(key.stream).or_insert(begun)
     }
 
+    /// Appends an event and enforces the limits of its stream.
     fn append(&mut self, key: &LogStream, event: LogEvent, limits: &MemoryEventLogLimits) {
         let stream = self.open(key, event.sequence);
         if event.sequence <= stream.last {
@@ -328,10 +355,12 @@ impl State {
         self.evict(limits.total_bytes);
     }
 
+    /// Creates a stream with a last will.
     fn begin(&mut self, key: &LogStream, last_will: Option<Bytes>) {
         self.open(key, 1).last_will = last_will;
     }
 
+    /// Marks a stream as abandoned and appends its last will.
     fn abandon(&mut self, key: &LogStream, limits: &MemoryEventLogLimits) {
         let Some(stream) = self.stream(key).filter(|stream| !stream.has_ended) else {
             return;
@@ -349,7 +378,7 @@ impl State {
         }
     }
 
-    /// Removes the oldest events of all streams until the rest satisfies the limit.
+    /// Removes the oldest events of all streams until the total size is within the limit.
     fn evict(&mut self, total: usize) {
         while self.bytes > total {
             let Some((key, sequence)) = self.order.pop_front() else {
@@ -369,8 +398,10 @@ impl State {
         }
     }
 
-    /// Removes the events of a stream up to a number to make room. A stream whose final event is removed is deleted;
-    /// otherwise the position of the stream is kept, so that a client that has missed events gets an error.
+    /// Removes the events of a stream up to and including a number.
+    ///
+    /// If the final event of the stream is removed, the stream is deleted; otherwise its position is kept, so that a
+    /// client that has missed events gets an error.
     fn make_room(&mut self, key: &LogStream, through: u64) {
         let is_over = self.drop_through(key, through);
         if is_over && let Some(session) = self.sessions.get_mut(&key.session) {
@@ -383,7 +414,7 @@ impl State {
         }
     }
 
-    /// Removes the events of a stream up to a number. Returns true if the final event of the stream was removed.
+    /// Removes the events of a stream up to and including a number; returns true if the final event was removed.
     fn drop_through(&mut self, key: &LogStream, through: u64) -> bool {
         let Some(stream) = self.stream(key) else {
             return false;
@@ -408,6 +439,7 @@ impl State {
         is_over
     }
 
+    /// Returns the events after a number, up to a total size of `max_bytes` but at least one.
     fn read(
         &mut self,
         key: &LogStream,
@@ -439,6 +471,7 @@ impl State {
         Ok(events)
     }
 
+    /// Removes all streams of a session.
     fn remove(&mut self, session: &str) {
         let Some(streams) = self.sessions.remove(session) else {
             return;
@@ -530,6 +563,7 @@ impl EventLog for MemoryEventLog {
 mod tests {
     use super::*;
 
+    /// Appends an event of the given size.
     fn append(log: &MemoryEventLog, session: &str, stream: u64, sequence: u64, bytes: usize) {
         let key = LogStream {
             session: session.into(),

@@ -1,4 +1,4 @@
-//! Line framing over byte streams as on stdio: one message per line (`basic/transports`, "stdio").
+//! Line framing of byte streams, as on stdio: one message per line (`basic/transports`, "stdio").
 //!
 //! `Lines` performs no IO; `LineTransport` adds reading and writing. One read may return many lines, and all waiting
 //! output is sent with one write.
@@ -8,27 +8,36 @@ use memchr::memchr;
 
 use crate::transport::Received;
 
-/// Splitter of bytes into lines. The buffer holds at most one line and the bytes that were read after it; lines above
-/// the limit are skipped.
+/// Splits bytes into lines.
+///
+/// The buffer contains at most one line and the bytes that were read after it; lines above the limit are skipped.
 #[derive(Debug)]
 pub(crate) struct Lines {
+    /// Received bytes.
     buffer: Vec<u8>,
+    /// Offset of the first byte in the buffer that was not returned.
     start: usize,
+    /// Offset up to which the buffer contains no line end.
     scanned: usize,
+    /// Maximum size of a line in bytes.
     limit: usize,
+    /// Line above the limit.
     oversized: OversizedLine,
 }
 
 /// First and last bytes of a line that exceeds the limit.
 #[derive(Debug, Default)]
 struct OversizedLine {
+    /// First bytes of the line.
     head: Vec<u8>,
+    /// Last bytes of the line.
     tail: Vec<u8>,
-    /// True if the end of the line has not arrived.
+    /// True if the end of the line was not received.
     is_open: bool,
 }
 
 impl OversizedLine {
+    /// Adds a part of the line.
     fn add(&mut self, piece: &[u8]) {
         if !std::mem::replace(&mut self.is_open, true) {
             self.head.clear();
@@ -42,6 +51,7 @@ impl OversizedLine {
         self.tail.drain(..more);
     }
 
+    /// Ends the line and returns its kept bytes.
     fn end(&mut self) -> Received<'_> {
         self.is_open = false;
         Received::Oversized(Oversized {
@@ -62,7 +72,7 @@ impl Lines {
         }
     }
 
-    /// Returns the buffer that read bytes are appended to.
+    /// Returns the buffer to which read bytes are appended.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         if self.start == self.buffer.len() {
             self.buffer.clear();
@@ -78,7 +88,7 @@ impl Lines {
         &mut self.buffer
     }
 
-    /// Returns the next line that is not empty; `None` until more bytes are read.
+    /// Returns the next non-empty line; `None` until more bytes are read.
     pub(crate) fn next(&mut self) -> Option<Received<'_>> {
         loop {
             let Some(end) = memchr(b'\n', &self.buffer[self.scanned..]) else {
@@ -98,7 +108,7 @@ impl Lines {
         }
     }
 
-    /// Returns the line without an end that is left at the end of input.
+    /// Returns the remaining line without a line end at the end of input.
     pub(crate) fn rest(&mut self) -> Option<Received<'_>> {
         let rest = self.start..self.buffer.len();
         self.start = rest.end;
@@ -111,7 +121,7 @@ impl Lines {
         (!line.trim_ascii().is_empty()).then_some(Received::Frame(line))
     }
 
-    /// Limits the size of a line whose end has not arrived.
+    /// Limits the size of a line whose end was not received.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
         if self.oversized.is_open || self.scanned - self.start > self.limit {
@@ -121,6 +131,7 @@ impl Lines {
     }
 }
 
+/// Removes a carriage return at the end of a line.
 fn trim_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
@@ -140,6 +151,7 @@ mod io {
     use super::Lines;
     use crate::transport::{Received, Transport};
 
+    /// Number of bytes per read.
     const READ: usize = 64 << 10;
 
     /// Transport that sends one message per line over a byte stream.
@@ -148,14 +160,18 @@ mod io {
         reader: R,
         writer: W,
         lines: Lines,
+        /// True if the end of input was reached.
         has_ended: bool,
+        /// Output that is not completely written.
         out: Vec<u8>,
+        /// Number of bytes of `out` that were written.
         written: usize,
+        /// Name of the kind of transport.
         name: &'static str,
     }
 
     impl<R, W> LineTransport<R, W> {
-        /// Creates a transport that rejects lines of more than `message_bytes` bytes, which should be
+        /// Creates a transport that rejects lines of more than `message_bytes` bytes; the value should be
         /// [`Limits::message_bytes`](mcp_exact_session::Limits::message_bytes) of the configuration.
         pub fn new(reader: R, writer: W, message_bytes: usize) -> Self {
             Self {
@@ -260,6 +276,7 @@ mod io {
 mod tests {
     use super::*;
 
+    /// Returns the lines of the pieces.
     fn split(limit: usize, pieces: &[&str]) -> Vec<String> {
         let mut lines = Lines::new(limit);
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! A pair of connected in-memory transports, for tests and for applications that host their own server.
+//! Pair of connected in-memory transports, for tests and for applications that contain their own server.
 //!
 //! Messages pass through two bounded pipes without framing; if a peer does not read, its counterpart cannot write.
 
@@ -14,18 +14,24 @@ use crate::transport::{Received, Transport};
 /// One end of an in-memory pair of transports.
 #[derive(Debug)]
 pub struct MemoryTransport {
+    /// Pipe from the other end.
     incoming: Arc<Pipe>,
+    /// Pipe to the other end.
     outgoing: Arc<Pipe>,
-    /// Bytes read from the incoming pipe, and the offset of the next message.
+    /// Messages that were removed from the incoming pipe.
     received: Messages,
+    /// Index of the next received message.
     next: usize,
+    /// Messages that wait for the outgoing pipe.
     output: Messages,
+    /// Maximum size of a message in bytes.
     message_bytes: usize,
 }
 
 /// Concatenated messages and their end offsets.
 #[derive(Debug, Default)]
 struct Messages {
+    /// Bytes of all messages.
     bytes: Vec<u8>,
     /// End offsets of the messages.
     ends: Vec<usize>,
@@ -45,6 +51,7 @@ impl Messages {
             .extend(others.ends.drain(..).map(|end| start + end));
     }
 
+    /// Returns the byte range of a message.
     fn message(&self, at: usize) -> Option<Range<usize>> {
         let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.ends.get(at).map(|&end| start..end)
@@ -64,15 +71,20 @@ impl Messages {
 #[derive(Debug)]
 struct Pipe {
     state: Mutex<PipeState>,
-    /// Number of waiting bytes above which no more messages are accepted.
+    /// Number of queued bytes from which on no more messages are accepted.
     capacity: usize,
 }
 
+/// State of a pipe.
 #[derive(Debug, Default)]
 struct PipeState {
+    /// Messages that were not read.
     messages: Messages,
+    /// True if no more messages are written.
     is_closed: bool,
+    /// Waker of the waiting reader.
     reader: Option<Waker>,
+    /// Waker of the waiting writer.
     writer: Option<Waker>,
 }
 
@@ -84,6 +96,7 @@ impl Pipe {
         })
     }
 
+    /// Locks the state, even if a thread has panicked while it held the lock.
     fn lock(&self) -> MutexGuard<'_, PipeState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -98,14 +111,17 @@ impl Pipe {
     }
 }
 
+/// Wakes a waiting task.
 fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         waker.wake();
     }
 }
 
-/// Creates two connected transports. A direction accepts no more messages while `pipe_bytes` are waiting; messages
-/// larger than `message_bytes` are rejected.
+/// Creates two connected transports.
+///
+/// Each direction accepts no more messages while `pipe_bytes` or more are queued; messages larger than `message_bytes`
+/// are rejected.
 pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport, MemoryTransport) {
     let (there, back) = (Pipe::new(pipe_bytes), Pipe::new(pipe_bytes));
     let end = |incoming: &Arc<Pipe>, outgoing: &Arc<Pipe>| MemoryTransport {
@@ -120,7 +136,7 @@ pub fn memory_pair(pipe_bytes: usize, message_bytes: usize) -> (MemoryTransport,
 }
 
 impl MemoryTransport {
-    /// Moves the waiting messages out of the incoming pipe. Returns false at the end of input.
+    /// Removes the messages from the incoming pipe; returns false at the end of input.
     fn poll_take(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let mut state = self.incoming.lock();
         if state.messages.ends.is_empty() {
@@ -140,7 +156,7 @@ impl MemoryTransport {
     }
 }
 
-/// Returns a message, or the first and last bytes of a message above the limit.
+/// Returns a message, or the beginning and end of a message above the limit.
 fn bounded(message: &[u8], limit: usize) -> Received<'_> {
     if message.len() <= limit {
         return Received::Frame(message);
@@ -230,6 +246,7 @@ impl Drop for MemoryTransport {
 mod tests {
     use super::*;
 
+    /// Sends a message; returns true if the pipe has accepted it.
     fn send(end: &mut MemoryTransport, message: &str) -> bool {
         end.output().extend_from_slice(message.as_bytes());
         end.end_frame();

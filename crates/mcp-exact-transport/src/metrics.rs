@@ -1,4 +1,4 @@
-//! Activity and resource usage of the connections of this process, as numbers for any metrics library.
+//! Counters and resource usage of the connections of this process, as numbers for any metrics library.
 //!
 //! Servers on streams and all clients are counted, by side and transport. HTTP servers have [`HttpService::metrics`] instead. Metrics
 //! contain no message contents.
@@ -10,17 +10,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcp_exact_session::Side;
 
-/// Activity of all connections of a side over a transport since the process started, and their current resource usage.
+/// Counters of all connections of one side over one transport since the process started, and their current resource
+/// usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConnectionMetrics {
-    /// Side of this process.
+    /// Role of this process in the connections.
     pub side: Side,
     /// Name of the transport: `stdio`, `unix`, `memory`, `http`, or the [`name`](crate::Transport::name) of a custom transport.
     pub transport: &'static str,
     /// Number of requests that a server has passed to its handler, or that a client has sent and that have ended.
     pub requests: u64,
-    /// Number of requests with an error as their outcome, and of messages by which the peer has violated the protocol.
+    /// Number of requests whose outcome is an error, plus the number of messages by which the peer has violated the
+    /// protocol.
     pub errors: u64,
     /// Total size of the received messages, in bytes.
     pub received_bytes: u64,
@@ -28,9 +30,9 @@ pub struct ConnectionMetrics {
     pub sent_bytes: u64,
     /// Number of open connections, each of which has one session.
     pub sessions: usize,
-    /// Number of requests that are not answered yet: those of clients on a server, its own on a client.
+    /// Number of unanswered requests: of the remote client in a server, of the local client in a client.
     pub in_flight: usize,
-    /// Size of the messages that wait to be sent, in bytes.
+    /// Size in bytes of the messages that are queued for sending.
     pub queued_bytes: usize,
 }
 
@@ -49,6 +51,7 @@ impl ConnectionMetrics {
         }
     }
 
+    /// Adds the counters of a connection.
     fn add_counts(&mut self, counts: &Counts) {
         let value = |count: &AtomicU64| count.load(Ordering::Relaxed);
         self.requests += value(&counts.requests);
@@ -57,6 +60,7 @@ impl ConnectionMetrics {
         self.sent_bytes += value(&counts.sent_bytes);
     }
 
+    /// Adds the resource usage of a connection.
     fn add_usage(&mut self, usage: ConnectionUsage) {
         self.sessions += 1;
         self.in_flight += usage.in_flight;
@@ -90,24 +94,30 @@ pub fn connection_metrics() -> Vec<ConnectionMetrics> {
 
 /// Connections of one side over one transport.
 struct Group {
-    /// Counts of the connections that have ended.
+    /// Sum of the counters of the connections that have ended.
     ended: ConnectionMetrics,
+    /// Connections that have not ended.
     open: Vec<OpenConnection>,
 }
 
+/// Connection that has not ended.
 #[derive(Clone)]
 struct OpenConnection {
+    /// Counters of the connection.
     counts: Arc<Counts>,
+    /// Endpoint, for its resource usage.
     endpoint: Weak<dyn MeasuredEndpoint>,
 }
 
+/// Connections of the process, by side and transport.
 static GROUPS: Mutex<Vec<Group>> = Mutex::new(Vec::new());
 
+/// Locks the groups, even if a thread has panicked while it held the lock.
 fn lock_groups() -> MutexGuard<'static, Vec<Group>> {
     GROUPS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Endpoint whose resource usage belongs to the metrics.
+/// Endpoint whose resource usage is part of the metrics.
 pub(crate) trait MeasuredEndpoint: Send + Sync {
     /// Returns the current resource usage; `None` once the endpoint is closed.
     fn connection_usage(&self) -> Option<ConnectionUsage>;
@@ -116,11 +126,15 @@ pub(crate) trait MeasuredEndpoint: Send + Sync {
 /// Current resource usage of a connection.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ConnectionUsage {
+    /// Number of unanswered requests.
     pub(crate) in_flight: usize,
+    /// Size of the queued messages in bytes.
     pub(crate) queued_bytes: usize,
 }
 
-/// Counts of one connection. They are changed under the lock of the endpoint alone, so that no addition is lost, and are read at any time.
+/// Counters of one connection.
+///
+/// They are changed only under the lock of the endpoint, so that no addition is lost, and can be read at any time.
 #[derive(Debug, Default)]
 struct Counts {
     requests: AtomicU64,
@@ -129,7 +143,9 @@ struct Counts {
     sent_bytes: AtomicU64,
 }
 
-/// Entry of a connection in the metrics. When the entry is dropped, its counts become those of an ended connection.
+/// Entry of a connection in the metrics.
+///
+/// When the entry is dropped, its counters are added to those of the ended connections.
 #[derive(Debug)]
 pub(crate) struct MeteredConnection {
     side: Side,
@@ -184,12 +200,13 @@ impl MeteredConnection {
     }
 }
 
-/// Adds to a count that no other thread changes at the same time.
+/// Adds to a counter that no other thread changes at the same time.
 fn add(count: &AtomicU64, more: u64) {
     count.store(count.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 
 impl Group {
+    /// Returns true if the group has this side and transport.
     fn is_of(&self, side: Side, transport: &str) -> bool {
         self.ended.side == side && self.ended.transport == transport
     }

@@ -2,7 +2,7 @@
 //!
 //! Spans and events never contain messages, arguments, headers or URL queries.
 
-/// Returns true if the current request is observed.
+/// Returns true if the current request has a span.
 #[cfg(feature = "http-server")]
 pub(crate) fn is_observed() -> bool {
     #[cfg(feature = "tracing")]
@@ -11,8 +11,9 @@ pub(crate) fn is_observed() -> bool {
     false
 }
 
-/// Adds to the span of a request its revision, if it is known, and the number of its session in this process, because
-/// session ids are secrets.
+/// Records the revision, if known, and the number of the session in the span of the current request.
+///
+/// The number is unique in this process; session ids are secrets and are not recorded.
 #[cfg(feature = "http-server")]
 pub(crate) fn request_of(revision: Option<&str>, session: Option<u64>) {
     #[cfg(feature = "tracing")]
@@ -49,8 +50,10 @@ pub(crate) fn connection<F: Future>(
     serving
 }
 
-/// Enters the span of a request, with its method, its revision and its trace context (2026-07-28). The span covers the
-/// work of a handler before it returns; tasks that it starts enter [`tracing::Span::current`] themselves.
+/// Enters the span of a request, with its method, its revision and its trace context (2026-07-28).
+///
+/// The span covers the work of a handler until it returns; tasks that the handler starts must enter
+/// [`tracing::Span::current`] themselves.
 #[cfg(feature = "tracing")]
 pub(crate) fn enter_request<C>(
     event: &mcp_exact_session::ServerEvent<C>,
@@ -75,18 +78,21 @@ pub(crate) fn enter_request<C>(
     Some(span.entered())
 }
 
-/// Span of an HTTP session, from its start until its removal, and the number of the session in this process, because
-/// session ids are secrets.
+/// Span of an HTTP session, from its start until its removal.
+///
+/// The span contains the number of the session in this process, because session ids are secrets.
 #[cfg(feature = "http-server")]
 pub(crate) struct SessionSpan {
+    /// Number of the session in this process.
     number: u64,
+    /// Span of the session.
     #[cfg(feature = "tracing")]
     span: tracing::Span,
 }
 
 #[cfg(feature = "http-server")]
 impl SessionSpan {
-    /// Starts the span as a root span, since a session belongs neither to a connection nor to its first request.
+    /// Starts the span as a root span, because a session belongs neither to a connection nor to its first request.
     pub(crate) fn new(number: u64) -> Self {
         Self {
             number,
@@ -128,7 +134,7 @@ pub(crate) fn store_failed(what: &'static str, error: &dyn std::fmt::Display) {
     let _ = (what, error);
 }
 
-/// Logs that a message of the change bus was dropped: the process is too slow for the messages.
+/// Logs that a message of the change bus was dropped, because the process is too slow.
 #[cfg(feature = "http-server")]
 pub(crate) fn bus_overflowed() {
     #[cfg(feature = "tracing")]

@@ -1,7 +1,7 @@
 //! Framing of server-sent events (WHATWG HTML, section 9.2), without IO.
 //!
 //! The encoder appends events to a buffer; the decoder accepts bytes as they arrive and returns complete events. The
-//! decoder buffers at most one event and the bytes that were pushed after it, and limits the size of an event.
+//! decoder buffers at most one event and the bytes after it, and limits the size of an event.
 
 use mcp_exact_session::frame::KEPT_BYTES;
 use memchr::memchr2;
@@ -9,9 +9,10 @@ use memchr::memchr2;
 /// Content type of an event stream.
 pub const CONTENT_TYPE: &str = "text/event-stream";
 
+/// UTF-8 byte order mark, which may precede a stream.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// Maximum length of an event id in bytes; longer ids are ignored, because an id must fit into a header when the stream
+/// Maximum length of an event id in bytes. Longer ids are ignored, because an id must fit into a header when the stream
 /// is resumed.
 const MAX_ID_BYTES: usize = 1024;
 
@@ -41,8 +42,8 @@ pub fn encode_event(out: &mut Vec<u8>, id: Option<&str>, event: Option<&str>, da
     }
 }
 
-/// Appends an event without a message that gives the client an id to resume from and, if given, the time in milliseconds that
-/// it waits before it reconnects (2025-11-25, `basic/transports`, "Sending Messages to the Server").
+/// Appends an event without a message, which provides an id for resumption and, if given, the reconnection time in
+/// milliseconds (2025-11-25, `basic/transports`, "Sending Messages to the Server").
 pub fn encode_priming(out: &mut Vec<u8>, id: Option<&str>, retry_ms: Option<u64>) {
     if let Some(id) = id {
         encode_field(out, b"id: ", id.as_bytes());
@@ -53,12 +54,15 @@ pub fn encode_priming(out: &mut Vec<u8>, id: Option<&str>, retry_ms: Option<u64>
     out.extend_from_slice(b"data: \n\n");
 }
 
-/// Appends a comment, which every client ignores. Comments keep the connection alive and detect dead peers.
+/// Appends a comment, which every client ignores.
+///
+/// Comments keep the connection alive and make it possible to detect dead peers.
 pub fn encode_comment(out: &mut Vec<u8>, text: &str) {
     encode_field(out, b": ", text.as_bytes());
     out.push(b'\n');
 }
 
+/// Appends a field.
 fn encode_field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
     out.extend_from_slice(name);
     let allowed = value
@@ -75,7 +79,7 @@ pub struct Event {
     pub event: String,
     /// Data of the event, with its lines joined by LF. The data are not checked to be UTF-8.
     pub data: Vec<u8>,
-    /// Last event id that was received, with this event or before it; empty before the first id.
+    /// Last event id that was received with this event or an earlier event; empty before the first id.
     pub id: String,
 }
 
@@ -96,23 +100,35 @@ pub enum Decoded {
 /// Incremental decoder of an event stream.
 #[derive(Debug)]
 pub struct Decoder {
+    /// Received bytes.
     buffer: Vec<u8>,
+    /// Offset of the first byte in the buffer that was not decoded.
     start: usize,
+    /// Offset up to which the buffer contains no line end.
     scanned: usize,
+    /// Maximum size of an event's data or of a line, in bytes.
     limit: usize,
+    /// True before the first byte, which may start a byte order mark.
     at_beginning: bool,
+    /// True if the last line ended with CR, so that a following LF belongs to the same line end.
     skip_line_feed: bool,
+    /// True if the rest of a line above the limit is skipped.
     skip_line: bool,
+    /// True if the current event exceeds the limit.
     oversized: bool,
+    /// Type of the current event.
     event: String,
+    /// Data of the current event, or its first bytes if it exceeds the limit.
     data: Vec<u8>,
-    /// Last bytes of an event larger than the limit.
+    /// Last bytes of an event that exceeds the limit.
     tail: Vec<u8>,
+    /// True if the current event has a `data` field.
     has_data: bool,
-    /// Last event id buffer: the latest `id` field, including that of an incomplete event.
+    /// Latest `id` field, including that of an incomplete event ("last event ID buffer" in the standard).
     id_buffer: String,
-    /// Last event id as of the last complete event.
+    /// Last event id at the end of the last complete event.
     last_id: String,
+    /// Reconnection time in milliseconds that the stream has set.
     retry_ms: Option<u64>,
 }
 
@@ -138,7 +154,7 @@ impl Decoder {
         }
     }
 
-    /// Sets the last event id of a resumed stream, which is valid until the stream sends another id.
+    /// Sets the last event id of a resumed stream, which applies until the stream sends another id.
     #[must_use]
     pub fn resumed_after(mut self, id: &str) -> Self {
         id.clone_into(&mut self.last_id);
@@ -154,8 +170,10 @@ impl Decoder {
         self.buffer.extend_from_slice(bytes);
     }
 
-    /// Returns the value for `Last-Event-ID`: the last event id as of the last complete event, even if that event had
-    /// no data. Returns `None` before the first id and after an empty id.
+    /// Returns the value for `Last-Event-ID`: the last event id at the end of the last complete event, even if that
+    /// event had no data.
+    ///
+    /// Returns `None` before the first id and after an empty id.
     pub fn last_event_id(&self) -> Option<&str> {
         (!self.last_id.is_empty()).then_some(self.last_id.as_str())
     }
@@ -202,7 +220,7 @@ impl Decoder {
         }
     }
 
-    /// Skips a byte order mark; returns false while too few bytes have arrived to detect one.
+    /// Skips a byte order mark; returns false while too few bytes were received to detect it.
     fn skip_mark(&mut self) -> bool {
         let arrived = &self.buffer[..self.buffer.len().min(BYTE_ORDER_MARK.len())];
         if arrived.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(arrived) {
@@ -216,7 +234,7 @@ impl Decoder {
         true
     }
 
-    /// Limits the size of a line whose end has not arrived: a line above the limit is dropped, but its first bytes are
+    /// Limits the size of a line whose end was not received: a line above the limit is dropped, but its first bytes are
     /// kept if it is a `data` line.
     fn keep_unfinished(&mut self) {
         self.scanned = self.buffer.len();
@@ -232,6 +250,7 @@ impl Decoder {
         }
     }
 
+    /// Handles a line of the buffer, which is a field, a comment or empty.
     fn take_line(&mut self, line: std::ops::Range<usize>) {
         let line = &self.buffer[line];
         let (name, value) = match memchr::memchr(b':', line) {
@@ -271,7 +290,9 @@ impl Decoder {
         }
     }
 
-    /// Completes the current event; returns `None` if it has no data. A later resumption continues after this event.
+    /// Completes the current event; returns `None` if it has no data.
+    ///
+    /// A later resumption continues after this event.
     fn dispatch(&mut self) -> Option<Decoded> {
         self.last_id.clone_from(&self.id_buffer);
         let event = std::mem::take(&mut self.event);
@@ -306,6 +327,7 @@ fn keep_tail(tail: &mut Vec<u8>, piece: &[u8]) {
 mod tests {
     use super::*;
 
+    /// Decodes a stream that arrives in pieces; returns descriptions of its events, and the decoder.
     fn decode_pieces(limit: usize, pieces: &[&[u8]]) -> (Vec<String>, Decoder) {
         let mut decoder = Decoder::new(limit);
         let mut found = Vec::new();
@@ -328,6 +350,7 @@ mod tests {
         (found, decoder)
     }
 
+    /// Decodes a stream; returns descriptions of its events.
     fn decode(text: &str) -> Vec<String> {
         let (whole, _) = decode_pieces(1000, &[text.as_bytes()]);
         for at in 0..=text.len() {
@@ -340,7 +363,7 @@ mod tests {
         whole
     }
 
-    /// The examples of WHATWG HTML, section 9.2.6.
+    /// The decoder returns the expected events for the examples of WHATWG HTML, section 9.2.6.
     #[test]
     fn decodes_examples_of_the_standard() {
         assert_eq!(

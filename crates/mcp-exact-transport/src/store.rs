@@ -1,5 +1,5 @@
-//! Records of sessions, kept so that another process can resume them, and messages between processes that serve the same
-//! sessions.
+//! Stored records of sessions, from which another process can resume them, and messages between processes that serve
+//! the same sessions.
 //!
 //! The module defines the traits `SessionStore` and `ChangeBus` and their in-memory implementations, which serve one
 //! process.
@@ -13,20 +13,23 @@ use mcp_exact_session::{Change, Json, JsonObject};
 
 use crate::event_log::StoreFuture;
 
-/// Numbers of a record and of those that it has replaced, at most eight, the latest first. Each record has a random number.
+/// Number of a record and numbers of the records that it has replaced, latest first, at most eight. Each record has a
+/// random number.
 ///
-/// A store that fails over may lose records. Two processes then save different records with the same version, or one
-/// that does not know of the loss replaces what the other one has saved: the versions do not show it, the numbers do.
+/// A store that fails over may lose records. Two processes may then save different records with the same version, or a
+/// process that does not detect the loss may replace the record of another process. The versions do not show this, but
+/// the numbers do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lineage([u32; LINEAGE_LENGTH]);
 
+/// Maximum number of numbers in a lineage.
 const LINEAGE_LENGTH: usize = 8;
 
 impl Lineage {
-    /// Lineage of records that all say the same and may replace each other.
+    /// Lineage of records that are all equivalent and may replace each other.
     pub const CONSTANT: Self = Self([1, 1, 0, 0, 0, 0, 0, 0]);
 
-    /// Returns the lineage of a record with this random number that replaces a record of this lineage.
+    /// Returns the lineage of a record with this random number that replaces a record of the lineage `self`.
     pub fn successor(self, number: u32) -> Self {
         let mut numbers = self.0;
         numbers.rotate_right(1);
@@ -35,23 +38,23 @@ impl Lineage {
         Self(numbers)
     }
 
-    /// Returns the number of the record; 0 if it has none.
+    /// Returns the number of the record; 0 if there is none.
     pub fn latest(self) -> u32 {
         self.0[0]
     }
 
-    /// Returns the number of the record that the record replaces; 0 if there is none.
+    /// Returns the number of the record that was replaced last; 0 if there is none.
     pub fn replaced(self) -> u32 {
         self.0[1]
     }
 
-    /// Returns true if the record with this number is the record itself, or one that it has replaced.
+    /// Returns true if the number is that of the record itself or of a record that it has replaced.
     pub fn contains(self, number: u32) -> bool {
         number != 0 && self.0.contains(&number)
     }
 
-    /// Returns the lineage of the state that joins a stored record with a record of this lineage: the next record replaces
-    /// the stored one and contains both.
+    /// Returns the lineage of a state that merges a stored record with a record of the lineage `self`: the next record
+    /// replaces the stored record, and both are its predecessors.
     #[must_use]
     pub fn joined(self, stored: Self) -> Self {
         let mut joined = Self::default();
@@ -77,7 +80,7 @@ impl std::fmt::Display for Lineage {
     }
 }
 
-/// Error for a string that is not a lineage.
+/// Error for a string that is not a valid lineage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the record of the session is malformed; all processes have to run the same version")]
 pub struct InvalidLineage;
@@ -104,18 +107,19 @@ impl std::str::FromStr for Lineage {
 /// Record of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionRecord {
-    /// Snapshot of the endpoint, as a string.
+    /// Serialised snapshot of the endpoint.
     pub snapshot: String,
-    /// Name of the principal that the session belongs to, if it was authenticated.
+    /// Name of the principal to which the session belongs, if it was authenticated.
     pub principal: Option<String>,
-    /// Version of the snapshot, from 1 on; a higher version replaces a lower one.
+    /// Version of the snapshot, from 1 on; a record can be replaced only by a higher version.
     pub version: u64,
-    /// Numbers of the record and of those before it.
+    /// Numbers of the record and of its predecessors.
     pub lineage: Lineage,
 }
 
 impl SessionRecord {
-    /// Returns true if the record replaces a stored one: its version is higher, and it was made from the stored one.
+    /// Returns true if the record may replace a stored record: its version is higher, and it was created from the
+    /// stored record.
     pub fn may_replace(&self, stored: &Self) -> bool {
         self.version > stored.version && self.lineage.replaced() == stored.lineage.latest()
     }
@@ -128,20 +132,21 @@ pub enum SessionStoreError {
     /// The store contains the maximum number of sessions.
     #[error("the session store is full; end sessions or raise its limit")]
     Full,
-    /// Another process has saved a record that this one does not replace, or has removed the session.
+    /// Another process has saved a record that this record must not replace, or has removed the session.
     #[error("another process has saved or ended the session")]
     Superseded,
-    /// The store did not answer.
+    /// The store is not available.
     #[error("the session store is not available: {0}")]
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
 /// Storage for the records of sessions. Every implementation must pass the test suite in the module `contract`.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Saves a record under the id of its session and keeps it for `lifetime`, if there is no stored record or the
-    /// record may replace it (compare and set; [`SessionRecord::may_replace`]). Otherwise, the error is
-    /// [`SessionStoreError::Superseded`] and the stored record is not changed. After `remove`, saving fails with this
-    /// error.
+    /// Saves a record under the id of its session for `lifetime`, if there is no stored record or the record may
+    /// replace it (compare and set; [`SessionRecord::may_replace`]).
+    ///
+    /// Otherwise, the error is [`SessionStoreError::Superseded`] and the stored record is not changed. After `remove`,
+    /// saving fails with this error.
     fn save<'a>(
         &'a self,
         id: &'a str,
@@ -153,8 +158,10 @@ pub trait SessionStore: Send + Sync + 'static {
     fn load<'a>(&'a self, id: &'a str)
     -> StoreFuture<'a, Option<SessionRecord>, SessionStoreError>;
 
-    /// Removes the record of a session, and notes for `lifetime` that the session has ended, also if there is no record:
-    /// another process may be about to save it. Returns true if there was one.
+    /// Removes the record of a session, and records for `lifetime` that the session has ended, even if there is no
+    /// record, because another process may be about to save it.
+    ///
+    /// Returns true if there was a record.
     fn remove<'a>(
         &'a self,
         id: &'a str,
@@ -165,6 +172,7 @@ pub trait SessionStore: Send + Sync + 'static {
 /// Session store in memory, for one process and for tests.
 #[derive(Debug)]
 pub struct MemorySessionStore {
+    /// Maximum number of sessions, and of remembered ended sessions.
     limit: usize,
     state: Mutex<Records>,
 }
@@ -174,9 +182,9 @@ pub struct MemorySessionStore {
 struct Records {
     /// Records with their expiry.
     live: HashMap<String, (SystemTime, SessionRecord)>,
-    /// Sessions that have ended, with the expiry of that note.
+    /// Ids of ended sessions, with the time until which they are remembered.
     ended: HashMap<String, SystemTime>,
-    /// Ids of `ended`, the latest last.
+    /// Ids in `ended`, oldest first.
     order: VecDeque<String>,
 }
 
@@ -188,7 +196,7 @@ impl Default for MemorySessionStore {
 }
 
 impl MemorySessionStore {
-    /// Creates a store of at most `limit` sessions, which remembers as many sessions that have ended.
+    /// Creates a store of at most `limit` sessions, which also remembers at most `limit` ended sessions.
     pub fn bounded(limit: usize) -> Self {
         Self {
             limit,
@@ -198,6 +206,7 @@ impl MemorySessionStore {
 }
 
 impl Records {
+    /// Saves a record if it may replace the stored record and the limit allows it.
     fn insert(
         &mut self,
         id: &str,
@@ -222,13 +231,16 @@ impl Records {
         Ok(())
     }
 
+    /// Returns the record of a session, unless it has expired.
     fn get(&self, id: &str) -> Option<&SessionRecord> {
         let (expires, record) = self.live.get(id)?;
         (*expires > SystemTime::now()).then_some(record)
     }
 
-    /// Replaces a record by the note that the session has ended, and removes old notes: those that have expired, and of more than
-    /// `limit` the oldest. Returns true if there was a record.
+    /// Removes a record and remembers that the session has ended; forgets ended sessions that have expired, and the
+    /// oldest if there are more than `limit`.
+    ///
+    /// Returns true if there was a record.
     fn end(&mut self, id: &str, lifetime: Duration, limit: usize) -> bool {
         let had_record = self.get(id).is_some();
         self.live.remove(id);
@@ -250,13 +262,14 @@ impl Records {
     }
 }
 
-/// Returns the end of a lifetime that begins now.
+/// Returns the end of a lifetime that starts now.
 fn expiry_after(lifetime: Duration) -> SystemTime {
     let now = SystemTime::now();
     let end = now.checked_add(lifetime);
     end.unwrap_or(now + Duration::from_secs(u32::MAX.into()))
 }
 
+/// Locks a mutex, even if a thread has panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -295,12 +308,13 @@ impl SessionStore for MemorySessionStore {
 pub enum BusMessage {
     /// A list or a resource has changed: every process notifies its clients.
     Changed {
-        /// Change that happened.
+        /// The change.
         change: Change,
-        /// Number of the service that has published the change, and has notified its own clients.
+        /// Number of the service that has published the change and has already notified its own clients.
         origin: u64,
     },
-    /// A client's answer or cancellation was received by a process other than the one that waits for it.
+    /// A response, cancellation or progress notification of a client was received by a process that does not wait for
+    /// it.
     Frame {
         /// Id of the session.
         session: String,
@@ -316,11 +330,12 @@ pub enum BusMessage {
     SessionSaved {
         /// Id of the session.
         session: String,
-        /// Number of the service that has saved it.
+        /// Number of the service that has saved the session.
         origin: u64,
     },
-    /// An unknown set of messages was lost, so every process reloads its sessions and announces that everything may
-    /// have changed. A bus delivers this message itself after a gap.
+    /// Some messages were lost, so every process must reload its sessions and announce all changes.
+    ///
+    /// The bus itself delivers this message after a gap.
     Resync,
 }
 
@@ -359,7 +374,7 @@ impl std::fmt::Display for BusMessage {
     }
 }
 
-/// Error for a string that is not a bus message.
+/// Error for a string that is not a valid bus message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no message of a change bus; all processes have to run the same version")]
 pub struct InvalidBusMessage(String);
@@ -432,7 +447,7 @@ impl std::str::FromStr for BusMessage {
     }
 }
 
-/// Error of a change bus that did not take a message.
+/// Error of a change bus that has not accepted a message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeBusError {
@@ -441,19 +456,19 @@ pub enum ChangeBusError {
     Unavailable(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Receiver of bus messages. A receiver must not block.
+/// Receiver of bus messages, which must not block.
 pub type BusReceiver = Arc<dyn Fn(&BusMessage) + Send + Sync>;
 
 /// Message bus between processes. Every implementation must pass the test suite in the module `contract`.
 pub trait ChangeBus: Send + Sync + 'static {
-    /// Sends a message to all receivers, including those of this process, in the order of the calls. The method never
-    /// blocks.
+    /// Sends a message to all receivers, including those of this process, in the order of the calls; never blocks.
     fn publish(&self, message: BusMessage);
 
-    /// Sends a message in the same way, and completes when the receivers will get it although this process may end: for what a
-    /// client does not send again. On an error, they may get it or not.
+    /// Sends a message like [`publish`](Self::publish), and completes when its delivery is certain even if this process
+    /// ends.
     ///
-    /// Unless implemented, completes at once.
+    /// This method is used for messages that a client does not send again. After an error, it is unknown whether the
+    /// receivers get the message. The default implementation completes immediately.
     fn send(&self, message: BusMessage) -> StoreFuture<'_, (), ChangeBusError> {
         self.publish(message);
         Box::pin(ready(Ok(())))
@@ -492,13 +507,16 @@ impl std::fmt::Debug for BusSubscription {
     }
 }
 
+/// Registered receivers.
 #[derive(Default)]
 struct Receivers {
+    /// Number of the next receiver.
     next: u64,
+    /// Receivers by number.
     all: BTreeMap<u64, BusReceiver>,
 }
 
-/// In-memory change bus for one process, which calls its receivers in `publish`.
+/// In-memory change bus for one process, which calls the receivers within `publish`.
 #[derive(Default)]
 pub struct MemoryChangeBus {
     receivers: Arc<Mutex<Receivers>>,
@@ -539,7 +557,7 @@ impl ChangeBus for MemoryChangeBus {
 mod tests {
     use super::*;
 
-    /// Clients that begin and end sessions all the time neither fill the store nor let it grow.
+    /// Clients that continually start and end sessions neither exhaust the limit of the store nor let its memory grow.
     #[test]
     fn ended_sessions_make_room() {
         let (mut records, hour) = (Records::default(), Duration::from_secs(3600));
@@ -589,7 +607,7 @@ mod tests {
         }
     }
 
-    /// A joined record replaces the stored one, and processes with either record know that it is newer.
+    /// A joined record replaces the stored record, and processes with either predecessor recognise it as newer.
     #[test]
     fn joined_lineages_contain_both() {
         let base = Lineage::default().successor(10).successor(11);

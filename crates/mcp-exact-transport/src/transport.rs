@@ -1,7 +1,7 @@
-//! The trait of transports that carry all messages of a connection in order: byte streams, sockets with messages, channels.
+//! Trait of transports that carry all messages of a connection in order: byte streams, message sockets, channels.
 //!
-//! A transport frames messages and keeps its output until the output is written. One implementation, such as for WebSocket, carries
-//! servers ([`serve`](crate::serve)) and clients ([`connect`](crate::connect)).
+//! A transport frames messages and keeps its output until the output is written. One implementation, for example for
+//! WebSocket, serves both servers ([`serve`](crate::serve)) and clients ([`connect`](crate::connect)).
 
 use std::io;
 use std::task::{Context, Poll};
@@ -11,17 +11,19 @@ use mcp_exact_session::frame::Oversized;
 /// Data that a transport has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Received<'a> {
-    /// A whole message.
+    /// A complete message.
     Frame(&'a [u8]),
-    /// Beginning and end of a message that exceeds the limit. The rest was skipped.
+    /// Beginning and end of a message that exceeds the limit; the rest was skipped.
     Oversized(Oversized<'a>),
 }
 
-/// Copy of received data, kept until an endpoint can take it.
+/// Copy of received data, kept until an endpoint can accept it.
 #[cfg(feature = "tokio")]
 #[derive(Debug)]
 pub(crate) enum KeptMessage {
+    /// A complete message.
     Frame(Vec<u8>),
+    /// Beginning and end of a message that exceeds the limit.
     Oversized { head: Vec<u8>, tail: Vec<u8> },
 }
 
@@ -49,7 +51,7 @@ impl KeptMessage {
     }
 }
 
-/// Carries the messages of one connection in both directions, in order.
+/// Transport of the messages of one connection in both directions, in order.
 pub trait Transport: Send + 'static {
     /// Returns the name of the kind of transport, for metrics and spans.
     fn name(&self) -> &'static str {
@@ -57,36 +59,41 @@ pub trait Transport: Send + 'static {
     }
 
     /// Receives the messages that have arrived and passes each to `sink`, until none is left or `sink` returns false.
-    /// Messages that were not passed to `sink` are kept for the next call.
     ///
-    /// Returns `Ready(true)` after at least one message, `Ready(false)` at the end of input.
+    /// Messages that were not passed to `sink` are kept for the next call. Returns `Ready(true)` after at least one
+    /// message, `Ready(false)` at the end of input.
     ///
     /// # Errors
-    /// The connection broke.
+    ///
+    /// The connection has failed.
     fn poll_receive(
         &mut self,
         cx: &mut Context<'_>,
         sink: &mut dyn FnMut(Received<'_>) -> bool,
     ) -> Poll<io::Result<bool>>;
 
-    /// Returns the buffer that the bytes of the next message are appended to. A message contains no line break.
+    /// Returns the buffer to which the bytes of the next message are appended.
+    ///
+    /// A message contains no line break.
     fn output(&mut self) -> &mut Vec<u8>;
 
     /// Marks the end of the message that was appended to the output.
     fn end_frame(&mut self);
 
-    /// Returns the number of bytes that wait to be written.
+    /// Returns the number of queued output bytes.
     fn queued(&self) -> usize;
 
-    /// Writes the waiting output, with one write if the connection accepts all of it.
+    /// Writes the queued output, with one write if the connection accepts all of it.
     ///
     /// # Errors
-    /// The connection broke.
+    ///
+    /// The connection has failed.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Writes the waiting output, then ends the output.
+    /// Writes the queued output, then ends the output.
     ///
     /// # Errors
-    /// The connection broke.
+    ///
+    /// The connection has failed.
     fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 }

@@ -1,6 +1,6 @@
-//! Unix sockets: a listener that serves every client that connects, and the client.
+//! Unix sockets: a listener that serves all connecting clients, and a client.
 //!
-//! Messages are framed as on stdio. The permissions of the socket's file decide who may connect.
+//! Messages are framed as on stdio. The permissions of the socket file determine which users may connect.
 
 use std::future::Future;
 use std::io;
@@ -30,16 +30,20 @@ pub fn unix_transport(stream: UnixStream, message_bytes: usize) -> UnixTransport
 
 /// Listener for clients on a Unix socket.
 pub struct UnixServer {
+    /// The listening socket.
     listener: tokio::net::UnixListener,
+    /// Maximum number of concurrent clients.
     connections: usize,
+    /// Time limits of each connection.
     options: ConnectionOptions,
 }
 
 impl UnixServer {
-    /// Binds a socket to a path. A socket that a process has left there without listening is replaced.
+    /// Binds a socket to a path. A socket file at this path on which no process listens is replaced.
     ///
     /// # Errors
-    /// Another process listens there, the path is no socket, or it cannot be created.
+    ///
+    /// Another process listens on the socket, the file is not a socket, or the socket cannot be created.
     pub async fn bind(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         let bound = tokio::net::UnixListener::bind(path);
@@ -71,7 +75,7 @@ impl UnixServer {
         self
     }
 
-    /// Sets the times of each connection.
+    /// Sets the time limits of each connection.
     #[must_use]
     pub fn options(mut self, options: ConnectionOptions) -> Self {
         self.options = options;

@@ -26,9 +26,11 @@ pub fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
+/// Returns the reply to a request.
 fn reply(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     match request.method() {
         "tools/list" => {
+            /// Result of `tools/list`.
             const TOOLS: &str = r#"{"tools":[{"name":"echo","description":"Says it again",
                 "inputSchema":{"type":"object","properties":{"text":{"type":"string"}}}}]}"#;
             object(TOOLS).map(|list| Reply::Result(RawResult::from(list)))
@@ -38,6 +40,7 @@ fn reply(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> 
     }
 }
 
+/// Returns the reply to a tool call.
 fn call(params: Option<&JsonObject>) -> Result<Reply, PeerError> {
     let member = |name: &str| params.and_then(|params| params.get(name));
     if member("name") != Some(Json::string("echo")) {
@@ -55,10 +58,12 @@ fn call(params: Option<&JsonObject>) -> Result<Reply, PeerError> {
     )]))))
 }
 
+/// Parses the JSON text of an object.
 fn object(text: &str) -> Result<JsonObject, PeerError> {
     text.parse().map_err(internal)
 }
 
+/// Converts an error to an error response with code -32603.
 fn internal(error: impl std::fmt::Display) -> PeerError {
     PeerError::internal(error.to_string())
 }

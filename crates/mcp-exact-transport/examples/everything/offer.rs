@@ -14,12 +14,15 @@ use mcp_exact_transport::{RequestContext, ServerHandle, ServerHandler};
 use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
+/// Number of steps of the slow tool.
 const PROGRESS_STEPS: u32 = 20;
+/// Time between two steps of the slow tool.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Handler of all sessions, with the running slow calls, so that they can be cancelled.
+/// Handler of all sessions, which can cancel running slow calls.
 #[derive(Default)]
 pub struct Handler {
+    /// Slow calls that have not ended.
     running: Mutex<Vec<Running>>,
 }
 
@@ -44,6 +47,7 @@ impl ServerHandler for Handler {
 }
 
 impl Handler {
+    /// Replies to a request, or starts a slow call.
     fn serve(&self, server: &ServerHandle, request: &IncomingRequest<RequestContext>) {
         let reply = match answer(request) {
             Ok(Some(reply)) => reply,
@@ -81,8 +85,9 @@ impl Handler {
     }
 }
 
-/// Reports progress twenty times, writes a log message, and replies. Errors are ignored, because they mean that the
-/// session has ended.
+/// Reports progress twenty times, writes a log message, and replies.
+///
+/// Errors are ignored, because they occur only if the session has ended.
 async fn slow(server: ServerHandle, key: RequestKey) {
     for step in 1..=PROGRESS_STEPS {
         tokio::time::sleep(STEP_INTERVAL).await;
@@ -137,6 +142,7 @@ fn answer(request: &IncomingRequest<RequestContext>) -> Result<Option<Reply>, Pe
     Ok(Some(result_of(result)))
 }
 
+/// Returns the result of `tools/list`.
 fn tools() -> Value {
     let schema = |properties: Value| json!({ "type": "object", "properties": properties });
     json!({ "tools": [
@@ -149,10 +155,12 @@ fn tools() -> Value {
     ] })
 }
 
+/// Creates a tool result with one text block.
 fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
+/// Converts a JSON object to a reply.
 fn result_of(result: Value) -> Reply {
     RawResult::from_typed(&Json::from(result)).map_or_else(
         |error| Reply::Error(PeerError::internal(error.to_string())),
@@ -160,7 +168,9 @@ fn result_of(result: Value) -> Reply {
     )
 }
 
-/// Sends all input requests that the client supports, at once. The same request is delivered again with the responses.
+/// Returns the reply that requires, at the same time, every kind of input that the client supports.
+///
+/// The same request is delivered again with the responses.
 fn ask(request: &IncomingRequest<RequestContext>) -> Reply {
     if !request.responses.is_empty() {
         let responses: Vec<String> = request.responses.iter().map(show).collect();

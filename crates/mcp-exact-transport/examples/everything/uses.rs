@@ -1,6 +1,6 @@
 //! Calls that the example client makes, and its answers to requests of the server.
 //!
-//! A step fails if a response does not show that it has worked.
+//! A step fails if the response does not have the expected content.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,19 +18,24 @@ use crate::say;
 
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
+/// Argument of the echo tool.
 const ECHO_TEXT: &str = "hello";
+/// URI of the root that this client provides.
 const ROOT_URI: &str = "file:///tmp/example";
+/// Text with which this client answers sampling requests.
 const SAMPLED_TEXT: &str = "a sampled message";
 
 /// Connected client, with the methods of the requests that the server has sent to it.
 pub struct Session {
     pub client: ClientHandle,
+    /// Methods of the requests that the server has sent.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
-/// Outcome of a request, with the progress and the server requests that came before it.
+/// Outcome of a request, with the progress and the server requests that preceded it.
 pub struct RequestOutcome {
     pub outcome: Outcome,
+    /// Values of the progress notifications, in order.
     progress: Vec<f64>,
     /// Methods of the requests that the server sent while this request was pending.
     asked: Vec<String>,
@@ -50,7 +55,7 @@ impl Session {
         (Self { client, asked }, driver)
     }
 
-    /// Returns the result of a request.
+    /// Sends a request and returns its result.
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, AnyError> {
         let error = match self.call_with(method, params, || {}).await?.outcome {
             Outcome::Result(result) => return Ok(result.object().parse()?),
@@ -94,6 +99,7 @@ impl Session {
         self.run(method, params, cancel).await
     }
 
+    /// Sends a request and waits for its outcome; `first` is called at its first progress and can cancel it.
     async fn run(
         &self,
         method: &str,
@@ -136,11 +142,12 @@ impl Session {
     }
 }
 
+/// Locks a mutex, even if a thread has panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Answers requests of the server and prints its logs.
+/// Answers requests of the server and prints its log messages.
 fn handle(client: &ClientHandle, event: ClientEvent, asked: &Mutex<Vec<String>>) {
     match event {
         ClientEvent::Request { key, request, .. } => {
@@ -201,6 +208,7 @@ pub async fn use_tool(session: &Session, tool: &Value) -> Result<(), AnyError> {
     Ok(())
 }
 
+/// Lists the resources and templates, and reads the resources.
 pub async fn use_resources(session: &Session) -> Result<(), AnyError> {
     for resource in session.list("resources/list", "resources").await? {
         let params = json!({ "uri": resource["uri"] });
@@ -216,6 +224,7 @@ pub async fn use_resources(session: &Session) -> Result<(), AnyError> {
     }
 }
 
+/// Returns true if the server has no such method.
 fn is_unknown_method(error: &AnyError) -> bool {
     let error = error.downcast_ref::<PeerError>();
     error.and_then(PeerError::code) == Some(code::METHOD_NOT_FOUND)

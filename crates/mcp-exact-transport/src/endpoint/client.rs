@@ -26,7 +26,7 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 /// longer work, a handler starts a task or a thread and answers later through a clone of the handle. Closures with the
 /// same signature implement the trait.
 ///
-/// Every [`ClientEvent::Request`] must be answered. The endpoint reports only requests whose capabilities the
+/// Every [`ClientEvent::Request`] must be answered. The endpoint delivers only requests whose capabilities the
 /// configuration declares.
 pub trait ClientHandler: Send + Sync + 'static {
     /// Handles one event.
@@ -46,7 +46,7 @@ where
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// Client and server have no revision in common, or one of them does not follow the protocol.
+    /// Client and server have no common revision, or one of them violates the protocol.
     #[error(transparent)]
     Negotiation(#[from] NegotiationError),
     /// The connection or the process failed.
@@ -60,12 +60,17 @@ pub enum ConnectError {
 /// State of a client's connection.
 #[derive(Debug, Default)]
 pub(crate) struct ClientConnection {
+    /// Negotiated session, and the result of the negotiation.
     negotiated: Option<(SessionInfo, CachedNegotiation)>,
+    /// Reason why the connection has ended.
     pub(crate) failed: Option<ConnectError>,
+    /// Futures that wait for a change of the state.
     pub(super) waiters: Waiters,
+    /// True if the client falls back to HTTP+SSE.
     falls_back: bool,
-    /// True if a session that the server has ended is replaced by a new one.
+    /// True if a new session replaces a session that the server has ended.
     pub(crate) replaces_lost_sessions: bool,
+    /// True if the server has ended the session, and no new session is negotiated.
     has_lost_session: bool,
     /// True once the application has closed the client, which then starts no further session.
     pub(crate) is_closed: bool,
@@ -80,7 +85,7 @@ impl ClientConnection {
         }
     }
 
-    /// Records why the connection ended. Only the first reason is kept.
+    /// Records the reason why the connection has ended; only the first reason is kept.
     pub(crate) fn fail(&mut self, error: ConnectError) {
         if self.failed.is_none() {
             self.failed = Some(error);
@@ -222,10 +227,11 @@ impl Endpoint for ClientEndpoint {
     }
 }
 
-/// Handler of a client behind the trait of both roles. `internal` sees every event first and takes those that only the
-/// transport deals with.
+/// Handler of a client as a [`Dispatch`] of its endpoint.
 pub(crate) struct ClientDispatch {
+    /// Handler of the application.
     pub(crate) handler: Arc<dyn ClientHandler>,
+    /// Filter of the transport, which receives every event before the handler.
     pub(crate) internal: EventFilter,
 }
 
@@ -246,8 +252,8 @@ impl Dispatch<ClientEndpoint> for ClientDispatch {
     }
 }
 
-/// Guard that reports the connection as lost when a driver ends without another reason, such as when its task is
-/// aborted.
+/// Guard that reports the loss of the connection if the driver ends without a recorded reason, for example because its
+/// task is aborted.
 pub(crate) struct DisconnectGuard(pub(crate) Arc<Shared<ClientEndpoint>>);
 
 impl Drop for DisconnectGuard {
@@ -269,6 +275,7 @@ pub struct ClientHandle {
 }
 
 impl ClientHandle {
+    /// Creates a handle of the endpoint's current session.
     pub(crate) fn of(shared: &Arc<Shared<ClientEndpoint>>) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -276,11 +283,14 @@ impl ClientHandle {
         }
     }
 
-    /// Waits until a revision is negotiated; returns the session and the negotiation result to keep for the next connection
-    /// to the same server. If a new session follows a lost one, waits for the new one.
+    /// Waits until a revision is negotiated; returns the session, and the negotiation result to keep for the next
+    /// connection to the same server.
+    ///
+    /// If a session is lost and a new session follows, waits for the new session.
     ///
     /// # Errors
-    /// [`ConnectError`] if the client cannot talk to the server, or the connection has ended.
+    ///
+    /// [`ConnectError`] if the negotiation has failed or the connection has ended.
     pub async fn ready(&self) -> Result<(SessionInfo, CachedNegotiation), ConnectError> {
         Wait::new(&self.shared, |connection: &ClientConnection| {
             if let Some(error) = &connection.failed {
@@ -301,10 +311,12 @@ impl ClientHandle {
         .await
     }
 
-    /// Sends a request, with a callback for its progress if `options` want progress. Parameters are those of the negotiated
-    /// revision.
+    /// Sends a request; `progress` is called for its progress if `options` request progress.
+    ///
+    /// The parameters must be those of the negotiated revision.
     ///
     /// # Errors
+    ///
     /// [`SendError`] if the request was not sent.
     pub fn request(
         &self,
@@ -348,7 +360,8 @@ impl ClientHandle {
     /// Answers a request of the server.
     ///
     /// # Errors
-    /// [`SendError::UnknownRequest`] if no such request waits for an answer.
+    ///
+    /// [`SendError::UnknownRequest`] if the request is not waiting for an answer.
     pub fn answer(
         &self,
         to: ServerRequestKey,

@@ -12,8 +12,9 @@ use crate::metrics::{ConnectionUsage, MeteredConnection};
 /// Endpoint that records the messages that it accepts.
 #[derive(Debug, Default)]
 pub(crate) struct FullEndpoint {
-    /// Number of messages that the endpoint will still reject.
+    /// Number of further messages that the endpoint rejects.
     pub(crate) refusals: usize,
+    /// Messages that the endpoint has accepted.
     pub(crate) accepted_messages: Vec<String>,
 }
 
@@ -101,6 +102,7 @@ impl Endpoint for FullEndpoint {
     fn update_role((): &mut (), (): &()) {}
 }
 
+/// Receiver that ignores all events.
 struct NoOpDispatch;
 
 impl Signal<FullEndpoint> for NoOpDispatch {

@@ -2,7 +2,7 @@
 //!
 //! The endpoint queues the frames of each stream; this module wakes their readers and ends streams whose readers are
 //! too slow, so that they do not delay other streams. The module also contains the other state that the HTTP server
-//! keeps per endpoint.
+//! stores for each endpoint.
 
 use std::task::Waker;
 
@@ -13,19 +13,19 @@ use super::ServerEndpoint;
 /// Readers of streams.
 #[derive(Debug, Default)]
 pub(crate) struct Readers {
-    /// Usually a list of few wakers, one per request or event stream of a client.
+    /// Wakers of the readers, by stream. There are few: one per open request or event stream of a client.
     wakers: Vec<(StreamId, Waker)>,
-    /// Maximum number of waiting bytes per stream; `None` on a transport whose driver takes all output.
+    /// Maximum number of queued bytes per stream; `None` on a transport whose driver removes all output.
     limit: Option<usize>,
-    /// Deadline that a task of the HTTP server currently waits for.
+    /// Deadline for which a timer task of the HTTP server waits.
     pub(crate) armed_deadline: Option<Time>,
     /// True if the HTTP server has registered the endpoint as a listener for changes.
     pub(crate) is_listed: bool,
 }
 
 impl Readers {
-    /// Creates the readers of an endpoint whose streams may queue at most `limit` bytes, in addition to the message
-    /// that is being read.
+    /// Creates the readers of an endpoint whose streams may queue at most `limit` bytes in addition to the message that
+    /// is being read.
     pub(crate) fn with_limit(limit: usize) -> Self {
         Self {
             limit: Some(limit),
@@ -33,7 +33,7 @@ impl Readers {
         }
     }
 
-    /// Registers the reader of a stream, in place of an older one, until it is woken.
+    /// Registers the waker of a stream's reader until it is woken; replaces an earlier waker of the stream.
     pub(crate) fn wait(&mut self, stream: StreamId, waker: &Waker) {
         match self
             .wakers
@@ -87,8 +87,8 @@ impl Readers {
     }
 }
 
-/// Returns the number of bytes that wait on a stream after the next message, because one large message alone does not
-/// indicate a slow reader.
+/// Returns the number of bytes that are queued on a stream after its first message, because one large message alone
+/// does not indicate a slow reader.
 fn bytes_behind_first(endpoint: &ServerEndpoint, stream: StreamId) -> usize {
     let first = match endpoint.peek_transmit_on(stream) {
         Some((Transmit::Frame { .. }, bytes)) => bytes.len(),

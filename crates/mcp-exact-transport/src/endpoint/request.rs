@@ -1,4 +1,4 @@
-//! A request of an endpoint that waits for its outcome, as a future that needs no particular runtime.
+//! Future of a request of an endpoint, which is independent of the async runtime.
 //!
 //! The future receives outcome and progress from the endpoint. Dropping the future cancels the request.
 
@@ -13,12 +13,15 @@ use mcp_exact_session::{CallOptions, JsonObject, Outcome, Progress, RequestKey};
 /// block.
 pub type ProgressCallback = Box<dyn Fn(&Progress) + Send + Sync>;
 
+/// Shared state of a request and its future.
 pub(super) struct Slot {
+    /// State of the request.
     state: Mutex<SlotState>,
+    /// Callback for progress.
     progress: Option<ProgressCallback>,
 }
 
-/// A request that can be sent again in another session.
+/// Request that can be sent again in a new session.
 #[derive(Debug, Clone)]
 pub(crate) struct Repeatable {
     pub(crate) method: String,
@@ -26,12 +29,16 @@ pub(crate) struct Repeatable {
     pub(crate) options: CallOptions,
 }
 
+/// State of a request that waits for its outcome.
 #[derive(Default)]
 struct SlotState {
+    /// Outcome that the future has not returned.
     outcome: Option<Outcome>,
+    /// Waker of the future.
     waker: Option<Waker>,
-    /// Key of the request, and the number of the session that the key belongs to.
+    /// Key of the request, and the number of the session to which the key belongs.
     key_and_epoch: Option<(RequestKey, u64)>,
+    /// The request, if it can be sent again in a new session.
     repeatable: Option<Repeatable>,
 }
 
@@ -63,11 +70,12 @@ impl Slot {
         self.lock().repeatable.is_some()
     }
 
-    /// Takes the request in order to send it again, at most once.
+    /// Removes and returns the request to send it again, which happens at most once.
     pub(super) fn take_repeatable(&self) -> Option<Repeatable> {
         self.lock().repeatable.take()
     }
 
+    /// Sets the outcome and wakes the future.
     pub(super) fn complete(&self, outcome: Outcome) {
         let mut state = self.lock();
         state.outcome = Some(outcome);
@@ -76,6 +84,7 @@ impl Slot {
         }
     }
 
+    /// Calls the progress callback.
     pub(super) fn progress(&self, progress: &Progress) {
         if let Some(callback) = &self.progress {
             callback(progress);
@@ -94,14 +103,18 @@ impl Slot {
     }
 }
 
+/// Function that cancels the request with a reason.
 type Cancel = Box<dyn FnOnce(&str) + Send>;
 
-/// Future of a request that was sent, which resolves to the outcome of the request. Dropping the future before cancels
-/// the request.
+/// Future of a sent request, which completes with the outcome of the request.
+///
+/// Dropping the future before its completion cancels the request.
 #[must_use = "the request is cancelled when this is dropped"]
 pub struct PendingRequest {
+    /// Key of the request in its first session.
     key: RequestKey,
     slot: Arc<Slot>,
+    /// Cancels the request; `None` after the completion.
     cancel: Option<Cancel>,
 }
 
@@ -118,13 +131,14 @@ impl PendingRequest {
         }
     }
 
-    /// Returns the key of the request, which events about it name.
+    /// Returns the key of the request, which identifies it in events.
     pub fn key(&self) -> RequestKey {
         self.key
     }
 
-    /// Cancels the request with a reason for the peer. The future then resolves to [`Outcome::Cancelled`], unless the request
-    /// has ended before.
+    /// Cancels the request with a reason for the peer.
+    ///
+    /// The future then completes with [`Outcome::Cancelled`], unless the request has already ended.
     pub fn cancel(&mut self, reason: &str) {
         if let Some(cancel) = self.cancel.take() {
             cancel(reason);

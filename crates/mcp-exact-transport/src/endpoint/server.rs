@@ -1,4 +1,4 @@
-//! Endpoint of a server: handle, handler, and information about a request in addition to its message.
+//! Endpoint of a server: handle, handler, and the transport's information about a request.
 //!
 //! A handle is cheap to clone and can be used from any thread. Its methods call the session API and add the current
 //! time.
@@ -22,7 +22,7 @@ use super::{
 use crate::clock;
 use crate::metrics::{ConnectionUsage, MeteredConnection};
 
-/// Information of a transport about a request or notification in addition to its message.
+/// Information of the transport about a request or notification.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct RequestContext {
@@ -34,17 +34,19 @@ pub struct RequestContext {
 }
 
 impl RequestContext {
-    /// Returns the value of a header of the HTTP request; if the header is repeated, of its first occurrence. Returns
-    /// `None` on other transports, and if the value is not ASCII.
+    /// Returns the first value of a header of the HTTP request; `None` on other transports, and if the value is not
+    /// ASCII.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut all = self.headers();
         let found = all.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value)
     }
 
-    /// Sets a header of the HTTP response to the value that a function makes of its current value, which is empty at first.
-    /// Headers are sent with the head of the response: later ones, those of other transports, and values that no header can
-    /// have are ignored. `HttpServerOptions::response_headers` has to be set.
+    /// Sets a header of the HTTP response to the result of `update`, which receives the current value or an empty
+    /// string.
+    ///
+    /// Headers are sent with the head of the response: later updates, updates on other transports and invalid header
+    /// values are ignored. The method has an effect only if `HttpServerOptions::response_headers` is set.
     #[cfg(feature = "http-server")]
     pub fn update_response_header(&self, name: &'static str, update: impl FnOnce(&str) -> String) {
         use crate::http::server::ResponseHeaders;
@@ -54,14 +56,14 @@ impl RequestContext {
         }
     }
 
-    /// Iterates over the headers of the HTTP request: names in lower case, and the values that are ASCII.
+    /// Iterates over the headers of the HTTP request: names in lower case, and values that are ASCII.
     #[cfg(feature = "http")]
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.http.iter().flat_map(|http| &http.headers);
         all.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
-    /// Iterates over the headers of the HTTP request: there are none without the feature `http`.
+    /// Iterates over the headers of the HTTP request; empty without the feature `http`.
     #[cfg(not(feature = "http"))]
     pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> {
         std::iter::empty()
@@ -90,9 +92,11 @@ where
 /// Handle of a server's endpoint: of a session, or of a single request from 2026-07-28 on.
 #[derive(Clone)]
 pub struct ServerHandle {
+    /// The endpoint.
     shared: Arc<Shared<ServerEndpoint>>,
 }
 
+/// Server endpoint with the context of this crate.
 pub(crate) type ServerEndpoint = mcp_exact_session::ServerEndpoint<RequestContext>;
 
 impl Endpoint for ServerEndpoint {
@@ -191,7 +195,7 @@ impl Endpoint for ServerEndpoint {
     }
 }
 
-/// Handler of a server behind the trait of both roles.
+/// Handler of a server as a [`Dispatch`] of its endpoint.
 pub(crate) struct ServerDispatch(pub(crate) Arc<dyn ServerHandler>);
 
 impl Dispatch<ServerEndpoint> for ServerDispatch {
@@ -232,14 +236,18 @@ impl ServerHandle {
         Arc::as_ptr(&self.shared).addr()
     }
 
-    /// Replies to a request. [`SendOutcome::Suppressed`] means that the client has cancelled it.
+    /// Replies to a request.
+    ///
+    /// Returns [`SendOutcome::Suppressed`] if the client has cancelled the request.
     ///
     /// # Errors
+    ///
     /// [`SendError`] if the reply was not sent; the request then still waits for its reply.
     pub fn reply(&self, to: RequestKey, reply: impl Into<Reply>) -> Result<SendOutcome, SendError> {
         self.send_reply(to, reply.into())
     }
 
+    /// Replies to a request; not generic, so that it is compiled once.
     fn send_reply(&self, to: RequestKey, reply: Reply) -> Result<SendOutcome, SendError> {
         let is_error = matches!(reply, Reply::Error(_));
         self.shared.call(|state, now| {
@@ -261,9 +269,12 @@ impl ServerHandle {
             .call(|state, _| state.endpoint.send_progress(of, progress))
     }
 
-    /// Sends a log message: for a request, or to the client of a session. Suppressed below the level that the client wants.
+    /// Sends a log message about a request, or to the client of a session.
+    ///
+    /// The message is suppressed if its level is below the client's minimum level.
     ///
     /// # Errors
+    ///
     /// [`SendError`] if the server has not declared `logging` or the scope has no stream.
     pub fn log(
         &self,
@@ -275,6 +286,7 @@ impl ServerHandle {
         self.send_log(scope, level, logger, data.into())
     }
 
+    /// Sends a log message; not generic, so that it is compiled once.
     fn send_log(
         &self,
         scope: Scope,
@@ -301,9 +313,11 @@ impl ServerHandle {
             .call(|state, _| state.endpoint.notify(scope, method, params))
     }
 
-    /// Sends a request to the client (up to 2025-11-25), with a callback for its progress if `options` want progress.
+    /// Sends a request to the client (up to 2025-11-25); `progress` is called for its progress if `options` request
+    /// progress.
     ///
     /// # Errors
+    ///
     /// [`SendError`] if the request was not sent.
     pub fn request(
         &self,
@@ -326,6 +340,7 @@ impl ServerHandle {
         self.send(None, |endpoint, now| endpoint.ping(timeout, now))
     }
 
+    /// Sends a request by `send`, and returns the future of its outcome.
     fn send(
         &self,
         progress: Option<ProgressCallback>,
@@ -342,21 +357,22 @@ impl ServerHandle {
         }))
     }
 
-    /// Notifies this endpoint's client of a change, if the client has subscribed to it. Returns the number of sent
-    /// messages.
+    /// Notifies this endpoint's client of a change, if the client has subscribed to the change; returns the number of
+    /// sent messages.
     pub fn publish(&self, change: &Change) -> usize {
         self.shared.call(|state, _| state.endpoint.publish(change))
     }
 
-    /// Acknowledges a subscription, if the application is configured to do so
-    /// ([`ServerConfig::application_acknowledges`](mcp_exact_session::ServerConfig::application_acknowledges), from 2026-07-28
-    /// on).
+    /// Acknowledges a subscription, if
+    /// [`ServerConfig::application_acknowledges`](mcp_exact_session::ServerConfig::application_acknowledges) is set
+    /// (from 2026-07-28 on).
     pub fn acknowledge(&self, key: RequestKey) {
         self.shared.call(|state, _| state.endpoint.acknowledge(key));
     }
 
-    /// Acknowledges a part of a subscription, if the application is configured to do so; only changes of this part are
-    /// sent.
+    /// Acknowledges a part of a subscription, if
+    /// [`ServerConfig::application_acknowledges`](mcp_exact_session::ServerConfig::application_acknowledges) is set;
+    /// only changes of this part are sent.
     pub fn acknowledge_part(&self, key: RequestKey, part: Filter) {
         self.shared
             .call(|state, _| state.endpoint.acknowledge_part(key, part));
@@ -368,8 +384,8 @@ impl ServerHandle {
             .call(|state, _| state.endpoint.end_subscription(key));
     }
 
-    /// Returns the session that was negotiated with the client; `None` before, and in revisions where every request states
-    /// it.
+    /// Returns the session that was negotiated with the client; `None` before the negotiation, and in revisions without
+    /// handshake.
     pub fn session_info(&self) -> Option<SessionInfo> {
         self.shared.lock().endpoint.session_info().cloned()
     }
@@ -393,11 +409,13 @@ impl std::fmt::Debug for ServerHandle {
     }
 }
 
-/// Number of ids in the block of one endpoint of a session that several endpoints serve.
+/// Number of ids in a block; each endpoint of a session that several processes serve uses a separate block.
 pub(crate) const BLOCK_IDS: u64 = 1 << 32;
 
-/// Resumes a session from its serialised snapshot, with ids after `ids_after`. Also returns the streams whose requests
-/// are lost; an error is sent on each of them if the endpoint `reports_lost` requests.
+/// Resumes a session from its serialised snapshot, with ids after `ids_after`.
+///
+/// Also returns the streams of the lost requests; if `reports_lost` is true, the endpoint sends an error on each of
+/// them.
 pub(crate) fn resume_server(
     settings: &Arc<ServerSettings>,
     snapshot: &str,

@@ -10,15 +10,17 @@ use mcp_exact_session::ClientEndpoint;
 
 use super::{ClientConnection, Shared};
 
-/// Wakers of the futures that wait, each under the number of its future.
+/// Wakers of the waiting futures, by the number of the future.
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
+    /// Last assigned number.
     last: u64,
+    /// Number and waker of each waiting future.
     wakers: Vec<(u64, Waker)>,
 }
 
 impl Waiters {
-    /// Registers the waker of a future and replaces its previous one. A future without a number is assigned one.
+    /// Registers the waker of a future and replaces its previous waker; assigns a number to a new future.
     fn register(&mut self, number: &mut Option<u64>, waker: &Waker) {
         let number = *number.get_or_insert_with(|| {
             self.last += 1;
@@ -34,6 +36,7 @@ impl Waiters {
         }
     }
 
+    /// Removes the waker of a future.
     fn remove(&mut self, number: u64) {
         self.wakers.retain(|(registered, _)| *registered != number);
     }
@@ -46,10 +49,12 @@ impl Waiters {
     }
 }
 
-/// Waits until `condition` has a value for the state of the connection.
+/// Future that completes when `condition` returns a value for the state of the connection.
 pub(super) struct Wait<'a, F> {
     shared: &'a Shared<ClientEndpoint>,
+    /// Function that returns a value when the wait ends.
     condition: F,
+    /// Number of the future; `None` before it is first polled.
     number: Option<u64>,
 }
 

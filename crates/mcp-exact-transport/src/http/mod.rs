@@ -1,6 +1,6 @@
-//! Streamable HTTP and HTTP+SSE: items that client and server share.
+//! Streamable HTTP and HTTP+SSE: the client, the server, and shared header names and functions.
 //!
-//! The module has header names and functions over types of the crate `http`.
+//! The shared items use the types of the crate `http`.
 
 #[cfg(feature = "http-client")]
 pub mod client;
@@ -17,15 +17,21 @@ use http::header::HeaderName;
 #[cfg(feature = "http-server")]
 use mcp_exact_session::HttpRequest;
 
+/// Header that contains the id of the session.
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Header that contains the revision of the request.
 #[cfg(feature = "http-client")]
 pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// Header that contains the id of the last received event of an interrupted stream.
 pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+/// Content type of JSON bodies.
 pub(crate) const JSON: &str = "application/json";
+/// Content type of event streams.
 pub(crate) const EVENT_STREAM: &str = crate::sse::CONTENT_TYPE;
 
-/// Returns the protocol headers (`Mcp-*`) in the form that the endpoint requires. Non-ASCII bytes become the characters
-/// of the same number, which no protocol header allows.
+/// Returns the protocol headers (`Mcp-*`) in the form that the endpoint requires.
+///
+/// Non-ASCII bytes are converted to the characters with the same code, which no protocol header allows.
 #[cfg(feature = "http-server")]
 pub(crate) fn protocol_headers(headers: &HeaderMap) -> HttpRequest {
     let text = |value: &HeaderValue| match value.to_str() {
@@ -40,6 +46,7 @@ pub(crate) fn protocol_headers(headers: &HeaderMap) -> HttpRequest {
 /// Returns the name of a protocol header; common names are not copied.
 #[cfg(feature = "http-server")]
 fn header_name(name: &str) -> Cow<'static, str> {
+    /// Names that most requests contain.
     const COMMON_NAMES: [&str; 4] = [
         "mcp-session-id",
         "mcp-protocol-version",
@@ -50,7 +57,7 @@ fn header_name(name: &str) -> Cow<'static, str> {
     usual.map_or_else(|| Cow::Owned(name.to_owned()), Cow::Borrowed)
 }
 
-/// Returns true if the media type of a `Content-Type` is `expected`, with any parameters.
+/// Returns true if the `Content-Type` is `expected`, with any parameters.
 pub(crate) fn has_media_type(headers: &HeaderMap, expected: &str) -> bool {
     let Some(value) = headers.get(http::header::CONTENT_TYPE) else {
         return false;

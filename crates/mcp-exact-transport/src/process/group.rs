@@ -9,16 +9,21 @@ use std::time::Duration;
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
+/// Standard input, output and error of the process.
 type Streams = (ChildStdin, ChildStdout, ChildStderr);
 
+/// Child process and its process group.
 #[cfg(unix)]
 pub(super) struct Group {
+    /// First process of the group.
     child: tokio::process::Child,
+    /// Id of the process group; `None` after the group has ended.
     id: Option<rustix::process::Pid>,
 }
 
 #[cfg(unix)]
 impl Group {
+    /// Starts a process in a new process group.
     pub(super) fn spawn(mut command: Command) -> io::Result<Self> {
         command.process_group(0).kill_on_drop(true);
         let child = command.spawn()?;
@@ -27,6 +32,7 @@ impl Group {
         Ok(Self { child, id })
     }
 
+    /// Removes and returns the standard streams of the first process.
     pub(super) fn take_streams(&mut self) -> Option<Streams> {
         let child = &mut self.child;
         Some((
@@ -46,7 +52,10 @@ impl Group {
 
     /// Ends the group after its input was closed, and returns the exit status of the first process.
     ///
+    /// Waits for `after_close`, sends SIGTERM, waits for `after_terminate`, and kills the group.
+    ///
     /// # Errors
+    ///
     /// The process cannot be waited for.
     pub(super) async fn end(
         &mut self,
@@ -66,6 +75,7 @@ impl Group {
         }
     }
 
+    /// Sends a signal to all processes of the group.
     fn signal(&self, signal: rustix::process::Signal) {
         if let Some(id) = self.id {
             // An error says that no process of the group is left.
@@ -73,6 +83,7 @@ impl Group {
         }
     }
 
+    /// Kills all processes of the group.
     fn kill(&mut self) {
         self.signal(rustix::process::Signal::KILL);
         self.id = None;
@@ -86,13 +97,16 @@ impl Drop for Group {
     }
 }
 
+/// Child process and its job object.
 #[cfg(windows)]
 pub(super) struct Group {
+    /// First process of the job.
     child: Box<dyn process_wrap::tokio::ChildWrapper>,
 }
 
 #[cfg(windows)]
 impl Group {
+    /// Starts a process in a new job object.
     pub(super) fn spawn(command: Command) -> io::Result<Self> {
         use process_wrap::tokio::{CommandWrap, JobObject, KillOnDrop};
 
@@ -103,6 +117,7 @@ impl Group {
         })
     }
 
+    /// Removes and returns the standard streams of the first process.
     pub(super) fn take_streams(&mut self) -> Option<Streams> {
         let child = &mut self.child;
         Some((

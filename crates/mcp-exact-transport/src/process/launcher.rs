@@ -6,10 +6,10 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// Extensions of programs, in the order in which they are preferred.
+/// Extensions of programs, in the order of preference.
 const PROGRAM_EXTENSIONS: [&str; 4] = ["exe", "com", "cmd", "bat"];
 
-/// Returns the file of a program in the directories of `PATH`. A program with a path or an extension is returned
+/// Returns the path of a program's file in the directories of `PATH`; a program with a path or an extension is returned
 /// unchanged.
 pub(super) fn find(
     program: &OsStr,

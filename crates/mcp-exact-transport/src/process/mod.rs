@@ -38,20 +38,30 @@ pub type StderrCallback = Arc<dyn Fn(&str) + Send + Sync>;
 #[derive(Clone)]
 pub struct ServerCommand {
     program: OsString,
+    /// Arguments of the program.
     arguments: Vec<OsString>,
+    /// Variables that are set in the environment.
     environment: Vec<(OsString, OsString)>,
+    /// True if the server inherits the environment of this process.
     inherits_environment: bool,
+    /// Working directory; `None` for that of this process.
     directory: Option<PathBuf>,
+    /// Callback for the lines of standard error.
     stderr: Option<StderrCallback>,
+    /// Time limit for the exit after the input is closed.
     close_wait: Duration,
+    /// Time limit for the exit after SIGTERM.
     terminate_wait: Duration,
+    /// Maximum number of restarts after an exit that the probe has caused.
     restarts: u32,
 }
 
 impl ServerCommand {
-    /// Creates a command without arguments. The server inherits the environment, and has two seconds to exit after its
-    /// input is closed and two more after SIGTERM. On Windows, a program without path and extension can also be a
-    /// script, such as `npx.cmd` for `npx`; a job object contains the processes, and there is no SIGTERM.
+    /// Creates a command without arguments.
+    ///
+    /// The server inherits the environment, and has two seconds to exit after its input is closed and two more seconds
+    /// after SIGTERM. On Windows, a program without path and extension can also be a script, such as `npx.cmd` for
+    /// `npx`; a job object contains the processes, and there is no SIGTERM.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -101,17 +111,18 @@ impl ServerCommand {
         self
     }
 
-    /// Sets a callback for the lines that the server writes to its standard error. The reading task calls the callback,
-    /// which must not block. Without a callback, lines are events of `tracing` if that feature is enabled, and are
-    /// otherwise dropped. The last lines are part of errors in any case.
+    /// Sets a callback for the lines that the server writes to its standard error.
+    ///
+    /// The task that reads the lines calls the callback, which must not block. Without a callback, lines are events of
+    /// `tracing` if that feature is enabled, and are otherwise dropped. Errors contain the last lines in any case.
     #[must_use]
     pub fn stderr(mut self, callback: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.stderr = Some(Arc::new(callback));
         self
     }
 
-    /// Sets the time limits for the exit of the server after its input is closed, and then after SIGTERM; after both,
-    /// it is killed.
+    /// Sets the time limits for the exit of the server after its input is closed, and then after SIGTERM; afterwards
+    /// the server is killed.
     #[must_use]
     pub fn shutdown_waits(mut self, after_close: Duration, after_terminate: Duration) -> Self {
         self.close_wait = after_close;
@@ -119,14 +130,16 @@ impl ServerCommand {
         self
     }
 
-    /// Starts the server and connects a client to it. A server that exits because of the probe for 2026-07-28 is
-    /// started once more.
+    /// Starts the server and connects a client to it.
+    ///
+    /// A server that exits because of the probe for 2026-07-28 is started once more.
     ///
     /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close) or the
-    /// server exits. The task completes when no process of the server is left. If the runtime ends first, or the task
-    /// is aborted, the processes are killed.
+    /// server exits. The task completes when all processes of the server have ended. If the runtime ends first, or the
+    /// task is aborted, the processes are killed.
     ///
     /// # Errors
+    ///
     /// [`ConnectError`] if the process cannot be started.
     pub fn connect(
         self,
@@ -157,7 +170,7 @@ impl ServerCommand {
         Ok((handle, tokio::spawn(supervisor.run(process))))
     }
 
-    /// Returns the file that is started: on Windows, scripts such as `npx.cmd` are found for `npx`.
+    /// Returns the file to start: on Windows, a script such as `npx.cmd` is also found for `npx`.
     #[cfg(windows)]
     fn launcher(&self) -> OsString {
         let own = self.environment.iter().rev();
@@ -170,11 +183,13 @@ impl ServerCommand {
         launcher::find(&self.program, directories, std::path::Path::is_file)
     }
 
+    /// Returns the file to start.
     #[cfg(not(windows))]
     fn launcher(&self) -> &OsString {
         &self.program
     }
 
+    /// Starts the process.
     fn start(&self, message_bytes: usize) -> Result<Process, ConnectError> {
         let mut command = Command::new(self.launcher());
         command.args(&self.arguments);
@@ -214,14 +229,19 @@ impl std::fmt::Debug for ServerCommand {
     }
 }
 
+/// Running server process.
 struct Process {
     transport: LineTransport<ChildStdout, ChildStdin>,
+    /// Processes of the server.
     group: Group,
+    /// Reader of standard error.
     stderr: Stderr,
 }
 
-/// Serves the connection until it ends. After the exit of the process, its remaining output is read for a limited time,
-/// because a descendant may keep the streams open.
+/// Serves the connection until it ends.
+///
+/// After the exit of the process, the remaining output is read for a limited time, because a descendant may keep the
+/// streams open.
 async fn serve_until_exit<T: Transport>(
     driver: &mut Driver<ClientEndpoint, T>,
     group: &mut Group,
@@ -237,12 +257,16 @@ async fn serve_until_exit<T: Transport>(
     }
 }
 
-/// Driver of a child process: serves the connection, restarts the process at the endpoint's request, and ends it.
+/// Driver of a child process: serves the connection, restarts the process if the endpoint requests it, and ends the
+/// process.
 struct Supervisor {
     command: ServerCommand,
+    /// Maximum size of a message in bytes.
     message_bytes: usize,
     shared: Arc<Shared<ClientEndpoint>>,
+    /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
+    /// True if the endpoint has requested a restart.
     wants_restart: Arc<AtomicBool>,
 }
 
@@ -281,7 +305,7 @@ impl Supervisor {
         }
     }
 
-    /// Records that the process cannot be started again, and reports the reason to all waiters.
+    /// Records that the process cannot be started again, and reports the reason to all waiting futures.
     fn give_up(&self, error: ConnectError) {
         self.shared.call(|state, now| {
             state.role.fail(error);
@@ -289,6 +313,8 @@ impl Supervisor {
         });
     }
 
+    /// Describes the end of the process: its exit status, the error of the connection, and the last lines of standard
+    /// error.
     fn describe(
         &self,
         result: &io::Result<()>,

@@ -13,21 +13,29 @@ use tokio::task::JoinHandle;
 use super::StderrCallback;
 use crate::observe;
 
+/// Number of bytes from which on an unfinished line is forwarded in pieces.
 const LINE_BYTES: usize = 8 << 10;
+/// Maximum number of lines that are kept for errors.
 const MAX_LINES: usize = 20;
-const MAX_LINE_BYTES: usize = 500;
-/// Time to wait for remaining output after the exit, because a process that has left the group may keep the stream
+/// Maximum number of characters of a line that are kept for errors.
+const MAX_LINE_CHARS: usize = 500;
+/// Time limit for the remaining output after the exit, because a process that has left the group may keep the stream
 /// open.
 const REMAINING_OUTPUT_TIMEOUT: Duration = Duration::from_millis(200);
 
+/// Last lines, oldest first.
 type LastLines = Arc<Mutex<VecDeque<String>>>;
 
+/// Reader of standard error.
 pub(super) struct Stderr {
+    /// Last lines.
     kept: LastLines,
+    /// Task that reads the stream.
     task: JoinHandle<()>,
 }
 
 impl Stderr {
+    /// Starts a task that reads the stream and forwards its lines.
     pub(super) fn forward(mut stream: ChildStderr, callback: Option<StderrCallback>) -> Self {
         let kept = LastLines::default();
         let lines = Arc::clone(&kept);
@@ -68,6 +76,7 @@ impl Stderr {
     }
 }
 
+/// Forwards a line and keeps it as one of the last lines.
 fn note(kept: &LastLines, callback: Option<&StderrCallback>, line: &[u8]) {
     let line = String::from_utf8_lossy(line.trim_ascii_end());
     match callback {
@@ -78,5 +87,5 @@ fn note(kept: &LastLines, callback: Option<&StderrCallback>, line: &[u8]) {
     if kept.len() == MAX_LINES {
         kept.pop_front();
     }
-    kept.push_back(line.chars().take(MAX_LINE_BYTES).collect());
+    kept.push_back(line.chars().take(MAX_LINE_CHARS).collect());
 }

@@ -1,6 +1,6 @@
 //! Server over stdio with threads, without an async runtime.
 //!
-//! The calling thread reads messages and calls the handler. The replies to a burst of requests are written together; a
+//! The calling thread reads messages and calls the handler. The replies to a burst of requests are written at once; a
 //! thread that replies later writes its reply itself.
 
 use std::fs::File;
@@ -22,11 +22,14 @@ use crate::endpoint::{
 use crate::line::Lines;
 use crate::transport::Received;
 
-/// Maximum time for which the replies of a burst are collected before they are written. It is a few times the duration
-/// of a write, so that a client with many calls in flight can process the first replies while the others are computed.
+/// Maximum time for which the replies of a burst are collected before they are written.
+///
+/// The time is a few times the duration of a write, so that a client with many calls in flight can process the first
+/// replies while the others are computed.
 const MAX_BURST_TIME: Duration = Duration::from_micros(25);
+/// Maximum number of bytes per read.
 const READ_BYTES: usize = 64 << 10;
-/// Interval at which a busy endpoint is retried.
+/// Interval at which a message is retried if the endpoint is full.
 const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Serves the client on standard input and output until the end of input, and then waits up to two seconds for the
@@ -35,7 +38,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(1);
 /// Afterwards, other output of the process to standard output goes to standard error, and standard input is at its end.
 ///
 /// # Errors
-/// An IO error if the streams were already taken, or if reading or writing fails.
+/// An IO error if the streams are already reserved, or if reading or writing fails.
 pub fn serve_blocking(
     settings: Arc<ServerSettings>,
     handler: Arc<dyn ServerHandler>,
@@ -64,6 +67,7 @@ pub fn serve_blocking(
     result.and(writer.take_error())
 }
 
+/// Reads standard input to its end and passes its messages to the endpoint.
 fn read_all(
     shared: &Arc<Shared<ServerEndpoint>>,
     writer: &Writer,
@@ -98,8 +102,9 @@ fn read_all(
     }
 }
 
-/// Passes a message to the endpoint; returns true if the endpoint accepts more messages. If the endpoint is full while
-/// another thread handles its events, calls `write` and retries.
+/// Passes a message to the endpoint; returns true if the endpoint accepts more messages.
+///
+/// If the endpoint is full while another thread handles its events, calls `write` and retries.
 fn receive<E: Endpoint>(
     shared: &Arc<Shared<E>>,
     received: Received<'_>,
@@ -117,33 +122,49 @@ fn receive<E: Endpoint>(
     }
 }
 
-/// Writer of the endpoint's output, for all threads.
+/// Writer of the endpoint's output, which all threads share.
 struct Writer {
+    /// Reference to the writer itself, for the timer thread.
     me: Weak<Self>,
+    /// Standard output.
     output: Mutex<Output>,
+    /// The endpoint.
     shared: OnceLock<Weak<Shared<ServerEndpoint>>>,
-    /// True while the reading thread handles a burst of messages. It clears the flag before it writes the output at the
-    /// end of the burst, so that output which other threads have queued in between is also written.
+    /// True while the reading thread handles a burst of messages.
+    ///
+    /// The thread resets the flag before it writes the output at the end of the burst, so that output that other
+    /// threads have queued in the meantime is also written.
     is_in_burst: AtomicBool,
+    /// State of the timer.
     timer: Mutex<Timer>,
     /// True if the timer has a deadline, which is rare.
     is_armed: AtomicBool,
+    /// Notifies the timer thread of a new deadline or the stop.
     changed: Condvar,
 }
 
+/// Standard output and its buffer.
 struct Output {
+    /// Standard output.
     file: File,
+    /// Buffer of the bytes to write.
     buffer: Vec<u8>,
+    /// First error of a write.
     error: Option<io::Error>,
 }
 
+/// State of the timer thread.
 #[derive(Default)]
 struct Timer {
+    /// Next deadline of the endpoint.
     deadline: Option<Time>,
+    /// True if the timer thread was started.
     is_running: bool,
+    /// True if the timer thread must end.
     is_stopped: bool,
 }
 
+/// Guard of a burst of messages, which ends on drop.
 struct Burst<'a>(&'a Writer);
 
 impl Drop for Burst<'_> {
@@ -152,6 +173,7 @@ impl Drop for Burst<'_> {
     }
 }
 
+/// Locks a mutex, even if a thread has panicked while it held the lock.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -173,6 +195,7 @@ impl Writer {
         })
     }
 
+    /// Starts a burst.
     fn begin(&self) -> Burst<'_> {
         self.is_in_burst.store(true, Ordering::SeqCst);
         Burst(self)
@@ -200,6 +223,7 @@ impl Writer {
         buffer.clear();
     }
 
+    /// Returns the first error of a write, if any.
     fn take_error(&self) -> io::Result<()> {
         lock(&self.output).error.take().map_or(Ok(()), Err)
     }
@@ -224,12 +248,13 @@ impl Writer {
         }
     }
 
+    /// Ends the timer thread.
     fn stop_timer(&self) {
         lock(&self.timer).is_stopped = true;
         self.changed.notify_all();
     }
 
-    /// Sets the next deadline. The first deadline starts the timer thread.
+    /// Sets the next deadline; the first deadline starts the timer thread.
     fn arm(&self, deadline: Option<Time>) {
         if deadline.is_none() && !self.is_armed.load(Ordering::SeqCst) {
             return;
@@ -266,8 +291,8 @@ mod tests {
     use super::*;
     use crate::endpoint::fake::FullEndpoint;
 
-    /// A message that the endpoint refuses because too many events wait is passed again, and queued output is written
-    /// in between.
+    /// A message that the endpoint refuses because too many events are queued is passed again, and queued output is
+    /// written in the meantime.
     #[test]
     fn refused_message_is_given_again() {
         let shared = FullEndpoint::shared(2);

@@ -1,5 +1,5 @@
-//! Reserves standard input and output of the process for the protocol, so that no other code reads or writes them by
-//! accident.
+//! Reservation of the process's standard input and output for the protocol, so that no other code reads or writes them
+//! by accident.
 //!
 //! Afterwards standard input is at its end, and other output to standard output goes to standard error: "The server
 //! MUST NOT write anything to its `stdout` that is not a valid MCP message" (`basic/transports/stdio`).
@@ -17,8 +17,9 @@ pub(crate) struct Claimed {
 /// Reserves the standard streams.
 ///
 /// # Errors
-/// An IO error if the streams were already taken, or one of them is closed.
+/// An IO error if the streams are already reserved, or one of them is closed.
 pub(crate) fn claim() -> io::Result<Claimed> {
+    /// True after the streams were reserved.
     static IS_CLAIMED: AtomicBool = AtomicBool::new(false);
     if IS_CLAIMED.swap(true, Ordering::AcqRel) {
         let message = "the standard streams serve a client already; a process serves one";
@@ -27,6 +28,7 @@ pub(crate) fn claim() -> io::Result<Claimed> {
     take()
 }
 
+/// Moves the standard streams to new file descriptors.
 #[cfg(unix)]
 fn take() -> io::Result<Claimed> {
     use std::io::Write;
@@ -51,6 +53,7 @@ fn take() -> io::Result<Claimed> {
     })
 }
 
+/// Moves the standard streams to new handles.
 #[cfg(windows)]
 fn take() -> io::Result<Claimed> {
     use std::os::windows::io::AsHandle;

@@ -20,16 +20,17 @@ use crate::duplex::{ConnectionOptions, ServeError, serve};
 use crate::endpoint::ServerHandler;
 use crate::line::LineTransport;
 
-/// Transport over the standard streams.
+/// Transport over standard input and output.
 pub type StdioTransport = LineTransport<StdioInput, StdioOutput>;
 
-/// Reserves standard input and output for the protocol. Afterwards, other output of the process to standard output goes
-/// to standard error, and standard input is at its end.
+/// Reserves standard input and output for the protocol.
 ///
+/// Afterwards, other output of the process to standard output goes to standard error, and standard input is at its end.
 /// Must be called within a tokio runtime.
 ///
 /// # Errors
-/// An IO error if the streams were already taken, or are closed.
+///
+/// An IO error if the streams were already reserved or are closed.
 pub fn stdio(message_bytes: usize) -> io::Result<StdioTransport> {
     let claimed = claim()?;
     let input = StdioInput::new(claimed.input)?;
@@ -61,6 +62,7 @@ pub fn serve_stdio(
 /// Serves the client on the standard streams until the end of input or until `shutdown` completes.
 ///
 /// # Errors
+///
 /// [`ServeError`].
 pub async fn serve_stdio_with(
     settings: Arc<ServerSettings>,
@@ -101,12 +103,16 @@ pub(crate) async fn shutdown_signal() {
 #[derive(Debug)]
 pub struct StdioInput(Input);
 
+/// Way to read standard input.
 #[derive(Debug)]
 enum Input {
+    /// Asynchronous reads of a pipe.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Receiver),
+    /// Asynchronous reads of a Unix socket.
     #[cfg(unix)]
     Socket(tokio::net::UnixStream),
+    /// Blocking reads in a thread.
     Thread(ThreadReader),
 }
 
@@ -141,12 +147,16 @@ impl AsyncRead for StdioInput {
 #[derive(Debug)]
 pub struct StdioOutput(Output);
 
+/// Way to write standard output.
 #[derive(Debug)]
 enum Output {
+    /// Asynchronous writes to a pipe.
     #[cfg(unix)]
     Pipe(tokio::net::unix::pipe::Sender),
+    /// Asynchronous writes to a Unix socket.
     #[cfg(unix)]
     Socket(tokio::net::UnixStream),
+    /// Blocking writes in a thread pool.
     Thread(tokio::fs::File),
 }
 
@@ -194,8 +204,11 @@ impl AsyncWrite for StdioOutput {
 /// dropped.
 #[derive(Debug)]
 struct ThreadReader {
+    /// Chunks that the thread has read.
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,
+    /// Current chunk.
     chunk: Vec<u8>,
+    /// Number of bytes of the current chunk that were returned.
     taken: usize,
 }
 
@@ -253,8 +266,8 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    /// Opens a pipe or a socket for reading; returns the file as error if it is of another kind or the system does not
-    /// support it.
+    /// Opens a pipe or a socket for asynchronous reads; returns the file as the error if it is of another kind or the
+    /// system does not support it.
     pub(super) fn open_input(file: File) -> Result<super::Input, File> {
         match kind(&file) {
             Some(FileType::Fifo) => {
@@ -267,8 +280,8 @@ mod unix {
         }
     }
 
-    /// Opens a pipe or a socket for writing; returns the file as error if it is of another kind or the system does not
-    /// support it.
+    /// Opens a pipe or a socket for asynchronous writes; returns the file as the error if it is of another kind or the
+    /// system does not support it.
     pub(super) fn open_output(file: File) -> Result<super::Output, File> {
         match kind(&file) {
             Some(FileType::Fifo) => {
@@ -281,13 +294,16 @@ mod unix {
         }
     }
 
+    /// Returns the type of a file.
     fn kind(file: &File) -> Option<FileType> {
         let stat = fstat(file).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
     }
 
-    /// Opens a socket, whose flags all duplicates of the descriptor share. A socket that is also standard error is
-    /// refused, because code that writes to standard error expects blocking writes.
+    /// Opens a socket for asynchronous use, which affects all duplicates of its descriptor.
+    ///
+    /// A socket that is also standard error is refused, because code that writes to standard error expects blocking
+    /// writes.
     fn socket(file: File) -> Result<UnixStream, File> {
         let is_unix = socket_domain(&file).is_ok_and(|domain| domain == AddressFamily::UNIX);
         let same = |other: &rustix::fs::Stat, own: &rustix::fs::Stat| {
@@ -318,6 +334,7 @@ mod unix {
         Some(opened.into())
     }
 
+    /// Returns `None`, because the system cannot reopen pipes.
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     fn reopen(_: &File, _: OFlags) -> Option<File> {
         let none: Option<OwnedFd> = None;

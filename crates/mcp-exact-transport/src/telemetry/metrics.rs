@@ -8,7 +8,9 @@ use opentelemetry::metrics::Meter;
 use crate::http::server::{HttpMetrics, HttpService};
 use crate::metrics::{ConnectionMetrics, connection_metrics};
 
+/// Function that reads a counter.
 type Count = fn(&ConnectionMetrics) -> u64;
+/// Function that reads a current value.
 type Level = fn(&ConnectionMetrics) -> usize;
 
 /// Registers instruments that report [`connection_metrics`] whenever the meter collects, with the attributes `mcp.side` (`client` or
@@ -58,6 +60,7 @@ pub fn export_connection_metrics(meter: &Meter) {
     }
 }
 
+/// Returns the attributes of an instrument's value: side and transport.
 fn attributes_of(metrics: &ConnectionMetrics) -> [KeyValue; 2] {
     let side = match metrics.side {
         Side::Client => "client",
@@ -102,15 +105,18 @@ pub fn export_metrics(service: &HttpService, meter: &Meter) {
     export.level("mcp.server.queued", "By", |now| now.queued_bytes);
 }
 
+/// Registration of instruments.
 #[cfg(feature = "http-server")]
 struct Export<'a> {
+    /// The service whose metrics are exported.
     service: &'a HttpService,
+    /// Meter of the instruments.
     meter: &'a Meter,
 }
 
 #[cfg(feature = "http-server")]
 impl Export<'_> {
-    /// Registers a number that only grows.
+    /// Registers a counter, whose value only increases.
     fn counter(&self, name: &'static str, unit: &'static str, value: fn(&HttpMetrics) -> u64) {
         let service = self.service.weak();
         let instrument = self.meter.u64_observable_counter(name).with_unit(unit);
@@ -122,7 +128,7 @@ impl Export<'_> {
         instrument.build();
     }
 
-    /// Registers a number that grows and shrinks.
+    /// Registers an up-down counter for a current value.
     fn level(&self, name: &'static str, unit: &'static str, value: fn(&HttpMetrics) -> usize) {
         let service = self.service.weak();
         let instrument = self

@@ -1,9 +1,10 @@
 //! Export to OpenTelemetry: the metrics of services and connections as instruments of a meter, and traces that cross processes.
 //!
-//! A layer of tracing-opentelemetry exports the spans of `tracing`: those of connections, sessions, HTTP requests and MCP requests. With
-//! this feature, the span of an MCP request continues the trace that its `_meta` names (2026-07-28), and the span of an HTTP request
-//! continues the trace that its headers name. [`current_trace`] returns the trace that a client passes on in
-//! [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The application creates the exporters.
+//! A layer of tracing-opentelemetry exports the spans of `tracing`: those of connections, sessions, HTTP requests and
+//! MCP requests. With this feature, the span of an MCP request continues the trace that its `_meta` names (2026-07-28),
+//! and the span of an HTTP request continues the trace that its headers name. [`current_trace`] returns the trace that
+//! a client sends in [`CallOptions::trace`](mcp_exact_session::CallOptions::trace). The application creates the
+//! exporters.
 
 mod metrics;
 
@@ -17,7 +18,7 @@ pub use metrics::export_connection_metrics;
 #[cfg(feature = "http-server")]
 pub use metrics::export_metrics;
 
-/// Returns the trace of the current span, for the request that it makes; `None` if no layer exports the span.
+/// Returns the trace of the current span, for requests that are sent within it; `None` if no layer exports the span.
 pub fn current_trace() -> Option<TraceContext> {
     let context = Span::current().context();
     let span = context.span();
@@ -32,8 +33,10 @@ pub fn current_trace() -> Option<TraceContext> {
     Some(trace)
 }
 
-/// Makes a span that was not entered yet a part of the trace that a request carries. The current span, which is that of the HTTP
-/// request, becomes a link of the span, so that both traces refer to each other.
+/// Makes a span, which must not be entered yet, a part of the trace that a request carries.
+///
+/// The current span, which is that of the HTTP request, becomes a link of the span, so that the two traces refer to
+/// each other.
 pub(crate) fn continue_trace(span: &Span, trace: &TraceContext) {
     let Some(parent) = span_context(trace) else {
         return;
@@ -61,6 +64,7 @@ pub(crate) fn continue_trace_of_headers(span: &Span, headers: &http::HeaderMap) 
     }
 }
 
+/// Converts a trace context; `None` if its ids are invalid.
 fn span_context(trace: &TraceContext) -> Option<SpanContext> {
     let mut parts = trace.traceparent().split('-').skip(1);
     let trace_id = TraceId::from_hex(parts.next()?).ok()?;

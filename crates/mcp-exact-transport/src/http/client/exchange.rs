@@ -1,5 +1,5 @@
-//! One HTTP exchange: a request with the headers of the connection, its redirects within the origin, and how its response is
-//! read.
+//! HTTP exchanges: requests with the headers of the connection, redirects within the origin, and the reading of
+//! responses.
 //!
 //! The messages of a response are passed to the endpoint unchanged.
 
@@ -23,24 +23,30 @@ use crate::transport::Received;
 
 /// Time for which a response is still read after its request was answered or cancelled.
 pub(super) const READ_AFTER_ANSWER: Duration = Duration::from_secs(5);
-/// Minimum pause before a stream is opened again, so that a server is not flooded with requests.
+/// Minimum delay before a stream is opened again, so that a server is not flooded with requests.
 const MIN_REOPEN_PAUSE: Duration = Duration::from_millis(100);
 /// Maximum number of consecutive redirects.
 const MAX_REDIRECTS: u32 = 5;
 
 /// State that all exchanges of a connection share.
 pub(super) struct Connection {
+    /// The client endpoint.
     pub(super) shared: Arc<Shared<ClientEndpoint>>,
+    /// The HTTP client.
     pub(super) client: Arc<dyn HttpClient>,
+    /// Headers of every request.
     pub(super) headers: HeaderMap,
+    /// Maximum size of a message in bytes.
     pub(super) message_bytes: usize,
+    /// Id of the session, if the server has assigned one.
     session_id: Mutex<Option<HeaderValue>>,
-    /// Last error of a connection, to explain its end.
+    /// Last error of the connection, which explains its end.
     last_error: Mutex<Option<String>>,
 }
 
 /// Body of a response that was read to its end or to the limit.
 pub(super) enum CompleteBody {
+    /// The complete body.
     Message(Bytes),
     /// First bytes of a body that exceeds the limit; the remaining bytes were not read.
     Oversized(Bytes),
@@ -49,19 +55,22 @@ pub(super) enum CompleteBody {
 /// Position at which an event stream is resumed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Position {
+    /// Id of the last received event, for `Last-Event-ID`.
     pub(super) last_event_id: Option<String>,
+    /// Reconnection time that the server has set.
     pub(super) retry: Option<Duration>,
 }
 
 impl Position {
-    /// Returns the pause before the stream is opened again: the `retry` time of the server, or else the given time.
+    /// Returns the delay before the stream is opened again: the reconnection time that the server has set, or else
+    /// `otherwise`.
     pub(super) fn pause(&self, otherwise: Duration) -> Duration {
         self.retry
             .map_or(otherwise, |retry| retry.max(MIN_REOPEN_PAUSE))
     }
 }
 
-/// Result of reading an event stream.
+/// Content that was received on an event stream until its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum StreamProgress {
     /// The server has ended the stream without sending a byte.
@@ -96,6 +105,7 @@ impl Connection {
             .clone()
     }
 
+    /// Removes and returns the id of the session.
     pub(super) fn forget_session(&self) -> Option<HeaderValue> {
         self.session_id
             .lock()
@@ -115,6 +125,7 @@ impl Connection {
         }
     }
 
+    /// Stores the last error of the connection.
     pub(super) fn store_error(&self, message: String) {
         *self
             .last_error
@@ -129,7 +140,8 @@ impl Connection {
             .clone()
     }
 
-    /// Sends a request and follows redirects within its origin: those that keep the method, and any for GET.
+    /// Sends a request and follows redirects within its origin: redirects that keep the method, and for GET all
+    /// redirects.
     pub(super) async fn send(
         &self,
         method: Method,
@@ -173,7 +185,7 @@ impl Connection {
         Err(message.into())
     }
 
-    /// Headers of a request: those of the endpoint, and the session's.
+    /// Returns the headers of a request: those of the endpoint, of the session, and the named headers.
     pub(super) fn request_headers(
         &self,
         named: Vec<(String, String)>,
@@ -193,7 +205,7 @@ impl Connection {
         Ok(headers)
     }
 
-    /// Reads a body up to the limit for messages.
+    /// Reads a body up to the maximum size of a message.
     pub(super) async fn read_body(
         &self,
         mut body: HttpBody,
@@ -231,9 +243,11 @@ impl Connection {
         }
     }
 
-    /// Reads the messages of an event stream until the stream ends or the connection fails. The stream of a request is
-    /// abandoned some time after the answer: "After the JSON-RPC response has been sent, the server SHOULD close the
-    /// SSE stream" (`basic/transports`, "Sending Messages to the Server"), and some do not.
+    /// Reads the messages of an event stream until the stream ends or the connection fails.
+    ///
+    /// The stream of a request is abandoned some time after the answer, because some servers keep it open: "After the
+    /// JSON-RPC response has been sent, the server SHOULD close the SSE stream" (`basic/transports`, "Sending Messages
+    /// to the Server").
     pub(super) async fn read_events(
         &self,
         stream: StreamId,
@@ -302,6 +316,7 @@ impl Connection {
     }
 }
 
+/// Returns the message for a failed request, with the causes of the error.
 fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
     let mut message = format!(
         "cannot reach {}: {error}",
@@ -318,12 +333,17 @@ fn describe(target: &Uri, error: &(dyn std::error::Error + 'static)) -> String {
 
 /// Kind of the body of a successful response.
 pub(super) enum BodyKind {
+    /// A single JSON message.
     Message,
+    /// An event stream.
     Events,
+    /// No body.
     Nothing,
+    /// A body of another media type.
     Other,
 }
 
+/// Returns the kind of a response's body by its media type.
 pub(super) fn body_kind(response: &Response<HttpBody>) -> BodyKind {
     let headers = response.headers();
     // It has no body (`basic/transports`, "Sending Messages to the Server"), but some servers name a media type.

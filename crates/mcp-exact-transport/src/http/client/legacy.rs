@@ -30,8 +30,9 @@ use crate::transport::Received;
 
 /// Timeout of the first event, measured from the request that opens the stream.
 const FIRST_EVENT_TIMEOUT: Duration = Duration::from_secs(30);
-/// Timeout of the response to a POST before the next message is posted. A server that answers a POST only after it has
-/// handled the message may need the next message to do so.
+/// Timeout of the response to a POST before the next message is posted.
+///
+/// Some servers respond to a POST only after they have handled its message, which may require the next message.
 const POST_RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a session until it ends.
@@ -70,8 +71,11 @@ async fn open(driver: &Driver) -> Result<(Events, Uri), HttpClientError> {
     Ok((events, messages))
 }
 
+/// Event stream of a session.
 struct Events {
+    /// Body of the response.
     body: HttpBody,
+    /// Decoder of the body.
     decoder: Decoder,
 }
 
@@ -89,6 +93,7 @@ impl Events {
     }
 }
 
+/// Returns the URL for POSTs, which the first event contains.
 async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientError> {
     match events.next().await {
         Some(Decoded::Event(event)) if event.event == "endpoint" => {
@@ -102,8 +107,7 @@ async fn first_event(events: &mut Events, base: &Uri) -> Result<Uri, HttpClientE
     }
 }
 
-/// Creates an endpoint for this transport and opens its stream; returns `None` if the application has closed the
-/// client.
+/// Creates an endpoint for HTTP+SSE and opens its stream; `None` if the application has closed the client.
 fn begin(driver: &Driver) -> Option<StreamId> {
     EventFlags::take(&driver.flags.has_closed);
     let settings = Arc::clone(&driver.settings);
@@ -121,6 +125,7 @@ fn begin(driver: &Driver) -> Option<StreamId> {
     })
 }
 
+/// Posts the messages of the endpoint and reads the event stream, until the session ends.
 async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages: &Uri) {
     let connection = &driver.connection;
     let mut tasks = JoinSet::new();
@@ -182,7 +187,7 @@ async fn serve(driver: &Driver, events: &mut Events, stream: StreamId, messages:
     tasks.shutdown().await;
 }
 
-/// Posts the message that has opened a stream.
+/// Posts a message; notifies the endpoint of a failure.
 async fn send(
     connection: Arc<Connection>,
     messages: Uri,

@@ -40,8 +40,8 @@ use exchange::Connection;
 /// Transport that a client uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HttpTransport {
-    /// Streamable HTTP, and HTTP+SSE if the server answers as one of 2024-11-05 does (`basic/transports`, "Backwards
-    /// Compatibility").
+    /// Streamable HTTP, with a fallback to HTTP+SSE if the server responds like a server of 2024-11-05
+    /// (`basic/transports`, "Backwards Compatibility").
     #[default]
     Automatic,
     /// Only Streamable HTTP is used.
@@ -53,11 +53,16 @@ pub enum HttpTransport {
 /// URL of an HTTP server and the settings for connecting to it.
 #[derive(Clone)]
 pub struct HttpEndpoint {
+    /// URL of the server.
     target: Uri,
+    /// Headers of every request.
     headers: HeaderMap,
+    /// The HTTP client.
     client: Arc<dyn HttpClient>,
     transport: HttpTransport,
+    /// Delay before a stream is resumed, if the server sets none.
     retry: Duration,
+    /// True if the client opens a standalone stream.
     opens_stream: bool,
 }
 
@@ -106,14 +111,14 @@ impl HttpEndpoint {
         &self.target
     }
 
-    /// Sets which transport is used.
+    /// Sets the transport.
     #[must_use]
     pub fn transport(mut self, transport: HttpTransport) -> Self {
         self.transport = transport;
         self
     }
 
-    /// Sets the time that the client waits before it resumes a stream, if the server states none. The pause grows with
+    /// Sets the time that the client waits before it resumes a stream, if the server sets none. The time increases with
     /// each failed attempt.
     #[must_use]
     pub fn retry(mut self, retry: Duration) -> Self {
@@ -121,17 +126,20 @@ impl HttpEndpoint {
         self
     }
 
-    /// Sets whether the client opens a stream for messages that the server sends on its own (2025-03-26 to 2025-11-25).
+    /// Sets whether the client opens a standalone stream for messages that the server sends independently of requests
+    /// (2025-03-26 to 2025-11-25).
     #[must_use]
     pub fn opens_stream(mut self, opens_stream: bool) -> Self {
         self.opens_stream = opens_stream;
         self
     }
 
-    /// Connects a client. The driver runs as a task of the current tokio runtime until the handle is
-    /// [closed](ClientHandle::close), which ends the session on the server too. A session that the server has ended is
-    /// replaced by a new one. Requests in flight end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except
-    /// lists and reads, which are sent again.
+    /// Connects a client.
+    ///
+    /// The driver runs as a task of the current tokio runtime until the handle is [closed](ClientHandle::close), which
+    /// also ends the session on the server. If the server ends a session, the client starts a new session. Requests in
+    /// flight then end with [`Outcome::Lost`](mcp_exact_session::Outcome::Lost), except list and read requests, which
+    /// are sent again.
     ///
     /// [`ClientHandle::ready`] returns an error if the server cannot be reached.
     pub fn connect(
@@ -192,12 +200,16 @@ impl std::fmt::Debug for HttpEndpoint {
     }
 }
 
-/// Events that the driver handles.
+/// Events of the endpoint that the driver handles.
 #[derive(Default)]
 struct EventFlags {
+    /// True if a revision was negotiated.
     has_negotiated: AtomicBool,
+    /// True if the server has ended the session.
     has_lost_session: AtomicBool,
+    /// True if the client must fall back to HTTP+SSE.
     wants_sse: AtomicBool,
+    /// True if the endpoint is closed.
     has_closed: AtomicBool,
 }
 
@@ -219,36 +231,42 @@ impl EventFlags {
         falls_back || matches!(event, ClientEvent::UseHttpSse)
     }
 
+    /// Resets a flag and returns its previous value.
     fn take(flag: &AtomicBool) -> bool {
         flag.swap(false, Ordering::AcqRel)
     }
 }
 
-/// Minimum lifetime of a session after which the next session is started without a pause.
+/// Minimum lifetime of a session after which the next session is started without a delay.
 const MIN_STABLE_LIFETIME: Duration = Duration::from_secs(5);
-/// Maximum pause before another attempt.
+/// Maximum delay before the next attempt.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// Driver of a client, which runs one session after the other.
+/// Driver of a client, which runs consecutive sessions.
 struct Driver {
+    /// Server and settings.
     endpoint: HttpEndpoint,
     settings: Arc<ClientSettings>,
+    /// State that all exchanges share.
     connection: Arc<Connection>,
+    /// Notified if the endpoint may have output.
     notify: Arc<Notify>,
+    /// Events that were not handled.
     flags: Arc<EventFlags>,
 }
 
 /// Reason why a session has ended.
 enum SessionEnd {
-    /// The application has closed the client, or client and server have no protocol in common.
+    /// The application has closed the client, or the negotiation has failed.
     Closed,
     /// The server has ended the session.
     Lost,
-    /// The server may speak HTTP+SSE.
+    /// The server may support HTTP+SSE.
     UseSse,
 }
 
 impl Driver {
+    /// Runs sessions until the client is closed.
     async fn run(self) {
         let mut uses_sse = self.endpoint.transport == HttpTransport::Sse;
         let mut pause = self.endpoint.retry;
@@ -285,6 +303,7 @@ impl Driver {
         }
     }
 
+    /// Runs a session over HTTP+SSE.
     async fn run_sse(&self) -> SessionEnd {
         if let Err(error) = legacy::run(self).await {
             self.connection.store_error(error.to_string());
@@ -297,7 +316,7 @@ impl Driver {
         }
     }
 
-    /// Records why the connection has ended, unless a reason is recorded already.
+    /// Records the reason why the connection has ended, unless a reason is already recorded.
     fn explain(&self) {
         let reason = self.connection.last_error();
         let reason = reason.unwrap_or_else(|| "the server ended the connection".to_owned());
@@ -307,7 +326,7 @@ impl Driver {
         });
     }
 
-    /// Takes the next output of the endpoint: its target and its message.
+    /// Removes and returns the next output of the endpoint, with the bytes of its message.
     fn take_output(&self) -> Option<(Transmit, Bytes)> {
         let mut message = Vec::new();
         let mut state = self.connection.shared.lock();
@@ -322,8 +341,8 @@ impl Driver {
         }
     }
 
-    /// Starts a new session over Streamable HTTP after the server has ended one, which used HTTP+SSE if `was_sse`. Returns false if the
-    /// application has closed the client.
+    /// Starts a new session over Streamable HTTP after the server has ended the previous session, which used HTTP+SSE
+    /// if `was_sse` is true; returns false if the application has closed the client.
     fn start_new_session(&self, was_sse: bool) -> bool {
         self.connection.forget_session();
         for flag in [

@@ -12,10 +12,13 @@ use super::{HttpClient, HttpClientError, HttpFuture};
 pub struct ReqwestClient(reqwest::Client);
 
 impl ReqwestClient {
-    /// Builds a client. Redirects are disabled, whatever the builder is set to, because the transport follows redirects
-    /// within the origin of the server itself, and no header may reach another origin.
+    /// Builds a client.
+    ///
+    /// Redirects are disabled regardless of the builder's settings, because the transport itself follows redirects
+    /// within the origin of the server, and no header may reach another origin.
     ///
     /// # Errors
+    ///
     /// The errors of [`reqwest::ClientBuilder::build`].
     pub fn new(builder: reqwest::ClientBuilder) -> Result<Self, reqwest::Error> {
         Ok(Self(builder.redirect(Policy::none()).build()?))

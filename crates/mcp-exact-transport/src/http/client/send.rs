@@ -25,21 +25,25 @@ pub type HttpClientError = Box<dyn std::error::Error + Send + Sync>;
 /// Body of a response, read as it arrives.
 pub type HttpBody = UnsyncBoxBody<Bytes, HttpClientError>;
 
-/// Future of a request: completes with the head of the response.
+/// Future of a request, which completes with the head of the response.
 pub type HttpFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Response<HttpBody>, HttpClientError>> + Send + 'a>>;
 
-/// Sender of HTTP requests. Dropping the future or the body of the response cancels the request. A client must not
-/// follow redirects, because the transport follows redirects within its origin itself.
+/// Sender of HTTP requests.
 ///
-/// A client that wraps an inner one can add credentials and answer a status 401.
+/// Dropping the future or the body of the response cancels the request. A client must not follow redirects, because the
+/// transport itself follows redirects within its origin.
+///
+/// A client that wraps another client can add credentials and handle responses with status 401.
 pub trait HttpClient: Send + Sync + 'static {
     /// Sends a request.
     fn send(&self, request: Request<Bytes>) -> HttpFuture<'_>;
 }
 
+/// Connector for plain HTTP.
 #[cfg(not(feature = "tls"))]
 type Connector = HttpConnector;
+/// Connector for HTTPS and plain HTTP.
 #[cfg(feature = "tls")]
 type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
 
@@ -72,6 +76,7 @@ impl HyperClient {
         Self::of(secure(connector(connect_timeout), config))
     }
 
+    /// Creates a client with a connector.
     fn of(connector: Connector) -> Self {
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new());
@@ -82,6 +87,7 @@ impl HyperClient {
     }
 }
 
+/// Creates a connector for TCP with a timeout.
 fn connector(connect_timeout: Duration) -> HttpConnector {
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
@@ -91,7 +97,7 @@ fn connector(connect_timeout: Duration) -> HttpConnector {
     connector
 }
 
-/// Adds TLS to a connector, which still supports plain HTTP, such as to the local machine.
+/// Adds TLS to a connector, which still supports plain HTTP, for example to the local machine.
 #[cfg(feature = "tls")]
 fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     let builder = hyper_rustls::HttpsConnectorBuilder::new().with_tls_config(config);
@@ -99,8 +105,9 @@ fn secure(connector: HttpConnector, config: rustls::ClientConfig) -> Connector {
     builder.enable_all_versions().wrap_connector(connector)
 }
 
-/// Returns the TLS configuration that trusts the certificates of the system. The certificates are read once; if there
-/// are none, every HTTPS connection fails with an error that reports this.
+/// Returns the TLS configuration that trusts the certificates of the system.
+///
+/// The certificates are read once; if there are none, every HTTPS connection fails with an error that reports this.
 #[cfg(feature = "tls")]
 fn system_trust() -> Arc<rustls::ClientConfig> {
     static CONFIG: OnceLock<Arc<rustls::ClientConfig>> = OnceLock::new();

@@ -1,24 +1,25 @@
 //! The URL of a server, and references that are resolved against it (RFC 3986, section 5.2).
 //!
-//! References to another origin are refused: credentials go to the origin alone that the program has named.
+//! References to another origin are refused, because credentials may be sent only to the origin that the application
+//! has specified.
 
 use http::Uri;
 
-/// A URL that messages cannot be sent to.
+/// Error for a URL to which messages cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTarget {
-    /// It is no URL of HTTP.
+    /// The URL is not an absolute HTTP URL.
     #[error(
         "`{0}` is not an absolute URL of HTTP; write `http://host/path` or `https://host/path`"
     )]
     NotHttp(String),
-    /// It belongs to another origin.
+    /// The URL has another origin.
     #[error("`{0}` belongs to another origin than the server; connect to that URL instead")]
     OtherOrigin(String),
 }
 
-/// Checks that a URL is one of HTTP.
+/// Parses an absolute HTTP URL.
 pub(super) fn parse_http_url(url: &str) -> Result<Uri, InvalidTarget> {
     let invalid = || InvalidTarget::NotHttp(url_for_logs(url));
     let without_fragment = url.split('#').next().unwrap_or("");
@@ -31,7 +32,7 @@ pub(super) fn parse_http_url(url: &str) -> Result<Uri, InvalidTarget> {
     }
 }
 
-/// Returns a URL or a reference for errors and logs: without user name, password and query, which may be credentials.
+/// Returns a URL or a reference for errors and logs, without user name, password and query, which may be credentials.
 pub(super) fn url_for_logs(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or("");
     let Some((scheme, rest)) = url.split_once("//") else {
@@ -42,12 +43,13 @@ pub(super) fn url_for_logs(url: &str) -> String {
     format!("{scheme}//{host}{path}")
 }
 
-/// Returns the user and the password of a URL.
+/// Returns the user name and password of a URL.
 fn userinfo(uri: &Uri) -> Option<&str> {
     let (userinfo, _) = uri.authority()?.as_str().rsplit_once('@')?;
     Some(userinfo)
 }
 
+/// Returns the scheme, host and port of a URL.
 fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
     let scheme = uri.scheme_str();
     let port = uri.port_u16().or(match scheme {
@@ -58,7 +60,7 @@ fn origin(uri: &Uri) -> (Option<&str>, Option<String>, Option<u16>) {
     (scheme, uri.host().map(str::to_ascii_lowercase), port)
 }
 
-/// Resolves a reference against the URL that it came from.
+/// Resolves a reference against the URL of the response that contains it.
 pub(super) fn resolve(base: &Uri, reference: &str) -> Result<Uri, InvalidTarget> {
     let reference = reference.trim().split('#').next().unwrap_or("");
     let invalid = || InvalidTarget::NotHttp(url_for_logs(reference));

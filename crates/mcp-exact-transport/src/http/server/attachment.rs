@@ -21,16 +21,18 @@ use crate::endpoint::{ServerEndpoint, Shared};
 use crate::event_log::{EventId, EventLog, EventLogError, LogEvent};
 use crate::observe;
 
-/// Delay before an unavailable event log is retried for the first time; later delays are longer.
+/// Delay before the first retry if the event log is unavailable; the delay increases with each retry.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
+/// Future that saves the session.
 pub(super) type Save = Pin<Box<dyn Future<Output = ()> + Send>>;
+/// Future that appends events to the log.
 pub(super) type Append = Pin<Box<dyn Future<Output = Result<(), EventLogError>> + Send>>;
 
 /// Next output of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum NextOutput {
-    /// A message. `last` is true if the stream ends with it.
+    /// A message; `last` is true if it ends the stream.
     Frame { last: bool },
     /// An HTTP status without a body.
     Status,
@@ -49,29 +51,30 @@ pub(super) enum Output {
 pub(super) struct Message {
     pub(super) bytes: Bytes,
     pub(super) sequence: u64,
-    /// True if the stream ends with it.
+    /// True if the message ends the stream.
     pub(super) last: bool,
 }
 
-/// Attachment of an HTTP connection to a stream of an endpoint, until it is dropped.
+/// Attachment of an HTTP connection to a stream of an endpoint, which ends on drop.
 pub(super) struct Attachment {
+    /// The endpoint.
     shared: Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
     /// State that makes the stream resumable.
     resumable: Option<Resumable>,
-    /// True if there is nothing to release: the stream has ended, or another attachment holds it.
+    /// True if nothing must be released: the stream has ended, or another attachment has taken over.
     is_released: bool,
-    /// True for the attachment of the task that continues recording, which must not start a second task.
+    /// True for the attachment of the task that continues recording, which must not start a second such task.
     is_archive: bool,
-    /// True if the last message of the stream was recorded, or was the complete response.
+    /// True if the last message of the stream was recorded or was sent as the complete response.
     is_complete: bool,
 }
 
-/// Stream of a session, which a newer connection can take over.
+/// State of a stream that a newer connection can take over.
 struct Resumable {
     inner: Arc<Inner>,
     session: Arc<Session>,
-    /// Number of the connection that holds the stream; a newer connection has a higher number.
+    /// Number of the connection that currently sends the stream; a newer connection has a higher number.
     turn: u64,
     /// Log in which the stream is recorded.
     log: Option<Arc<dyn EventLog>>,
@@ -90,7 +93,8 @@ impl Attachment {
         }
     }
 
-    /// Takes over a stream of a session from the previous connection, and starts to record it if there is an event log.
+    /// Takes over a stream of a session from the previous connection; starts to record the stream if there is an event
+    /// log.
     pub(super) fn take_over(&mut self, inner: &Arc<Inner>, session: &Arc<Session>) {
         let turn = session.attach(self.stream);
         self.shared.lock().role.wake(self.stream);
@@ -102,7 +106,7 @@ impl Attachment {
         });
     }
 
-    /// Waits for the next output of the stream; `None` if the stream has ended or another connection has taken over.
+    /// Polls the stream by `read`; returns `None` if the stream has ended or another connection has taken over.
     fn poll<R>(
         &self,
         cx: &Context<'_>,
@@ -167,8 +171,10 @@ impl Attachment {
         })
     }
 
-    /// Returns the next messages: one, or as many as are recorded together. Messages to be recorded stay in the stream
-    /// until they are recorded, so that a connection that takes over in between finds them.
+    /// Returns the next messages: one message, or the messages that are recorded together.
+    ///
+    /// Messages that must be recorded stay in the stream until they are recorded, so that a connection that takes over
+    /// in the meantime also receives them.
     pub(super) fn poll_messages(&self, cx: &Context<'_>) -> Poll<Option<Vec<Message>>> {
         let stays = self.log().is_some();
         self.poll(cx, |endpoint| {
@@ -194,7 +200,7 @@ impl Attachment {
         })
     }
 
-    /// Returns the messages that are recorded together next, which stay in the stream; `None` if there is none.
+    /// Returns the messages that are recorded together next, without removing them; `None` if there are none.
     fn messages_to_record(&self, endpoint: &mut ServerEndpoint) -> Option<Vec<Message>> {
         let mut total = 0;
         let frames = endpoint.peek_frames_on(self.stream);
@@ -214,22 +220,25 @@ impl Attachment {
         Some(messages)
     }
 
+    /// Returns the event log of the stream if the stream is resumable and has a log.
     pub(super) fn log(&self) -> Option<&Arc<dyn EventLog>> {
         self.resumable.as_ref()?.log.as_ref()
     }
 
+    /// Returns true if the service of a resumable stream is shutting down.
     pub(super) fn is_service_draining(&self) -> bool {
         let resumable = self.resumable.as_ref();
         resumable.is_some_and(|held| held.inner.is_draining())
     }
 
+    /// Returns true if no other connection has taken over the stream.
     fn is_current(&self) -> bool {
         let resumable = self.resumable.as_ref();
         resumable.is_none_or(|held| held.session.turn(self.stream) == Some(held.turn))
     }
 
-    /// Removes the messages of the stream up to this sequence number, after they were recorded. Returns false if
-    /// another connection has taken over and will send them.
+    /// Removes the recorded messages of the stream up to and including this sequence number; returns false if another
+    /// connection has taken over and sends them instead.
     pub(super) fn drop_through(&mut self, through: u64) -> bool {
         let mut state = self.shared.lock();
         if !self.is_current() {
@@ -251,6 +260,7 @@ impl Attachment {
         true
     }
 
+    /// Returns the event id of a message, if the stream is recorded.
     pub(super) fn event_id(&self, sequence: u64) -> Option<EventId> {
         self.log()?;
         let stream = self.stream.number();
@@ -277,13 +287,16 @@ impl Attachment {
         self.shared.lock().endpoint.next_sequence_on(self.stream)
     }
 
-    /// Returns true if a log that ends with this event lacks events that were recorded and removed from the stream, such as after a
-    /// failover. A log without last wills is not asked: a resumed session numbers its events far behind those of the log.
+    /// Returns true if a log whose last event has the number `last` lacks events that were recorded and removed from
+    /// the stream, for example after a failover.
+    ///
+    /// Logs without last wills are not checked, because a resumed session continues with much higher event numbers than
+    /// the log contains.
     pub(super) fn has_lost(&self, log: &dyn EventLog, last: u64) -> bool {
         log.keeps_last_wills() && self.taken_count() > last
     }
 
-    /// Returns the sequence number of the last queued message, or of the last removed one if none is queued.
+    /// Returns the sequence number of the last queued message, or of the last removed message if none is queued.
     pub(super) fn queued_through(&self) -> u64 {
         let endpoint = &self.shared.lock().endpoint;
         let last = endpoint.peek_frames_on(self.stream).last();
@@ -305,9 +318,11 @@ impl Attachment {
         }))
     }
 
-    /// Records the start of the stream in the log, with its last will: the message that ends the stream if this process
-    /// dies. Returns the messages that are ready, which are recorded in the same step. After a failure, the stream is not
-    /// recorded and its client receives no event ids.
+    /// Records the start of the stream in the log, together with its last will and the messages that are ready, which
+    /// are returned.
+    ///
+    /// The last will is the message that ends the stream if this process dies. After a failure, the stream is not
+    /// recorded, and its client receives no event ids.
     pub(super) async fn begin_log(&mut self) -> Vec<Message> {
         let Some(held) = &self.resumable else {
             return Vec::new();
@@ -362,7 +377,7 @@ impl Attachment {
         }))
     }
 
-    /// Records the output of the stream until the stream ends or a connection takes over. Retries while the log is
+    /// Records the output of the stream until the stream ends or a connection takes over; retries while the log is
     /// unavailable.
     async fn archive(mut self) {
         let mut pause = RETRY_DELAY;
@@ -412,7 +427,7 @@ impl Attachment {
         });
     }
 
-    /// Marks the recorded stream as abandoned in the log: a client that resumes it receives its last will.
+    /// Marks the recorded stream as abandoned in the log, so that a client that resumes it receives its last will.
     fn abandon(&self) {
         let Some(held) = &self.resumable else {
             return;
@@ -433,11 +448,13 @@ impl Attachment {
         });
     }
 
+    /// Returns true if the stream has ended.
     fn is_over(&self) -> bool {
         !self.shared.lock().endpoint.has_stream(self.stream)
     }
 }
 
+/// Converts messages to events of the log.
 fn events_of(messages: &[Message]) -> Vec<LogEvent> {
     let events = messages.iter().map(|message| LogEvent {
         sequence: message.sequence,
@@ -447,7 +464,7 @@ fn events_of(messages: &[Message]) -> Vec<LogEvent> {
     events.collect()
 }
 
-/// Removes events of a session that was ended while they were appended: the log would keep them for nobody.
+/// Removes the events of a session that has ended while they were appended, because nothing else would remove them.
 async fn remove_if_forgotten(
     log: &dyn EventLog,
     session: &Session,

@@ -1,9 +1,9 @@
 //! Response bodies that are event streams: the messages of one stream of an endpoint, which are recorded in the event
 //! log if the stream is resumable.
 //!
-//! A message is recorded before it is sent, so that nothing is lost between two connections. A pending snapshot of the
-//! session is saved before that. When the connection of a resumable stream ends, a task continues recording. A stream
-//! that belongs to another process is read from the event log.
+//! A message is recorded before it is sent, so that no message is lost between two connections. If a snapshot of the
+//! session is due, it is saved before the message is recorded. When the connection of a resumable stream ends, a task
+//! continues recording. A stream that belongs to another process is read from the event log.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -26,7 +26,7 @@ use crate::sse;
 
 /// Asynchronous step that precedes the sending of a message.
 enum Step {
-    /// The session is being saved.
+    /// The snapshot of the session is being saved.
     Saving(Save),
     /// The messages are being recorded.
     Recording(Append, Vec<Message>),
@@ -34,28 +34,34 @@ enum Step {
 
 /// Body of a response that is an event stream.
 pub(super) struct EventStream {
+    /// Attachment to a stream of this process.
     attachment: Option<Attachment>,
+    /// Stream of another process that is read from the log.
     followed: Option<Box<FollowedStream>>,
-    /// Bytes that are sent before the first event.
+    /// Bytes to send next.
     out: Vec<u8>,
+    /// Step in progress.
     step: Option<Step>,
-    /// Events of the log that the client has missed and that are not sent yet; `None` for most streams.
+    /// Reader of the events in the log that the client has missed and that are not sent yet.
     replay: Option<Box<Replay>>,
     /// Number of the last event that a replay has sent.
     replayed: u64,
+    /// Interval of keep-alive comments.
     keep_alive: Duration,
+    /// Timer of the next comment.
     timer: Pin<Box<Sleep>>,
     /// True if the stream ends when the service shuts down.
     ends_with_service: bool,
-    /// Sequence number of the last message to send before the stream ends, set when the shutdown begins.
+    /// Sequence number of the last message that is sent before the stream ends; set when the shutdown starts.
     ends_after: Option<u64>,
     /// Future that ends the stream when it completes.
     shutdown: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    /// Value that is dropped with the stream.
     guard: Option<Box<dyn Send>>,
 }
 
 impl EventStream {
-    /// Creates the body of a stream; without an attachment, only a replay is sent.
+    /// Creates the body of a stream; without an attachment, only the events of a replay are sent.
     pub(super) fn new(attachment: Option<Attachment>, keep_alive: Duration) -> Self {
         Self {
             attachment,
@@ -73,12 +79,12 @@ impl EventStream {
         }
     }
 
-    /// Returns the buffer of the bytes that are sent first.
+    /// Returns the buffer of the bytes that are sent before the first event.
     pub(super) fn prelude(&mut self) -> &mut Vec<u8> {
         &mut self.out
     }
 
-    /// Sends messages that are recorded already, before all others of the stream.
+    /// Sends messages that are already recorded before all other messages of the stream.
     pub(super) fn send_recorded(&mut self, messages: Vec<Message>) {
         if !messages.is_empty() {
             let recorded = Box::pin(std::future::ready(Ok(())));
@@ -86,7 +92,8 @@ impl EventStream {
         }
     }
 
-    /// Adds the first events that the client has missed. The others are read from the log while these are sent.
+    /// Adds the first events that the client has missed; the other missed events are read from the log while these are
+    /// sent.
     pub(super) fn replay(&mut self, mut replay: Replay, first: &[LogEvent]) {
         if let Some(after) = self.resend(replay.key.stream, first) {
             replay.read(after);
@@ -94,8 +101,8 @@ impl EventStream {
         }
     }
 
-    /// Adds events of the log to the output. Returns the sequence number of the last one; `None` if there are no events
-    /// or the stream ends.
+    /// Adds events of the log to the output; returns the sequence number of the last event, or `None` if there are no
+    /// events or the stream ends.
     fn resend(&mut self, stream: u64, events: &[LogEvent]) -> Option<u64> {
         for event in events {
             let sequence = event.sequence;
@@ -107,7 +114,7 @@ impl EventStream {
         Some(last.sequence)
     }
 
-    /// Continues a replay. Returns true at the end of the stream.
+    /// Continues a replay; returns true at the end of the stream.
     fn poll_replay(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         let Some(replay) = &mut self.replay else {
             return Poll::Ready(false);
@@ -135,7 +142,7 @@ impl EventStream {
         Poll::Ready(has_lost || events.last().is_some_and(|event| event.last))
     }
 
-    /// Sends the events that another process appends to a stream, after the replayed ones.
+    /// Sends the events that another process appends to a stream, after the replayed events.
     pub(super) fn follow(
         &mut self,
         inner: &Arc<Inner>,
@@ -205,7 +212,7 @@ impl EventStream {
         attachment.is_some_and(|held| session.standalone() == Some(held.stream()))
     }
 
-    /// Adds a future that ends the stream when it completes.
+    /// Sets a future whose completion ends the stream.
     pub(super) fn end_with(&mut self, shutdown: impl Future<Output = ()> + Send + 'static) {
         self.shutdown = Some(match self.shutdown.take() {
             None => Box::pin(shutdown),
@@ -264,7 +271,7 @@ impl EventStream {
         attachment.log().is_some() || attachment.taken_count() >= through
     }
 
-    /// Ends the stream after the collected bytes. The client can resume the stream to receive the other messages.
+    /// Ends the stream after the collected bytes. The client can resume the stream to receive the remaining messages.
     fn end(&mut self) {
         self.attachment = None;
         self.followed = None;
@@ -272,7 +279,7 @@ impl EventStream {
         self.step = None;
     }
 
-    /// Collects events that are ready; returns true at the end of the stream.
+    /// Collects the events that are ready; returns true at the end of the stream.
     fn gather(&mut self, cx: &mut Context<'_>) -> bool {
         while self.out.len() < MAX_BURST_BYTES {
             if self.replay.is_some() {

@@ -1,4 +1,5 @@
-//! Sessions that several processes serve: sends messages on the change bus, and handles those of other processes.
+//! Sessions that several processes serve: publishes messages on the change bus, and handles messages of other
+//! processes.
 //!
 //! A change is announced to the clients of all processes. A response, cancellation or progress notification of a client
 //! is forwarded to the process that waits for it. A session that ends on one process ends on all.
@@ -23,11 +24,13 @@ use crate::observe;
 use crate::store::{BusMessage, BusSubscription, ChangeBus};
 use crate::transport::Received;
 
-/// Publishes changes on a change bus for the other server processes, for applications that notify the clients of this
-/// process themselves.
+/// Publisher of changes on a change bus for the other server processes, for applications that themselves notify the
+/// clients of this process.
 #[derive(Clone)]
 pub struct Announcer {
+    /// The change bus.
     pub(super) bus: Arc<dyn ChangeBus>,
+    /// Number of the service, whose receivers ignore the message.
     pub(super) origin: u64,
 }
 
@@ -49,28 +52,29 @@ impl std::fmt::Debug for Announcer {
 
 /// Maximum number of bus messages that wait to be handled.
 const MAX_QUEUED_MESSAGES: usize = 10_000;
-/// Maximum size of waiting bus messages in bytes, unless a single message is larger.
+/// Maximum total size in bytes of the bus messages that wait to be handled, unless a single message is larger.
 const MAX_QUEUED_BYTES: usize = 16 << 20;
-/// Maximum time to wait until a full session accepts a message.
+/// Maximum time for which a message is retried if its session is full.
 const MAX_WAIT: Duration = Duration::from_millis(200);
-/// Interval at which a full session is retried.
+/// Interval of the retries if a session is full.
 const RETRY_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Interval at which the task that repairs gaps checks that its service still exists.
 const RESYNC_CHECK: Duration = Duration::from_secs(10);
-/// Delay before an unavailable session store is retried during a resync.
+/// Delay before the session store is retried during a resync if it is unavailable.
 const RESYNC_RETRY: Duration = Duration::from_secs(1);
 
 /// Number and size of the bus messages that wait to be handled by this process.
 #[derive(Default)]
 struct Backlog {
+    /// Total size of the messages in bytes.
     bytes: AtomicUsize,
     /// True if messages were lost since the last [`BusMessage::Resync`].
     has_lost: AtomicBool,
 }
 
 impl Backlog {
-    /// Adds a message; returns false if a limit is exceeded.
+    /// Counts a message; returns false if a limit is exceeded.
     fn add(&self, message: &BusMessage) -> bool {
         let size = weight(message);
         let before = self.bytes.fetch_add(size, Ordering::AcqRel);
@@ -81,6 +85,7 @@ impl Backlog {
         fits
     }
 
+    /// Subtracts a message that was handled.
     fn remove(&self, message: &BusMessage) {
         self.bytes.fetch_sub(weight(message), Ordering::AcqRel);
     }
@@ -141,7 +146,7 @@ pub(super) fn listen(inner: &Arc<Inner>, bus: &dyn ChangeBus) -> BusSubscription
 }
 
 /// Repairs gaps of the bus concurrently with the handling of messages; gaps that are reported during a repair are
-/// repaired together.
+/// repaired together afterwards.
 async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
     while let Some(gap) = gaps.upgrade() {
         let is_noted = timeout(RESYNC_CHECK, gap.notified()).await.is_ok();
@@ -155,6 +160,7 @@ async fn repair(service: Weak<Inner>, gaps: Weak<Notify>) {
     }
 }
 
+/// Handles a message of another process.
 async fn take(inner: &Arc<Inner>, message: BusMessage) {
     match message {
         BusMessage::SessionSaved { session, origin } => {
@@ -187,8 +193,8 @@ async fn take(inner: &Arc<Inner>, message: BusMessage) {
     }
 }
 
-/// Updates the sessions of this process after messages were lost, and announces all changes to clients because some may
-/// have been missed.
+/// Updates the sessions of this process after messages were lost, and announces all changes to the clients, because
+/// some changes may have been missed.
 async fn resync(inner: &Arc<Inner>) {
     for session in inner.sessions.all() {
         while resume::restore(inner, &session).await.is_err() {
@@ -207,9 +213,10 @@ async fn resync(inner: &Arc<Inner>) {
     }
 }
 
-/// Passes a message that another process has received to a session, if the session waits for it. The other process has
-/// authenticated the sender. If the session is full, delivery is retried only for a short time, because later messages
-/// are for other sessions.
+/// Passes a message that another process has received to a session, if the session waits for it.
+///
+/// The other process has authenticated the sender. If the session is full, the delivery is retried only for a short
+/// time, because later messages belong to other sessions.
 async fn deliver(session: &Session, frame: &[u8]) {
     let shared = session.shared();
     let (stream, frame) = {
@@ -241,8 +248,8 @@ async fn deliver(session: &Session, frame: &[u8]) {
     shared.call(|state, now| state.endpoint.handle_close(stream, StreamEnd::Clean, now));
 }
 
-/// Forwards a message, or parts of a batch, to the processes that wait for them. Returns the part to be handled by this
-/// process, if any.
+/// Forwards a message, or parts of a batch, to the processes that wait for them; returns the part that this process
+/// must handle, if any.
 pub(super) async fn forward(
     inner: &Arc<Inner>,
     bus: &dyn ChangeBus,

@@ -49,7 +49,7 @@ pub(super) fn check_source(parts: &Parts, options: &HttpServerOptions) -> Result
     }
 }
 
-/// Returns true if a page of this origin may use the server.
+/// Returns true if pages of this origin may use the server.
 pub(super) fn is_origin_allowed(origin: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Any => true,
@@ -63,6 +63,7 @@ pub(super) fn is_origin_allowed(origin: &str, allowed: &Allowed) -> bool {
     }
 }
 
+/// Returns true if the `Host` header is an allowed name of the server.
 fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
     match allowed {
         Allowed::Any => true,
@@ -77,6 +78,7 @@ fn is_host_allowed(host: &str, allowed: &Allowed) -> bool {
     }
 }
 
+/// Returns true if a host name is a loopback name or address.
 fn is_loopback(host: &str) -> bool {
     let is_named = |name: &str| {
         let mut known = ["127.0.0.1", "localhost", "[::1]"].into_iter();
@@ -85,7 +87,7 @@ fn is_loopback(host: &str) -> bool {
     host_name(host).is_some_and(is_named)
 }
 
-/// Returns the name of a host without its port; `None` if it is malformed.
+/// Returns a host without its port; `None` if it is malformed.
 fn host_name(host: &str) -> Option<&str> {
     let end = if host.starts_with('[') {
         host.find(']')? + 1
@@ -97,7 +99,7 @@ fn host_name(host: &str) -> Option<&str> {
     (port.is_empty() || port.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// Checks the media types of a POST: that of its body, and those that the client accepts.
+/// Checks the media type of the body of a POST, and the media types that its client accepts.
 pub(super) fn check_post_types(headers: &HeaderMap) -> Result<(), Refusal> {
     if !has_media_type(headers, JSON) {
         let message = "the body has to be `application/json`";
@@ -126,7 +128,8 @@ pub(super) fn check_get_types(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Returns true if a client accepts a media type. Without `Accept`, it accepts every type (RFC 9110, section 12.5.1).
+/// Returns true if a client accepts a media type. Without the header `Accept`, a client accepts every type (RFC 9110,
+/// section 12.5.1).
 fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
     let mut lines = headers.get_all(ACCEPT).iter().peekable();
     if lines.peek().is_none() {
@@ -156,6 +159,7 @@ fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Creates headers.
     fn headers(named: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in named {

@@ -1,7 +1,8 @@
 //! Connections of the listener: detection of the HTTP version, and closing of idle connections.
 //!
-//! The first bytes, which are peeked without reading them, decide between HTTP/1.1 and HTTP/2. A timer per connection
-//! periodically compares the number of requests with the previous one, so that requests need no timers.
+//! The first bytes, which are peeked and not consumed, determine the version: HTTP/1.1 or HTTP/2. A timer per
+//! connection periodically compares the number of requests with the number at the previous check, so that requests need
+//! no timers.
 
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
@@ -37,15 +38,16 @@ const HTTP2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Name of HTTP/2 in ALPN (RFC 9113, section 3.2).
 #[cfg(feature = "tls")]
 const H2: &[u8] = b"h2";
-/// Time for which bytes that were sent to a client may stay unacknowledged.
+/// Time after which a connection is closed if the client has not acknowledged sent bytes.
 #[cfg(target_os = "linux")]
 const ACKNOWLEDGEMENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of checks of a connection per idle timeout.
 const CHECKS_PER_TIMEOUT: u32 = 4;
 
-/// Body of a response as it is sent.
+/// Body of a response as it is sent, with or without compression.
 #[cfg(feature = "compression")]
 type SentBody = http_body_util::Either<ResponseBody, compression::CompressionBody<ResponseBody>>;
+/// Body of a response as it is sent.
 #[cfg(not(feature = "compression"))]
 type SentBody = ResponseBody;
 
@@ -55,11 +57,16 @@ const MIN_COMPRESSED_BYTES: u64 = 1024;
 
 /// Settings and state that all connections share.
 pub(super) struct Connections {
+    /// True if large responses are compressed.
     #[cfg(feature = "compression")]
     compression: bool,
+    /// Settings of HTTP/1.1 connections.
     http1: http1::Builder,
+    /// Settings of HTTP/2 connections.
     http2: http2::Builder<TokioExecutor>,
+    /// Idle time after which a connection without a request is closed.
     header_timeout: Duration,
+    /// TLS acceptor, if TLS is enabled.
     #[cfg(feature = "tls")]
     tls: Option<tokio_rustls::TlsAcceptor>,
 }
@@ -67,7 +74,9 @@ pub(super) struct Connections {
 /// Protocol of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
+    /// HTTP/1.1.
     Http1,
+    /// HTTP/2.
     Http2,
 }
 
@@ -140,7 +149,8 @@ impl Connections {
         }
     }
 
-    /// Waits for the handshake of a connection; `None` if it fails, exceeds the time limit, or the server shuts down.
+    /// Waits for the start of a connection, such as its TLS handshake; `None` if it fails, exceeds the time limit, or
+    /// the server shuts down.
     async fn begin<T>(
         &self,
         beginning: impl Future<Output = io::Result<T>>,
@@ -203,13 +213,15 @@ impl Connections {
 
 /// Reason why serving a connection ends.
 enum ConnectionEnd {
+    /// The client has closed the connection, or it has failed.
     Closed,
+    /// The connection was idle for the timeout.
     IdleTimeout,
-    /// The server shuts down.
+    /// The server is shutting down.
     Stopped,
 }
 
-/// Serves a connection until it is closed or idle, or until the server shuts down.
+/// Serves a connection until it is closed or idle, or the server shuts down.
 fn serve_until_end<C: Future>(
     mut connection: Pin<&mut C>,
     mut idle: IdleTimeout,
@@ -239,8 +251,9 @@ fn serve_until_end<C: Future>(
     }
 }
 
-/// Makes the operating system close connections whose sent data stays unacknowledged, such as the keep-alive comments
-/// of an event stream to a client that has disappeared.
+/// Makes the operating system close a connection whose client does not acknowledge sent data.
+///
+/// Otherwise the keep-alive comments of an event stream to a client that has disappeared would wait for a long time.
 fn set_acknowledgement_timeout(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
@@ -253,7 +266,7 @@ fn set_acknowledgement_timeout(stream: &TcpStream) {
     let _ = stream;
 }
 
-/// Detects the protocol of a client without consuming bytes of the socket.
+/// Detects the protocol of a client without consuming bytes from the socket.
 async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     let mut first = [0; HTTP2_PREFACE.len()];
     let mut pause = Duration::from_millis(5);
@@ -275,9 +288,12 @@ async fn protocol_of(stream: &TcpStream) -> io::Result<Protocol> {
     }
 }
 
-/// Connection of a client, with its numbers of requests. Used behind an `Arc`, so that futures that hold it are small.
+/// Connection of a client, with the number of its requests.
+///
+/// It is used behind an `Arc`, so that futures that contain it are small.
 pub(super) struct ClientConnection {
     service: HttpService,
+    /// Address of the client.
     remote: RemoteAddress,
     /// Number of requests received so far.
     received_requests: AtomicUsize,
@@ -301,10 +317,11 @@ impl ClientConnection {
     }
 }
 
-/// Future that completes when a connection has been idle for the timeout, or slightly longer: no request was received,
-/// and none is being served.
+/// Future that completes when a connection has been idle for the timeout or slightly longer: no request was received,
+/// and no request is being served.
 struct IdleTimeout {
     client: Arc<ClientConnection>,
+    /// Timer of the next check.
     sleep: Pin<Box<Sleep>>,
     /// Time between two checks.
     interval: Duration,
@@ -349,6 +366,7 @@ impl Future for IdleTimeout {
 
 /// Serves the requests of a connection.
 struct Requests {
+    /// True if large responses are compressed.
     #[cfg(feature = "compression")]
     compression: bool,
     client: Arc<ClientConnection>,
@@ -410,9 +428,10 @@ impl Drop for ResponseEndGuard {
     }
 }
 
-/// Response body that marks its connection as in use until the body ends.
+/// Response body that marks its connection as in use until the end of the body.
 struct BusyBody {
     body: SentBody,
+    /// Guard that marks the response as completely sent.
     _in_use: ResponseEndGuard,
 }
 

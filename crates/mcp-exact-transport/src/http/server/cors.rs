@@ -1,6 +1,6 @@
 //! Cross-origin requests of browser clients (Fetch, section 3.2): preflights, and headers that scripts may read.
 //!
-//! Handles only allowed origins; requests from others are rejected before.
+//! Handles only allowed origins; requests from other origins are rejected earlier.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

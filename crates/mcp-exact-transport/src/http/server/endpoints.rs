@@ -35,9 +35,11 @@ pub(super) fn share(
 
 /// Callbacks that all endpoints of a service share.
 pub(super) struct Hooks {
+    /// Handler of the application.
     program: ServerDispatch,
+    /// The service.
     inner: Weak<Inner>,
-    /// Runtime that serves the requests, for handles that are used on other threads.
+    /// Runtime that serves the requests, for handles that are used in other threads.
     runtime: OnceLock<tokio::runtime::Handle>,
 }
 
@@ -92,6 +94,7 @@ impl Signal<ServerEndpoint> for Hooks {
     }
 }
 
+/// Calls the endpoint at its deadline.
 async fn wait(shared: Weak<Shared<ServerEndpoint>>, deadline: Time) {
     if let Some(instant) = clock::instant(deadline) {
         tokio::time::sleep_until(instant.into()).await;

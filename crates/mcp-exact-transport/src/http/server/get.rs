@@ -21,7 +21,7 @@ use super::{checks, resume};
 use crate::event_log::{EventId, EventLog, EventLogError, LogStream};
 use crate::http::{LAST_EVENT_ID, protocol_headers};
 
-/// Returns the id of the session that a request without a body belongs to.
+/// Returns the id of the session to which a GET or DELETE belongs.
 async fn session_id_of(inner: &Arc<Inner>, request: &CheckedRequest) -> Result<String, Refusal> {
     let http = protocol_headers(&request.parts.headers);
     let offer = &inner.settings().offer;
@@ -111,8 +111,9 @@ pub(super) fn attach_standalone(
     Ok(attachment)
 }
 
-/// Resumes a stream after an event: sends the later events of the log, then new ones. The first events are read before
-/// the response starts, so that the response status reflects whether the log has them.
+/// Resumes a stream after an event: sends the later events of the log, then new events.
+///
+/// The first events are read before the response starts, so that its status shows whether the log contains them.
 async fn resumed(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -170,7 +171,7 @@ async fn resumed(
     Ok(stream)
 }
 
-/// Returns true if this event is the last one of its stream.
+/// Returns true if this event is the last event of its stream.
 async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> bool {
     let Some(before) = sequence.checked_sub(1) else {
         return false;
@@ -180,8 +181,10 @@ async fn has_ended_with(log: &dyn EventLog, key: &LogStream, sequence: u64) -> b
     event.is_some_and(|event| event.sequence == sequence && event.last)
 }
 
-/// Responds to a DELETE: ends the session. The session of another process is ended without being resumed, which would need a
-/// place among the sessions of this process.
+/// Responds to a DELETE: ends the session.
+///
+/// A session of another process is ended without being resumed, because a resumed session would count towards the limit
+/// of sessions of this process.
 pub(super) async fn end_session(
     inner: &Arc<Inner>,
     request: &CheckedRequest,

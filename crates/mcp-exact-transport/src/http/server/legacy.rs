@@ -26,7 +26,7 @@ use crate::observe;
 use crate::sse;
 use crate::store::SessionStore;
 
-/// Responds to the GET that begins a session.
+/// Responds to the GET that starts a session.
 pub(super) async fn open(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
@@ -84,8 +84,10 @@ pub(super) async fn open(
     Ok(events(body))
 }
 
-/// Keeps a record of a session in the session store for the lifetime of the session. From the record, other processes
-/// learn the principal of the session, and forward the client's messages on the change bus.
+/// Keeps a record of a session in the session store for the lifetime of the session.
+///
+/// Other processes read the principal of the session from the record, and forward the client's messages on the change
+/// bus.
 async fn keep_record(
     store: Arc<dyn SessionStore>,
     session: Weak<Session>,
@@ -115,7 +117,7 @@ async fn keep_record(
     }
 }
 
-/// Forwards a message to the process that has the event stream of its session; status 404 if there is none.
+/// Forwards a message to the process that has the event stream of its session; status 404 if there is no such session.
 async fn forward<B>(
     inner: &Arc<Inner>,
     request: &CheckedRequest,
@@ -139,12 +141,13 @@ where
     Ok(empty(StatusCode::ACCEPTED))
 }
 
+/// Returns the response for an unknown session, with status 404.
 fn unknown_session() -> Refusal {
     let message = "no such session; open the event stream again";
     refuse(StatusCode::NOT_FOUND, message)
 }
 
-/// Removes a session when dropped with its event stream.
+/// Guard that removes a session on drop; it belongs to the event stream of the session.
 struct EndOfSession(Arc<Inner>, Arc<Session>);
 
 impl Drop for EndOfSession {

@@ -1,4 +1,4 @@
-//! A listener that serves the service by hyper: HTTP/1.1 and HTTP/2 with prior knowledge on the same port.
+//! Listener that serves the service with hyper: HTTP/1.1 and HTTP/2 with prior knowledge on the same port.
 //!
 //! Limits the number of connections, and the time and size of headers. At shutdown, calls in flight are answered until
 //! a deadline.
@@ -21,19 +21,22 @@ use super::service::HttpService;
 use crate::accept::wait_after_accept_error;
 use crate::observe;
 
-/// Address of the client of a request, as an extension of the request. Listeners other than [`HttpListener`] must
-/// insert it themselves.
+/// Address of the client, as an extension of its requests.
+///
+/// Listeners other than [`HttpListener`] must insert it themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub SocketAddr);
 
 /// Limits of a listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListenOptions {
-    /// Maximum number of concurrent connections; further connections wait to be accepted.
+    /// Maximum number of concurrent connections; further clients wait until a connection ends.
     pub connections: usize,
-    /// Idle time after which a connection without a request is closed, which also limits the time for sending the
-    /// headers of a request. The same value limits the TLS handshake and the closing of an idle HTTP/2 connection, and
-    /// is the interval of HTTP/2 pings.
+    /// Idle time after which a connection without a request is closed, and time limit for sending the headers of a
+    /// request.
+    ///
+    /// The same value limits the TLS handshake and the closing of an idle HTTP/2 connection, and is the interval of
+    /// HTTP/2 pings.
     pub header_timeout: Duration,
     /// Maximum size of a request's headers in bytes; at least 8,192 over HTTP/1.1.
     pub header_bytes: usize,
@@ -66,8 +69,10 @@ impl Default for ListenOptions {
 /// Listener of a server over HTTP.
 #[derive(Debug)]
 pub struct HttpListener {
+    /// The listening socket.
     listener: TcpListener,
     options: ListenOptions,
+    /// TLS configuration, if TLS is enabled.
     #[cfg(feature = "tls")]
     tls: Option<Arc<rustls::ServerConfig>>,
 }
@@ -81,7 +86,7 @@ impl HttpListener {
         Ok(Self::from_listener(TcpListener::bind(address).await?))
     }
 
-    /// Uses a listener that is already bound, such as one from a service manager.
+    /// Uses a listener that is already bound, for example by a service manager.
     pub fn from_listener(listener: TcpListener) -> Self {
         Self {
             listener,

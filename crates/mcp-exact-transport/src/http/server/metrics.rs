@@ -1,10 +1,10 @@
-//! Activity and resource usage of a service, as numbers for any metrics library.
+//! Counters and resource usage of a service, as numbers for any metrics library.
 //!
 //! Counters are atomic and need no lock. Metrics contain no message contents.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Activity of a service since it was created, and current resource usage of its sessions.
+/// Counters of a service since it was created, and current resource usage of its sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct HttpMetrics {
@@ -18,18 +18,22 @@ pub struct HttpMetrics {
     pub sent_bytes: u64,
     /// Number of open sessions.
     pub sessions: usize,
-    /// Number of client requests in sessions that are not answered yet.
+    /// Number of unanswered client requests in sessions.
     pub in_flight: usize,
-    /// Size of the messages that wait on the streams of sessions, in bytes.
+    /// Size in bytes of the messages that are queued on the streams of sessions.
     pub queued_bytes: usize,
 }
 
 /// Counters of a service.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
+    /// Number of HTTP requests.
     requests: AtomicU64,
+    /// Number of responses with a status of 400 or above.
     errors: AtomicU64,
+    /// Total size of the bodies of POST requests, in bytes.
     received_bytes: AtomicU64,
+    /// Total size of the bodies of responses before compression, in bytes.
     sent_bytes: AtomicU64,
 }
 
@@ -51,7 +55,7 @@ impl Counters {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Returns the counters, without the resource usage of sessions.
+    /// Returns the counters; the resource usage of sessions is zero.
     pub(super) fn counted(&self) -> HttpMetrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         HttpMetrics {

@@ -17,22 +17,26 @@ use mcp_exact_session::{Principal, Seal};
 use crate::event_log::{EventLog, MemoryEventLog};
 use crate::store::{ChangeBus, SessionStore};
 
-/// Future of an authentication.
+/// Future of an authentication, which completes with the principal.
 pub type AuthFuture<'a> =
     Pin<Box<dyn Future<Output = Result<Option<Principal>, AuthError>> + Send + 'a>>;
 
 /// Authentication of the requests of clients, which runs for every request after the checks of `Host` and `Origin`.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Returns the principal of the client, or rejects the request. `None` is an anonymous client.
+    /// Returns the principal of the client, or rejects the request; `None` is an anonymous client.
     ///
-    /// Handlers see the request as this function leaves it: remove credentials that they must not pass on, and add
-    /// information for them to its extensions. A [`TokenExpiry`] among them ends the event streams of the request.
+    /// Handlers receive the request as this function leaves it: remove credentials that must not be passed on, and add
+    /// information for handlers to the extensions. A [`TokenExpiry`] among the extensions ends the event streams of the
+    /// request.
     fn authenticate<'a>(&'a self, request: &'a mut Parts) -> AuthFuture<'a>;
 
-    /// Checks that an authenticated request may use the scopes of its operation, as
-    /// [`required_scopes`](HttpServerOptions::required_scopes) names them. The default implementation grants no scope.
+    /// Checks that an authenticated request has the scopes of its operation, which
+    /// [`required_scopes`](HttpServerOptions::required_scopes) returns.
+    ///
+    /// The default implementation grants no scope.
     ///
     /// # Errors
+    ///
     /// [`AuthError`] if a scope is not granted.
     fn authorize(&self, request: &Parts, scopes: &[String]) -> Result<(), AuthError> {
         let _ = request;
@@ -43,22 +47,24 @@ pub trait Authenticate: Send + Sync + 'static {
         }
     }
 
-    /// Responds to requests for public documents, such as resource metadata. This method is called first, before any
-    /// check.
+    /// Responds to requests for public documents, such as resource metadata; `None` for all other requests.
+    ///
+    /// This method is called before all checks.
     fn respond(&self, request: &Parts) -> Option<Response<Bytes>> {
         let _ = request;
         None
     }
 }
 
-/// Time at which the access token of an HTTP request expires. [`Authenticate`] adds it to the extensions of the
-/// request. The GET stream of a session and subscriptions end at that time. A call that was authorized on arrival is
-/// still answered: the specification requires authorization in every HTTP request, and a client resumes a stream by a
-/// new request.
+/// Time at which the access token of an HTTP request expires.
+///
+/// [`Authenticate`] adds it to the extensions of the request. The GET stream of a session and subscriptions end at that
+/// time. A call that was authorized on arrival is still answered: the specification requires authorization in every
+/// HTTP request, and a client resumes a stream by a new request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenExpiry(pub SystemTime);
 
-/// Headers that the handler of a request adds to the HTTP response, in the extensions of the request.
+/// Headers that the handler of a request adds to the HTTP response; an extension of the request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ResponseHeaders(Arc<Mutex<HeaderMap>>);
 
@@ -67,8 +73,8 @@ impl ResponseHeaders {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets a header to the value that a function makes of its current value, which is empty at first. A value that no header
-    /// can have is ignored.
+    /// Sets a header to the result of `update`, which receives the current value or an empty string. An invalid header
+    /// value is ignored.
     pub(crate) fn update(&self, name: &'static str, update: impl FnOnce(&str) -> String) {
         let mut headers = self.lock();
         let current = headers.get(name).and_then(|value| value.to_str().ok());
@@ -83,7 +89,7 @@ impl ResponseHeaders {
     }
 }
 
-/// Function that returns the scopes that a message requires, given the body of the request.
+/// Function that returns the scopes that a message requires; its argument is the body of the request.
 pub type RequiredScopes = Arc<dyn Fn(&[u8]) -> Vec<String> + Send + Sync>;
 
 /// Rejection of a request by [`Authenticate`].
@@ -126,8 +132,8 @@ impl AuthError {
 pub enum Allowed {
     /// `localhost`, `127.0.0.1` and `[::1]`, with any port.
     Loopback,
-    /// Only these names are allowed: hosts as `name` for any port or `name:port`, origins as browsers write them. Case
-    /// does not matter.
+    /// Only these names are allowed: hosts as `name` for any port or as `name:port`, origins as browsers send them.
+    /// Case is ignored.
     Only(Vec<String>),
     /// All names are allowed, because a proxy in front of the server checks them.
     Any,
@@ -143,7 +149,8 @@ pub struct HttpServerOptions {
     /// Path of the endpoint; requests to other paths get status 404. `None` accepts every path, for a service that is
     /// mounted in an application.
     pub path: Option<String>,
-    /// Path that the service is mounted at, as clients see it: it precedes the paths in the event `endpoint` of HTTP+SSE.
+    /// Path at which the service is mounted, as seen by clients; it precedes the paths in the event `endpoint` of
+    /// HTTP+SSE.
     pub path_prefix: String,
     /// True if HTTP+SSE of 2024-11-05 is served in addition to Streamable HTTP, at the paths `sse` and `messages` next
     /// to the endpoint.
@@ -151,7 +158,7 @@ pub struct HttpServerOptions {
     /// True if handlers add headers to responses, by
     /// [`RequestContext::update_response_header`](crate::RequestContext::update_response_header).
     pub response_headers: bool,
-    /// Maximum number of sessions. Beyond it, requests for new sessions are answered with status 503.
+    /// Maximum number of sessions. Beyond the limit, requests for new sessions are answered with status 503.
     pub sessions: usize,
     /// Lifetime of an unused session, measured from the end of its last request or event stream. A call whose client
     /// has lost its connection continues for this time.
@@ -161,15 +168,15 @@ pub struct HttpServerOptions {
     pub stream_after: Duration,
     /// Interval of the comments that keep event streams alive and detect dead peers.
     pub keep_alive: Duration,
-    /// Time that a client whose stream was closed waits before it resumes it (from 2025-11-25 on).
+    /// Time that a client waits before it resumes a closed stream (from 2025-11-25 on).
     pub retry: Duration,
-    /// Maximum number of bytes that wait on one event stream. If a slow reader exceeds it, the stream is closed.
+    /// Maximum number of queued bytes on one event stream. If a slow reader exceeds the limit, the stream is closed.
     pub stream_bytes: usize,
     /// Time that a client may take to send the body of a request.
     pub body_timeout: Duration,
-    /// Log of the events of sessions; without one, streams cannot be resumed.
+    /// Log of the events of sessions; without a log, streams cannot be resumed.
     pub event_log: Option<Arc<dyn EventLog>>,
-    /// Store of sessions, from which another process resumes them; without one, they end with the process.
+    /// Store of sessions, from which other processes can resume them; without a store, sessions end with the process.
     pub session_store: Option<Arc<dyn SessionStore>>,
     /// Seal that signs session ids together with their principal, so that a forged id is rejected without a query to
     /// the session store. The sealed ids must be visible ASCII. Without a seal, an id is 128 random bits.

@@ -1,6 +1,6 @@
 //! POST to the endpoint: a message of a client (`basic/transports`, "Sending Messages to the Server").
 //!
-//! Passes the message to the endpoint of its session, or to a new one, and responds with JSON, an event stream or a
+//! Passes the message to the endpoint of its session or to a new endpoint, and responds with JSON, an event stream or a
 //! status, depending on the endpoint's output.
 
 use std::future::{Future, poll_fn};
@@ -36,6 +36,7 @@ use crate::http::{SESSION_ID, protocol_headers};
 use crate::observe;
 use crate::sse;
 
+/// Error of a request body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Responds to a POST.
@@ -103,7 +104,7 @@ async fn take(
     }
 }
 
-/// Returns the HTTP response for a refusal of the session crate.
+/// Converts a refusal of the session crate to an HTTP response.
 pub(super) fn response_to_refusal(refusal: &Refused) -> Refusal {
     let status = StatusCode::from_u16(refusal.status(false));
     Box::new(error(
@@ -192,7 +193,7 @@ where
     Ok(body)
 }
 
-/// Serves a request without a session by a separate endpoint.
+/// Serves a request without a session with a separate endpoint.
 async fn stateless(
     inner: &Arc<Inner>,
     parts: &Parts,
@@ -211,8 +212,9 @@ async fn stateless(
     responded.map(|response| until_expiry(response, parts, shared))
 }
 
-/// Ends the subscription of a request when its credentials expire. The client is notified and may subscribe again;
-/// calls are still answered.
+/// Ends the subscription of a request when its credentials expire.
+///
+/// The client is notified and may subscribe again; calls are still answered.
 fn until_expiry(
     mut response: Response<ResponseBody>,
     request: &Parts,
@@ -230,7 +232,7 @@ fn until_expiry(
     response
 }
 
-/// Forgets an endpoint that may have listened to changes.
+/// Guard that removes an endpoint from the receivers of changes on drop.
 struct Listener(Arc<Inner>, Arc<Shared<ServerEndpoint>>);
 
 impl Drop for Listener {
@@ -239,11 +241,13 @@ impl Drop for Listener {
     }
 }
 
+/// Creates an endpoint without a session.
 fn new_endpoint(inner: &Inner) -> ServerEndpoint {
     let settings = Arc::clone(inner.settings());
     ServerEndpoint::new(settings, Binding::StreamableHttp, clock::now())
 }
 
+/// Opens a stream for a POST.
 pub(super) fn open_post(shared: &Arc<Shared<ServerEndpoint>>) -> Result<StreamId, Refusal> {
     let opened = shared.lock().endpoint.open(StreamKind::Post);
     opened.map_err(not_opened)
@@ -257,10 +261,12 @@ pub(super) fn not_opened(error: SendError) -> Refusal {
     }
 }
 
+/// Returns the response to a request in a session that has ended.
 fn has_ended() -> Refusal {
     refuse(StatusCode::NOT_FOUND, "the session has ended")
 }
 
+/// Passes a body to the endpoint; converts its refusal to a response.
 pub(super) fn receive(
     shared: &Arc<Shared<ServerEndpoint>>,
     stream: StreamId,
@@ -316,7 +322,7 @@ async fn initialize(
     Ok(response)
 }
 
-/// Session whose id the client has not received yet. Ends the session when dropped, because no client can use it then.
+/// Guard of a session whose id the client has not received; ends the session on drop, because no client can use it.
 struct UnclaimedSession {
     inner: Arc<Inner>,
     session: Option<Arc<Session>>,
@@ -330,7 +336,7 @@ impl UnclaimedSession {
         }
     }
 
-    /// Keeps the session, because the response names it.
+    /// Keeps the session, because the response contains its id.
     fn claim(mut self) {
         self.session = None;
     }
@@ -346,6 +352,7 @@ impl Drop for UnclaimedSession {
     }
 }
 
+/// Handles a message of a session.
 async fn in_session(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -363,8 +370,10 @@ async fn in_session(
     answer(inner, attachment, Some(session), guard).await
 }
 
-/// Waits for the first output of a stream and responds: with JSON if it is the only message and is ready within
-/// `stream_after`, otherwise with an event stream. A pending snapshot of the session is saved first.
+/// Waits for the first output of a stream and responds: with JSON if the output is the only message and is ready within
+/// `stream_after`, otherwise with an event stream.
+///
+/// If a snapshot of the session is due, it is saved first.
 async fn answer(
     inner: &Arc<Inner>,
     mut attachment: Attachment,
@@ -400,7 +409,7 @@ async fn answer(
     Ok(events(stream))
 }
 
-/// Waits for a future up to a time limit. A future that is ready immediately needs no timer.
+/// Waits for a future up to a time limit; a future that is immediately ready needs no timer.
 async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     match poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await {
@@ -409,13 +418,13 @@ async fn within<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T
     }
 }
 
-/// Sends the priming event, from which the client resumes if it receives no other event (from 2025-11-25 on).
+/// Adds the priming event, from which the client resumes if it receives no other event (from 2025-11-25 on).
 pub(super) fn prime(stream: &mut EventStream, id: EventId, retry: Duration) {
     let retry = u64::try_from(retry.as_millis()).ok();
     sse::encode_priming(stream.prelude(), Some(&id.to_string()), retry);
 }
 
-/// Returns true if the revision of a session has priming events, which contain no message.
+/// Returns true if the revision of a session has priming events, which carry no message.
 pub(super) fn has_priming(session: &Session) -> bool {
     let state = session.shared().lock();
     let info = state.endpoint.session_info();
@@ -423,6 +432,7 @@ pub(super) fn has_priming(session: &Session) -> bool {
     spec.is_some_and(RevisionSpec::has_sse_priming)
 }
 
+/// Creates the response for the only output of a stream.
 fn single_response(output: Option<Output>) -> Response<ResponseBody> {
     let status = |status: u16| StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
     match output {

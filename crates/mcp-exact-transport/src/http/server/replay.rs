@@ -1,7 +1,7 @@
-//! Reads an event stream from the event log: the events that a client has missed, and those that another process
+//! Reads an event stream from the event log: the events that a client has missed, and the events that another process
 //! appends.
 //!
-//! Events are read in pages; sending is left to the caller.
+//! Events are read in pages; the caller sends them.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -15,13 +15,14 @@ use super::service::Inner;
 use super::session::Session;
 use crate::event_log::{EventLog, EventLogError, LogEvent, LogStream};
 
-/// Maximum number of bytes that are sent together, unless a single event is larger.
+/// Maximum number of bytes that are sent at once, unless a single event is larger.
 pub(super) const MAX_BURST_BYTES: usize = 64 << 10;
 /// Maximum number of bytes that are read from a log at once, unless a single event is larger.
 const PAGE_BYTES: usize = 1 << 20;
 /// Interval at which a stream of another process is read, if the log does not notify readers of new events.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
+/// Future that reads a page of events.
 type Reading = Pin<Box<dyn Future<Output = Result<Vec<LogEvent>, EventLogError>> + Send>>;
 
 /// Stream that belongs to another process.
@@ -32,11 +33,12 @@ pub(super) struct FollowedStream {
     pub(super) stream: StreamId,
     /// Sequence number of the last event that was read from the log.
     pub(super) after: u64,
+    /// Read in progress.
     pub(super) reading: Option<Reading>,
 }
 
 impl FollowedStream {
-    /// Returns the next events: at least one.
+    /// Returns the next events, at least one.
     pub(super) fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -52,6 +54,7 @@ impl FollowedStream {
     }
 }
 
+/// Waits for events after a number and reads them.
 async fn next_events(
     log: Arc<dyn EventLog>,
     key: LogStream,
@@ -68,10 +71,12 @@ async fn next_events(
     }
 }
 
-/// Reader of the events that a client has missed, page by page while they are sent.
+/// Reader of the events that a client has missed, one page at a time.
 pub(super) struct Replay {
     pub(super) log: Arc<dyn EventLog>,
+    /// Key of the stream.
     pub(super) key: LogStream,
+    /// Read in progress.
     pub(super) reading: Option<Reading>,
 }
 
@@ -91,7 +96,7 @@ impl Replay {
     }
 }
 
-/// Reads the next page of the stream's events after the event number `after`, for a client that resumes the stream.
+/// Reads the next page of a stream's events after the event number `after`.
 pub(super) async fn read_page(
     log: &dyn EventLog,
     key: &LogStream,

@@ -1,6 +1,6 @@
 //! Responses of the server: JSON, errors, event streams.
 //!
-//! The functions only build responses; callers decide which one to send.
+//! The functions only build responses; the callers choose the response to send.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -23,12 +23,17 @@ pub(super) type Refusal = Box<Response<ResponseBody>>;
 
 /// Body of a response.
 pub struct ResponseBody {
+    /// Content of the body.
     kind: Kind,
+    /// Counters of the sent bytes.
     counters: Option<Arc<Counters>>,
 }
 
+/// Content of a response body.
 enum Kind {
+    /// Complete content; `None` if it is empty or was already sent.
     Whole(Option<Bytes>),
+    /// An event stream.
     Events(Box<EventStream>),
 }
 
@@ -53,6 +58,7 @@ impl ResponseBody {
         self.counters = Some(Arc::clone(counters));
     }
 
+    /// Returns the next bytes; `None` at the end.
     fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         match &mut self.kind {
             Kind::Whole(bytes) => Poll::Ready(bytes.take()),
@@ -60,7 +66,7 @@ impl ResponseBody {
         }
     }
 
-    /// Returns the event stream, if the body is one.
+    /// Returns the event stream, if the body is an event stream.
     pub(super) fn events_mut(&mut self) -> Option<&mut EventStream> {
         match &mut self.kind {
             Kind::Events(events) => Some(events),
@@ -106,7 +112,7 @@ impl std::fmt::Debug for ResponseBody {
     }
 }
 
-/// Converts a response with a complete body to the body type of the service.
+/// Converts a response with a complete body to the response type of the service.
 pub(super) fn document(response: Response<Bytes>) -> Response<ResponseBody> {
     response.map(ResponseBody::single_message)
 }
@@ -127,7 +133,7 @@ pub(super) fn json(status: StatusCode, message: Bytes) -> Response<ResponseBody>
     response
 }
 
-/// Creates a response that is an event stream. A header asks proxies not to buffer the events.
+/// Creates a response that is an event stream, with a header that requests proxies not to buffer the events.
 pub(super) fn events(stream: EventStream) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::new(Kind::Events(Box::new(stream))));
     let headers = response.headers_mut();
@@ -152,7 +158,7 @@ pub(super) fn unavailable(message: &str) -> Refusal {
     response
 }
 
-/// JSON-RPC error of a response, kept as an extension so that the id of the request can be added later.
+/// JSON-RPC error of a response, stored as an extension so that the id of the request can be added later.
 #[derive(Clone)]
 struct RefusedResponse(PeerError);
 
@@ -175,6 +181,7 @@ pub(super) fn name_request(refusal: &mut Response<ResponseBody>, message: &[u8])
     }
 }
 
+/// Returns the JSON-RPC message of an error.
 fn error_message(id: Option<&str>, error: &PeerError) -> Bytes {
     let error = mcp_exact_session::Json::from_encode(error.object());
     let id = id.map_or(String::new(), |id| format!(r#""id":{id},"#));

@@ -18,7 +18,7 @@ use crate::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
 
 /// Maximum number of attempts to save a session while other processes save it concurrently.
 const MAX_SAVE_ATTEMPTS: usize = 8;
-/// Number of id blocks of a session; ids are at most 2^53.
+/// Maximum number of id blocks of a session; ids are at most 2^53.
 const BLOCK_COUNT: u64 = (1 << 53) / BLOCK_IDS;
 
 /// Returns the session with an id; status 404 if there is none, if it has ended, or if it belongs to another principal.
@@ -100,7 +100,8 @@ pub(super) async fn check_known(
     load(inner, id, principal).await.map(drop)
 }
 
-/// Checks that the store has a session of Streamable HTTP; the records of HTTP+SSE say only that a session exists.
+/// Checks that the store has a session of Streamable HTTP; the record of an HTTP+SSE session contains no state to
+/// resume.
 pub(super) async fn check_resumable(
     inner: &Inner,
     id: &str,
@@ -114,17 +115,19 @@ pub(super) async fn check_resumable(
     }
 }
 
+/// Returns true if the event log appends last wills.
 fn keeps_last_wills(inner: &Inner) -> bool {
     let log = inner.options().event_log.as_ref();
     log.is_some_and(|log| log.keeps_last_wills())
 }
 
+/// Returns the response for an unknown session, with status 404.
 pub(super) fn unknown() -> Refusal {
     let message = "no such session; send `initialize` again";
     refuse(StatusCode::NOT_FOUND, message)
 }
 
-/// Loads the record of a session; status 404 if there is none, or if it belongs to another principal.
+/// Loads the record of a session; status 404 if there is no record, or if it belongs to another principal.
 pub(super) async fn load(
     inner: &Inner,
     id: &str,
@@ -155,9 +158,10 @@ pub(super) async fn load_unsealed(
     }
 }
 
-/// Loads the record of a session and reserves a block of ids for this process. The record contains the last reserved
-/// id; if two processes save it concurrently, one of them is superseded and retries. Returns the record, and the first
-/// id of the block.
+/// Loads the record of a session and reserves a block of ids for this process.
+///
+/// The record contains the last reserved id; if two processes save it concurrently, one of them is superseded and
+/// retries. Returns the record and the first id of the block.
 async fn take_block(
     inner: &Inner,
     id: &str,
@@ -193,9 +197,10 @@ async fn take_block(
     Err(unavailable(message))
 }
 
-/// Returns the start of a block of ids after all reserved blocks. A random number of blocks is skipped, because a store
-/// may lose the latest reservations in a failover. Ids stay within the integers that every JSON parser reads exactly; a
-/// session without remaining blocks has ended.
+/// Returns the first id of a block after all reserved blocks.
+///
+/// A random number of blocks is skipped, because a store may lose the latest reservations in a failover. Ids stay
+/// within the integers that every JSON parser represents exactly; a session without remaining blocks has ended.
 fn next_block(last: u64) -> Result<u64, Refusal> {
     let mut skipped = [0];
     let no_random_numbers = |_| unavailable("the system has no random numbers");
@@ -208,8 +213,10 @@ fn next_block(last: u64) -> Result<u64, Refusal> {
     }
 }
 
-/// Returns the lifetime of a record. A used session is saved again when its record is older than half the idle time, so
-/// that it lives for at least the idle time after its last use, on all processes.
+/// Returns the lifetime of a record.
+///
+/// A session in use is saved again when its record is older than half the idle time, so that its record exists for at
+/// least the idle time after its last use, on all processes.
 pub(super) fn lifetime(inner: &Inner) -> Duration {
     let idle = inner.options().idle;
     idle.saturating_add(idle / 2)
@@ -218,7 +225,8 @@ pub(super) fn lifetime(inner: &Inner) -> Duration {
 /// Saves a session if its snapshot is out of date, so that another process can resume it.
 ///
 /// # Errors
-/// The store is not available, or full.
+///
+/// The store is unavailable or full.
 pub(super) async fn save(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -241,14 +249,14 @@ pub(super) async fn save(
     Ok(())
 }
 
-/// Saves a session whose snapshot has to be written before anything is sent, and waits for a snapshot that is being written.
+/// Saves a session whose snapshot must be saved before anything is sent; waits for a save in progress.
 pub(super) async fn save_before_output(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() && session.must_save() {
         let _ = save_if(inner, session, false, SnapshotDue::Now).await;
     }
 }
 
-/// Saves a session even if its snapshot is up to date, because the store may have lost it. Ends the session if another
+/// Saves a session even if its snapshot is up to date, because the store may have lost it; ends the session if another
 /// process has ended it.
 pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
     if inner.options().session_store.is_some() {
@@ -257,10 +265,11 @@ pub(super) async fn save_again(inner: &Arc<Inner>, session: &Arc<Session>) {
 }
 
 /// Updates a session of this process after a gap of the change bus: merges the record of another process, saves the
-/// session if the store has lost something of it, or ends it if another process has ended it.
+/// session if the store has lost a part of it, or ends it if another process has ended it.
 ///
 /// # Errors
-/// The store is not available.
+///
+/// The store is unavailable.
 pub(super) async fn restore(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -313,8 +322,9 @@ async fn save_if(
     task.await.unwrap_or(Ok(()))
 }
 
-/// Saves a session while the caller holds its lock `saving`. If another process has saved the session in between,
-/// merges that record and saves the result.
+/// Saves a session; the caller must hold its lock `saving`.
+///
+/// If another process has saved the session in the meantime, merges that record and saves the result.
 async fn save_in_turn(
     inner: &Arc<Inner>,
     session: &Arc<Session>,
@@ -386,18 +396,20 @@ fn random_number() -> Result<u32, SessionStoreError> {
     Ok(u32::from_le_bytes(bytes))
 }
 
-/// Relation of a stored record to the latest one that this process has saved or merged.
+/// Relation of a stored record to the latest record that this process has saved or merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StoredRecord {
+    /// It is the same record.
     Same,
-    /// Other processes have saved it after the latest one of this process.
+    /// Other processes have saved it after the latest record of this process.
     Newer,
-    /// The store has lost the records after it.
+    /// The store has lost the records that followed it.
     Older,
-    /// The store has lost the latest record of this process, and another process has saved this one afterwards.
+    /// The store has lost the latest record of this process, and another process has saved this record afterwards.
     Diverged,
 }
 
+/// Compares a stored record with the latest record of this process by their lineages.
 fn compare(own: Lineage, stored: Lineage) -> StoredRecord {
     if own.latest() == stored.latest() {
         StoredRecord::Same
@@ -410,8 +422,10 @@ fn compare(own: Lineage, stored: Lineage) -> StoredRecord {
     }
 }
 
-/// Merges a stored record into a session of this process, if it is not the latest one that is known here. The caller
-/// holds the lock `saving`. Returns false if the store lacks something that this process has saved before.
+/// Merges a stored record into a session of this process, if it is not the latest record that this process has saved or
+/// merged; returns false if the store lacks changes that this process has saved.
+///
+/// The caller must hold the lock `saving`.
 fn reconcile(session: &Session, record: &SessionRecord) -> bool {
     let own = session.lineage();
     let stored = compare(own, record.lineage);
@@ -437,8 +451,9 @@ fn reconcile(session: &Session, record: &SessionRecord) -> bool {
     matches!(stored, StoredRecord::Same | StoredRecord::Newer)
 }
 
-/// Loads and merges the record that another process has saved for a session of this process. If the record lacks something,
-/// because the store has lost the latest record of this process, saves the session again.
+/// Loads and merges the record that another process has saved for a session of this process.
+///
+/// If the store has lost the latest record of this process, saves the session again.
 pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     let Some(store) = &inner.options().session_store else {
         return;
@@ -459,8 +474,9 @@ pub(super) async fn refresh(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Renews the record of a session whose client only listens, before the record expires. Sessions of HTTP+SSE are
-/// renewed elsewhere.
+/// Renews the record of a session whose client only listens, before the record expires.
+///
+/// Sessions of HTTP+SSE are renewed by their own task.
 pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     let is_due = session.is_in_use() && session.is_stale(inner.options().idle / 2);
     if is_due && session.shared().lock().endpoint.binding() == Binding::StreamableHttp {
@@ -468,8 +484,9 @@ pub(super) async fn renew(inner: &Arc<Inner>, session: &Arc<Session>) {
     }
 }
 
-/// Saves a record of an HTTP+SSE session, so that other processes forward its messages on the bus. The state of the
-/// session is not saved. Ends the session if another process has ended it.
+/// Saves a record of an HTTP+SSE session, so that other processes forward its messages on the bus.
+///
+/// The record does not contain the state of the session. If another process has ended the session, ends it.
 pub(super) async fn save_place(
     store: &dyn SessionStore,
     session: &Session,
@@ -497,16 +514,18 @@ pub(super) async fn save_place(
 /// Removes the record of a session that has ended; waits for a save in progress.
 ///
 /// # Errors
-/// The store is not available.
+///
+/// The store is unavailable.
 pub(super) async fn remove(inner: &Inner, session: &Session) -> Result<(), SessionStoreError> {
     let _turn = session.saving.lock().await;
     remove_record(inner, session.id()).await
 }
 
-/// Removes the record of a session that this process does not have.
+/// Removes the record of a session that this process does not serve.
 ///
 /// # Errors
-/// The store is not available.
+///
+/// The store is unavailable.
 pub(super) async fn remove_record(inner: &Inner, id: &str) -> Result<(), SessionStoreError> {
     let Some(store) = &inner.options().session_store else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! HTTP service that responds to the requests of MCP clients; it can be used with any server of `tower` services.
+//! HTTP service that responds to the requests of MCP clients; any server that accepts `tower` services can run it.
 //!
 //! Order of the checks: `Host` and `Origin`, path, method, authentication, media types, size, then the checks of the
 //! endpoint.
@@ -32,7 +32,9 @@ use crate::endpoint::{ServerEndpoint, ServerHandle, ServerHandler, Shared};
 use crate::observe;
 use crate::store::{BusMessage, BusSubscription};
 
+/// Error of a request body.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// Endpoints without a session that are notified of changes, by number.
 type Listeners = HashMap<usize, Weak<Shared<ServerEndpoint>>>;
 
 /// Server over Streamable HTTP and HTTP+SSE, as a `tower` service. Clones share their sessions.
@@ -41,15 +43,21 @@ pub struct HttpService {
     inner: Arc<Inner>,
 }
 
+/// State that all clones of a service share.
 pub(super) struct Inner {
     settings: Arc<ServerSettings>,
+    /// Callbacks of all endpoints.
     hooks: Arc<Hooks>,
     options: HttpServerOptions,
     /// Path of the directory that contains the endpoint, without a trailing slash.
     directory: String,
+    /// Sessions of this process.
     pub(super) sessions: Sessions,
+    /// Endpoints without a session that are notified of changes.
     listeners: Mutex<Listeners>,
+    /// True after the start of the shutdown.
     drain: watch::Sender<bool>,
+    /// True if the task that ends idle sessions was started.
     has_sweeper: AtomicBool,
     pub(super) counters: Arc<Counters>,
     /// Random number that identifies the service on the change bus.
@@ -58,15 +66,19 @@ pub(super) struct Inner {
     subscription: OnceLock<BusSubscription>,
 }
 
-/// Request whose headers have passed the checks.
+/// Request that has passed the checks of its headers.
 pub(super) struct CheckedRequest {
     pub(super) parts: Arc<Parts>,
     pub(super) principal: Option<Principal>,
 }
 
+/// Resource that a path of a request names.
 enum Route {
+    /// The endpoint of Streamable HTTP.
     Endpoint,
+    /// The event stream of HTTP+SSE.
     Sse,
+    /// The URL for POSTs of HTTP+SSE.
     Messages,
 }
 
@@ -102,7 +114,7 @@ impl HttpService {
         self.inner.sessions.len()
     }
 
-    /// Returns the activity of the service and its resource usage. Adds up over all sessions.
+    /// Returns the counters of the service, and the resource usage of all its sessions.
     pub fn metrics(&self) -> HttpMetrics {
         let sessions = self.inner.sessions.all();
         let mut metrics = self.inner.counters.counted();
@@ -115,13 +127,13 @@ impl HttpService {
         metrics
     }
 
-    /// Returns the activity of the service, without the resource usage of its sessions.
+    /// Returns the counters of the service, without the resource usage of its sessions.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn counted(&self) -> HttpMetrics {
         self.inner.counters.counted()
     }
 
-    /// Returns a function that returns the service while it exists, without keeping it alive.
+    /// Returns a function that returns the service as long as it exists, without keeping it alive.
     #[cfg(feature = "opentelemetry")]
     pub(crate) fn weak(&self) -> impl Fn() -> Option<Self> + Send + Sync + use<> {
         let inner = Arc::downgrade(&self.inner);
@@ -137,8 +149,8 @@ impl HttpService {
             .collect()
     }
 
-    /// Announces a change to every subscribed client, including those of other processes on the change bus. Returns the
-    /// number of messages that were sent to clients of this process.
+    /// Announces a change to every subscribed client, including clients of other processes on the change bus; returns
+    /// the number of messages that were sent to clients of this process.
     pub fn publish(&self, change: &Change) -> usize {
         if let Some(announcer) = self.announcer() {
             announcer.announce(change);
@@ -146,8 +158,9 @@ impl HttpService {
         self.inner.publish(change)
     }
 
-    /// Returns the announcer, which publishes changes for other services on the change bus; `None` without a bus. The
-    /// announcer does not keep the service alive.
+    /// Returns the announcer, which publishes changes for other services on the change bus; `None` without a bus.
+    ///
+    /// The announcer does not keep the service alive.
     pub fn announcer(&self) -> Option<Announcer> {
         let bus = self.inner.options.change_bus.as_ref()?;
         Some(Announcer {
@@ -156,9 +169,11 @@ impl HttpService {
         })
     }
 
-    /// Gives the service the same identity on the change bus as another one: an application that notifies the clients
-    /// of both services itself publishes each change once, with this announcer, and both services ignore it. Returns
-    /// false if the service has another bus or none.
+    /// Gives the service the same identity on the change bus as the service of the announcer; returns false if the
+    /// service has another bus or no bus.
+    ///
+    /// An application that itself notifies the clients of both services publishes each change once, with this
+    /// announcer, and both services ignore the message.
     pub fn join(&self, announcer: &Announcer) -> bool {
         let bus = self.inner.options.change_bus.as_ref();
         let joins = bus.is_some_and(|bus| Arc::ptr_eq(bus, &announcer.bus));
@@ -169,8 +184,10 @@ impl HttpService {
     }
 
     /// Starts a shutdown: new requests get status 503, standalone streams of sessions are closed so that clients resume
-    /// them, and subscriptions end. Calls in flight are still answered; [`settled`](Self::settled) also waits for calls
-    /// whose clients have lost their connections.
+    /// them, and subscriptions end.
+    ///
+    /// Calls in flight are still answered; [`settled`](Self::settled) also waits for calls whose clients have lost
+    /// their connections.
     pub fn drain(&self) {
         self.inner.drain.send_replace(true);
         for session in self.inner.sessions.all() {
@@ -181,9 +198,10 @@ impl HttpService {
         }
     }
 
-    /// Completes when no session has a call in flight, and every response was sent or recorded in the event log. After
-    /// [`drain`](Self::drain), no new calls are accepted. When another process then resumes a session, the log has the
-    /// responses that the client has missed.
+    /// Completes when no session has a call in flight, and every response was sent or recorded in the event log.
+    ///
+    /// After [`drain`](Self::drain), no new calls are accepted. If another process then resumes a session, the log
+    /// contains the responses that the client has missed.
     pub async fn settled(&self) {
         for session in self.inner.sessions.all() {
             session.settled().await;
@@ -195,8 +213,10 @@ impl HttpService {
         self.inner.options.session_store.is_some()
     }
 
-    /// Ends all sessions of this process. With a session store, another process can resume them; without one, their
-    /// events are removed from the event log.
+    /// Ends all sessions of this process.
+    ///
+    /// With a session store, another process can resume them; without a store, their events are removed from the event
+    /// log.
     pub fn end_sessions(&self) {
         let runtime = tokio::runtime::Handle::try_current().ok();
         let outlives_process = self.outlives_process();
@@ -228,7 +248,7 @@ impl HttpService {
         self.respond_to(Arc::new(parts), body)
     }
 
-    /// Returns the response to a request whose head is behind an `Arc`, so that futures stay small.
+    /// Returns the response to a request whose head is in an `Arc`, so that futures stay small.
     pub(super) async fn respond_to<B>(&self, parts: Arc<Parts>, body: B) -> Response<ResponseBody>
     where
         B: Body<Data = Bytes> + Send + 'static,
@@ -320,6 +340,7 @@ impl Inner {
             .sum()
     }
 
+    /// Checks a request and returns its response, or the response that rejects it.
     async fn respond<B>(
         self: &Arc<Self>,
         mut parts: Arc<Parts>,
@@ -377,6 +398,7 @@ impl Inner {
         Ok(response)
     }
 
+    /// Returns the resource that a path names.
     fn route(&self, path: &str) -> Option<Route> {
         let name = path.strip_prefix(self.directory.as_str());
         match name {
@@ -389,11 +411,12 @@ impl Inner {
         }
     }
 
-    /// Returns the path that clients of HTTP+SSE post to.
+    /// Returns the path to which clients of HTTP+SSE post messages.
     pub(super) fn messages_path(&self) -> String {
         format!("{}{}/messages", self.options.path_prefix, self.directory)
     }
 
+    /// Returns the principal of a request, or the response that rejects the request.
     async fn authenticate(&self, parts: &mut Arc<Parts>) -> Result<Option<Principal>, Refusal> {
         let Some(authenticate) = &self.options.authenticate else {
             return Ok(None);
@@ -421,7 +444,7 @@ impl Inner {
         *self.drain.borrow()
     }
 
-    /// Completes when the shutdown begins.
+    /// Completes when the shutdown starts.
     pub(super) fn drained(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut drain = self.drain.subscribe();
         async move {
@@ -429,7 +452,7 @@ impl Inner {
         }
     }
 
-    /// Makes a stream end when the shutdown begins, or when the credentials of its request expire.
+    /// Makes a stream end when the shutdown starts, or when the credentials of its request expire.
     pub(super) fn end_with_service(stream: &mut EventStream, request: &Parts) {
         stream.end_with_service();
         Self::end_with_credentials(stream, request);
@@ -443,7 +466,7 @@ impl Inner {
         }
     }
 
-    /// Adds an endpoint without a session to those that are notified of changes.
+    /// Adds an endpoint without a session to the endpoints that are notified of changes.
     pub(super) fn add_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         shared.lock().role.is_listed = true;
         let mut listeners = self
@@ -458,7 +481,7 @@ impl Inner {
         }
     }
 
-    /// Removes an endpoint from those that are notified of changes; takes the lock only if the endpoint was added.
+    /// Removes an endpoint from the endpoints that are notified of changes; locks only if the endpoint was added.
     pub(super) fn remove_listener(&self, shared: &Arc<Shared<ServerEndpoint>>) {
         if !shared.lock().role.is_listed {
             return;
@@ -485,7 +508,9 @@ impl Inner {
     }
 
     /// Adds a session and returns it; if another request has already added a session with the same id, returns that
-    /// one. Fails if there are too many sessions, or if the session has ended.
+    /// session.
+    ///
+    /// Fails if there are too many sessions, or if the session has ended.
     pub(super) fn add_session(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -524,10 +549,12 @@ impl Inner {
         }
     }
 
-    /// Ends a session on all processes and removes its state; `session` is what this process has of it. If its record cannot be
-    /// removed, the session continues, because other processes would still serve it.
+    /// Ends a session on all processes and removes its state; `session` is the copy of this process, if any.
+    ///
+    /// If its record cannot be removed, the session continues, because other processes would still serve it.
     ///
     /// # Errors
+    ///
     /// Status 503 if the session continues, or other processes could not be notified of its end.
     pub(super) async fn end_session(
         self: &Arc<Self>,
@@ -541,6 +568,7 @@ impl Inner {
         task.await.unwrap_or_else(failed)
     }
 
+    /// Ends a session; runs in a separate task, so that it completes even if the client disconnects.
     async fn end_in_task(&self, id: String, session: Option<&Arc<Session>>) -> Result<(), Refusal> {
         let known = self.sessions.remove_ended(&id);
         // Another request may have resumed the session in the meantime.
@@ -610,6 +638,7 @@ impl Inner {
     }
 }
 
+/// Returns the response for a session that cannot be added.
 fn not_added(error: NotAdded) -> Refusal {
     match error {
         NotAdded::Full => unavailable("too many sessions; try again later"),
@@ -618,7 +647,7 @@ fn not_added(error: NotAdded) -> Refusal {
 }
 
 /// Returns a random number that identifies a service; zero if the system provides no random numbers, in which case no
-/// session can begin either.
+/// session can start.
 fn random_number() -> u64 {
     let mut bytes = [0; 8];
     match getrandom::fill(&mut bytes) {
@@ -627,8 +656,8 @@ fn random_number() -> u64 {
     }
 }
 
-/// Periodically ends sessions that are idle or closed and renews the records of the others, for the lifetime of the
-/// service.
+/// Periodically ends sessions that are idle or closed and renews the records of all other sessions, for the lifetime of
+/// the service.
 async fn sweep(inner: Weak<Inner>) {
     loop {
         let Some(idle) = inner.upgrade().map(|inner| inner.options.idle) else {
@@ -652,6 +681,7 @@ async fn sweep(inner: Weak<Inner>) {
     }
 }
 
+/// Returns true if the credentials of a request expire.
 fn has_expiry(request: &Parts) -> bool {
     request.extensions.get::<TokenExpiry>().is_some()
 }
@@ -670,6 +700,7 @@ pub(super) fn wait_for_expiry(request: &Parts) -> impl Future<Output = ()> + Sen
     }
 }
 
+/// Converts a rejection of the authentication to a response.
 fn not_authorized(error: AuthError) -> Refusal {
     let mut response = refuse(error.status, "the request is not authorized");
     if let Some(nonce) = error.dpop_nonce {
@@ -682,6 +713,7 @@ fn not_authorized(error: AuthError) -> Refusal {
     response
 }
 
+/// Returns a response with status 405 and the allowed methods.
 pub(super) fn method_not_allowed(allow: &'static str) -> Refusal {
     let mut response = Box::new(empty(StatusCode::METHOD_NOT_ALLOWED));
     response

@@ -23,37 +23,45 @@ const SETTLE_INTERVAL: Duration = Duration::from_millis(5);
 /// Session of a client on this process.
 pub(super) struct Session {
     id: Arc<str>,
+    /// Span of the session for `tracing`.
     span: SessionSpan,
+    /// The endpoint.
     shared: Arc<Shared<ServerEndpoint>>,
     principal: Option<Principal>,
-    /// State of the session. If both locks are held, `shared` is locked first.
+    /// State of the session. If both locks are needed, `shared` must be locked first.
     state: Mutex<State>,
     /// Lock that is held while a snapshot is taken and saved, so that an older snapshot never replaces a newer one.
     pub(super) saving: tokio::sync::Mutex<()>,
 }
 
+/// State of a session, behind its lock.
 struct State {
-    /// Resumable streams, each with the number of its connections so far; the latest connection holds the stream. A
-    /// vector, because there are usually few.
+    /// Resumable streams, each with the number of its connections so far; the latest connection sends the stream. There
+    /// are usually few.
     streams: Vec<(StreamId, u64)>,
+    /// The standalone stream, if it is open.
     standalone: Option<StreamId>,
     /// Number of connections and requests that use the session.
     users: usize,
+    /// Time of the last use.
     last_used: Instant,
+    /// Time of the last save.
     last_saved: Instant,
-    /// Lineage of the latest record that was saved or merged here.
+    /// Lineage of the latest record that this process has saved or merged.
     lineage: Lineage,
+    /// True if the session has ended.
     has_ended: bool,
-    /// True if the state of the session is removed.
+    /// True if the session has ended permanently, so that events that are still being recorded must be removed.
     is_forgotten: bool,
 }
 
 impl State {
+    /// Returns the index of a stream in `streams`.
     fn place(&self, stream: StreamId) -> Option<usize> {
         self.streams.iter().position(|(known, _)| *known == stream)
     }
 
-    /// Returns the number of connections that a stream has had; adds an entry for an unknown stream.
+    /// Returns the number of connections that a stream has had, for update; adds an entry for an unknown stream.
     fn turns(&mut self, stream: StreamId) -> &mut u64 {
         let at = self.place(stream).unwrap_or_else(|| {
             self.streams.reserve_exact(1);
@@ -71,6 +79,7 @@ impl Session {
         shared: Arc<Shared<ServerEndpoint>>,
         principal: Option<Principal>,
     ) -> Arc<Self> {
+        /// Number of the last session, for its span.
         static LAST: AtomicU64 = AtomicU64::new(0);
         let number = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         Arc::new(Self {
@@ -118,6 +127,7 @@ impl Session {
         self.principal.as_ref()
     }
 
+    /// Returns the key of a stream in the event log.
     pub(super) fn log_stream(&self, stream: StreamId) -> LogStream {
         LogStream {
             session: Arc::clone(&self.id),
@@ -137,17 +147,17 @@ impl Session {
         (state.last_saved, state.lineage) = (Instant::now(), lineage);
     }
 
-    /// Records the lineage of a record that the session is resumed from or merged with.
+    /// Records the lineage of a record from which the session is resumed or with which it is merged.
     pub(super) fn set_lineage(&self, lineage: Lineage) {
         self.lock().lineage = lineage;
     }
 
-    /// Returns the lineage of the latest record that was saved or merged here.
+    /// Returns the lineage of the latest record that this process has saved or merged.
     pub(super) fn lineage(&self) -> Lineage {
         self.lock().lineage
     }
 
-    /// Returns true if the session was last saved longer ago than this.
+    /// Returns true if the session was not saved for this duration.
     pub(super) fn is_stale(&self, after: Duration) -> bool {
         self.lock().last_saved.elapsed() >= after
     }
@@ -157,12 +167,12 @@ impl Session {
         self.lock().has_ended
     }
 
-    /// Adds a resumable stream that no connection holds yet.
+    /// Adds a resumable stream that no connection sends yet.
     pub(super) fn add(&self, stream: StreamId) {
         self.lock().turns(stream);
     }
 
-    /// Returns the standalone stream; opens one if there is none.
+    /// Returns the standalone stream; opens it if there is none.
     pub(super) fn open_standalone(&self) -> Result<StreamId, SendError> {
         self.shared.call(|shared, _| {
             if let Some(stream) = self.standalone() {
@@ -203,7 +213,8 @@ impl Session {
         *turn
     }
 
-    /// Returns the number of the connection that holds a stream; `None` if the stream or the session has ended.
+    /// Returns the number of the connection that currently sends a stream; `None` if the stream or the session has
+    /// ended.
     pub(super) fn turn(&self, stream: StreamId) -> Option<u64> {
         let state = self.lock();
         let turn = state.place(stream).map(|at| state.streams[at].1);
@@ -219,7 +230,7 @@ impl Session {
         }
     }
 
-    /// Marks the session as used by a request or a connection until the returned value is dropped.
+    /// Marks the session as used by a request or a connection until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> UseGuard {
         self.lock().users += 1;
         UseGuard(Arc::clone(self))
@@ -250,7 +261,7 @@ impl Session {
         }
     }
 
-    /// Completes when no message waits on a stream.
+    /// Completes when no message is queued on a stream.
     pub(super) async fn flushed(&self, stream: StreamId) {
         while self.shared.lock().endpoint.queued_bytes_on(stream) > 0 {
             sleep(SETTLE_INTERVAL).await;
@@ -265,6 +276,7 @@ impl Session {
         }
     }
 
+    /// Returns true if all streams except the standalone stream have ended.
     fn has_sent_all(&self) -> bool {
         let (streams, standalone) = (self.streams(), self.standalone());
         let shared = self.shared.lock();
@@ -272,18 +284,18 @@ impl Session {
         streams.all(|stream| standalone == Some(stream) || !shared.endpoint.has_stream(stream))
     }
 
-    /// Ends the session permanently; the event log entries of streams that are still being recorded are removed, too.
+    /// Ends the session permanently; events that are still being recorded are removed afterwards.
     pub(super) fn forget_all(&self) {
         self.lock().is_forgotten = true;
         self.end();
     }
 
-    /// Returns true if the state of the session is removed.
+    /// Returns true if the session has ended permanently.
     pub(super) fn is_forgotten(&self) -> bool {
         self.lock().is_forgotten
     }
 
-    /// Ends the session with its requests, streams and connections.
+    /// Ends the session with all its requests, streams and connections.
     pub(super) fn end(&self) {
         // From now on nothing is recorded.
         if !std::mem::replace(&mut self.lock().has_ended, true) {
@@ -313,24 +325,29 @@ const MAX_ENDED_IDS: usize = 256;
 /// Sessions by their ids.
 #[derive(Default)]
 pub(super) struct Sessions {
+    /// The sessions.
     table: Mutex<SessionTable>,
-    /// Locks of sessions that are being resumed, by session id.
+    /// Locks that requests hold while they resume a session, by session id.
     resuming: Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>,
 }
 
+/// Sessions of a service, and ids of ended sessions.
 #[derive(Default)]
 struct SessionTable {
+    /// Sessions by id.
     all: HashMap<Arc<str>, Arc<Session>>,
-    /// Ids of the latest ended sessions, so that a request that has loaded the record before the end does not resume
-    /// the session.
+    /// Ids of the latest ended sessions, so that a request that has loaded a record before the end does not resume its
+    /// session.
     ended: VecDeque<Arc<str>>,
 }
 
 impl SessionTable {
+    /// Returns true if a session with this id has ended recently.
     fn has_ended(&self, id: &str) -> bool {
         self.ended.iter().any(|known| **known == *id)
     }
 
+    /// Checks that a session with this id can be added.
     fn check_new(&self, id: &str, limit: usize) -> Result<(), NotAdded> {
         if self.has_ended(id) {
             return Err(NotAdded::Ended);
@@ -364,7 +381,7 @@ impl Sessions {
     }
 
     /// Adds a session and returns it; if another request has already added a session with the same id, returns that
-    /// one.
+    /// session.
     pub(super) fn insert(
         &self,
         session: &Arc<Session>,
@@ -385,11 +402,12 @@ impl Sessions {
         self.lock().check_new(id, limit)
     }
 
+    /// Returns the number of sessions in the memory of this process.
     pub(super) fn len(&self) -> usize {
         self.lock().all.len()
     }
 
-    /// Returns the session with this id; `None` if there is none or it belongs to another principal.
+    /// Returns the session with this id; `None` if there is no such session or it belongs to another principal.
     pub(super) fn find(&self, id: &str, principal: Option<&Principal>) -> Option<Arc<Session>> {
         let table = self.lock();
         let session = table.all.get(id)?;
@@ -409,7 +427,7 @@ impl Sessions {
         all.remove(id)
     }
 
-    /// Returns true if a session with this id has ended lately.
+    /// Returns true if a session with this id has recently ended.
     pub(super) fn has_ended(&self, id: &str) -> bool {
         self.lock().has_ended(id)
     }
@@ -419,7 +437,8 @@ impl Sessions {
         self.lock().ended.retain(|known| **known != *id);
     }
 
-    /// Adds a session again whose end has failed. Returns false if a copy was resumed in the meantime, which stays.
+    /// Adds a session again because its end has failed; returns false if a copy was resumed in the meantime, which is
+    /// kept instead.
     pub(super) fn restore(&self, session: &Arc<Session>) -> bool {
         let SessionTable { all, ended } = &mut *self.lock();
         ended.retain(|known| *known != session.id);
@@ -455,6 +474,7 @@ impl Sessions {
         self.lock().all.values().cloned().collect()
     }
 
+    /// Removes and returns all sessions.
     pub(super) fn take_all(&self) -> Vec<Arc<Session>> {
         let all = &mut self.lock().all;
         all.drain().map(|(_, session)| session).collect()
@@ -493,7 +513,7 @@ pub(super) fn is_id_of(seal: Option<&dyn Seal>, id: &str, principal: Option<&Pri
     seal.is_none_or(|seal| seal.open(id, &seal_context(principal)).is_some())
 }
 
-/// Returns the context that a sealed id is bound to.
+/// Returns the context in which a session id is sealed.
 fn seal_context(principal: Option<&Principal>) -> Vec<u8> {
     match principal {
         Some(principal) => format!("mcp session of {}", principal.0).into_bytes(),
