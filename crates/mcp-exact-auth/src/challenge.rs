@@ -10,7 +10,9 @@ use http::{HeaderMap, HeaderValue};
 /// A challenge: a scheme and its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Challenge {
+    /// Authentication scheme, such as `Bearer`.
     scheme: String,
+    /// Names and values of the parameters, in order.
     params: Vec<(String, String)>,
 }
 
@@ -30,7 +32,7 @@ impl Challenge {
         self
     }
 
-    /// Returns true if this is the scheme of the challenge; case is ignored.
+    /// Returns true if the challenge has this scheme; case is ignored.
     pub fn has_scheme(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -123,7 +125,7 @@ impl<'t> RemainingText<'t> {
         (!token.is_empty()).then_some(token)
     }
 
-    /// Parses `=` and a token or a quoted string. Does not consume a `=` that ends a token68.
+    /// Parses `=` and a token or a quoted string; `None` leaves a `=` that ends a token68 unconsumed.
     fn value(&mut self) -> Option<String> {
         let after = self.0.strip_prefix('=')?;
         let after = after.trim_start_matches([' ', '\t']);
@@ -168,6 +170,7 @@ impl<'t> RemainingText<'t> {
 mod tests {
     use super::*;
 
+    /// Parses a header value and compares the challenges: scheme and parameters of each.
     fn check_parsed(text: &str, expected: &[(&str, &[(&str, &str)])]) {
         let found = Challenge::parse(text);
         let expected = expected.iter().map(|(scheme, params)| {

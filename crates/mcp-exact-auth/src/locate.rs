@@ -4,8 +4,11 @@
 
 use url::Url;
 
+/// Path of the metadata of a resource (RFC 9728).
 const RESOURCE_WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
+/// Path of the metadata of an authorization server (RFC 8414).
 const SERVER_WELL_KNOWN: &str = "/.well-known/oauth-authorization-server";
+/// Path of the metadata of an OpenID provider.
 const OPENID_WELL_KNOWN: &str = "/.well-known/openid-configuration";
 
 /// Parses an absolute HTTP URL without credentials. URLs with spaces or control characters, which browsers remove, are
@@ -32,7 +35,7 @@ pub(crate) fn url_for_logs(text: &str) -> String {
     to_short_line(without_user.as_deref().unwrap_or(text))
 }
 
-/// Returns text from a server as one short line without control characters.
+/// Shortens text that was received from a server to one line without control characters.
 pub(crate) fn to_short_line(text: impl AsRef<str>) -> String {
     let characters = text.as_ref().chars().take(300);
     characters
@@ -45,7 +48,7 @@ pub(crate) fn origin_of(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// Returns the path without a trailing slash.
+/// Returns the path of a URL without a trailing slash.
 fn path_of(url: &Url) -> &str {
     url.path().trim_end_matches('/')
 }
@@ -92,8 +95,8 @@ pub(crate) fn canonical_resource(endpoint: &Url) -> String {
     }
 }
 
-/// Returns true if a resource covers an endpoint: the origins are equal, and the path of the resource is equal or a
-/// prefix of complete segments.
+/// Returns true if a resource covers an endpoint: the origins are equal, and the path of the resource equals the path
+/// of the endpoint or is a prefix of it that ends at a segment boundary.
 pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
     let Some(resource) = parse_url(resource) else {
         return false;
@@ -107,8 +110,8 @@ pub(crate) fn is_covered_by(resource: &str, endpoint: &Url) -> bool {
         && (query.is_none() || query == endpoint.query())
 }
 
-/// Returns true if two strings identify the same issuer. They must be equal, except that a path may be empty or a
-/// slash, which Google requires.
+/// Returns true if two strings identify the same issuer. They must be equal, except that an empty path and the path `/`
+/// are equivalent, as Google requires.
 pub(crate) fn is_same_issuer(a: &str, b: &str) -> bool {
     let is_origin = |text: &str| parse_url(text).is_some_and(|url| url.path() == "/");
     a == b || (a.trim_end_matches('/') == b.trim_end_matches('/') && is_origin(a) && is_origin(b))

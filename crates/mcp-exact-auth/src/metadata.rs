@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
-    /// Identifier of the resource, which tokens have as their audience.
+    /// Identifier of the resource, which is the audience of its tokens.
     pub resource: String,
     /// Issuers of the authorization servers.
     #[serde(default)]
@@ -93,25 +93,25 @@ impl ServerMetadata {
         }
     }
 
-    /// Returns whether a list contains a value; `None` if the list is absent.
+    /// Returns true if a list contains a value; `None` if the list is absent.
     pub(crate) fn lists_value(list: &Option<Vec<String>>, value: &str) -> Option<bool> {
         list.as_ref()
             .map(|all| all.iter().any(|known| known == value))
     }
 }
 
-/// Meaning of the response to a request for a metadata document.
+/// Result of a request for a metadata document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MetadataResponse<T> {
     /// The response contains the document.
     Found(T),
     /// The URL has no document.
     Absent,
-    /// The document may exist but is unavailable: the status reports a server problem.
+    /// The document is temporarily unavailable: the status reports a problem of the server.
     Unavailable,
 }
 
-/// Interprets the response to a request for a metadata document.
+/// Classifies the response to a request for a metadata document.
 ///
 /// A status for a server problem (408, 425, 429, 5xx) does not mean that the document is absent: an attacker who can
 /// cause such a status must not be able to make the client use another document. CDNs respond with 401 and 403 for

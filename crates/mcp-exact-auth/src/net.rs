@@ -86,6 +86,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Returns true for a public IPv4 address.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let is_special = address.is_private()
@@ -100,6 +101,7 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
     !is_special
 }
 
+/// Returns true for a public IPv6 address.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [a, b, c, d, e, f, g, h] = address.segments();
     let embedded = |high: u16, low: u16| {
@@ -118,12 +120,12 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     }
 }
 
-/// Error: a name resolved only to disallowed addresses.
+/// Error for a name that resolves only to disallowed addresses.
 #[derive(Debug, thiserror::Error)]
 #[error("`{0}` resolves to a private or reserved address")]
 struct BlockedName(String);
 
-/// Error: a URL violates a rule.
+/// Error for a URL that violates a rule.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct BlockedUrl(&'static str);
@@ -140,7 +142,7 @@ pub(crate) fn blocking_rule(error: &(dyn std::error::Error + 'static)) -> Option
     None
 }
 
-/// Returns an error with its causes, as one string.
+/// Formats an error and its causes as one string.
 pub(crate) fn error_with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     let mut message = error.to_string();
     let mut source = error.source();
@@ -152,7 +154,7 @@ pub(crate) fn error_with_causes(error: &(dyn std::error::Error + 'static)) -> St
     message
 }
 
-/// Reads a body of at most 1 MiB.
+/// Reads a body of at most [`MAX_BODY_BYTES`].
 pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientError> {
     let mut whole = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -166,11 +168,13 @@ pub(crate) async fn read_body(mut body: HttpBody) -> Result<Bytes, HttpClientErr
     Ok(whole.freeze())
 }
 
-/// Resolver that returns only the allowed addresses of a name, so that the connection uses the address that was
+/// Resolver that returns only the allowed addresses of a name, so that each connection uses an address that was
 /// checked.
 #[derive(Clone)]
 struct CheckedResolver {
+    /// Resolver of the system.
     resolver: GaiResolver,
+    /// Allowed addresses.
     addresses: AllowedAddresses,
 }
 
@@ -207,7 +211,9 @@ type Connector = HttpsConnector<HttpConnector<CheckedResolver>>;
 
 /// HTTP client whose connector enforces the address rules.
 pub(crate) struct CheckedClient {
+    /// Client with the checked connector.
     client: Client<Connector, Full<Bytes>>,
+    /// Allowed addresses.
     addresses: AllowedAddresses,
 }
 
@@ -230,10 +236,11 @@ impl CheckedClient {
     }
 }
 
-/// Returns a TLS configuration that trusts the system's root certificates, which are loaded once. Without any, HTTPS
-/// connections fail. The cryptography provider is set explicitly, because an application may link several ones without
-/// a default.
+/// Returns a TLS configuration that trusts the system's root certificates, which are loaded once. If the system has no
+/// root certificates, HTTPS connections fail. The cryptography provider is set explicitly, because an application may
+/// link several providers without a default.
 fn system_tls_config() -> ClientConfig {
+    /// Root certificates of the system.
     static ROOT_CERTIFICATES: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -268,11 +275,13 @@ impl HttpClient for CheckedClient {
 mod tests {
     use super::*;
 
+    /// Rules that allow public addresses only.
     const PUBLIC_ONLY: AllowedAddresses = AllowedAddresses {
         allows_loopback: false,
         allows_private: false,
         allows_plain_http: false,
     };
+    /// Rules that allow all addresses, and plain HTTP on loopback only.
     const ALLOW_ALL: AllowedAddresses = AllowedAddresses {
         allows_loopback: true,
         allows_private: true,

@@ -35,7 +35,7 @@ impl Scopes {
         other.iter().all(|scope| self.contains(scope))
     }
 
-    /// Returns the union of two sets, starting with the scopes of `self`.
+    /// Returns the union of two sets: the scopes of `self`, followed by the other scopes of `other`.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         self.iter().chain(other.iter()).collect()

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// A secret string. [`expose`](Self::expose) is the only way to read it.
+/// Secret string, which only [`expose`](Self::expose) returns.
 #[derive(Clone, Default)]
 pub struct Secret(Zeroizing<String>);
 

@@ -22,21 +22,25 @@ use mcp_exact_auth::client::{StoreFuture, StoreLock, TokenStore};
 /// Maximum size of an entry in bytes: the Windows Credential Manager stores 2,560 bytes, with two bytes per character.
 const MAX_ENTRY_BYTES: usize = 1024;
 
-/// Token store in a credential store. A value that is too long for one entry is split into several.
+/// Token store in a credential store of the system. A value that is too long for one entry is split into several
+/// entries.
 #[derive(Clone)]
 pub struct KeyringStore(Arc<KeyringInner>);
 
 /// Credential store, name of the service, and locks.
 struct KeyringInner {
+    /// Credential store that contains the entries.
     store: Arc<CredentialStore>,
+    /// Name of the service in the entries.
     service: String,
+    /// Token store whose locks are used.
     locks: Arc<dyn TokenStore>,
 }
 
 impl KeyringStore {
-    /// Creates a store in a credential store, under the name of a service. Credential stores have no locks, so that
-    /// `locks` provides them; use a [`FileStore`](mcp_exact_auth::client::FileStore) if several processes share the
-    /// tokens. Only the locks of that store are used.
+    /// Creates a store in a credential store, under the name of a service. Credential stores have no locks, so the
+    /// locks of the store `locks` are used; use a [`FileStore`](mcp_exact_auth::client::FileStore) if several processes
+    /// share the tokens.
     pub fn new(
         store: Arc<CredentialStore>,
         service: impl Into<String>,
@@ -67,6 +71,7 @@ impl KeyringStore {
 struct EntryHead {
     /// Identifier that distinguishes the parts of this value from those of the previous one.
     generation: String,
+    /// Number of parts.
     parts: usize,
 }
 
@@ -80,6 +85,7 @@ impl EntryHead {
         })
     }
 
+    /// Parses the text of a main entry.
     fn parse(text: &str) -> Option<Self> {
         let (generation, parts) = text.split_once(' ')?;
         Some(Self {
@@ -88,6 +94,7 @@ impl EntryHead {
         })
     }
 
+    /// Returns the text of the main entry: the generation and the number of parts.
     fn to_text(&self) -> String {
         format!("{} {}", self.generation, self.parts)
     }
@@ -121,6 +128,7 @@ impl KeyringInner {
         entry.map_err(|error| describe_error(&error))
     }
 
+    /// Reads an entry; returns `None` if it does not exist.
     fn get(&self, user: &str) -> Result<Option<Secret>, String> {
         match self.entry(user)?.get_password() {
             Ok(text) => Ok(Some(Secret::new(text))),
@@ -129,11 +137,13 @@ impl KeyringInner {
         }
     }
 
+    /// Writes an entry.
     fn set(&self, user: &str, text: &str) -> Result<(), String> {
         let set = self.entry(user)?.set_password(text);
         set.map_err(|error| describe_error(&error))
     }
 
+    /// Removes an entry; a missing entry is not an error.
     fn delete(&self, user: &str) -> Result<(), String> {
         match self.entry(user)?.delete_credential() {
             Ok(()) | Err(Error::NoEntry) => Ok(()),
@@ -141,12 +151,13 @@ impl KeyringInner {
         }
     }
 
-    /// Reads the main entry of a key; `None` if there is none or it is invalid.
+    /// Reads the main entry of a key; returns `None` if it does not exist or is invalid.
     fn read_head(&self, key: &str) -> Result<Option<EntryHead>, String> {
         let text = self.get(key)?;
         Ok(text.and_then(|text| EntryHead::parse(text.expose())))
     }
 
+    /// Reads the parts of a value; returns `None` if the value does not exist or is incomplete.
     fn read(&self, key: &str) -> Result<Option<Secret>, String> {
         let Some(head) = self.read_head(key)? else {
             return Ok(None);
@@ -180,6 +191,7 @@ impl KeyringInner {
         written
     }
 
+    /// Removes the main entry and then the parts of a value.
     fn remove(&self, key: &str) -> Result<(), String> {
         let head = self.read_head(key)?;
         self.delete(key)?;
@@ -190,7 +202,7 @@ impl KeyringInner {
     }
 }
 
-/// Describes an error. Encoding errors contain the secret, which is not displayed.
+/// Formats an error for the user. The content of an entry, which encoding errors contain, is omitted.
 fn describe_error(error: &Error) -> String {
     match error {
         Error::BadEncoding(_) | Error::BadDataFormat(..) => {

@@ -27,8 +27,8 @@ pub type AgentFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, String>> + S
 
 /// Sends the user to the authorization server and receives the redirect.
 pub trait UserAgent: Send + Sync + 'static {
-    /// Prepares to receive the redirect of one authorization. `preferred` is the redirect URI that the client is
-    /// registered with: returning a different one causes a new registration.
+    /// Prepares to receive the redirect of one authorization. `preferred` is the redirect URI with which the client is
+    /// registered; if the returned redirect has another URI, the client registers again.
     fn begin<'a>(&'a self, preferred: Option<&'a str>) -> AgentFuture<'a, Box<dyn Redirect>>;
 }
 
@@ -47,9 +47,13 @@ type OpenUrl = Arc<dyn Fn(&Url) -> Result<(), String> + Send + Sync>;
 /// User agent that opens the system browser and receives the redirect on `127.0.0.1`.
 #[derive(Clone)]
 pub struct Browser {
+    /// Function that opens a URL.
     open: OpenUrl,
+    /// Host in redirect URIs: `127.0.0.1` or `localhost`.
     host: &'static str,
+    /// Port of the listener; `None` for a port that the system chooses.
     port: Option<u16>,
+    /// Text that the browser displays after the redirect.
     page: Arc<str>,
 }
 
@@ -139,9 +143,13 @@ fn port_error(port: u16, error: &std::io::Error) -> String {
 
 /// Redirect that a listener on the loopback interface receives.
 struct Loopback {
+    /// Listener for the redirect.
     listener: TcpListener,
+    /// Redirect URI.
     uri: String,
+    /// Function that opens a URL.
     open: OpenUrl,
+    /// Text that the browser displays after the redirect.
     page: Arc<str>,
 }
 
@@ -171,13 +179,16 @@ impl Redirect for Loopback {
     }
 }
 
-/// The redirect that the listener waits for.
+/// Redirect that the listener expects.
 struct ExpectedRedirect {
+    /// Value of `state` in the authorization request.
     state: Secret,
+    /// Text that the browser displays after the redirect.
     page: Arc<str>,
 }
 
-/// Accepts several connections concurrently, because browsers open connections that they do not use.
+/// Accepts connections until the redirect is received. Several connections are handled concurrently, because browsers
+/// open connections that they do not use.
 async fn listen(
     listener: TcpListener,
     expected: Arc<ExpectedRedirect>,
@@ -204,8 +215,9 @@ async fn listen(
 }
 
 impl ExpectedRedirect {
-    /// Responds to one request; returns its query if it is the redirect. All other requests get 404, such as those for
-    /// an icon, and those of web pages that guess the port and do not know the state.
+    /// Responds to one request; returns its query if the request is the expected redirect. All other requests receive
+    /// status 404, such as requests for an icon, and requests of web pages that guess the port and do not know the
+    /// state.
     async fn answer_request(&self, mut stream: TcpStream) -> Option<Secret> {
         let read = timeout(Duration::from_secs(10), read_target(&mut stream)).await;
         let target = read.ok().flatten();
@@ -289,13 +301,15 @@ type ShowUrl = Arc<dyn Fn(&Url) -> AgentFuture<'static, String> + Send + Sync>;
 /// User agent for systems without a browser: displays the URL, and the user pastes the URL of the redirect.
 #[derive(Clone)]
 pub struct Headless {
+    /// Redirect URI.
     redirect_uri: String,
+    /// Function that displays a URL.
     show: ShowUrl,
 }
 
 impl Headless {
-    /// Creates an agent that calls `show` with the URL to open; its future returns the URL that the browser was
-    /// redirected to.
+    /// Creates an agent that calls `show` with the URL to open; the future of `show` returns the URL that the browser
+    /// was redirected to.
     pub fn new<F, Fut>(show: F) -> Self
     where
         F: Fn(&Url) -> Fut + Send + Sync + 'static,

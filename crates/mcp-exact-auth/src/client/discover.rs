@@ -13,17 +13,23 @@ use crate::metadata::{
 };
 use crate::scope::Scopes;
 
+/// Name of the resource metadata in errors.
 const RESOURCE_METADATA: &str = "the resource metadata";
+/// Name of the authorization server's metadata in errors.
 const SERVER_METADATA: &str = "the metadata of the authorization server";
 
-/// Authorization challenge of a response with status 401 or 403.
+/// Parameters of the authorization challenge in a response with status 401 or 403.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ChallengeParams {
+    /// URL of the resource metadata (`resource_metadata`).
     pub(crate) metadata_url: Option<String>,
+    /// Required scopes (`scope`).
     pub(crate) scopes: Option<Scopes>,
+    /// Error code (`error`).
     pub(crate) error: Option<String>,
+    /// Error description (`error_description`).
     pub(crate) description: Option<String>,
-    /// True if the server requires a token that is bound to a key.
+    /// True if a challenge has the scheme DPoP: the server requires a token that is bound to a key.
     pub(crate) wants_dpop: bool,
 }
 
@@ -40,7 +46,7 @@ impl ChallengeParams {
         let Some(challenge) = bearer.or(dpop) else {
             return Self::default();
         };
-        // With both schemes, each may contain parameters that the other one omits.
+        // With both schemes, each challenge may contain parameters that the other omits.
         let param = |name| {
             let mut both = [Some(challenge), dpop].into_iter().flatten();
             both.find_map(|challenge| challenge.param(name))
@@ -62,12 +68,15 @@ impl ChallengeParams {
 pub(crate) struct DiscoveryResult {
     /// Identifier of the resource.
     pub(crate) resource: String,
+    /// True if `resource` is sent to the authorization server.
     pub(crate) sends_resource: bool,
+    /// Metadata of the authorization server.
     pub(crate) server: ServerMetadata,
     /// True if the metadata is assumed because the server publishes none (2025-03-26).
     pub(crate) is_assumed: bool,
     /// Scopes in the resource metadata.
     pub(crate) scopes: Option<Scopes>,
+    /// True if the resource requires tokens that are bound to a key.
     pub(crate) requires_dpop: bool,
 }
 
@@ -110,8 +119,8 @@ pub(crate) async fn discover_authorization(
     })
 }
 
-/// Returns the issuer to use: the configured one, if the resource lists it, or the first one listed. The issuer string
-/// is not normalized.
+/// Returns the issuer to use: the configured issuer if the resource metadata lists it, or the first listed issuer. The
+/// string of the issuer is not normalized.
 fn choose_issuer(options: &OAuth, url: &str, named: &[String]) -> Result<String, OAuthError> {
     let Some(wanted) = &options.issuer else {
         let first = named.first().cloned();
@@ -127,7 +136,7 @@ fn choose_issuer(options: &OAuth, url: &str, named: &[String]) -> Result<String,
     })
 }
 
-/// Fetches the metadata of the resource; `None` if no well-known URL has it.
+/// Fetches the metadata of the resource; returns `None` if no well-known URL has a document.
 async fn fetch_resource_metadata(
     fetch: &MetadataClient,
     endpoint: &Url,
@@ -155,7 +164,7 @@ async fn fetch_resource_metadata(
     }
 }
 
-/// Returns the error for a temporary problem of the server that has a metadata document.
+/// Returns the error for a temporary problem of the server at the URL of a metadata document.
 fn metadata_error(what: &'static str, url: String, status: http::StatusCode) -> OAuthError {
     OAuthError::Unavailable {
         what,
@@ -181,7 +190,7 @@ pub(crate) async fn fetch_server_metadata(
     }
 }
 
-/// Returns the first document that exists at one of the URLs, with its URL.
+/// Requests the URLs in order, and returns the first existing document with its URL.
 async fn fetch_first_document(
     fetch: &MetadataClient,
     urls: &[String],

@@ -47,7 +47,7 @@ pub enum OAuthError {
         url: String,
         /// Resource in the metadata.
         resource: String,
-        /// The endpoint of the server.
+        /// URL of the server's endpoint.
         endpoint: String,
     },
     /// The resource metadata lists no authorization server.
@@ -63,9 +63,9 @@ pub enum OAuthError {
         "the resource metadata names the authorization servers {listed_issuers:?}, not `{issuer}`, which is configured; configure one of them"
     )]
     IssuerNotListed {
-        /// The configured issuer.
+        /// Configured issuer.
         issuer: String,
-        /// The issuers of the metadata.
+        /// Issuers that the resource metadata lists.
         listed_issuers: Vec<String>,
     },
     /// No metadata of an authorization server was found.
@@ -73,7 +73,7 @@ pub enum OAuthError {
         "no metadata of the authorization server `{issuer}` was found; tried {tried_urls:?}; correct the entry in `authorization_servers` of the MCP server"
     )]
     NoServerMetadata {
-        /// The issuer.
+        /// Issuer whose metadata was requested.
         issuer: String,
         /// URLs that were requested.
         tried_urls: Vec<String>,
@@ -126,7 +126,7 @@ pub enum OAuthError {
     Registration {
         /// Registration endpoint.
         url: String,
-        /// Error response of the endpoint.
+        /// Error response of the registration endpoint.
         reason: String,
     },
     /// The redirect to the client is not trustworthy.
@@ -239,21 +239,21 @@ impl From<RandomnessError> for OAuthError {
     }
 }
 
-/// Returns the server's error description for the end of a message.
+/// Returns the server's error description as the end of an error message; empty without a description.
 fn description_suffix(description: &Option<String>) -> String {
     description
         .as_ref()
         .map_or(String::new(), |text| format!(" ({text})"))
 }
 
-/// Returns a hint if the configured client id belongs to another issuer.
+/// Returns a hint if the configured client id belongs to another issuer; empty otherwise.
 fn other_issuer_hint(configured: &Option<String>) -> String {
     configured.as_ref().map_or(String::new(), |issuer| {
         format!(", and the configured client id belongs to `{issuer}`")
     })
 }
 
-/// Returns a hint for a known error of an authorization server.
+/// Returns a hint for a known error of an authorization server; empty for other errors.
 fn hint_for_error(error: &str) -> &'static str {
     match error {
         "invalid_target" => {

@@ -21,15 +21,17 @@ const MAX_REDIRECTS: usize = 3;
 
 /// A complete response. There is no `Debug` implementation, because the body can contain secrets.
 pub(crate) struct Response {
+    /// HTTP status.
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-/// Sends requests to metadata and authorization servers.
+/// HTTP client for metadata and token requests, which enforces the URL rules, time limits and size limits.
 #[derive(Clone)]
 pub(crate) struct MetadataClient {
     client: Arc<dyn HttpClient>,
+    /// URL rules.
     gate: UrlGate,
     /// Value of `MCP-Protocol-Version` in requests for metadata.
     revision: Option<HeaderValue>,
@@ -52,7 +54,7 @@ impl MetadataClient {
         }
     }
 
-    /// Checks a URL that is not requested by this client.
+    /// Checks a URL that another component requests, such as the user's browser.
     pub(crate) fn check_url(&self, what: &'static str, url: &str) -> Result<Url, OAuthError> {
         self.gate.check_url(what, url)
     }
@@ -119,7 +121,7 @@ impl MetadataClient {
         self.within_deadline(what, url, exchange).await
     }
 
-    /// Awaits a response for at most the maximum duration of a request.
+    /// Awaits a response within the maximum duration of a request.
     async fn within_deadline(
         &self,
         what: &'static str,

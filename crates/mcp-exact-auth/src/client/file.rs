@@ -36,7 +36,7 @@ impl FileStore {
     }
 }
 
-/// Returns the text of an error, with the path.
+/// Formats an error of the file system with the path of the file.
 fn describe_error(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
@@ -70,6 +70,7 @@ fn check_folder(folder: &Path) -> Result<(), String> {
     }
 }
 
+/// Reads a value; returns `None` if the file does not exist.
 fn read(folder: &Path, path: &Path) -> Result<Option<Secret>, String> {
     check_folder(folder)?;
     match std::fs::read_to_string(path) {
@@ -103,6 +104,7 @@ fn write(folder: &Path, path: &Path, value: &Secret) -> Result<(), String> {
     })
 }
 
+/// Removes a file; a missing file is not an error.
 fn remove(path: &Path) -> Result<(), String> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(describe_error(path, &error)),

@@ -1,6 +1,6 @@
 //! Obtains a token after a refused request: discovery, refresh, grants, and storage.
 //!
-//! For each credential, only one task in one process obtains a token at a time; the others wait and use its token.
+//! For each credential, only one task of all processes obtains a token at a time; other tasks wait and use this token.
 
 mod client_id;
 mod code_grant;
@@ -33,15 +33,17 @@ use crate::locate;
 use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 
-/// Seconds before the expiry of a token at which it is refreshed.
+/// Time before the expiry of a token at which the token is refreshed, in seconds.
 const REFRESH_MARGIN_SECONDS: u64 = 45;
 /// Maximum number of additional authorizations per operation ("Step-Up Authorization Flow": "a few times").
 const MAX_AUTHORIZATION_ROUNDS: u32 = 2;
 
-/// The token in use.
+/// Token that requests are sent with.
 #[derive(Debug)]
 pub(crate) struct CurrentToken {
+    /// Token in the format of the store.
     pub(crate) stored: StoredToken,
+    /// Key of DPoP proofs; `None` for a bearer token.
     key: Option<DpopKey>,
 }
 
@@ -58,7 +60,9 @@ impl CurrentToken {
 pub(crate) enum TokenOrigin {
     /// Another task or process obtained the token.
     Adopted,
+    /// The refresh token was exchanged for the token.
     Refreshed,
+    /// A grant has issued the token.
     Authorized,
 }
 
@@ -67,25 +71,33 @@ pub(crate) enum TokenOrigin {
 struct FlowState {
     /// Number of additional authorizations by operation.
     authorization_counts: HashMap<String, u32>,
-    /// Error that requires an action of a person.
+    /// Error that only a person can resolve.
     permanent_error: Option<OAuthError>,
 }
 
-/// Authorization for one endpoint.
+/// Authorization of the requests to one endpoint.
 pub(crate) struct Flow {
+    /// Options of the application.
     options: OAuth,
+    /// URL of the MCP endpoint.
     endpoint: Url,
+    /// HTTP client for metadata and token requests.
     metadata_client: MetadataClient,
+    /// Records of the token store.
     stored_records: Records,
+    /// Key of the token in the store.
     key: String,
-    /// State of the authorization; locked while a token is obtained.
+    /// State of the authorization; locked while a task obtains a token.
     state: tokio::sync::Mutex<FlowState>,
+    /// Token that requests are sent with.
     current_token: Mutex<Option<Arc<CurrentToken>>>,
     /// Version of the token in use, incremented by each new token.
     version: AtomicU64,
+    /// Set once the token was loaded from the store.
     is_loaded: tokio::sync::OnceCell<()>,
     /// Latest DPoP nonce of each origin.
     nonces: Mutex<HashMap<String, String>>,
+    /// Error of the last authorization.
     last_error: Mutex<Option<OAuthError>>,
 }
 
@@ -146,7 +158,7 @@ impl Flow {
         &self.endpoint
     }
 
-    /// Waits while a token is being obtained. Returns false if there was nothing to wait for.
+    /// Waits while another task obtains a token. Returns true if the call has waited.
     pub(crate) async fn wait_until_settled(&self) -> bool {
         let is_busy = self.state.try_lock().is_err();
         drop(self.state.lock().await);
@@ -158,17 +170,19 @@ impl Flow {
         *self.error_slot() = Some(error);
     }
 
-    /// Takes the error of the last authorization.
+    /// Returns the error of the last authorization and clears it.
     pub(crate) fn take_error(&self) -> Option<OAuthError> {
         self.error_slot().take()
     }
 
+    /// Locks the error of the last authorization.
     fn error_slot(&self) -> std::sync::MutexGuard<'_, Option<OAuthError>> {
         self.last_error
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns the token that requests are sent with.
     fn current_token(&self) -> Option<Arc<CurrentToken>> {
         self.current_token
             .lock()
@@ -181,6 +195,7 @@ impl Flow {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Sets the token that requests are sent with, and increments its version.
     fn set_current_token(&self, token: Option<Arc<CurrentToken>>) {
         *self
             .current_token
@@ -398,7 +413,7 @@ impl Flow {
         self.authorize(&found, asked).await
     }
 
-    /// Returns the token in use if it differs from `used`.
+    /// Returns the current token if it differs from `used`.
     fn current_other_than(&self, used: Option<&Arc<CurrentToken>>) -> Option<Arc<CurrentToken>> {
         let current = self.current_token()?;
         let is_other = used.is_none_or(|used| !Arc::ptr_eq(used, &current));
@@ -479,7 +494,7 @@ impl Flow {
         self.store_and_use(stored).await
     }
 
-    /// Stores a token, and then uses it.
+    /// Stores a token, and then uses it for requests.
     async fn store_and_use(&self, stored: StoredToken) -> Result<Arc<CurrentToken>, OAuthError> {
         self.stored_records.write(&self.key, &stored).await?;
         let token = CurrentToken::new(stored)?;

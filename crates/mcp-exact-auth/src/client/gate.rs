@@ -10,7 +10,7 @@ use super::error::OAuthError;
 use crate::locate;
 use crate::net::{AllowedAddresses, is_localhost};
 
-/// Allowed addresses and schemes.
+/// Filter that decides which URLs the client may request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct UrlGate(pub(crate) AllowedAddresses);
 
@@ -73,6 +73,7 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
 mod tests {
     use super::*;
 
+    /// Creates the filter for an MCP endpoint.
     fn gate(endpoint: &str) -> UrlGate {
         UrlGate::new(&locate::parse_url(endpoint).expect("a URL"), false)
     }

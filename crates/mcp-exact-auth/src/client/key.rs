@@ -22,16 +22,22 @@ use crate::secret::Secret;
 
 /// Key pair of a signature algorithm.
 enum KeyPair {
+    /// ECDSA with P-256 (ES256).
     P256(EcdsaKeyPair),
+    /// ECDSA with P-384 (ES384).
     P384(EcdsaKeyPair),
+    /// Ed25519 (EdDSA).
     Ed25519(Ed25519KeyPair),
+    /// RSA (RS256).
     Rsa(rsa::KeyPair),
 }
 
 /// Private key that signs assertions of a client (`private_key_jwt`).
 #[derive(Clone)]
 pub struct SigningKey {
+    /// Key pair of the private key.
     pair: Arc<KeyPair>,
+    /// Key id (`kid`).
     id: Option<String>,
 }
 
@@ -57,6 +63,7 @@ impl SigningKey {
         Self::from_der(&der).ok_or_else(|| bad("its kind is not supported"))
     }
 
+    /// Parses a PKCS #8 document; returns `None` for an unsupported key.
     fn from_der(der: &[u8]) -> Option<Self> {
         let ecdsa = |algorithm| EcdsaKeyPair::from_pkcs8(algorithm, der).ok();
         let pair = ecdsa(&ECDSA_P256_SHA256_FIXED_SIGNING)
@@ -87,6 +94,7 @@ impl SigningKey {
         }
     }
 
+    /// Signs a message.
     fn sign(&self, message: &[u8]) -> Result<Vec<u8>, OAuthError> {
         let random = SystemRandom::new();
         let failed = |_| OAuthError::Key("the private key does not sign".to_owned());
@@ -149,8 +157,11 @@ impl fmt::Debug for SigningKey {
 /// Key that tokens are bound to (RFC 9449): P-256, created by the client.
 #[derive(Clone)]
 pub(crate) struct DpopKey {
+    /// Signing key of the proofs.
     key: SigningKey,
+    /// Public key as a JSON Web Key.
     jwk: Value,
+    /// Private key as PKCS #8 in base64.
     pkcs8: Secret,
 }
 

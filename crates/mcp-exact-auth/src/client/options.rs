@@ -20,7 +20,8 @@ use crate::secret::Secret;
 pub(crate) struct RegisteredClient {
     pub(crate) client_id: String,
     pub(crate) credential: Credential,
-    /// Authorization server that knows the client; `None` for the first one that is used.
+    /// Issuer of the authorization server where the client is registered; `None` for the first authorization server
+    /// that is used.
     pub(crate) issuer: Option<String>,
 }
 
@@ -31,9 +32,13 @@ pub(crate) type TokenSource =
 /// Grant that obtains tokens.
 #[derive(Clone)]
 pub(crate) enum GrantKind {
+    /// Grant `authorization_code` of a user.
     AuthorizationCode,
+    /// Grant `client_credentials`.
     ClientCredentials,
+    /// Exchange of an assertion of the enterprise's identity provider.
     Enterprise(IdentityProvider),
+    /// Grant `jwt-bearer` with a token of the workload's platform.
     Workload(TokenSource),
 }
 
@@ -53,9 +58,13 @@ pub enum DpopPolicy {
 /// (`io.modelcontextprotocol/enterprise-managed-authorization`).
 #[derive(Clone)]
 pub struct IdentityProvider {
+    /// URL of the token endpoint.
     pub(crate) token_endpoint: String,
+    /// Client id at the identity provider.
     pub(crate) client_id: String,
+    /// Client secret at the identity provider.
     pub(crate) client_secret: Option<Secret>,
+    /// Source of the user's identity token.
     pub(crate) id_token: TokenSource,
 }
 
@@ -94,24 +103,43 @@ impl IdentityProvider {
 #[derive(Clone)]
 #[must_use = "give it to `Client::connect(url).oauth(…)` or call `client`"]
 pub struct OAuth {
+    /// Grant that obtains tokens.
     pub(crate) grant: GrantKind,
+    /// Client name for dynamic registration.
     pub(crate) name: String,
+    /// Clients that were registered manually.
     pub(crate) registered_clients: Vec<RegisteredClient>,
+    /// URL of the client metadata document.
     pub(crate) metadata_url: Option<String>,
+    /// True if the client registers dynamically when necessary.
     pub(crate) is_dynamic: bool,
+    /// Scopes to request in addition to the required scopes.
     pub(crate) scopes: Scopes,
+    /// True if the client requests refresh tokens.
     pub(crate) requests_refresh_tokens: bool,
+    /// Issuer to use; `None` for the first one that the resource metadata lists.
     pub(crate) issuer: Option<String>,
+    /// Issuers that are assumed to support PKCE.
     pub(crate) assumes_pkce_at: Vec<String>,
+    /// True if servers without resource metadata are treated as 2025-03-26 servers.
     pub(crate) has_fallback: bool,
+    /// True if the parameter `resource` is sent.
     pub(crate) sends_resource: bool,
+    /// True if servers in private networks are allowed.
     pub(crate) allows_private: bool,
+    /// Condition for binding tokens to a key.
     pub(crate) dpop: DpopPolicy,
+    /// Store for tokens and registrations.
     pub(crate) store: Arc<dyn TokenStore>,
+    /// Name that separates accounts at one server in the store.
     pub(crate) account: String,
+    /// User agent that signs the user in.
     pub(crate) agent: Arc<dyn UserAgent>,
+    /// HTTP client for metadata and authorization servers; `None` for the default client.
     pub(crate) http: Option<Arc<dyn HttpClient>>,
+    /// Revision in the `MCP-Protocol-Version` header of requests for metadata.
     pub(crate) revision: Option<String>,
+    /// Maximum duration of a request.
     pub(crate) timeout: Duration,
 }
 
@@ -166,8 +194,8 @@ impl OAuth {
     /// Creates a client that acts for itself with a secret, by the grant `client_credentials`
     /// (`io.modelcontextprotocol/oauth-client-credentials`).
     ///
-    /// The secret is sent only to one authorization server: the one that [`issuer`](Self::issuer) sets, or else the
-    /// first one that is used.
+    /// The secret is sent only to one authorization server: the issuer that [`issuer`](Self::issuer) sets, or else the
+    /// first issuer that is used.
     pub fn client_credentials(client_id: impl Into<String>, secret: impl Into<Secret>) -> Self {
         let credential = Credential::Secret {
             secret: secret.into(),
@@ -183,9 +211,9 @@ impl OAuth {
             .for_client(client_id, Credential::Key(key))
     }
 
-    /// Creates a client of an enterprise: its identity provider issues assertions that the authorization server
-    /// exchanges for tokens (`io.modelcontextprotocol/enterprise-managed-authorization`). The client is registered with
-    /// id and secret.
+    /// Creates a client of an enterprise, whose identity provider issues assertions that the authorization server
+    /// exchanges for tokens (`io.modelcontextprotocol/enterprise-managed-authorization`). The client is registered at
+    /// the authorization server with an id and a secret.
     pub fn enterprise(
         provider: IdentityProvider,
         client_id: impl Into<String>,
@@ -200,8 +228,8 @@ impl OAuth {
     }
 
     /// Creates a workload client that presents its platform's token with the grant `jwt-bearer`
-    /// (`io.modelcontextprotocol/auth/wif`). The audience of the platform's token must be the one that the
-    /// authorization server expects.
+    /// (`io.modelcontextprotocol/auth/wif`). The platform's token must have the audience that the authorization server
+    /// requires.
     pub fn workload<F, Fut>(token: F) -> Self
     where
         F: Fn() -> Fut + Send + Sync + 'static,
@@ -288,15 +316,15 @@ impl OAuth {
         self
     }
 
-    /// Sets whether `resource` (RFC 8707) is sent. The specification requires it; some authorization servers reject it
-    /// (Entra ID with `invalid_target`).
+    /// Sets whether `resource` (RFC 8707) is sent. The specification requires the parameter; some authorization servers
+    /// reject it (Entra ID with `invalid_target`).
     pub fn resource_indicator(mut self, sends_resource: bool) -> Self {
         self.sends_resource = sends_resource;
         self
     }
 
     /// Allows metadata and authorization servers in private networks. If the endpoint of the MCP server uses plain
-    /// HTTP, they may use plain HTTP too, and anyone on the network path can read the tokens.
+    /// HTTP, these servers may use plain HTTP too, and anyone on the network path can read the tokens.
     pub fn allow_private_addresses(mut self) -> Self {
         self.allows_private = true;
         self

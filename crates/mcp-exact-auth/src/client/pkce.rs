@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::secret::Secret;
 
-/// Error: the operating system provides no random numbers.
+/// Error for an operating system that provides no random numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the system has no random numbers")]
 pub struct RandomnessError;
@@ -32,6 +32,7 @@ impl Verifier {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.0.expose()))
     }
 
+    /// Returns the code verifier.
     pub(crate) fn secret(&self) -> &Secret {
         &self.0
     }

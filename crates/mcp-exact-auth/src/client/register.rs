@@ -12,8 +12,8 @@ use crate::locate::{self, to_short_line};
 use crate::metadata::ServerMetadata;
 use crate::secret::Secret;
 
-/// Returns the body of a registration request. The body contains no scopes, because servers treat them as a limit,
-/// which a later step-up would exceed.
+/// Returns the body of a registration request. The body contains no scopes, because servers treat registered scopes as
+/// a limit that a later step-up would exceed.
 pub(crate) fn registration_body(name: &str, redirect_uri: &str, server: &ServerMetadata) -> Value {
     let lists = |method: &str| {
         ServerMetadata::lists_value(&server.token_endpoint_auth_methods_supported, method)

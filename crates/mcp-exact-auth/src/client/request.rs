@@ -30,24 +30,33 @@ pub(crate) struct AuthorizationParams<'a> {
 /// An authorization request that waits for its redirect and accepts one redirect.
 #[derive(Debug)]
 pub(crate) struct PendingAuthorization {
+    /// Value of `state`.
     state: Secret,
+    /// PKCE code verifier.
     verifier: Verifier,
+    /// Issuer of the authorization server.
     issuer: String,
+    /// True if the redirect must contain `iss`.
     requires_iss: bool,
+    /// Redirect URI of the request.
     redirect_uri: String,
+    /// Time after which the redirect is rejected.
     expires: SystemTime,
 }
 
 /// Code of a valid redirect, and the parameters that the token request repeats.
 #[derive(Debug)]
 pub(crate) struct CodeGrantResult {
+    /// Authorization code.
     pub(crate) code: Secret,
+    /// PKCE code verifier.
     pub(crate) verifier: Secret,
+    /// Redirect URI of the authorization request.
     pub(crate) redirect_uri: String,
 }
 
 impl PendingAuthorization {
-    /// Creates a request; returns the URL that the browser must open.
+    /// Creates an authorization request; returns the request and the URL that the browser must open.
     pub(crate) fn begin_authorization(
         server: &ServerMetadata,
         asked: AuthorizationParams<'_>,
@@ -95,8 +104,8 @@ impl PendingAuthorization {
         Ok((pending, url))
     }
 
-    /// Validates the query of the redirect. Validates `state` first and `iss` second, before any other parameter is
-    /// used or displayed.
+    /// Validates the query of the redirect and returns its code. Checks `state` first and `iss` second, before it uses
+    /// or displays any other parameter.
     pub(crate) fn accept_redirect(
         self,
         query: &Secret,
@@ -153,18 +162,22 @@ impl PendingAuthorization {
     }
 }
 
-/// Error: a parameter of the redirect occurs several times.
+/// Error for a parameter that occurs several times in a redirect.
 struct RepeatedParameter;
 
-/// Parameters of a query, decoded.
+/// Decoded parameters of a query.
 struct QueryParameters<'q>(Vec<(std::borrow::Cow<'q, str>, std::borrow::Cow<'q, str>)>);
 
 impl<'q> QueryParameters<'q> {
+    /// Decodes a query.
     fn parse(query: &'q str) -> Self {
         Self(form_urlencoded::parse(query.as_bytes()).collect())
     }
 
-    /// Returns the value of a parameter, which must not be repeated.
+    /// Returns the value of a parameter.
+    ///
+    /// # Errors
+    /// [`RepeatedParameter`] if the parameter occurs several times.
     fn single_value(&self, name: &str) -> Result<Option<&str>, RepeatedParameter> {
         let mut values = self.0.iter().filter(|(known, _)| known == name);
         let first = values.next().map(|(_, value)| &**value);
@@ -179,8 +192,10 @@ impl<'q> QueryParameters<'q> {
 mod tests {
     use super::*;
 
+    /// Issuer of the test server.
     const ISSUER: &str = "https://as.example";
 
+    /// Creates a request with `state` and PKCE at a server that lists the parameter `iss` or not.
     fn begin_authorization(advertises_iss: bool) -> (PendingAuthorization, Url) {
         let server = ServerMetadata {
             issuer: ISSUER.to_owned(),
@@ -198,6 +213,7 @@ mod tests {
             .expect("a request")
     }
 
+    /// Returns a parameter of a URL; empty if it is absent.
     fn parameter(url: &Url, name: &str) -> String {
         let mut pairs = url.query_pairs();
         let found = pairs.find(|(known, _)| known == name);

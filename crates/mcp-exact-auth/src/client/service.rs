@@ -17,7 +17,9 @@ use crate::locate;
 /// HTTP client that authorizes the requests to one MCP server. Clones share their token.
 #[derive(Clone)]
 pub struct OAuthClient {
+    /// Authorization of the endpoint.
     flow: Arc<Flow>,
+    /// HTTP client that sends the requests.
     client: Arc<dyn HttpClient>,
 }
 
@@ -48,22 +50,22 @@ impl OAuthClient {
     }
 
     /// Returns the version of the access token, which changes with every new token. Data that depends on one token,
-    /// such as cached results, must not be used with another one.
+    /// such as cached results, must not be used with another token.
     pub fn token_version(&self) -> u64 {
         self.flow.token_version()
     }
 
-    /// Waits while an authorization is in progress. Returns false if there was none.
+    /// Waits while an authorization is in progress. Returns true if the call has waited.
     pub async fn wait_until_settled(&self) -> bool {
         self.flow.wait_until_settled().await
     }
 
-    /// Takes the error that prevented the last request from being sent.
+    /// Returns the error that prevented the last request from being sent, and clears it.
     pub fn take_error(&self) -> Option<OAuthError> {
         self.flow.take_error()
     }
 
-    /// Sends a request, and obtains a token when the server responds with status 401 or 403.
+    /// Sends a request; obtains a token and sends the request again if the server responds with status 401 or 403.
     async fn handle_response(
         &self,
         request: Request<Bytes>,
@@ -122,6 +124,7 @@ impl OAuthClient {
         }
     }
 
+    /// Obtains a token after status 401, unless a newly issued token was rejected.
     async fn renew_for_retry(
         &self,
         exchange: &mut RequestAttempts,
@@ -163,15 +166,19 @@ impl OAuthClient {
     }
 }
 
+/// Response of the wrapped HTTP client.
 type HttpResponse = http::Response<mcp_exact_transport::http::client::HttpBody>;
 
 /// State of the attempts for one request.
 #[derive(Default)]
 struct RequestAttempts {
+    /// Number of tokens that were obtained after status 401.
     renewals: u32,
     /// True if the token was just issued, so that another response with status 401 is final.
     is_fresh: bool,
+    /// True if the request was sent again with a DPoP nonce.
     has_nonce: bool,
+    /// True if a token with more scopes was obtained after status 403.
     has_stepped_up: bool,
 }
 

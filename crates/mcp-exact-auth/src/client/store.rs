@@ -22,8 +22,9 @@ pub type StoreLock = Box<dyn Send>;
 
 /// Stores secrets by key.
 ///
-/// A key is any string; a value is a string with secrets. If several processes share a store, `lock` must be
-/// exclusive across all of them: a refresh token is used while its key is locked, and using one twice revokes it.
+/// A key is any string; a value is a string with secrets. If several processes share a store, `lock` must be exclusive
+/// across all of them: a refresh token is used only while its key is locked, because using a refresh token twice
+/// revokes it.
 pub trait TokenStore: Send + Sync + 'static {
     /// Reads a value.
     fn read<'a>(&'a self, key: &'a str) -> StoreFuture<'a, Option<Secret>>;
@@ -45,7 +46,9 @@ pub struct MemoryStore(Arc<MemoryState>);
 /// Values and locks of a store in memory, by key.
 #[derive(Debug, Default)]
 struct MemoryState {
+    /// Values by key.
     values: Mutex<HashMap<String, Secret>>,
+    /// Locks by key.
     locks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
@@ -79,8 +82,11 @@ impl TokenStore for MemoryStore {
 /// Token of a resource, in the format of the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredToken {
+    /// Issuer of the token.
     pub(crate) issuer: String,
+    /// Resource of the token.
     pub(crate) resource: String,
+    /// Id of the client that the token was issued to.
     pub(crate) client_id: String,
     #[serde(serialize_with = "serialize_secret")]
     pub(crate) access_token: Secret,
@@ -101,7 +107,7 @@ pub(crate) struct StoredToken {
     /// All requested scopes, including those of challenges.
     #[serde(rename = "asked")]
     pub(crate) requested_scopes: Scopes,
-    /// True if `resource` is sent, which it is not to 2025-03-26 servers.
+    /// True if `resource` is sent in token requests; false for 2025-03-26 servers.
     pub(crate) sends_resource: bool,
     /// True if the metadata of the authorization server is assumed (2025-03-26).
     #[serde(default)]
@@ -109,7 +115,7 @@ pub(crate) struct StoredToken {
 }
 
 impl StoredToken {
-    /// Returns true if the token expires within this number of seconds.
+    /// Returns true if the token expires within `seconds` from `now`, in Unix time.
     pub(crate) fn expires_within(&self, seconds: u64, now: u64) -> bool {
         self.expires_at.is_some_and(|at| at <= now + seconds)
     }
@@ -124,8 +130,10 @@ pub(crate) struct StoredClient {
     /// Expiry of the secret in Unix time in seconds; 0 for none.
     #[serde(default)]
     pub(crate) secret_expires_at: u64,
+    /// Authentication method of the registration.
     #[serde(default)]
     pub(crate) auth_method: Option<String>,
+    /// Redirect URI of the registration.
     #[serde(default)]
     pub(crate) redirect_uri: Option<String>,
 }
@@ -135,6 +143,7 @@ pub(crate) struct StoredClient {
 pub(crate) struct Records(pub(crate) Arc<dyn TokenStore>);
 
 impl Records {
+    /// Reads and decodes a record; returns `None` if it is absent or invalid.
     pub(crate) async fn read<T: for<'de> Deserialize<'de>>(
         &self,
         key: &str,
@@ -143,6 +152,7 @@ impl Records {
         Ok(text.and_then(|text| serde_json::from_str(text.expose()).ok()))
     }
 
+    /// Encodes and writes a record.
     pub(crate) async fn write<T: Serialize>(
         &self,
         key: &str,
@@ -154,10 +164,12 @@ impl Records {
         written.map_err(OAuthError::Store)
     }
 
+    /// Removes a record.
     pub(crate) async fn remove(&self, key: &str) -> Result<(), OAuthError> {
         self.0.remove(key).await.map_err(OAuthError::Store)
     }
 
+    /// Locks a key.
     pub(crate) async fn lock(&self, key: &str) -> Result<StoreLock, OAuthError> {
         self.0.lock(key).await.map_err(OAuthError::Store)
     }

@@ -19,11 +19,13 @@ use crate::secret::Secret;
 /// Credential that authenticates a client.
 #[derive(Debug, Clone)]
 pub(crate) enum Credential {
-    /// None: a public client.
+    /// The client is public and has no credential.
     None,
     /// Shared secret, and the authentication method of the registration, if any.
     Secret {
+        /// Client secret.
         secret: Secret,
+        /// Authentication method of the registration.
         method: Option<String>,
     },
     /// Private key that signs assertions.
@@ -32,12 +34,14 @@ pub(crate) enum Credential {
 
 /// Form of a token request, with its headers.
 pub(crate) struct TokenRequest {
+    /// Serializer of the form.
     form: form_urlencoded::Serializer<'static, String>,
+    /// Headers of the request.
     pub(crate) headers: HeaderMap,
 }
 
 impl TokenRequest {
-    /// Creates a request.
+    /// Creates a request with the grant type.
     pub(crate) fn new(grant_type: &str) -> Self {
         // The capacity suffices for most requests: a growing buffer would leave copies of secrets in memory.
         let mut form = form_urlencoded::Serializer::new(String::with_capacity(4096));
@@ -144,6 +148,7 @@ fn basic_authorization(client_id: &str, secret: &Secret) -> Result<HeaderValue, 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IssuedToken {
     pub(crate) access_token: Secret,
+    /// True if the token is bound to a key (token type DPoP).
     pub(crate) is_dpop: bool,
     /// Lifetime in seconds.
     pub(crate) expires_in: Option<u64>,
@@ -171,7 +176,8 @@ struct TokenResponse {
     error_description: Option<String>,
 }
 
-/// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). [`parse_token_response`] handles errors.
+/// Checks the type of a token from a token exchange (RFC 8693, section 2.2.1). Error responses are accepted here,
+/// because [`parse_token_response`] handles them.
 pub(crate) fn check_issued_type(url: &str, body: &[u8], expected: &str) -> Result<(), OAuthError> {
     #[derive(Deserialize)]
     struct TokenExchangeResponse {

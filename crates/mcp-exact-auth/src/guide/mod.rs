@@ -1,4 +1,4 @@
-//! Guides, one per task, whose examples are compiled with the tests of this crate.
+//! Guides, one for each task. Their examples are compiled with the tests of this crate.
 
 #[doc = include_str!("protect.md")]
 pub mod protect {}

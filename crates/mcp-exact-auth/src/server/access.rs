@@ -12,10 +12,12 @@ use serde::{Deserialize, Deserializer};
 
 use crate::scope::Scopes;
 
-/// Claims of a verified access token. Handlers receive the claims and never the token, which is only for this server.
+/// Claims of a verified access token. Handlers receive the claims and never the token, so that they cannot forward the
+/// token.
 #[derive(Clone)]
 pub struct Access(Arc<AccessClaims>);
 
+/// Data of [`Access`], shared by its clones.
 struct AccessClaims {
     issuer: String,
     subject: Option<String>,
@@ -77,12 +79,15 @@ impl AccessBuilder {
     }
 }
 
+/// Message for a token of an issuer that is not trusted.
 pub(super) const OTHER_ISSUER_MESSAGE: &str = "the token comes from another issuer";
+/// Message for a token without a principal.
 const NO_PRINCIPAL_MESSAGE: &str = "the token names neither a subject nor a client";
 
 impl Access {
     /// Creates a builder for claims that an application's [`TokenVerifier`](super::TokenVerifier) has read from a
-    /// token. The verifier must have checked that the token is genuine, is for this server, and has not expired.
+    /// token. The verifier must have checked that the token is authentic, was issued for this server, and has not
+    /// expired.
     pub fn builder(issuer: impl Into<String>, expires: SystemTime) -> AccessBuilder {
         AccessBuilder(AccessClaims {
             issuer: issuer.into(),
@@ -146,6 +151,7 @@ impl Access {
         })
     }
 
+    /// Returns the thumbprint of the key that the token is bound to; `None` for a bearer token.
     pub(super) fn key_thumbprint(&self) -> Option<&str> {
         self.0.key_thumbprint.as_deref()
     }
@@ -179,7 +185,7 @@ pub enum TokenError {
     /// The token is not valid. The message is sent to the client.
     #[error("{0}")]
     Invalid(String),
-    /// The token cannot be verified at the moment. The message is written to the log.
+    /// The token cannot be verified at present. The message is written to the log.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -194,10 +200,11 @@ impl TokenError {
 /// Required values of claims.
 #[derive(Debug, Clone)]
 pub(super) struct ClaimRules {
+    /// Required issuer.
     pub(super) issuer: String,
-    /// The resource, and additional names that are accepted as the audience.
+    /// Accepted audiences: the resource and additional names.
     pub(super) audiences: Vec<String>,
-    /// Allowed difference between clocks.
+    /// Maximum difference between the clocks of the issuer and this server.
     pub(super) clock_skew: Duration,
 }
 
@@ -214,6 +221,7 @@ impl<'de> Deserialize<'de> for OneOrMany {
     }
 }
 
+/// Visitor that decodes a string or a list of strings.
 struct OneOrManyVisitor;
 
 impl<'de> Visitor<'de> for OneOrManyVisitor {
@@ -237,7 +245,7 @@ impl<'de> Visitor<'de> for OneOrManyVisitor {
 }
 
 impl OneOrMany {
-    /// Returns true if `wanted` accepts one of the strings.
+    /// Returns true if `wanted` returns true for one of the strings.
     fn contains_any(&self, wanted: impl Fn(&str) -> bool) -> bool {
         match self {
             Self::One(one) => wanted(one),
@@ -245,7 +253,7 @@ impl OneOrMany {
         }
     }
 
-    /// Returns the scopes; each string can contain several, separated by spaces.
+    /// Returns the scopes in all strings, each of which can contain several scopes separated by spaces.
     fn scopes(&self) -> Scopes {
         match self {
             Self::One(one) => Scopes::parse(one),
@@ -257,28 +265,39 @@ impl OneOrMany {
 /// Claims of an access token or of an introspection response (RFC 7519, RFC 7662, RFC 9068).
 #[derive(Deserialize)]
 struct Claims {
+    /// True if the token is active (introspection only).
     #[serde(default)]
     active: Option<bool>,
+    /// Issuer.
     #[serde(default)]
     iss: Option<String>,
+    /// Subject.
     #[serde(default)]
     sub: Option<String>,
+    /// Audience.
     #[serde(default)]
     aud: Option<OneOrMany>,
+    /// Expiry in Unix time.
     #[serde(default)]
     exp: Option<f64>,
+    /// Start of validity in Unix time.
     #[serde(default)]
     nbf: Option<f64>,
+    /// Time of issue in Unix time.
     #[serde(default)]
     iat: Option<f64>,
     #[serde(default)]
     client_id: Option<String>,
+    /// Authorized party: the client id in tokens of some providers.
     #[serde(default)]
     azp: Option<String>,
+    /// Scopes.
     #[serde(default)]
     scope: Option<OneOrMany>,
+    /// Scopes in tokens of some providers.
     #[serde(default)]
     scp: Option<OneOrMany>,
+    /// Key that the token is bound to.
     #[serde(default)]
     cnf: Option<Confirmation>,
 }
@@ -286,9 +305,10 @@ struct Claims {
 /// Claim `cnf` (RFC 7800).
 #[derive(Deserialize)]
 struct Confirmation {
+    /// Thumbprint of the DPoP key.
     #[serde(default)]
     jkt: Option<String>,
-    /// Confirmation methods other than DPoP, which this server does not check.
+    /// Other confirmation methods; tokens with such a method are rejected.
     #[serde(default, rename = "x5t#S256")]
     certificate: Option<serde::de::IgnoredAny>,
 }
@@ -296,8 +316,8 @@ struct Confirmation {
 /// Latest representable time in Unix seconds: the end of the year 9999.
 const LATEST_TIMESTAMP: f64 = 253_402_300_799.0;
 
-/// Validates claims. `is_introspected` is true for the response of an introspection endpoint, which must contain
-/// `active` and may omit the issuer (RFC 7662, section 2.2).
+/// Validates claims. `is_introspected` is true for claims in the response of an introspection endpoint, which must
+/// contain `active` and may omit the issuer (RFC 7662, section 2.2).
 pub(super) fn check_claims(
     claims: Vec<u8>,
     rules: &ClaimRules,

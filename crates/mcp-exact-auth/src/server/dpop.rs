@@ -11,29 +11,37 @@ use serde::Deserialize;
 
 use super::jose::{UnverifiedToken, sha256_base64url};
 
-/// Maximum age of a proof, and maximum time that it may be dated in the future.
+/// Maximum age of a proof, and maximum time by which the clock of the client may be ahead.
 const PROOF_LIFETIME: Duration = Duration::from_secs(300);
-/// Maximum number of proof ids that are stored per window.
+/// Maximum number of proof ids that are stored per time window.
 const MAX_REMEMBERED_PROOFS: usize = 100_000;
 
 /// Claims of a DPoP proof (RFC 9449, section 4.2).
 #[derive(Deserialize)]
 struct ProofClaims {
+    /// Id of the proof.
     jti: String,
+    /// HTTP method of the request.
     htm: String,
+    /// URL of the request.
     htu: String,
+    /// Time of creation in Unix time.
     iat: f64,
+    /// Hash of the access token.
     #[serde(default)]
     ath: Option<String>,
+    /// Nonce of the server.
     #[serde(default)]
     nonce: Option<String>,
 }
 
 /// Expected values of a proof.
 pub(super) struct ExpectedProof<'a> {
+    /// HTTP method of the request.
     pub(super) method: &'a str,
     /// URLs of this server, as used by clients.
     pub(super) urls: &'a [String],
+    /// Access token of the request.
     pub(super) token: &'a str,
     /// Thumbprint of the key that the token is bound to.
     pub(super) key: &'a str,
@@ -116,8 +124,8 @@ pub(super) fn check_proof(
     }
 }
 
-/// Nonces that are derived from a key and the time, so that no nonce is stored and processes with the same key accept
-/// each other's nonces.
+/// Generator of nonces that are derived from a key and the time: no nonce is stored, and processes with the same key
+/// accept each other's nonces.
 pub(super) struct NonceGenerator(hmac::Key);
 
 impl NonceGenerator {
@@ -125,12 +133,12 @@ impl NonceGenerator {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// Returns the nonce for a time.
+    /// Returns the nonce that is valid at a time.
     pub(super) fn nonce_at(&self, now: SystemTime) -> String {
         self.nonce_of_window(window_at(now))
     }
 
-    /// Returns true for a nonce of the current or the previous time window.
+    /// Returns true if a nonce belongs to the current or the previous time window.
     fn is_current(&self, nonce: &str, now: SystemTime) -> bool {
         let window = window_at(now);
         let known = [window, window.saturating_sub(1)];
@@ -152,13 +160,16 @@ fn window_at(now: SystemTime) -> u64 {
     since.as_secs() / PROOF_LIFETIME.as_secs()
 }
 
-/// Ids of used proofs, in two time windows; the older window is discarded.
+/// Ids of used proofs in the current and the previous time window, to detect replays.
 pub(super) struct UsedProofs(Mutex<ProofWindows>);
 
 /// Proof ids of the current and the previous time window.
 struct ProofWindows {
+    /// Start of the current window.
     started_at: Instant,
+    /// Ids that were used in the current window.
     current: HashSet<String>,
+    /// Ids that were used in the previous window.
     previous: HashSet<String>,
 }
 

@@ -12,18 +12,22 @@ use super::access::TokenError;
 use crate::metadata::{MetadataResponse, ServerMetadata, parse_metadata_response};
 use crate::net::{AllowedAddresses, CheckedClient, error_with_causes, read_body};
 
+/// Maximum duration of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// HTTP client that enforces the address rules.
+/// HTTP client for the authorization servers of a resource server, which enforces the address rules.
 #[derive(Clone)]
 pub(super) struct IssuerClient {
+    /// HTTP client that sends the requests.
     client: Arc<dyn HttpClient>,
+    /// Allowed addresses.
     addresses: AllowedAddresses,
 }
 
-/// A document, and its maximum cache time.
+/// Fetched document and its maximum cache time.
 pub(super) struct FetchedDocument {
     pub(super) body: Bytes,
+    /// Value of `max-age`.
     pub(super) max_age: Option<Duration>,
 }
 
@@ -33,8 +37,8 @@ fn unavailable_error(url: &str, reason: impl std::fmt::Display) -> TokenError {
 }
 
 impl IssuerClient {
-    /// Creates the client. The operator configures issuers, so that private networks are allowed, and loopback if the
-    /// issuer is on loopback.
+    /// Creates the client for an issuer. Private networks are allowed, because the operator configures the issuers;
+    /// loopback is allowed if the issuer is on loopback.
     pub(super) fn new(issuer: &str, client: Option<Arc<dyn HttpClient>>) -> Self {
         let uri = issuer.parse::<Uri>().ok();
         let loopback = AllowedAddresses {

@@ -1,7 +1,7 @@
 //! Signed tokens (RFC 7515, RFC 7519) and the keys that verify them (RFC 7517).
 //!
-//! The type of a key determines its algorithms, so that a token cannot select `none`, a shared secret, or a public
-//! key used as one. Keys are parsed once.
+//! The type of a key determines its algorithms, so that a token cannot select `none`, a shared secret, or a public key
+//! as a shared secret. Keys are parsed once.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,35 +18,46 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of keys of a set that are kept.
+/// Maximum number of keys of a set; further keys are ignored.
 const MAX_KEYS: usize = 64;
 
 /// JSON Web Key (RFC 7517) with a public key. Members of private keys are parsed so that such keys can be rejected.
 #[derive(Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Jwk {
+    /// Key type.
     pub(crate) kty: String,
+    /// Curve.
     #[serde(default)]
     pub(crate) crv: String,
+    /// X coordinate, or public key of Ed25519.
     #[serde(default)]
     x: String,
+    /// Y coordinate.
     #[serde(default)]
     y: String,
+    /// RSA modulus.
     #[serde(default)]
     n: String,
+    /// RSA exponent.
     #[serde(default)]
     e: String,
+    /// Key id.
     #[serde(default)]
     kid: Option<String>,
+    /// Only algorithm of the key.
     #[serde(default)]
     alg: Option<String>,
+    /// Purpose of the key: `sig` or `enc`.
     #[serde(default, rename = "use")]
     key_use: Option<String>,
+    /// Private key; its presence is an error.
     #[serde(default, skip_serializing)]
     d: Option<serde::de::IgnoredAny>,
 }
 
 /// Key that verifies signatures.
 pub(crate) struct VerificationKey {
+    /// Key id.
     id: Option<String>,
     /// Parsed key for each supported algorithm.
     algorithms: Vec<(&'static str, ParsedPublicKey)>,
@@ -58,7 +69,7 @@ impl Jwk {
         self.d.is_some()
     }
 
-    /// Parses the key; `None` for a type that cannot verify signatures, such as a shared secret.
+    /// Parses the key; returns `None` for a type that cannot verify signatures, such as a shared secret.
     pub(crate) fn parse(&self) -> Option<VerificationKey> {
         if self.key_use.as_deref().is_some_and(|usage| usage != "sig") {
             return None;
@@ -152,13 +163,18 @@ pub(crate) enum InvalidToken {
 /// Header of a signed token.
 #[derive(Deserialize)]
 pub(crate) struct Header {
+    /// Signature algorithm.
     pub(crate) alg: String,
+    /// Key id.
     #[serde(default)]
     pub(crate) kid: Option<String>,
+    /// Type of the token.
     #[serde(default)]
     pub(crate) typ: Option<String>,
+    /// Critical header parameters, none of which is supported.
     #[serde(default)]
     crit: Option<serde::de::IgnoredAny>,
+    /// Public key of a DPoP proof.
     #[serde(default)]
     pub(crate) jwk: Option<Jwk>,
 }
@@ -176,9 +192,13 @@ impl Header {
 
 /// A parsed token whose signature is not verified yet.
 pub(crate) struct UnverifiedToken<'t> {
+    /// Decoded header.
     pub(crate) header: Header,
+    /// Signed text: header and payload.
     message: &'t str,
+    /// Encoded payload.
     payload: &'t str,
+    /// Encoded signature.
     signature: &'t str,
 }
 
@@ -205,8 +225,9 @@ impl<'t> UnverifiedToken<'t> {
         })
     }
 
-    /// Returns the issuer in the claims, which is not verified.
+    /// Returns the claim `iss` without verification.
     pub(crate) fn issuer(&self) -> Option<String> {
+        /// Decoder of the claim `iss`.
         #[derive(Deserialize)]
         struct Claims {
             iss: String,
@@ -233,13 +254,16 @@ impl<'t> UnverifiedToken<'t> {
 /// Keys of an issuer.
 #[derive(Default)]
 pub(crate) struct KeySet {
+    /// Keys in the order of the set.
     keys: Vec<VerificationKey>,
+    /// Indexes of the keys, by key id.
     by_id: HashMap<String, usize>,
 }
 
 impl KeySet {
     /// Parses a key set. Keys that cannot verify signatures, and all keys after the first 64, are ignored.
     pub(crate) fn parse(json: &[u8]) -> Option<Self> {
+        /// Decoder of a key set.
         #[derive(Deserialize)]
         struct Set {
             keys: Vec<serde_json::Value>,
@@ -289,15 +313,18 @@ impl fmt::Debug for KeySet {
 mod tests {
     use super::*;
 
-    /// RFC 7515, appendix A.3: example of an ES256 signature.
+    /// Token of RFC 7515, appendix A.3, signed with ES256.
     const RFC_TOKEN: &str = "eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ.DtEhU3ljbEg8L38VWAfUAqOyKAM6-Xx-F4GawxaepmXFCgfTjDxw5djxLa8ISlSApmWQxfKTUJqPP3-Kg6NU1Q";
+    /// Key of the token in RFC 7515, appendix A.3.
     const RFC_KEY: &str = r#"{"kty":"EC","crv":"P-256","x":"f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU","y":"x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"}"#;
 
+    /// Parses a key set of these keys.
     fn key_set(keys: &[&str]) -> KeySet {
         let json = format!(r#"{{"keys":[{}]}}"#, keys.join(","));
         KeySet::parse(json.as_bytes()).expect("a key set")
     }
 
+    /// Finds the key for a token and verifies the token.
     fn verify_token(keys: &KeySet, token: &str) -> Result<Vec<u8>, InvalidToken> {
         let token = UnverifiedToken::new(token)?;
         let key = keys.find(&token.header).ok_or(InvalidToken::UnknownKey)?;

@@ -19,7 +19,9 @@ use crate::challenge::Challenge;
 use crate::metadata::ResourceMetadata;
 use crate::scope::Scopes;
 
+/// Path of the metadata at the root of the origin.
 const WELL_KNOWN_PATH: &str = "/.well-known/oauth-protected-resource";
+/// Header of DPoP proofs.
 const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
 
 /// Function that decides whether granted scopes cover a required scope.
@@ -35,15 +37,15 @@ pub enum TokenBinding {
     Required,
 }
 
-/// Error: the configuration of a resource server is invalid.
+/// Error for a resource that is not the public URL of an endpoint.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the resource `{0}` cannot be used; name the public URL of the endpoint, https or on loopback, without a fragment"
 )]
 pub struct InvalidResource(String);
 
-/// OAuth resource server: accepts requests with a valid access token, and responds to others with a challenge that
-/// refers to the authorization server.
+/// OAuth resource server: accepts requests with a valid access token, and responds to all other requests with a
+/// challenge that refers to the authorization server.
 ///
 /// Handlers run only with a valid [`Access`]. Set the resource server in the options of the HTTP server:
 ///
@@ -67,18 +69,25 @@ pub struct InvalidResource(String);
 /// ```
 #[derive(Clone)]
 pub struct ResourceServer {
+    /// Verifiers, one for each trusted issuer.
     verifiers: Vec<Arc<dyn TokenVerifier>>,
+    /// Metadata document.
     metadata: ResourceMetadata,
-    /// URL of the metadata, as used by clients.
+    /// URL of the metadata document, as used by clients.
     metadata_url: String,
-    /// Paths of the metadata.
+    /// Paths at which the metadata document is served.
     metadata_paths: Vec<String>,
     /// URLs of the endpoint and of the additional HTTP+SSE paths, as used by clients.
     urls: Vec<String>,
+    /// Scopes that every request requires.
     required_scopes: Scopes,
+    /// Function that decides whether granted scopes cover a required scope.
     scope_hierarchy: ScopeHierarchy,
+    /// Policy for binding tokens to a key.
     binding: TokenBinding,
+    /// Ids of used DPoP proofs.
     used_proofs: Arc<UsedProofs>,
+    /// Generator of DPoP nonces, if proofs must contain a nonce.
     nonces: Option<Arc<NonceGenerator>>,
 }
 
@@ -219,8 +228,8 @@ impl ResourceServer {
         Challenge::new(scheme).with_param("resource_metadata", &*self.metadata_url)
     }
 
-    /// Returns the refusal of a request without credentials, or with invalid ones ("Protected Resource Metadata
-    /// Discovery Requirements"; RFC 6750, section 3).
+    /// Returns the error for a request without valid credentials ("Protected Resource Metadata Discovery Requirements";
+    /// RFC 6750, section 3).
     fn unauthorized_error(&self, scheme: &str, error: Option<(&str, &str)>) -> AuthError {
         let mut challenge = self.challenge(scheme);
         if !self.required_scopes.is_empty() {
@@ -234,7 +243,7 @@ impl ResourceServer {
         AuthError::unauthorized(challenge.to_header())
     }
 
-    /// Returns the refusal of a malformed request (RFC 6750, section 3.1: `invalid_request`).
+    /// Returns the error for a malformed request (RFC 6750, section 3.1: `invalid_request`).
     fn malformed_error(&self, description: &str) -> AuthError {
         let challenge = self
             .challenge("Bearer")
@@ -362,7 +371,7 @@ impl ResourceServer {
         }
     }
 
-    /// Returns a refusal that requires a proof with the nonce of this server.
+    /// Returns an error that requires a proof with a nonce of this server.
     fn nonce_required_error(&self, now: SystemTime) -> AuthError {
         let message = "the proof has to hold the nonce of the header DPoP-Nonce";
         let mut error = self.unauthorized_error("DPoP", Some(("use_dpop_nonce", message)));
@@ -371,8 +380,8 @@ impl ResourceServer {
         error
     }
 
-    /// Returns a refusal if required scopes were not granted, with all of them in one challenge ("Runtime Insufficient
-    /// Scope Errors").
+    /// Returns the error for a request whose token lacks required scopes, with all required scopes in its challenge
+    /// ("Runtime Insufficient Scope Errors"); `None` if the scopes were granted.
     fn insufficient_scope_error(&self, access: &Access, needed: &[String]) -> Option<AuthError> {
         let granted = access.scopes();
         if needed

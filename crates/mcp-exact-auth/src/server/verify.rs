@@ -52,29 +52,37 @@ pub trait TokenVerifier: Send + Sync + 'static {
 /// Minimum and maximum time for which fetched keys are cached.
 const KEY_LIFETIMES: std::ops::RangeInclusive<Duration> =
     Duration::from_secs(5 * 60)..=Duration::from_secs(24 * 3600);
-/// Minimum interval between two requests for keys because of an unknown key id.
+/// Minimum interval between two requests for keys that unknown key ids cause.
 const REQUEST_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Verifies signed tokens (RFC 9068) by the keys of their issuer. Keys are fetched when needed and cached, and fetched
-/// again for an unknown key id, at most once per minute.
+/// Verifier of signed tokens (RFC 9068), by the keys of their issuer. Keys are fetched when needed and cached; an
+/// unknown key id causes another request, at most once per minute.
 pub struct Jwks {
+    /// Required values of claims.
     rules: ClaimRules,
+    /// Accepted types (`typ`) of tokens, in lower case.
     accepted_types: Vec<String>,
+    /// Source of the keys.
     key_source: KeySource,
+    /// Cache of the keys.
     cache: Arc<KeyCache>,
 }
 
 /// Source of an issuer's keys.
 #[derive(Clone)]
 struct KeySource {
+    /// Issuer of the keys.
     issuer: String,
+    /// URL of the key set; `None` to read it from the issuer's metadata.
     url: Option<String>,
+    /// HTTP client; `None` for the default client.
     client: Option<Arc<dyn HttpClient>>,
 }
 
 /// Cache of fetched keys.
 #[derive(Default)]
 struct KeyCache {
+    /// Latest fetched keys, which may have expired.
     keys: RwLock<Option<Arc<CachedKeys>>>,
     /// Time of the last request for the keys; locked while a request is in progress.
     requested_at: Mutex<Option<Instant>>,
@@ -167,6 +175,7 @@ impl Jwks {
         self
     }
 
+    /// Verifies a token and returns its claims.
     async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
         let unverified = UnverifiedToken::new(token).map_err(TokenError::invalid)?;
         let kind = unverified.header.media_type().unwrap_or_default();
@@ -194,8 +203,8 @@ impl Jwks {
         check_claims(claims, &self.rules, false, SystemTime::now())
     }
 
-    /// Fetches the keys in a separate task, so that a client that disconnects does not cancel the request that others
-    /// wait for.
+    /// Fetches the keys in a separate task, so that the request completes for all waiting clients even if the first
+    /// client disconnects.
     async fn fetch_keys(
         &self,
         before: Option<Arc<CachedKeys>>,
@@ -214,6 +223,7 @@ impl TokenVerifier for Jwks {
 }
 
 impl CachedKeys {
+    /// Returns true if the cache time has not elapsed.
     fn is_fresh(&self) -> bool {
         self.expires_at > Instant::now()
     }
@@ -231,8 +241,8 @@ impl KeyCache {
         self.requested_at.try_lock().is_err()
     }
 
-    /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute. Returns
-    /// the old keys if the request fails.
+    /// Fetches the keys, unless another task has done so since `before` was read, or within the last minute. If the
+    /// request fails, returns the keys in `before`.
     async fn fetch_keys(
         &self,
         source: &KeySource,
@@ -272,6 +282,7 @@ impl KeyCache {
 }
 
 impl KeySource {
+    /// Requests the key set.
     async fn fetch_keys(&self) -> Result<CachedKeys, TokenError> {
         let fetch = IssuerClient::new(&self.issuer, self.client.clone());
         let url = match &self.url {
@@ -289,11 +300,15 @@ impl KeySource {
     }
 }
 
-/// Verifies tokens by token introspection (RFC 7662), with one request per verification.
+/// Verifier of tokens by token introspection (RFC 7662), with one request per verification.
 pub struct Introspection {
+    /// Required values of claims.
     rules: ClaimRules,
+    /// URL of the introspection endpoint.
     url: String,
+    /// Value of `Authorization` for the endpoint.
     authorization: HeaderValue,
+    /// HTTP client for the endpoint.
     issuer_client: IssuerClient,
 }
 
@@ -341,6 +356,7 @@ impl Introspection {
         self
     }
 
+    /// Requests the state of a token and returns its claims.
     async fn check_token(&self, token: &str) -> Result<Access, TokenError> {
         let form = format!(
             "token={}&token_type_hint=access_token",
@@ -359,8 +375,8 @@ impl TokenVerifier for Introspection {
     }
 }
 
-/// Returns the accepted audiences for a resource. An origin with and without a trailing slash is the same URI (RFC
-/// 3986, section 6.2.3), and some clients add the slash.
+/// Returns the accepted audiences for a resource. For an origin, the forms with and without a trailing slash are
+/// accepted, because they are equivalent (RFC 3986, section 6.2.3) and some clients add the slash.
 fn accepted_audiences(resource: String) -> Vec<String> {
     let rest = resource.split_once("://").map_or("", |(_, rest)| rest);
     let is_origin = !rest.is_empty() && !rest.trim_end_matches('/').contains(['/', '?']);

@@ -16,15 +16,17 @@ use crate::metadata::ServerMetadata;
 /// The client's registration at an authorization server.
 #[derive(Clone)]
 pub(super) struct ClientId {
+    /// Client id.
     pub(super) id: String,
+    /// Credential for the token endpoint.
     pub(super) credential: Credential,
     /// True if this crate registered the client dynamically, so that the registration can be removed.
     pub(super) is_dynamic: bool,
 }
 
 impl Flow {
-    /// Returns the client with an id at an authorization server. The id is not sufficient: a server may issue an id
-    /// that is configured for another server, whose secret it must not receive.
+    /// Returns the client with an id at an authorization server. The issuer is compared too, because a server may issue
+    /// an id that is configured for another server, whose secret this server must not receive.
     pub(super) async fn known_client(
         &self,
         client_id: &str,
@@ -52,8 +54,8 @@ impl Flow {
         }
     }
 
-    /// Returns the client's id at an authorization server: the configured one, the URL of the metadata document, or a
-    /// newly registered one.
+    /// Returns the client for an authorization server: the configured client, the client whose id is the URL of its
+    /// metadata document, or a newly registered client.
     pub(super) async fn select_client(
         &self,
         server: &ServerMetadata,
@@ -105,7 +107,8 @@ impl Flow {
         Ok(dynamic_client_id(client))
     }
 
-    /// Returns the client whose id is the URL of its metadata document, if the authorization server supports that.
+    /// Returns the client whose id is the URL of its metadata document; `None` if the authorization server does not
+    /// support such ids.
     fn client_by_metadata(&self, server: &ServerMetadata) -> Option<ClientId> {
         let is_supported = server.client_id_metadata_document_supported == Some(true);
         let url = self.options.metadata_url.clone().filter(|_| is_supported)?;
@@ -148,7 +151,7 @@ impl Flow {
         }
     }
 
-    /// Returns the first issuer that a client id was used with; records the present one if there is none.
+    /// Returns the first issuer that a client id was used with; if there is none, records the current issuer.
     async fn record_first_issuer(
         &self,
         client_id: &str,
@@ -162,7 +165,7 @@ impl Flow {
         Ok(server.issuer.clone())
     }
 
-    /// Returns the client of a workload: the one configured for the authorization server, or none.
+    /// Returns the client of a workload: the client that is configured for the authorization server, or no client.
     pub(super) fn workload_client(&self, server: &ServerMetadata) -> ClientId {
         let is_of_server = |client: &&RegisteredClient| {
             let issuer = client.issuer.as_deref();

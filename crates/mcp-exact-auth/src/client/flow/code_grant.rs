@@ -27,14 +27,19 @@ use crate::secret::Secret;
 /// the grant, for example with a cookie, and must store the tokens.
 #[derive(Clone)]
 pub struct CodeGrant {
+    /// Authorization options and HTTP client.
     flow: Arc<Flow>,
+    /// Metadata of the authorization server.
     server: ServerMetadata,
+    /// Client at the authorization server.
     client: ClientId,
+    /// Redirect URI of the application.
     redirect_uri: String,
+    /// Resource of the tokens (RFC 8707).
     resource: Option<String>,
 }
 
-/// A grant that waits for the redirect of its user; it can be finished once, within ten minutes.
+/// Grant that waits for the redirect of its user; [`CodeGrant::finish`] completes it once, within ten minutes.
 #[derive(Debug)]
 pub struct PendingGrant(PendingAuthorization);
 

@@ -18,7 +18,9 @@ use crate::metadata::ServerMetadata;
 use crate::scope::Scopes;
 use crate::secret::Secret;
 
+/// Grant type of JWT assertions (RFC 7523).
 const JWT_BEARER_GRANT: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+/// Token type of identity assertions (ID-JAG).
 const ID_JAG_TOKEN_TYPE: &str = "urn:ietf:params:oauth:token-type:id-jag";
 
 impl Flow {
@@ -94,7 +96,7 @@ impl Flow {
             .set_scopes(asked)
     }
 
-    /// Obtains a token by a grant that needs no user agent.
+    /// Obtains a token by a grant without a user agent: client credentials, enterprise or workload.
     async fn request_directly(
         &self,
         form: &(dyn Fn() -> TokenRequest + Sync),
@@ -108,7 +110,8 @@ impl Flow {
         Ok((client.id, issued))
     }
 
-    /// Opens the authorization URL for the user and exchanges the code.
+    /// Obtains a token by the authorization code grant: opens the authorization URL for the user and exchanges the
+    /// code.
     async fn authorize_by_code(
         &self,
         found: &DiscoveryResult,
@@ -197,7 +200,7 @@ impl Flow {
     }
 }
 
-/// Calls a source for its token.
+/// Calls a token source of the application.
 async fn read_token_source(source: &TokenSource) -> Result<Secret, OAuthError> {
     source()
         .await

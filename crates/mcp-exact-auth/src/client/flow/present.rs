@@ -9,11 +9,13 @@ use crate::client::error::OAuthError;
 use crate::locate;
 use crate::secret::Secret;
 
+/// Header of DPoP proofs.
 pub(super) const DPOP_HEADER: HeaderName = HeaderName::from_static("dpop");
+/// Header of DPoP nonces.
 const DPOP_NONCE_HEADER: HeaderName = HeaderName::from_static("dpop-nonce");
 
 impl Flow {
-    /// Returns the request headers for a token.
+    /// Returns the request headers that present a token.
     pub(crate) fn token_headers(
         &self,
         token: &CurrentToken,
@@ -37,14 +39,14 @@ impl Flow {
         Ok(headers)
     }
 
-    /// Returns the latest nonce of a URL's origin.
+    /// Returns the latest DPoP nonce of a URL's origin.
     pub(super) fn latest_nonce(&self, url: &str) -> Option<String> {
         let origin = locate::origin_of(&locate::parse_url(url)?);
         let nonces = self.nonces.lock().unwrap_or_else(PoisonError::into_inner);
         nonces.get(&origin).cloned()
     }
 
-    /// Stores the nonce in a response for later proofs. Returns true if the response has one.
+    /// Stores the DPoP nonce of a response for later proofs. Returns true if the response contains a nonce.
     pub(crate) fn record_nonce(&self, url: &str, headers: &HeaderMap) -> bool {
         let nonce = headers
             .get(DPOP_NONCE_HEADER)
