@@ -152,7 +152,7 @@ fn expand_registration(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns a check that reports its errors at the type of the result.
+/// Returns a compile-time check of the result type, whose errors refer to the source position of the type.
 fn expand_result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     let ty = method.output.as_ref()?;
     let kind = match method.options.kind {
@@ -165,8 +165,9 @@ fn expand_result_check(method: &Method, krate: &Path) -> Option<TokenStream> {
     Some(quote_spanned!(ty.span()=> #krate::check_reply::<#ty, #krate::#kind>();))
 }
 
-/// Returns checks that report their errors at the types of the arguments. Arguments with serde or schemars attributes
-/// are not checked, because their type may be decodable or describable only with the attributes.
+/// Returns compile-time checks of the argument types, whose errors refer to the source positions of the types.
+/// Arguments with serde or schemars attributes are not checked, because their types may be decodable or have a schema
+/// only with the attributes.
 fn expand_argument_checks(method: &Method, krate: &Path) -> TokenStream {
     let is_plain = |attrs: &[syn::Attribute]| {
         let mut attrs = attrs.iter().map(syn::Attribute::path);
@@ -257,7 +258,7 @@ fn expand_handler(method: &Method, krate: &Path) -> TokenStream {
     }
 }
 
-/// Returns the builder method and the definition.
+/// Returns the builder method that registers a method, and its definition.
 fn expand_definition(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     let options = &method.options;
     let (register, made) = match options.kind {
@@ -322,7 +323,7 @@ fn expand_resource(method: &Method, krate: &Path) -> (Ident, TokenStream) {
     }
 }
 
-/// Returns the builder method and the completed argument.
+/// Returns the builder method that registers a completion, and its arguments.
 fn expand_completion(method: &Method) -> (Ident, TokenStream) {
     let options = &method.options;
     let argument = options.text("argument");

@@ -44,6 +44,7 @@ pub fn server(options: TokenStream, item: TokenStream) -> TokenStream {
         .into()
 }
 
+/// Defines attribute macros that mark the methods of an impl block with [`macro@server`].
 macro_rules! expand {
     ($($name:ident)*) => {
         $(

@@ -1,4 +1,4 @@
-//! A method of the impl block: its receiver, its parameters, and which of them are arguments.
+//! A method of the impl block: its receiver and its parameters, which are arguments or extractors.
 //!
 //! Parsing removes the attributes of the macro from the method, and reports methods that cannot be registered.
 
@@ -13,21 +13,28 @@ use crate::options::{MethodKind, MethodOptions};
 
 /// A registered method.
 pub(crate) struct Method {
+    /// Options of the attribute.
     pub(crate) options: MethodOptions,
+    /// Name of the method.
     pub(crate) ident: Ident,
+    /// Receiver; `None` for an associated function.
     pub(crate) receiver: Option<SelfKind>,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) is_async: bool,
     /// Type of the result, if it is written explicitly and can be checked separately.
     pub(crate) output: Option<Type>,
+    /// Documentation of the method.
     pub(crate) description: Option<String>,
+    /// `#[cfg]` attributes of the method, which the registration repeats.
     pub(crate) cfg_attributes: Vec<Attribute>,
 }
 
-/// Receiver of a method: by reference, by value or none.
+/// Receiver of a method.
 #[derive(Clone, Copy)]
 pub(crate) enum SelfKind {
+    /// `&self`.
     Reference,
+    /// `self: Arc<Self>`.
     Arc,
 }
 
@@ -43,7 +50,7 @@ pub(crate) enum Parameter {
     Extractor { ty: Box<Type>, by_reference: bool },
 }
 
-/// Types of `mcp-exact` that are extractors.
+/// Names of the types that are extractors.
 const EXTRACTORS: [&str; 12] = [
     "Access",
     "Cx",
@@ -60,7 +67,8 @@ const EXTRACTORS: [&str; 12] = [
 ];
 
 impl Method {
-    /// Removes the macro's attribute from a method and parses it; `None` if the method has none.
+    /// Removes the macro's attribute from a method and parses the method; returns `None` for a method without such an
+    /// attribute.
     pub(crate) fn take_from(item: &mut ImplItemFn, generics: &[Ident]) -> Result<Option<Self>> {
         let mut found: Option<MethodOptions> = None;
         let mut kept = Vec::new();
@@ -115,13 +123,14 @@ impl Method {
         Ok(Some(method))
     }
 
+    /// Returns true if a parameter is an argument.
     pub(crate) fn has_arguments(&self) -> bool {
         self.parameters
             .iter()
             .any(|one| matches!(one, Parameter::Argument { .. }))
     }
 
-    /// Checks the combination of arguments, such as `Input` together with separate arguments.
+    /// Checks that the parameters can be combined: `Input` excludes separate arguments, for example.
     fn check_arguments(&self) -> Result<()> {
         let input = self.parameters.iter().find_map(|one| match one {
             Parameter::Extractor { ty, .. }
@@ -179,7 +188,7 @@ fn check_signature(item: &ImplItemFn, options: &MethodOptions) -> Result<()> {
     }
 }
 
-/// Returns how a method takes `self`.
+/// Parses the receiver of a method.
 fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     let text = receiver.to_token_stream().to_string().replace(' ', "");
     let message = match text.as_str() {
@@ -195,7 +204,7 @@ fn parse_receiver(receiver: &Receiver) -> Result<SelfKind> {
     Err(Error::new_spanned(receiver, message))
 }
 
-/// Returns the kind of a parameter: an extractor or an argument of the tool.
+/// Parses a parameter as an extractor or an argument.
 fn parse_parameter(input: &mut syn::PatType, generics: &[Ident]) -> Result<Parameter> {
     let mut attrs = std::mem::take(&mut input.attrs);
     let mut is_marked = |name: &str| {
@@ -279,7 +288,7 @@ fn is_extractor(ty: &Type) -> bool {
     EXTRACTORS.iter().any(|known| last == known)
 }
 
-/// Returns the last segment of a type's path.
+/// Returns the identifier of the last segment of a type's path.
 fn last_ident(ty: &Type) -> Option<&Ident> {
     match ty {
         Type::Path(TypePath {
@@ -303,7 +312,7 @@ fn inner_type(ty: &Type) -> Option<&Type> {
     }
 }
 
-/// Returns a result type without lifetimes and without `impl`.
+/// Returns the result type if a check can name it, that is, if it contains no reference, lifetime or `impl`.
 fn checkable_type(output: &ReturnType) -> Option<Type> {
     let ReturnType::Type(_, ty) = output else {
         return None;
@@ -313,8 +322,9 @@ fn checkable_type(output: &ReturnType) -> Option<Type> {
     (!opaque).then(|| (**ty).clone())
 }
 
-/// Returns the first of several identifiers that a type mentions.
+/// Returns the first of `idents` that occurs in a type.
 fn mentioned_ident<'g>(ty: &Type, idents: &'g [Ident]) -> Option<&'g Ident> {
+    /// Searches tokens and their groups.
     fn visit_tokens(tokens: proc_macro2::TokenStream, idents: &[Ident]) -> Option<&Ident> {
         tokens.into_iter().find_map(|token| match token {
             proc_macro2::TokenTree::Ident(ident) => idents.iter().find(|known| **known == ident),
@@ -344,7 +354,7 @@ fn documentation(attrs: &[Attribute]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// Returns an identifier for a variable of the macro that does not conflict with those of the application.
+/// Returns an identifier for the expansion that cannot collide with identifiers of the application.
 pub(crate) fn macro_ident(name: &str) -> Ident {
     Ident::new(name, Span::mixed_site())
 }

@@ -14,12 +14,16 @@ pub(crate) struct ServerOptions {
     pub(crate) version: Option<LitStr>,
     pub(crate) title: Option<LitStr>,
     pub(crate) instructions: Option<LitStr>,
+    /// Names of the parts whose impl blocks add registrations.
     pub(crate) parts: Vec<Ident>,
+    /// Name of the part that this impl block defines.
     pub(crate) part_name: Option<Ident>,
+    /// Path of the crate `mcp-exact`.
     pub(crate) krate: Option<Path>,
 }
 
 impl ServerOptions {
+    /// Parses the tokens of the attribute.
     pub(crate) fn parse(tokens: TokenStream) -> Result<Self> {
         let mut options = Self::default();
         let parser = syn::meta::parser(|meta| {
@@ -79,7 +83,7 @@ impl ServerOptions {
 
 use syn::ext::IdentExt as _;
 
-/// Kind of registration of a method.
+/// Kind of the item that a method registers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MethodKind {
     Tool,
@@ -138,14 +142,18 @@ impl MethodKind {
 /// Options of the attribute of a method.
 pub(crate) struct MethodOptions {
     pub(crate) kind: MethodKind,
+    /// Source position of the attribute, for errors.
     pub(crate) span: Span,
     /// URI or template of a resource.
     pub(crate) uri: Option<LitStr>,
+    /// Options with a string value, in order.
     pub(crate) texts: Vec<(Ident, LitStr)>,
+    /// Options with a boolean value, in order.
     pub(crate) flags: Vec<(Ident, LitBool)>,
 }
 
 impl MethodOptions {
+    /// Parses an attribute.
     pub(crate) fn parse(kind: MethodKind, attribute: &Attribute) -> Result<Self> {
         let mut options = Self {
             kind,
@@ -172,7 +180,7 @@ impl MethodOptions {
         Ok(options)
     }
 
-    /// Parses the options of a resource, of which the first is the URI without a name.
+    /// Parses the options of a resource, which start with the URI as a value without a name.
     fn parse_resource(&mut self, tokens: TokenStream) -> Result<()> {
         let parser = |input: syn::parse::ParseStream<'_>| {
             if input.peek(LitStr) {
@@ -190,6 +198,7 @@ impl MethodOptions {
         self.parse_list(rest)
     }
 
+    /// Parses a list of options, separated by commas.
     fn parse_list(&mut self, tokens: TokenStream) -> Result<()> {
         let known = self.kind.allowed_options();
         let parser = syn::meta::parser(|meta| {
@@ -253,18 +262,20 @@ impl MethodOptions {
         Err(Error::new(self.span, message))
     }
 
+    /// Returns the value of a string option.
     pub(crate) fn text(&self, name: &str) -> Option<&LitStr> {
         let mut all = self.texts.iter();
         all.find(|(known, _)| known == name).map(|(_, text)| text)
     }
 
+    /// Returns true if a boolean option is set to true.
     pub(crate) fn is_set(&self, name: &str) -> bool {
         let mut all = self.flags.iter();
         all.any(|(known, flag)| known == name && flag.value)
     }
 }
 
-/// Sets an option, which must not be repeated.
+/// Sets an option; a repeated option is an error.
 fn set_option(place: &mut Option<LitStr>, meta: &ParseNestedMeta<'_>) -> Result<()> {
     if place.is_some() {
         return Err(meta.error("this option is given twice; remove one of the two"));

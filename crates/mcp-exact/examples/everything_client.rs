@@ -1,8 +1,8 @@
 //! A client that the official conformance suite starts for each of its client scenarios (`cargo xtask conformance client`).
 //!
-//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and takes the steps that
-//! the scenario in `MCP_CONFORMANCE_SCENARIO` expects of a client, with the data in `MCP_CONFORMANCE_CONTEXT`. Without
-//! a scenario, it uses all features of the server. A failed call ends the program with an error.
+//! `everything_client URL` connects with the revision in `MCP_CONFORMANCE_PROTOCOL_VERSION`, and executes the steps
+//! that the scenario in `MCP_CONFORMANCE_SCENARIO` requires of a client, with the data in `MCP_CONFORMANCE_CONTEXT`.
+//! Without a scenario, it uses all features of the server. A failed call ends the program with an error.
 
 use std::env;
 
@@ -23,7 +23,9 @@ use serde_json::{Map, Value, json};
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Context {
+    /// Tool calls that the scenario requires.
     tool_calls: Vec<ToolCall>,
+    /// Credentials of the scenario.
     #[serde(flatten)]
     credentials: Credentials,
 }
@@ -36,9 +38,13 @@ struct Credentials {
     client_secret: Option<Secret>,
     issuer: Option<String>,
     private_key_pem: Option<Secret>,
+    /// Client id at the identity provider.
     idp_client_id: String,
+    /// Identity token of the user.
     idp_id_token: Secret,
+    /// Token endpoint of the identity provider.
     idp_token_endpoint: String,
+    /// Token of a workload's platform, for the grant `jwt-bearer`.
     valid_jwt: Option<Secret>,
 }
 
@@ -63,6 +69,7 @@ fn revision() -> Result<Option<Revision>> {
     }
 }
 
+/// Returns the context from the environment; empty without the variable.
 fn context() -> Result<Context> {
     match env::var("MCP_CONFORMANCE_CONTEXT") {
         Ok(text) => serde_json::from_str(&text).map_err(Error::from),
@@ -140,6 +147,7 @@ fn oauth_options(context: Credentials) -> Result<OAuth> {
     })
 }
 
+/// Returns the configured client.
 fn connect_client(url: &str, credentials: Credentials) -> Result<Connect> {
     let connect = Client::connect(url)
         .identity("everything-client", "1.0.0")
@@ -167,6 +175,7 @@ async fn fill_in(form: Form) -> FormAnswer {
     }
 }
 
+/// Parses an object as a [`Value`].
 fn field_value(object: &JsonObject) -> Result<Value> {
     serde_json::from_str(object.text()).map_err(Error::from)
 }
@@ -218,6 +227,7 @@ async fn list_tools(client: &Client) -> Result {
     Ok(())
 }
 
+/// Calls all tools of the server, one after the other.
 async fn call_all_tools(client: &Client) -> Result {
     for tool in client.tools().all().await? {
         call_with_sample(client, &tool).await?;

@@ -1,7 +1,7 @@
-//! Tasks of the runtime beside those of the program.
+//! Background work of the library on the Tokio runtime.
 //!
-//! tokio compiles everything about a task anew for each type of future. What runs here has one type, so that a program
-//! pays for it once.
+//! Tokio compiles its task code once for each type of future. Background work is boxed into one type, so that a program
+//! contains this code only once.
 
 use std::pin::Pin;
 
@@ -11,12 +11,12 @@ use tokio::task::JoinHandle;
 /// Type-erased future of background work.
 type BoxedWork = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Runs `work` in a task of its own.
+/// Spawns `work` as a separate task on the current runtime.
 pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     spawn_boxed(&Handle::current(), Box::pin(work))
 }
 
-/// Runs `work` in a task of its own on `runtime`.
+/// Spawns `work` as a separate task on `runtime`.
 pub(crate) fn spawn_on(
     runtime: &Handle,
     work: impl Future<Output = ()> + Send + 'static,
@@ -24,6 +24,7 @@ pub(crate) fn spawn_on(
     spawn_boxed(runtime, Box::pin(work))
 }
 
+/// Spawns boxed work as a separate task on `runtime`.
 fn spawn_boxed(runtime: &Handle, work: BoxedWork) -> JoinHandle<()> {
     runtime.spawn(work)
 }

@@ -47,6 +47,7 @@ enum Block {
     /// Text and nothing else, which has the same form in every revision. Most results consist of one such block, so it is
     /// written without intermediate values.
     Text(String),
+    /// Any content block, in the form of the home revision.
     Object(JsonObject),
 }
 
@@ -95,7 +96,7 @@ impl Content {
         Self::embedded_block([("uri", Json::string(uri)), ("text", Json::string(text))])
     }
 
-    /// Sets the media type of the resource that the block embeds. Other blocks stay as they are.
+    /// Sets the media type of the resource that the block embeds. Blocks of other kinds are not changed.
     ///
     /// ```
     /// use mcp_exact::Content;
@@ -176,6 +177,7 @@ impl Content {
         }
     }
 
+    /// Returns true for a text block without other members.
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self.0, Block::Text(_))
     }

@@ -1,7 +1,7 @@
 //! Decoding of untyped JSON into types of the application, by serde.
 //!
-//! An error names the place of the value that does not fit. What depends on the decoded type is compiled in the crate of
-//! the application for every type, so all other work is done by functions that are not generic.
+//! An error contains the path of the value that does not match its type. Generic functions are compiled in the crate of
+//! the application for every decoded type, so this module keeps them small and calls functions that are not generic.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::de::{
 
 use crate::link::{Json, ObjectRef};
 
-/// Name by which `serde_json::value::RawValue` asks for the text of a value.
+/// Name of the newtype struct by which `serde_json::value::RawValue` requests the text of a value.
 const RAW_VALUE_TOKEN: &str = "$serde_json::private::RawValue";
 
 /// Decodes a value.
@@ -28,7 +28,7 @@ pub(crate) fn decode_object<T: DeserializeOwned>(object: ObjectRef<'_>) -> Resul
     T::deserialize(&mut JsonDeserializer::new(object.text()))
 }
 
-/// Error of a value that does not fit its type.
+/// Error for a value that does not match the type it is decoded into.
 #[derive(Debug)]
 pub(crate) struct Mismatch(Box<MismatchDetails>);
 
@@ -37,13 +37,16 @@ pub(crate) struct Mismatch(Box<MismatchDetails>);
 struct MismatchDetails {
     /// Names and indexes that lead to the value, the innermost first.
     path: Vec<PathSegment>,
+    /// Description of the mismatch.
     reason: String,
 }
 
 /// One segment of the path to a value.
 #[derive(Debug)]
 enum PathSegment {
+    /// Name of an object member.
     Name(String),
+    /// Index of an array item.
     Index(usize),
 }
 
@@ -55,13 +58,13 @@ impl Mismatch {
         }))
     }
 
-    /// Adds the name of the member that contains the value to the path.
+    /// Adds the name of a member to the path, because the error occurred in the value of this member.
     fn within_member(mut self, name: &str) -> Self {
         self.0.path.push(PathSegment::Name(name.to_owned()));
         self
     }
 
-    /// Adds the index of the item that contains the value to the path.
+    /// Adds an index to the path, because the error occurred in this item of an array.
     fn within_item(mut self, index: usize) -> Self {
         self.0.path.push(PathSegment::Index(index));
         self
@@ -82,7 +85,7 @@ impl Mismatch {
         pointer
     }
 
-    /// Returns the reason without the place.
+    /// Returns the description of the mismatch without the path.
     pub(crate) fn into_reason(self) -> String {
         self.0.reason
     }
@@ -118,7 +121,7 @@ impl de::Error for Mismatch {
     }
 }
 
-/// Description of a value in the words of JSON.
+/// Formatter that describes an unexpected value with the JSON names of types, such as `null`.
 struct JsonUnexpected<'a>(Unexpected<'a>);
 
 impl fmt::Display for JsonUnexpected<'_> {
@@ -130,7 +133,7 @@ impl fmt::Display for JsonUnexpected<'_> {
     }
 }
 
-/// Number of the text, in the narrowest of the types that serde has for numbers.
+/// Number, parsed as the narrowest number type of serde that represents it.
 #[derive(Clone, Copy)]
 enum ParsedNumber {
     Unsigned(u64),
@@ -139,7 +142,7 @@ enum ParsedNumber {
 }
 
 impl ParsedNumber {
-    /// Returns the number for the error of serde about an unexpected value.
+    /// Returns the number as the unexpected value of a serde error.
     fn as_unexpected(self) -> Unexpected<'static> {
         match self {
             Self::Unsigned(value) => Unexpected::Unsigned(value),
@@ -148,7 +151,7 @@ impl ParsedNumber {
         }
     }
 
-    /// Calls the method of the visitor for the type of the number.
+    /// Passes the number to the method of the visitor for its type.
     fn visit<'de, V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Mismatch> {
         match self {
             Self::Unsigned(value) => visitor.visit_u64(value),
@@ -158,7 +161,7 @@ impl ParsedNumber {
     }
 }
 
-/// Calls the method of the visitor for borrowed or owned text.
+/// Passes text to the method of the visitor for borrowed or owned text.
 fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V::Value, Mismatch> {
     match text {
         Cow::Borrowed(text) => visitor.visit_borrowed_str(text),
@@ -166,7 +169,7 @@ fn visit_text<'de, V: Visitor<'de>>(text: Cow<'de, str>, visitor: V) -> Result<V
     }
 }
 
-/// Text that is decoded. It was checked to be one JSON value.
+/// Deserializer of a text that was checked to be one JSON value.
 struct JsonDeserializer<'de>(Reader<'de>);
 
 impl<'de> JsonDeserializer<'de> {
@@ -174,7 +177,7 @@ impl<'de> JsonDeserializer<'de> {
         Self(Reader::of_checked(text))
     }
 
-    /// Describes a failure of the reader, whose text is JSON.
+    /// Returns the error for a value that the reader rejects although the text is JSON.
     #[cold]
     fn reader_error(_: DecodeFailed) -> Mismatch {
         Mismatch::new(
@@ -187,7 +190,7 @@ impl<'de> JsonDeserializer<'de> {
         self.0.kind().map_err(Self::reader_error)
     }
 
-    /// Returns the error for a value of another kind than wanted.
+    /// Returns the error for a value whose JSON type differs from the expected one.
     #[cold]
     fn type_mismatch(&mut self, expected: &dyn Expected) -> Mismatch {
         let found = match self.peek_kind() {
@@ -217,6 +220,7 @@ impl<'de> JsonDeserializer<'de> {
         Ok(is_null)
     }
 
+    /// Reads a `null`.
     fn read_null(&mut self, expected: &dyn Expected) -> Result<(), Mismatch> {
         if self.read_if_null()? {
             Ok(())
@@ -225,6 +229,7 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
+    /// Reads a boolean.
     fn read_boolean(&mut self, expected: &dyn Expected) -> Result<bool, Mismatch> {
         match self.peek_kind()? {
             Kind::Boolean => self.0.boolean().map_err(Self::reader_error),
@@ -232,6 +237,7 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
+    /// Reads a number and returns its text.
     fn read_number_text(&mut self, expected: &dyn Expected) -> Result<&'de str, Mismatch> {
         match self.peek_kind()? {
             Kind::Number => self.0.number().map_err(Self::reader_error),
@@ -239,6 +245,7 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
+    /// Reads a number.
     fn read_number(&mut self, expected: &dyn Expected) -> Result<ParsedNumber, Mismatch> {
         let text = self.read_number_text(expected)?;
         if let Ok(value) = text.parse() {
@@ -266,6 +273,7 @@ impl<'de> JsonDeserializer<'de> {
             .map_err(|_| Mismatch::new(format!("invalid value: {text}, expected {expected}")))
     }
 
+    /// Reads a string.
     fn read_string(&mut self, expected: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
         match self.peek_kind()? {
             Kind::String => self.0.str().map_err(Self::reader_error),
@@ -291,6 +299,7 @@ impl<'de> JsonDeserializer<'de> {
         self.0.next_item().map_err(Self::reader_error)
     }
 
+    /// Reads the start of an object.
     fn begin_object(&mut self, expected: &dyn Expected) -> Result<(), Mismatch> {
         match self.peek_kind()? {
             Kind::Object => self.0.open_object().map_err(Self::reader_error),
@@ -298,7 +307,7 @@ impl<'de> JsonDeserializer<'de> {
         }
     }
 
-    /// Reads the name of the next member; returns `None` at the end of the object.
+    /// Reads the name of the next member and the colon; returns `None` at the end of the object.
     fn read_member_name(&mut self, first: &mut bool) -> Result<Option<Cow<'de, str>>, Mismatch> {
         if self
             .0
@@ -313,7 +322,7 @@ impl<'de> JsonDeserializer<'de> {
         Ok(Some(name))
     }
 
-    /// Reads the name of the variant of an enum, the only member of its object.
+    /// Reads the start of an object with one member that represents an enum variant, and returns the variant name.
     fn read_variant_name(&mut self, expected: &dyn Expected) -> Result<Cow<'de, str>, Mismatch> {
         self.begin_object(expected)?;
         let name = self.read_member_name(&mut true)?;
@@ -501,21 +510,25 @@ impl<'de> Deserializer<'de> for &mut JsonDeserializer<'de> {
     }
 }
 
-/// Items of an array.
+/// Access to the items of an array, one after the other.
 struct ArrayItems<'s, 'de> {
+    /// Deserializer that reads the items.
     source: &'s mut JsonDeserializer<'de>,
+    /// True if the array has an unread item.
     has_more: bool,
+    /// Index of the next item.
     index: usize,
 }
 
 impl ArrayItems<'_, '_> {
-    /// Moves on to the next item.
+    /// Reads the separator after an item.
     fn advance(&mut self) -> Result<(), Mismatch> {
         self.has_more = self.source.next_item()?;
         self.index += 1;
         Ok(())
     }
 
+    /// Returns an error if the array has an unread item.
     fn check_end(&self) -> Result<(), Mismatch> {
         if self.has_more {
             let message = format!("the array has more than {} items", self.index);
@@ -542,12 +555,15 @@ impl<'de> SeqAccess<'de> for &mut ArrayItems<'_, 'de> {
     }
 }
 
-/// Members of an object.
+/// Access to the members of an object, one after the other.
 struct ObjectMembers<'s, 'de> {
+    /// Deserializer that reads the members.
     source: &'s mut JsonDeserializer<'de>,
+    /// True before the first member is read.
     is_first: bool,
     /// Name of the member whose value is read.
     name: Cow<'de, str>,
+    /// True after the end of the object.
     is_done: bool,
 }
 
@@ -561,6 +577,7 @@ impl ObjectMembers<'_, '_> {
         Ok(!self.is_done)
     }
 
+    /// Returns an error if the object has an unread member.
     fn check_end(&self) -> Result<(), Mismatch> {
         if self.is_done {
             Ok(())
@@ -589,9 +606,11 @@ impl<'de> MapAccess<'de> for &mut ObjectMembers<'_, 'de> {
     }
 }
 
-/// Variant of an enum that an object with one member represents.
+/// Object with one member that represents an enum variant.
 struct VariantObject<'s, 'de> {
+    /// Deserializer that reads the value of the member.
     source: &'s mut JsonDeserializer<'de>,
+    /// Name of the variant.
     name: Cow<'de, str>,
 }
 
@@ -640,7 +659,7 @@ impl<'de> VariantAccess<'de> for VariantObject<'_, 'de> {
     }
 }
 
-/// Name of a member, which is a string in JSON and may be a number or a boolean in the decoded type.
+/// Name of an object member: a string in JSON, and possibly a number or a boolean in the decoded type.
 struct MemberName<'n>(&'n str);
 
 impl MemberName<'_> {

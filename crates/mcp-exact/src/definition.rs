@@ -45,6 +45,7 @@ impl Icon {
         self
     }
 
+    /// Returns the icon as JSON.
     fn to_json(&self) -> Json {
         let mut icon = JsonObject::from_iter([("src", Json::string(&self.src))]);
         if let Some(mime_type) = &self.mime_type {
@@ -57,6 +58,7 @@ impl Icon {
     }
 }
 
+/// Returns icons as a JSON array.
 pub(crate) fn icons_to_json(icons: &[Icon]) -> Json {
     let icons: Vec<Json> = icons.iter().map(Icon::to_json).collect();
     Json::from_encode(&icons)
@@ -70,10 +72,12 @@ struct CommonMembers {
     description: Option<String>,
     icons: Vec<Icon>,
     meta: JsonObject,
+    /// Required OAuth scopes, separated by spaces; not advertised.
     scope: Option<String>,
 }
 
 impl CommonMembers {
+    /// Creates members with a name only.
     fn with_name(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -81,6 +85,7 @@ impl CommonMembers {
         }
     }
 
+    /// Returns the advertised members as an object.
     fn object(&self) -> JsonObject {
         let mut object = JsonObject::from_iter([("name", Json::string(&self.name))]);
         if let Some(title) = &self.title {
@@ -183,19 +188,26 @@ common_setters! {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tool {
+    /// Members that definitions of every kind share.
     common: CommonMembers,
+    /// Annotations, by name.
     input: Option<JsonObject>,
     output: Option<JsonObject>,
     hints: Vec<(&'static str, bool)>,
+    /// True if a cancelled request does not drop the handler.
     pub(crate) cooperative: bool,
+    /// True if each call becomes a task, if its client supports tasks.
     pub(crate) task: bool,
+    /// True if calls of clients without support for tasks are rejected.
     pub(crate) task_required: bool,
+    /// Constructor of the default tasks, for a tool that runs as a task.
     pub(crate) tasks: Option<DefaultTasksConstructor>,
+    /// Version of the handler.
     pub(crate) version: String,
 }
 
-/// Constructor of the tasks of a server without other ones. Only tools that run as tasks have it, so that other programs do not
-/// contain the code of tasks.
+/// Constructor of the tasks of a server that does not configure any. Only tools that run as tasks refer to it, so that
+/// other programs do not contain the code of tasks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct DefaultTasksConstructor(pub(crate) fn() -> Tasks);
 
@@ -309,10 +321,12 @@ impl Tool {
         self.output.as_ref()
     }
 
+    /// Sets the name of the tool.
     pub(crate) fn set_name(&mut self, name: String) {
         self.common.name = name;
     }
 
+    /// Returns the definition in the form of the home revision.
     pub(crate) fn definition(&self) -> JsonObject {
         let mut object = self.common.object();
         let input = self.input.clone().unwrap_or_default();
@@ -334,7 +348,9 @@ pub struct Resource {
     common: CommonMembers,
     uri: String,
     mime_type: Option<String>,
+    /// Size in bytes.
     size: Option<u64>,
+    /// Value of `annotations`.
     annotations: JsonObject,
 }
 
@@ -400,6 +416,7 @@ impl Resource {
         self.mime_type.as_deref()
     }
 
+    /// Returns the definition in the form of the home revision.
     pub(crate) fn definition(&self) -> JsonObject {
         let mut object = self.common.object();
         object.insert("uri", Json::string(&self.uri));
@@ -461,6 +478,7 @@ impl ResourceTemplate {
         self.mime_type.as_deref()
     }
 
+    /// Returns the definition in the form of the home revision.
     pub(crate) fn definition(&self) -> JsonObject {
         let mut object = self.common.object();
         object.insert("uriTemplate", Json::string(&self.template));
@@ -474,7 +492,7 @@ impl ResourceTemplate {
 /// Argument of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
     /// Display name of the argument (from 2025-06-18 on).
     pub title: Option<String>,
@@ -488,6 +506,7 @@ pub struct PromptArgument {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Prompt {
     common: CommonMembers,
+    /// Declared arguments; `None` to derive them from the handler's `Input`.
     arguments: Option<Vec<PromptArgument>>,
 }
 
@@ -511,10 +530,12 @@ impl Prompt {
         self.arguments.as_deref()
     }
 
+    /// Sets the name of the prompt.
     pub(crate) fn set_name(&mut self, name: String) {
         self.common.name = name;
     }
 
+    /// Returns the definition in the form of the home revision.
     pub(crate) fn definition(&self) -> JsonObject {
         let mut object = self.common.object();
         let arguments = self.arguments.iter().flatten().map(|argument| {
@@ -536,11 +557,14 @@ impl Prompt {
     }
 }
 
-/// A definition with its cached conversions to the revisions requested so far.
+/// Definition with its cached conversions to other revisions.
 #[derive(Debug)]
 pub(crate) struct AdvertisedDefinition {
+    /// Name of the definition in the schema, such as `Tool`.
     kind: &'static str,
+    /// Definition in the form of the home revision.
     home_definition: JsonObject,
+    /// JSON text in each revision that was requested so far; `None` if the revision cannot express the definition.
     converted_forms: Mutex<Vec<(Revision, Option<Arc<str>>)>>,
 }
 
@@ -575,7 +599,7 @@ impl AdvertisedDefinition {
     }
 }
 
-/// Returns the last path segment of a URI, or the complete URI if there is no such segment.
+/// Returns the last segment of a URI's path, or the complete URI if the path has no segments.
 fn last_segment(uri: &str) -> &str {
     let trimmed = uri.trim_end_matches('/');
     match trimmed.rsplit('/').next() {

@@ -23,8 +23,8 @@ pub(crate) type BoxError = Box<dyn StdError + Send + Sync + 'static>;
 /// | [`PeerError`] | this protocol error | this protocol error |
 /// | [`InvalidArguments`] | result with `isError` (section `server/tools`, "Error Handling") | error -32602 |
 /// | [`ResourceNotFound`] | result with `isError` | error -32002, from 2026-07-28 on -32602 |
-/// | [`Unsupported`](crate::InputRequestErrorKind::Unsupported) question, 2026-07-28 | error -32021 | error -32021 |
-/// | any other one | result with `isError` and the text of the error | error -32603 with the text of the error |
+/// | [`Unsupported`](crate::InputRequestErrorKind::Unsupported) input request, 2026-07-28 | error -32021 | error -32021 |
+/// | any other error | result with `isError` and the text of the error | error -32603 with the text of the error |
 ///
 /// The type is searched in the error and its [sources](std::error::Error::source), so that an error of the application
 /// may wrap it: `#[error("no answer")] Ask(#[from] InputRequestError)`. A variant that is `#[error(transparent)]` hides what it
@@ -86,6 +86,7 @@ impl Error {
         }
     }
 
+    /// Boxes an error for [`Error`].
     pub(crate) fn into_boxed(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
@@ -131,7 +132,8 @@ pub struct InvalidArguments {
     pub reason: String,
 }
 
-/// Returns the location of an argument for the end of a message.
+/// Returns the text that ends an error message with the location of an argument; empty if the error concerns all
+/// arguments.
 fn location_suffix(pointer: &str) -> String {
     match pointer {
         "" => String::new(),
@@ -152,7 +154,7 @@ pub struct ResourceNotFound {
 #[error("the request has ended; nothing can be sent for it any more")]
 pub struct RequestEnded;
 
-/// Returns the JSON-RPC error for an error that is not reported as a tool result.
+/// Returns the JSON-RPC error to reply with for an error of a handler that is not reported as a tool result.
 pub(crate) fn protocol_error(error: &Error) -> PeerError {
     if let Some(error) = error.find_source::<PeerError>() {
         return error.clone();
@@ -229,7 +231,7 @@ pub enum Problem {
     InputSchema {
         /// Kind of definition: `tool`, `resource template` or `prompt`.
         kind: &'static str,
-        /// Its name.
+        /// Name of the definition.
         name: String,
         /// Description of the problem, with a hint how to fix it.
         reason: String,
@@ -237,7 +239,7 @@ pub enum Problem {
     /// An output schema is invalid.
     #[error("the output schema of tool {name:?} cannot be used: {reason}")]
     OutputSchema {
-        /// The tool.
+        /// Name of the tool.
         name: String,
         /// Description of the problem, with a hint how to fix it.
         reason: String,
@@ -247,37 +249,37 @@ pub enum Problem {
     Definition {
         /// Kind of the definition: `tool`, `resource`, `resource template` or `prompt`.
         kind: &'static str,
-        /// Its name.
+        /// Name of the definition.
         name: String,
         /// Description of the problem.
         reason: String,
     },
-    /// A handler takes `Input` twice.
+    /// A handler has two extractors [`Input`](crate::Input).
     #[error(
         "the handler of {kind} {name:?} takes `Input` more than once; put all arguments into one struct"
     )]
     SecondInput {
         /// Kind of definition.
         kind: &'static str,
-        /// Its name.
+        /// Name of the definition.
         name: String,
     },
-    /// A handler takes a state that the server does not have.
+    /// A handler extracts a state that the server does not have.
     #[error(
         "the handler of {kind} {name:?} takes `State<{state}>`, which the server does not have; call `.state(…)` with a value of this type"
     )]
     MissingState {
         /// Kind of definition.
         kind: &'static str,
-        /// Its name.
+        /// Name of the definition.
         name: String,
-        /// The type of the state.
+        /// Name of the type of the missing state.
         state: &'static str,
     },
     /// A URI template cannot be used.
     #[error("resource template {template:?} cannot be used: {reason}")]
     Template {
-        /// The template.
+        /// Text of the template.
         template: String,
         /// Description of the problem, with a hint how to fix it.
         reason: String,
@@ -291,7 +293,7 @@ pub enum Problem {
         kind: &'static str,
         /// Name of the prompt, or URI template.
         name: String,
-        /// The argument.
+        /// Name of the argument.
         argument: String,
     },
     /// A definition was added at run time, but the server did not declare the required capability when it was built.
@@ -299,15 +301,15 @@ pub enum Problem {
         "the server has not declared the capability `{capability}`; register one {capability} entry at the start or call `.declare_{capability}()`"
     )]
     NotDeclared {
-        /// The capability.
+        /// Name of the capability, such as `tools`.
         capability: &'static str,
     },
-    /// Both of the merged builders have a state of the same type.
+    /// Two merged builders have a state of the same type.
     #[error(
         "both builders have a state `{state}`; give it once, or wrap the one of the merged builder into a type of its own"
     )]
     SecondState {
-        /// The type of the state.
+        /// Name of the type of the state.
         state: &'static str,
     },
     /// A merged builder has a setting that cannot be transferred to the other builder.
@@ -323,7 +325,7 @@ pub enum Problem {
         "tool {name:?} runs as a task only, and the server keeps no tasks; call `ServerBuilder::tasks` when it is built"
     )]
     NoTasks {
-        /// The tool.
+        /// Name of the tool.
         name: String,
     },
     /// The configuration of the session is invalid.

@@ -17,16 +17,19 @@ use crate::error::Error;
 use crate::link::{JsonObject, JsonRef, ObjectRef, Principal, Request, Revision};
 use crate::schema;
 
-/// One call of a handler: the source of extractors.
+/// One call of a handler, from which extractors obtain their values.
 #[derive(Clone)]
 pub struct Call(Cx);
 
 /// Arguments, URI and states of one call.
 pub(crate) struct CallInput {
+    /// Arguments of the call.
     arguments: Arguments,
+    /// URI of the resource that is read.
     uri: Option<String>,
+    /// States of the server.
     states: States,
-    /// Copy of the arguments for handlers that take them without decoding.
+    /// Copy of the arguments for handlers that read the arguments without decoding.
     copied_arguments: OnceLock<JsonObject>,
 }
 
@@ -40,24 +43,24 @@ impl CallInput {
         }
     }
 
-    /// Returns the URI that is read.
+    /// Returns the URI of the resource that is read; `None` for tools and prompts.
     pub(crate) fn uri(&self) -> Option<&str> {
         self.uri.as_deref()
     }
 }
 
-/// Arguments of a call.
+/// Location of the arguments of a call.
 pub(crate) enum Arguments {
-    /// No arguments.
+    /// The call has no arguments.
     None,
-    /// Range of the arguments in the params of the request.
+    /// Byte range of the arguments in the text of the request's params.
     InParams(Range<usize>),
-    /// Arguments that the server has formed.
+    /// Arguments that the server has created, such as the variables of a resource template.
     Own(JsonObject),
 }
 
 impl Arguments {
-    /// Returns the arguments that are a member of the params; `None` if they are not an object.
+    /// Returns the location of the value `arguments` in the text of the params; `None` if the value is not an object.
     pub(crate) fn in_params(params: &JsonObject, arguments: Option<JsonRef<'_>>) -> Option<Self> {
         let Some(arguments) = arguments else {
             return Some(Self::None);
@@ -67,7 +70,7 @@ impl Arguments {
         Some(Self::InParams(start..start + arguments.len()))
     }
 
-    /// Returns the arguments of a call of `request`.
+    /// Returns the arguments; `request` is the request that they belong to.
     pub(crate) fn view<'c>(&'c self, request: &'c Request) -> ObjectRef<'c> {
         match self {
             Self::None => ObjectRef::default(),
@@ -86,7 +89,7 @@ impl Call {
         Self(cx.clone())
     }
 
-    /// Returns the arguments without a copy.
+    /// Returns a borrowed view of the arguments.
     fn argument_view(&self) -> ObjectRef<'_> {
         self.0.input().arguments.view(self.0.request())
     }
@@ -127,11 +130,13 @@ pub(crate) struct States(Arc<HashMap<TypeId, RegisteredState>>);
 /// A state and the name of its type.
 #[derive(Clone)]
 struct RegisteredState {
+    /// Name of the state's type.
     name: &'static str,
     state: Arc<dyn Any + Send + Sync>,
 }
 
 impl States {
+    /// Adds a state; replaces an earlier one of the same type.
     pub(crate) fn insert<S: Clone + Send + Sync + 'static>(&mut self, state: S) {
         let kept = RegisteredState {
             name: type_name::<S>(),
@@ -140,11 +145,13 @@ impl States {
         Arc::make_mut(&mut self.0).insert(TypeId::of::<S>(), kept);
     }
 
+    /// Returns a copy of the state of the type `S`.
     fn get<S: Clone + Send + Sync + 'static>(&self) -> Option<S> {
         let kept = self.0.get(&TypeId::of::<S>())?;
         kept.state.downcast_ref::<S>().cloned()
     }
 
+    /// Returns true if there is a state of this type.
     pub(crate) fn contains(&self, state: TypeId) -> bool {
         self.0.contains_key(&state)
     }
@@ -166,10 +173,13 @@ impl States {
 /// Requirements of a handler's arguments, collected when the handler is registered.
 #[derive(Debug, Clone, Default)]
 pub struct Signature {
+    /// JSON Schemas of the decoded arguments, one for each `Input`.
     pub(crate) inputs: Vec<Value>,
+    /// Types of the required states, with their names.
     pub(crate) states: Vec<(TypeId, &'static str)>,
     /// True if the handler reads arguments that no schema describes.
     pub(crate) takes_any_arguments: bool,
+    /// JSON Schema of the structured result; `None` for other results.
     pub(crate) output: Option<Value>,
 }
 
@@ -426,6 +436,7 @@ mod tests {
         at: u8,
     }
 
+    /// Decodes a route; returns the pointer and the reason of the error.
     fn current_pointer(text: &str) -> (String, String) {
         let arguments: JsonObject = text.parse().expect("an object");
         let mismatch = decode::decode_object::<Route>(arguments.view()).expect_err("bad arguments");

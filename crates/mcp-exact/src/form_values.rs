@@ -56,13 +56,15 @@ fn matches_field(field: &Value, value: &Value) -> bool {
         })
 }
 
-/// Returns true if a number is within the bounds that the members `least` and `most` of the schema set.
+/// Returns true if `size` is within the bounds in the members `least` and `most` of the schema; a missing bound does
+/// not restrict it.
 fn is_number_within(field: &Value, size: f64, least: &str, most: &str) -> bool {
     let bound = |name: &str| field.get(name).and_then(Value::as_f64);
     bound(least).is_none_or(|least| size >= least) && bound(most).is_none_or(|most| size <= most)
 }
 
-/// Returns true if a number of characters or items is within its bounds.
+/// Returns true if a number of characters or items is within the bounds in the members `least` and `most` of the
+/// schema.
 fn is_count_within(field: &Value, count: usize, least: &str, most: &str) -> bool {
     let count = u32::try_from(count).unwrap_or(u32::MAX);
     is_number_within(field, f64::from(count), least, most)
@@ -105,7 +107,7 @@ fn matches_pattern(text: &str, pattern: &str) -> bool {
     }
 }
 
-/// Returns true: patterns are not checked without the feature.
+/// Returns true, because patterns are not checked without the feature `patterns`.
 #[cfg(not(feature = "patterns"))]
 fn matches_pattern(_: &str, pattern: &str) -> bool {
     tracing::debug!(pattern, "the pattern of a form is not checked");
@@ -184,7 +186,8 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && is_time(seconds, &[24, 60, 61]) && has_fraction && has_zone
 }
 
-/// Returns true if a string consists of two-digit numbers, separated by colons, each below the corresponding limit.
+/// Returns true if a string consists of two-digit numbers, separated by colons, each less than the corresponding
+/// element of `ends`.
 fn is_time(text: &str, ends: &[u32]) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     let is_below =

@@ -10,6 +10,7 @@ use crate::extract::{Call, FromCall, Signature};
 use crate::link::JsonObject;
 use crate::reply::IntoReply;
 
+/// Type-erased future that is `Send`.
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Async function that answers a call.
@@ -78,10 +79,12 @@ impl_handler!(A1, A2, A3, A4, A5, A6, A7, A8);
 
 /// Type-erased handler.
 pub(crate) struct ErasedHandler<O> {
+    /// Function that calls the handler.
     call: Arc<dyn Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync>,
 }
 
-/// Type-erased handler with its requirements, as it is registered. Code that takes this type is compiled once for all handlers.
+/// Type-erased handler with its requirements, as it is registered. Functions with this parameter type are compiled once
+/// for all handlers.
 pub(crate) type RegisteredHandler<O> = (ErasedHandler<O>, Signature);
 
 impl<O: 'static> ErasedHandler<O> {
@@ -92,6 +95,7 @@ impl<O: 'static> ErasedHandler<O> {
         (erased, H::signature())
     }
 
+    /// Creates a type-erased handler from a function.
     pub(crate) fn from_fn(
         call: impl Fn(Call) -> BoxFuture<Result<O, Error>> + Send + Sync + 'static,
     ) -> Self {
@@ -104,7 +108,8 @@ impl<O: 'static> ErasedHandler<O> {
         (self.call)(call)
     }
 
-    /// Returns the handler with its output as the result object of its method, so that the same code runs handlers of all kinds.
+    /// Returns the handler with its output converted by `object` to the result object of its method, so that the same
+    /// code runs handlers of all kinds.
     pub(crate) fn into_object_handler(
         self,
         object: impl Fn(O, &Call) -> JsonObject + Send + Sync + 'static,

@@ -78,7 +78,8 @@ pub trait IntoServer: Sized + Send + Sync + 'static {
     }
 }
 
-/// Checks that a type can be the result of a handler: `#[server]` calls it, so that the error points at the type.
+/// Checks that `T` can be the result of a handler. The expansion of `#[server]` calls this function, so that the
+/// compiler reports the error at the type.
 #[doc(hidden)]
 pub const fn check_reply<T: IntoReply<O>, O>() {}
 
@@ -94,14 +95,14 @@ pub trait Argument {}
 #[diagnostic::do_not_recommend]
 impl<T: serde::de::DeserializeOwned + schemars::JsonSchema> Argument for T {}
 
-/// Checks the type of an argument: `#[server]` calls it, so that the compiler error points at the type and has a hint
-/// how to fix it.
+/// Checks that `T` can be an argument. The expansion of `#[server]` calls this function, so that the compiler reports
+/// the error at the type, with a hint how to fix it.
 #[doc(hidden)]
 pub const fn check_argument<T: Argument>() {}
 
 /// Runs blocking work on tokio's blocking thread pool and returns its result.
 ///
-/// The work runs on after its request is cancelled: [`Cx::is_cancelled`](crate::Cx::is_cancelled) returns true then.
+/// The work continues after its request is cancelled; [`Cx::is_cancelled`](crate::Cx::is_cancelled) then returns true.
 ///
 /// # Errors
 /// If the work panics.
@@ -119,7 +120,8 @@ pub async fn blocking<T: Send + 'static>(
         })
 }
 
-/// Runs work whose future is not `Send`, such as one that holds an `Rc`, on a thread for such work, and returns its result.
+/// Runs work whose future is not `Send`, such as a future that contains an `Rc`, on a thread for such futures, and
+/// returns its result.
 ///
 /// The work is dropped when its request is cancelled.
 ///
@@ -162,7 +164,9 @@ type LocalJob = Box<dyn FnOnce() + Send>;
 /// Returns the channel to the thread that runs local handlers; the first call starts this thread.
 #[cfg(feature = "local")]
 fn local_job_sender() -> &'static Result<tokio::sync::mpsc::UnboundedSender<LocalJob>, String> {
+    /// Sender of jobs, or the reason why the thread could not be started.
     type JobSender = Result<tokio::sync::mpsc::UnboundedSender<LocalJob>, String>;
+    /// Channel to the thread, created by the first call.
     static JOB_SENDER: std::sync::OnceLock<JobSender> = std::sync::OnceLock::new();
     JOB_SENDER.get_or_init(|| {
         let (sender, mut jobs) = tokio::sync::mpsc::unbounded_channel::<LocalJob>();

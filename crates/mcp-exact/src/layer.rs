@@ -14,7 +14,7 @@ use crate::extract::Call;
 use crate::handler::{BoxFuture, ErasedHandler};
 use crate::reply::ToolResult;
 
-/// Handler of a tool as a `tower` service, which a layer of [`ServerBuilder::layer`](crate::ServerBuilder::layer) wraps.
+/// Handler of a tool as a `tower` service, for the layers of [`ServerBuilder::layer`](crate::ServerBuilder::layer).
 #[derive(Clone)]
 pub struct ToolService {
     handler: ErasedHandler<ToolResult>,
@@ -35,7 +35,7 @@ impl Service<Call> for ToolService {
     }
 }
 
-/// Type-erased layer.
+/// Type-erased layer, as a function from a handler to the layered handler.
 pub(crate) type LayerFn =
     Arc<dyn Fn(ErasedHandler<ToolResult>) -> ErasedHandler<ToolResult> + Send + Sync>;
 

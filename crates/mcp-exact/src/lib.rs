@@ -32,13 +32,13 @@
 //! # Where to go next
 //!
 //! - [`Cx`]: progress, log messages, cancellation, and input requests to the user during a call.
-//! - [`ServerBuilder`]: servers made of closures, and all settings of a server.
+//! - [`ServerBuilder`]: servers that are built from closures, and all settings of a server.
 //! - [`Connect`]: the settings of a client, and its handlers for requests of the server.
 //! - [`Tasks`]: long-running tools. [`testing`]: tests with a client of every revision, and recordings of messages.
 //! - [An example of each feature](https://github.com/mcp-exact/mcp-exact/blob/main/docs/book/src/features.md) of the protocol, for
 //!   servers and clients.
 //!
-//! # What handlers take and return
+//! # Arguments and results of handlers
 //!
 //! A handler is an async function. Its arguments are extractors ([`FromCall`]): [`Input`] for the arguments of the
 //! call, [`State`] for shared state of the server, [`Cx`] for progress, logs, cancellation and input requests, and
@@ -50,8 +50,8 @@
 //!
 //! Results, definitions and input requests are built in the newest revision and converted to the revision of the
 //! client. Content that an older revision cannot express is dropped or rewritten: clients before 2025-06-18 receive
-//! structured content as text. Clients return results in the newest revision's form, whichever revision the server
-//! speaks.
+//! structured content as text. Clients return results in the form of the newest revision, whatever revision was
+//! negotiated.
 //!
 //! # Logs
 //!

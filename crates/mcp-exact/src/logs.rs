@@ -81,7 +81,7 @@ struct MessageGuard;
 impl MessageGuard {
     /// Marks the thread as creating a message; `None` if it already does.
     fn begin() -> Option<Self> {
-        // Not `then_some`: a guard that is created and dropped at once would end the creation that goes on.
+        // Not `then_some`: a guard that is created and dropped immediately would mark the outer creation as ended.
         (!IS_CREATING.replace(true)).then(|| Self)
     }
 }
@@ -106,7 +106,7 @@ fn mcp_level(level: tracing::Level) -> Level {
 struct EventFields(Map<String, Value>);
 
 impl EventFields {
-    /// Adds a field of the event.
+    /// Records a field of the event.
     fn record_field(&mut self, field: &Field, value: impl Into<Value>) {
         self.0.insert(field.name().to_owned(), value.into());
     }

@@ -1,5 +1,6 @@
-//! `Ok` with the error type of handlers. The function has its own module because it shadows the `Ok` of the standard
-//! library.
+//! `Ok` with the error type of handlers.
+//!
+//! The function has a separate module because it shadows the `Ok` of the standard library.
 
 use crate::error::Result;
 

@@ -11,21 +11,21 @@ use mcp_exact_wire::{JsonRef, Kind};
 
 use crate::link::{Json, JsonObject, PeerError, Revision};
 
-/// Home revision, in which results, definitions and input requests are built.
+/// Revision in whose form results, definitions and input requests are built.
 const HOME_REVISION: KnownRevision = KnownRevision::V2026_07_28;
 
 /// Kind of the converted object, and its sender.
 enum MessagePart {
     /// Result of a client's request, from the server.
     Result,
-    /// Params of a server request.
+    /// Params of a request from the server.
     InputRequest,
-    /// Result of a server request, from the client.
+    /// Result of a request from the server, sent by the client.
     InputResponse,
 }
 
 impl MessagePart {
-    /// Returns the payload to convert for a method.
+    /// Returns the kind, method and sender of the object, which select its conversion.
     fn payload(self, method: &str) -> Payload<'_> {
         let (kind, sender) = match self {
             Self::Result => (MessageKind::Result, Role::Server),
@@ -276,7 +276,7 @@ fn is_plain_text_block(block: &JsonObject) -> bool {
     (is_type(&first) && is_text(&second)) || (is_type(&second) && is_text(&first))
 }
 
-/// Converts a payload between two revisions, and logs what is lost. Equal revisions need no conversion.
+/// Converts a payload between two revisions, and logs its losses. Equal revisions need no conversion.
 fn convert_between(
     root: Payload<'_>,
     object: &JsonObject,
@@ -318,7 +318,7 @@ fn require_known_revision(revision: Revision) -> Result<KnownRevision, PeerError
     KnownRevision::parse(revision.as_str()).ok_or_else(missing)
 }
 
-/// Logs what a conversion has lost.
+/// Logs the losses of a conversion.
 fn report_losses(what: &str, to: Revision, losses: &[Loss]) {
     for loss in losses.iter().filter(|loss| loss.kind.is_lossy()) {
         tracing::debug!(what, revision = %to, %loss, "a conversion lost information");

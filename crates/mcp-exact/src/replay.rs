@@ -19,8 +19,10 @@ pub(crate) struct ReplayRecord {
     /// Version of the handler that created the record.
     #[serde(rename = "v")]
     version: String,
+    /// Input requests of earlier runs, in the order in which the handler has sent them.
     #[serde(rename = "q")]
     input_requests: Vec<RecordedInputRequest>,
+    /// Results of `once`, by key.
     #[serde(rename = "o", default, skip_serializing_if = "BTreeMap::is_empty")]
     once: BTreeMap<String, Json>,
 }
@@ -31,6 +33,7 @@ struct RecordedInputRequest {
     /// Key of the input request in `inputRequests`.
     #[serde(rename = "n")]
     name: String,
+    /// Hash of the method and params, by which a later run recognises the input request.
     #[serde(rename = "f")]
     fingerprint: u64,
     /// Deadline of the answer, in milliseconds of the server's clock.
@@ -41,15 +44,17 @@ struct RecordedInputRequest {
     answer: Option<Json>,
 }
 
-/// Task that the caller runs in, or its thread outside of tasks.
+/// Context that code runs in: a Tokio task, or a thread outside of all tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExecutionContext {
+    /// Tokio task with this id.
     Task(tokio::task::Id),
+    /// Thread outside of all tasks.
     Thread(ThreadId),
 }
 
 impl ExecutionContext {
-    /// Returns the task that the caller runs in, or its thread.
+    /// Returns the context of the caller.
     pub(crate) fn current() -> Self {
         let thread = || Self::Thread(std::thread::current().id());
         tokio::task::try_id().map_or_else(thread, Self::Task)
@@ -63,13 +68,16 @@ pub(crate) struct InputRequestId(usize);
 /// Outcome of an input request.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum InputOutcome {
+    /// Result that the client has sent.
     Result(JsonObject),
+    /// The client has not answered within the time limit.
     TimedOut,
 }
 
 /// Input request of this run of the handler.
 #[derive(Debug)]
 struct InputRequestState {
+    /// Recorded form of the input request.
     record: RecordedInputRequest,
     /// True if an earlier run has sent the input request.
     was_sent_before: bool,
@@ -88,30 +96,38 @@ struct InputRequestState {
 /// One run of a handler.
 #[derive(Debug, Default)]
 pub(crate) struct HandlerRun {
+    /// Version of the handler.
     version: String,
+    /// Input requests of earlier runs, followed by those of this run.
     input_requests: Vec<InputRequestState>,
     /// Answers in the client's request, by key, that match no input request of the record.
     unmatched_answers: BTreeMap<String, JsonObject>,
+    /// Results of `once`, by key.
     once_results: BTreeMap<String, Json>,
-    /// Tasks of the effects that run.
+    /// Contexts that run effects of `once`.
     running_effects: Vec<ExecutionContext>,
-    /// Task of the handler itself, once it has been polled.
+    /// Context that polls the handler, once the handler has been polled.
     handler_task: Option<ExecutionContext>,
+    /// Waker of the task that polls the handler.
     runner_waker: Option<Waker>,
 }
 
 /// Input requests that end the client's request, and the record for its retry.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Suspension {
+    /// Input requests by their keys.
     pub(crate) input_requests: Vec<(String, InputRequest)>,
+    /// Record that the client returns with its retry.
     pub(crate) record: ReplayRecord,
 }
 
 /// Reason why a request cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ReplayError {
+    /// Another version of the handler has created the record.
     #[error("the handler has changed since it asked; start the request again")]
     VersionMismatch,
+    /// The handler has sent an input request without repeating its earlier ones.
     #[error(
         "the handler asks {now} although it has asked `{before}` before and not repeated that: a handler that asks runs again \
          with the answers and has to request the same questions in the same message; take values that change (time, random numbers, \
@@ -121,10 +137,12 @@ pub(crate) enum ReplayError {
 }
 
 impl ReplayRecord {
+    /// Returns the JSON text of the record.
     pub(crate) fn to_text(&self) -> String {
         Json::from_serialize(self).map_or_else(|_| "{}".to_owned(), |json| json.to_string())
     }
 
+    /// Parses the JSON text of a record.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         decode::decode(&text.parse().ok()?).ok()
     }
@@ -393,8 +411,8 @@ impl HandlerRun {
         self.once_results.get(key)
     }
 
-    /// Records that a `once` runs its effect, and wakes the input requests that wait: those of other tasks fail now, see
-    /// [`has_effect_elsewhere`](Self::has_effect_elsewhere).
+    /// Records that a `once` runs its effect in the context `place`, and wakes the pending input requests, because
+    /// those of other tasks now fail; see [`has_effect_elsewhere`](Self::has_effect_elsewhere).
     pub(crate) fn start_once(&mut self, place: ExecutionContext) {
         self.running_effects.push(place);
         let wakers = self.input_requests.iter_mut();
@@ -403,18 +421,18 @@ impl HandlerRun {
             .for_each(Waker::wake);
     }
 
-    /// Returns whether an effect runs in another task than `place`, which is not the handler's own either.
+    /// Returns true if `place` is not the context of the handler and an effect runs in a context other than `place`.
     pub(crate) fn has_effect_elsewhere(&self, place: ExecutionContext) -> bool {
         self.handler_task != Some(place)
             && self.running_effects.iter().any(|effect| *effect != place)
     }
 
-    /// Records the task that polls the handler.
+    /// Records the context that polls the handler.
     pub(crate) fn set_handler(&mut self, place: ExecutionContext) {
         self.handler_task = Some(place);
     }
 
-    /// Records the end of a `once`, with its result if there is one to record.
+    /// Records the end of a `once` in the context `place`; with `record`, stores its key and result.
     pub(crate) fn end_once(&mut self, place: ExecutionContext, record: Option<(&str, Json)>) {
         let ended = self
             .running_effects
@@ -434,7 +452,7 @@ impl HandlerRun {
         }
     }
 
-    /// Sets the waker that is called when another task than the handler's sends an input request.
+    /// Sets the waker of the task that polls the handler, which is woken when another task sends an input request.
     pub(crate) fn set_runner(&mut self, waker: &Waker) {
         match &mut self.runner_waker {
             Some(runner) => runner.clone_from(waker),
@@ -456,11 +474,13 @@ fn fingerprint(request: &InputRequest) -> u64 {
 mod tests {
     use super::*;
 
+    /// Creates an input request with a message.
     fn input_request(message: &str) -> InputRequest {
         let params = JsonObject::from_iter([("message", Json::string(message))]);
         InputRequest::new("elicitation/create", Some(params))
     }
 
+    /// Returns the result of an accepted elicitation.
     fn accepted_answer() -> JsonObject {
         JsonObject::from_iter([("action", Json::string("accept"))])
     }

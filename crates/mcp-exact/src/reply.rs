@@ -51,6 +51,7 @@ impl<O, T: IntoReply<O>, E: Into<BoxError>> IntoReply<O> for Result<T, E> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
+/// Serialises a value as JSON.
 fn to_json_value<T: Serialize>(value: &T) -> Result<link::Json, Error> {
     link::Json::from_serialize(value).map_err(Error::from)
 }
@@ -109,6 +110,7 @@ impl ToolResult {
             && self.content.iter().all(Content::is_plain)
     }
 
+    /// Returns the result object, with a text block for structured content if there is no other content block.
     pub(crate) fn object(mut self) -> JsonObject {
         if let Some(structured) = &self.structured
             && self.content.is_empty()
@@ -122,7 +124,7 @@ impl ToolResult {
     }
 }
 
-/// Result with all of its content blocks, for encoding.
+/// Encoder of a result whose content blocks are complete.
 struct CompleteResult(ToolResult);
 
 impl Encode for CompleteResult {
@@ -267,6 +269,7 @@ impl PromptResult {
         self
     }
 
+    /// Returns the result object of `prompts/get`.
     pub(crate) fn object(self) -> JsonObject {
         let mut object =
             JsonObject::from_iter([("messages", link::Json::from_encode(&self.messages))]);
@@ -288,14 +291,18 @@ impl IntoReply<Self> for PromptResult {
 /// By default, the URI is the one of the request and the media type the one of the definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Contents {
+    /// Items of the contents.
     items: Vec<ContentItem>,
+    /// Time for which the client may cache the contents, in milliseconds.
     ttl_ms: Option<u64>,
 }
 
 /// One item of the contents of a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ContentItem {
+    /// URI; `None` for the URI of the request.
     uri: Option<String>,
+    /// Media type; `None` for that of the definition.
     mime_type: Option<String>,
     data: ItemData,
     meta: JsonObject,
@@ -381,6 +388,7 @@ impl Contents {
         self
     }
 
+    /// Returns the result object of `resources/read`; `uri` and `mime_type` apply to items that set none.
     pub(crate) fn object(self, uri: &str, mime_type: Option<&str>) -> JsonObject {
         let items = self.items.into_iter().map(|item| {
             let uri = item.uri.as_deref().unwrap_or(uri);
@@ -444,14 +452,16 @@ impl Completions {
         }
     }
 
-    /// Sets the total number of matching values, if there are more than the given ones.
+    /// Sets the total number of matching values, if it exceeds the number of suggested values.
     #[must_use]
     pub fn total(mut self, total: usize) -> Self {
         self.total = Some(total);
         self
     }
 
+    /// Returns the result object of `completion/complete`.
     pub(crate) fn object(mut self) -> JsonObject {
+        /// Maximum number of values in a result.
         const MAX_VALUES: usize = 100;
         let total = self.total.unwrap_or(self.values.len());
         self.values.truncate(MAX_VALUES);

@@ -10,21 +10,23 @@ use serde_json::{Map, Value};
 use crate::definition::PromptArgument;
 use crate::link::JsonObject;
 
-/// Returns the schema of a type for deserialisation, without `$schema` and without the name of the type.
+/// Returns the schema of the values that deserialisation accepts as `T`, without `$schema` and without the name of the
+/// type.
 pub(crate) fn input_schema_of<T: JsonSchema>() -> Value {
     let mut generator = generator(SchemaSettings::for_deserialize);
     let schema = generator.subschema_for::<T>();
     root_schema(schema, &mut generator)
 }
 
-/// Returns the schema of a type for serialisation.
+/// Returns the schema of the values that serialisation of `T` produces.
 pub(crate) fn output_schema_of<T: JsonSchema>() -> Value {
     let mut generator = generator(SchemaSettings::for_serialize);
     let schema = generator.subschema_for::<T>();
     root_schema(schema, &mut generator)
 }
 
-// What is generic is compiled for every type in the crate of the application, so the rest stands in functions of its own.
+// Generic functions are compiled for every type in the crate of the application, so they only call functions that are
+// not generic.
 
 /// Returns the generator of schemas, with the settings for deserialisation or serialisation.
 fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator {
@@ -34,7 +36,7 @@ fn generator(contract: fn(SchemaSettings) -> SchemaSettings) -> SchemaGenerator 
     settings.into_generator()
 }
 
-/// Adds the definitions of recursive types to a schema.
+/// Removes the name of the type from a schema, and adds the definitions of recursive types.
 fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
     let definitions = generator.take_definitions(true);
     let object = schema.ensure_object();
@@ -48,8 +50,8 @@ fn root_schema(mut schema: Schema, generator: &mut SchemaGenerator) -> Value {
 /// Returns the schema of tool arguments.
 ///
 /// # Errors
-/// The reason why it is not an input schema: "the root of `inputSchema` MUST have type object" (section `server/tools`,
-/// "Tool").
+/// The reason why the schema cannot be an input schema: "the root of `inputSchema` MUST have type object" (section
+/// `server/tools`, "Tool").
 pub(crate) fn arguments_schema(schema: Value) -> Result<JsonObject, String> {
     let Value::Object(mut schema) = schema else {
         return Err("it is no object; give `Input` a struct with named fields".to_owned());
@@ -88,7 +90,7 @@ pub(crate) fn unrestricted_schema() -> JsonObject {
     JsonObject::from(schema)
 }
 
-/// Checks an input schema that the application has set.
+/// Checks that the root of an input schema that the application has set has the type `object`.
 pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
     let value: Value = schema.parse().map_err(|error| error.to_string())?;
     match value.get("type").and_then(Value::as_str) {
@@ -100,7 +102,7 @@ pub(crate) fn check_arguments(schema: &JsonObject) -> Result<(), String> {
 /// Returns the schema of a structured result.
 ///
 /// # Errors
-/// The reason why it is not an output schema.
+/// The reason why the schema cannot be an output schema.
 pub(crate) fn structured_schema(schema: Value) -> Result<JsonObject, String> {
     match schema {
         Value::Object(schema) => Ok(JsonObject::from(schema)),

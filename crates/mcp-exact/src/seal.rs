@@ -12,6 +12,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 
 use crate::link::Seal;
 
+/// Length of the nonce in bytes.
 const NONCE_BYTES: usize = 24;
 
 /// Ring of keys: the first key seals states, and every key can open them.
@@ -19,9 +20,10 @@ const NONCE_BYTES: usize = 24;
 /// To rotate keys, put the new key first and keep the old key as long as states are valid
 /// ([`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime)). If replicas are not restarted
 /// simultaneously, first add the new key to all of them as an older key, so that every replica can open states that
-/// another one seals with the new key.
+/// other replicas seal with the new key.
 #[derive(Clone)]
 pub struct KeyRing {
+    /// Ciphers of the keys, the sealing key first.
     keys: Vec<XChaCha20Poly1305>,
 }
 
@@ -97,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn request_states_open_in_their_context_only() {
+    fn request_states_are_bound_to_context() {
         let ring = KeyRing::new([1; 32], []);
         let sealed = ring.seal("state", b"alice");
         assert_eq!(ring.open(&sealed, b"alice").as_deref(), Some("state"));

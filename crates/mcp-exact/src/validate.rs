@@ -11,13 +11,17 @@ mod checks {
 
     /// Validators of one tool.
     pub(crate) struct Checks {
+        /// Validator of the arguments; `None` if the tool declares no input schema.
         input: Option<jsonschema::Validator>,
+        /// Validator of the structured result; `None` if the tool declares no output schema.
         output: Option<jsonschema::Validator>,
     }
 
     impl Checks {
+        /// Compiles the schemas of a tool.
+        ///
         /// # Errors
-        /// The schema that cannot be used.
+        /// The problem of the first schema that cannot be compiled.
         pub(crate) fn new(tool: &Tool) -> Result<Self, Problem> {
             let validator = |schema: Option<&JsonObject>| -> Result<_, String> {
                 let Some(schema) = schema else {
@@ -44,8 +48,10 @@ mod checks {
             Ok(Self { input, output })
         }
 
+        /// Validates the arguments of a call.
+        ///
         /// # Errors
-        /// The first argument that does not fit.
+        /// [`Error::invalid_arguments`] for the first argument that violates the input schema.
         pub(crate) fn input(&self, call: &Call) -> Result<(), Error> {
             let Some(validator) = &self.input else {
                 return Ok(());
@@ -56,9 +62,11 @@ mod checks {
             })
         }
 
-        /// # Errors
-        /// The place where the result leaves its schema ("Servers MUST provide structured results that conform",
+        /// Validates the structured content of a result ("Servers MUST provide structured results that conform",
         /// `server/tools`).
+        ///
+        /// # Errors
+        /// An error with the JSON pointer of the value that violates the output schema.
         pub(crate) fn output(&self, structured: &crate::link::Json) -> Result<(), Error> {
             let Some(validator) = &self.output else {
                 return Ok(());
@@ -80,7 +88,7 @@ mod checks {
     use crate::error::{Error, Problem};
     use crate::extract::Call;
 
-    /// Validators of one tool: none.
+    /// Placeholder for the validators of a tool, without the feature `validation`.
     pub(crate) struct Checks;
 
     impl Checks {
@@ -89,6 +97,7 @@ mod checks {
             Ok(Self)
         }
 
+        /// Accepts all arguments.
         #[allow(
             clippy::unnecessary_wraps,
             clippy::unused_self,
@@ -98,6 +107,7 @@ mod checks {
             Ok(())
         }
 
+        /// Accepts all results.
         #[allow(
             clippy::unnecessary_wraps,
             clippy::unused_self,

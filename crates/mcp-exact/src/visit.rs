@@ -12,15 +12,18 @@ use std::ops::Range;
 /// content the client cannot read. The client must not fetch the page itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Visit {
+    /// Message of the server to the user.
     message: String,
+    /// Complete URL.
     url: String,
+    /// Byte range of the host in the URL.
     host: Range<usize>,
 }
 
 /// Answer of the user to a [`Visit`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VisitAnswer {
-    /// The user has agreed to visit the page. The answer does not wait until the user has finished there.
+    /// The user has agreed to visit the page; the answer is sent before the user completes the page.
     Accept,
     /// The user has declined.
     Decline,
@@ -29,6 +32,7 @@ pub enum VisitAnswer {
 }
 
 impl VisitAnswer {
+    /// Returns the value of `action` in the result.
     pub(super) fn action(self) -> &'static str {
         match self {
             Self::Accept => "accept",
@@ -73,7 +77,7 @@ pub enum InvalidVisitUrl {
 
 impl Visit {
     /// Parses a URL of the scheme https or http that has a host, no user name, and only characters of RFC 3986. Every
-    /// URL parser interprets such a URL in the same way, so the displayed host is the one that is opened.
+    /// URL parser interprets such a URL in the same way, so the browser opens the displayed host.
     ///
     /// # Errors
     /// [`InvalidVisitUrl`] if the URL violates one of these rules.

@@ -21,6 +21,7 @@ struct Nested {
 #[derive(Clone)]
 struct Database;
 
+/// Builds the server and checks the messages of its problems.
 fn build_problems(builder: ServerBuilder, expected: &[&str]) {
     let error = builder.build().expect_err("a problem");
     let found: Vec<String> = error.problems().iter().map(ToString::to_string).collect();

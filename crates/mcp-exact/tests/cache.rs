@@ -55,7 +55,7 @@ async fn lists_are_cached_until_they_change() {
     assert_eq!(listed.load(Ordering::SeqCst), 1);
     client.tools().without_cache().all().await.expect("tools");
     assert_eq!(listed.load(Ordering::SeqCst), 2);
-    // What was asked for again is kept in place of the page before.
+    // The page that was fetched again replaces the cached page.
     assert_eq!(names().await, ["tool"]);
     assert_eq!(listed.load(Ordering::SeqCst), 2);
     let inserted = server.tools().insert("other", || async { "text" });
@@ -87,7 +87,7 @@ async fn lists_without_ttl_are_not_cached() {
     }
 }
 
-/// A list that depends on the caller is not cached for others (2026-07-28, `server/utilities/caching`): with a
+/// A list that depends on the caller is not cached for other callers (2026-07-28, `server/utilities/caching`): with a
 /// visibility rule, the cache scope is private, regardless of other settings.
 #[tokio::test]
 async fn private_lists_are_cached_per_caller() {
@@ -133,6 +133,7 @@ fn paged_server(
         .expect("a server")
 }
 
+/// Returns a page with one tool; `more` contains additional members of the result.
 fn page(tool: &str, more: &str) -> JsonObject {
     let schema = r#"{"type":"object"}"#;
     object(&format!(
@@ -140,7 +141,8 @@ fn page(tool: &str, more: &str) -> JsonObject {
     ))
 }
 
-/// An endless list neither hangs the client nor fills its memory, with and without caching.
+/// An endless list ends with an error instead of exhausting the memory or the time of the client, with and without
+/// caching.
 #[tokio::test]
 async fn endless_lists_end_with_an_error() {
     for ttl_ms in [0, 3_600_000] {
@@ -193,7 +195,7 @@ async fn expired_cursors_restart_the_list() {
     assert_eq!(names().await, ["first-0", "last"]);
     generation.store(1, Ordering::SeqCst);
     assert_eq!(names().await, ["first-1", "last"]);
-    // One by one, what was given is not given again.
+    // Entries that `try_next` has returned are not returned again.
     let mut list = client.tools();
     let first = list.try_next().await.expect("an entry").expect("a tool");
     assert_eq!(first.name(), "first-1");

@@ -50,6 +50,7 @@ async fn panics_are_answered_as_internal_errors() {
     .await;
 }
 
+/// Panics, as a handler of the application.
 fn panicking_handler<T>() -> T {
     panic!("a handler of the test")
 }
@@ -126,12 +127,14 @@ async fn roots_can_be_replaced() {
 /// Every call accepts request options: time limits, progress, logs, and a trace context.
 #[tokio::test]
 async fn every_call_accepts_request_options() {
+    /// Time limit that all handlers exceed.
     const SHORT: std::time::Duration = std::time::Duration::from_millis(20);
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     #[allow(dead_code, reason = "the prompt never ends")]
     struct Code {
         code: String,
     }
+    /// Reports progress and never returns.
     async fn never<T>(cx: Cx) -> Result<T, Error> {
         cx.progress(1, 2)?;
         std::future::pending().await
@@ -242,7 +245,7 @@ async fn subscriptions_survive_switch_to_older_revision() {
         .await
         .expect("a client");
     let subscription = client.subscribe(["x://a"]).await.expect("a subscription");
-    // One for what may have been missed, one that the server announces.
+    // The first change may have been missed; the server announces the second change.
     for _ in 0..2 {
         let change = changes.recv().await.expect("a change");
         assert_eq!(change, ClientChange::Resource("x://a".to_owned()));
@@ -280,7 +283,7 @@ async fn subscriptions_of_one_resource_are_counted() {
         let change = changes.recv().await.expect("a change");
         assert_eq!(change, ClientChange::Resource("x://a".to_owned()));
         drop(second);
-        // An answer comes after what was announced before.
+        // The response arrives after all earlier notifications.
         client
             .resources()
             .without_cache()
@@ -337,15 +340,15 @@ async fn subscriptions_outlive_sessions() {
     drop(stop);
     let _ = served.await;
     let (_, _stop, _served) = listen(&address).await;
-    // The server knows nothing of the session, and the client begins another one.
+    // The server has lost the session, and the client starts a new one.
     let missed = ClientChange::Resource("x://a".to_owned());
     while changes.recv().await.expect("a change") != missed {}
     server.resources().updated("x://a");
     while changes.recv().await.expect("a change") != missed {}
 }
 
-/// A server that has moved to 2026-07-28 refuses the revision of the session: the client subscribes as that revision does, to resources and
-/// lists, and announces what it may have missed.
+/// After the server has changed to 2026-07-28 and rejects the revision of the session, the client subscribes to its
+/// resources and lists by `subscriptions/listen` and reports changes that it may have missed.
 #[cfg(all(feature = "http-server", feature = "http-client"))]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn subscriptions_survive_switch_to_newer_revision() {
@@ -435,6 +438,7 @@ async fn sampling_with_tools_can_be_declared() {
     .await;
 }
 
+/// Returns the `tools` member of a sampling request.
 fn object_list() -> RawJson {
     let tools = r#"[{"name":"t","inputSchema":{"type":"object"}}]"#;
     tools.parse().expect("a list")

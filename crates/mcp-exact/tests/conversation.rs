@@ -37,6 +37,7 @@ impl Subscriber for RecordedLines {
     fn exit(&self, _: &Id) {}
 }
 
+/// Visitor that keeps the message of an event.
 struct LineVisitor(String);
 
 impl Visit for LineVisitor {

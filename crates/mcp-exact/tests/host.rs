@@ -11,6 +11,7 @@ use mcp_exact::{Client, ClientError, Host, HostError, Server, ServerState};
 
 use common::object;
 
+/// Creates a server with a tool `say` that returns `reply`.
 fn server(reply: &'static str) -> Server {
     Server::builder("test", "1")
         .tool("say", move || async move { reply })
@@ -193,7 +194,7 @@ async fn servers_are_restarted_alone() {
     assert_eq!(unknown, HostError::NotConfigured("unknown".to_owned()));
 }
 
-/// A server that was given as a transport cannot be restarted, and the error contains a hint.
+/// A server that was added as a transport cannot be restarted, and the error contains a hint.
 #[tokio::test]
 async fn transports_serve_one_connection() {
     let (local, remote) = memory_pair(1 << 16, 1 << 16);

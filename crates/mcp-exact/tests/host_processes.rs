@@ -13,7 +13,7 @@ use mcp_exact::transport::http::server::{HttpListener, HttpServerOptions};
 use mcp_exact::{ClientError, Headers, Host, HostBuilder, HostError, Input, Server};
 use mcp_exact::{schemars, serde};
 
-/// Timeout of the connection to a server; connecting to the silent server takes all of it.
+/// Time limit for connecting to a server; connecting to the silent server always takes this time.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(serde::Deserialize, serde::Serialize, schemars::JsonSchema)]
@@ -40,6 +40,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
+/// Runs a test on a multi-threaded runtime.
 fn run(test: impl Future<Output = ()>) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -77,6 +78,7 @@ fn serve(kind: &str) -> ExitCode {
     }
 }
 
+/// Ends the process with an error code.
 fn crash_process() {
     std::process::exit(3)
 }
@@ -87,6 +89,7 @@ fn server_entry(kind: &str) -> String {
     format!(r#""{kind}":{{"command":{program:?},"args":["serve","{kind}"]}}"#)
 }
 
+/// Creates a host of server processes with these roles.
 fn host(kinds: &[&str]) -> HostBuilder {
     let entries: Vec<String> = kinds.iter().copied().map(server_entry).collect();
     let text = format!(r#"{{"mcpServers":{{{}}}}}"#, entries.join(","));
@@ -94,6 +97,7 @@ fn host(kinds: &[&str]) -> HostBuilder {
     host.timeout(CONNECT_TIMEOUT)
 }
 
+/// Calls the tool `echo` by its prefixed name.
 async fn call_echo(host: &Host, name: &str) -> Result<String, HostError> {
     let text = Text {
         text: name.to_owned(),
@@ -106,7 +110,7 @@ struct TemporaryFile(PathBuf);
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        // A file that is left behind does no harm.
+        // A remaining file does no harm.
         let _ = std::fs::remove_file(&self.0);
     }
 }

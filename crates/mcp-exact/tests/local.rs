@@ -9,7 +9,9 @@ use mcp_exact::testing::every_revision;
 use mcp_exact::{Client, ClientError, Cx, IntoServer as _, Result, server};
 use tokio::sync::Notify;
 
+/// Server of tools with `local`.
 struct LocalServer {
+    /// Notified when the future of `forever` is dropped.
     dropped: Arc<Notify>,
 }
 

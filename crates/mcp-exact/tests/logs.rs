@@ -12,6 +12,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 
 /// Installs the layer globally, because `tracing` prevents recursive calls of a thread-local subscriber.
 fn install_layer() {
+    /// Ensures that the layer is installed once.
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let subscriber = tracing_subscriber::registry().with(ClientLogs::new());
@@ -64,6 +65,7 @@ async fn log_messages_cause_no_others() {
 /// Future whose waker writes a log event, as the runtime and HTTP libraries do.
 struct LoggingFuture<F>(Pin<Box<F>>);
 
+/// Waker that writes log events before it wakes the task.
 struct LoggingWaker(Waker);
 
 impl Wake for LoggingWaker {

@@ -25,14 +25,16 @@ struct Count {
     n: u32,
 }
 
-/// Type that implements neither serde's nor schemars' traits, as one of another crate.
+/// Type without the traits of serde and schemars, like a type of another crate.
 struct ForeignType(std::time::Duration);
 
+/// Deserialises a number of milliseconds.
 fn milliseconds<'de, D: serde::Deserializer<'de>>(from: D) -> Result<ForeignType, D::Error> {
     let milliseconds = <u64 as serde::Deserialize>::deserialize(from)?;
     Ok(ForeignType(std::time::Duration::from_millis(milliseconds)))
 }
 
+/// Server with a method of each kind.
 struct Files {
     files: BTreeMap<String, String>,
     calls: AtomicU64,
@@ -284,10 +286,12 @@ async fn methods_can_ask() {
     assert_eq!(calls, 4);
 }
 
+/// Trait bound of a generic server.
 trait Store: Send + Sync + 'static {
     fn get(&self) -> u32;
 }
 
+/// Store with one number.
 struct Fixed(u32);
 
 impl Store for Fixed {
@@ -296,6 +300,7 @@ impl Store for Fixed {
     }
 }
 
+/// Generic server.
 struct Generic<S>(S);
 
 #[server]
@@ -375,6 +380,7 @@ mod hygiene {
 
     impl<T> Everywhere for T {}
 
+    /// Server whose names collide with those of the expansion.
     struct Odd;
 
     #[::mcp_exact::server(name = "odd", version = "1")]

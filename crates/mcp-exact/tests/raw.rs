@@ -45,7 +45,7 @@ async fn raw_servers_answer_every_revision() {
             let output = client.call_tool("echo", &()).await.expect("a result");
             let text = format!("echo of {}", client.revision());
             assert!(output.text().starts_with(&text), "{}", output.text());
-            // Structured content came with 2025-06-18, audio with 2025-03-26.
+            // Structured content exists since 2025-06-18, audio since 2025-03-26.
             let is_older = client.revision().as_str() < "2025-06-18";
             assert_eq!(output.structured().is_none(), is_older);
             assert!(output.blocks().len() >= 2, "{output:?}");
@@ -56,7 +56,7 @@ async fn raw_servers_answer_every_revision() {
     .await;
 }
 
-/// Registered tools are called by their handlers, all others by the raw handler.
+/// Registered tools are called by their handlers, all other tools by the raw handler.
 #[tokio::test]
 async fn registered_tools_precede_raw_handler() {
     let server = raw_server()

@@ -22,6 +22,7 @@ use mcp_exact::{Client, Connect, Form, Server, revisions};
 
 use common::object;
 
+/// Returns the servers that are written with attributes and with closures.
 fn servers() -> [(&'static str, Server); 2] {
     [
         ("notes", notes::server().expect("a server")),
@@ -51,6 +52,7 @@ async fn use_notes(client: Client) {
     }
 }
 
+/// Accepts every form with `yes`.
 fn with_consent(connect: Connect) -> Connect {
     connect.on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
 }

@@ -15,7 +15,7 @@ use mcp_exact::{
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
 #[tokio::test]
-async fn tools_inserted_at_run_time_are_listed() {
+async fn inserted_tools_are_listed() {
     let server = Server::builder("test", "1")
         .tool("first", || async { "1" })
         .build()
@@ -75,7 +75,7 @@ async fn list_changes_are_notified() {
         let subscription = client.subscribe(["x://a"]).await.expect("a subscription");
         server.resources().updated("x://a");
         server.resources().updated("x://b");
-        // An answer comes after what was announced before.
+        // The response arrives after all earlier notifications.
         client.tools().all().await.expect("tools");
         drop(subscription);
         client.tools().all().await.expect("tools");
@@ -263,7 +263,7 @@ async fn hidden_resources_are_not_notified() {
         let subscription = subscribed.expect("a subscription");
         server.resources().updated("x://secret");
         server.resources().updated("x://later");
-        // An answer comes after what was announced before.
+        // The response arrives after all earlier notifications.
         client.resources().all().await.expect("resources");
         hides.store(true, Ordering::SeqCst);
         server.resources().updated("x://later");
@@ -381,7 +381,7 @@ async fn futures_poll<F: Future + Unpin>(future: &mut F) -> bool {
     .await
 }
 
-/// Thousands of calls leave nothing behind, and a connection that closes ends its calls.
+/// Thousands of calls do not leak memory or tasks, and closing the connection ends its calls.
 #[tokio::test]
 async fn closed_connections_end_their_calls() {
     let server = Server::builder("test", "1")
@@ -408,7 +408,7 @@ async fn closed_connections_end_their_calls() {
     .await;
 }
 
-/// Layers of `tower` wrap the handlers of existing tools, and of those that are inserted later.
+/// Layers of `tower` wrap the handlers of existing tools and of tools that are inserted later.
 #[tokio::test]
 async fn layers_wrap_tool_calls() {
     let server = Server::builder("test", "1")
@@ -441,6 +441,7 @@ async fn layers_wrap_tool_calls() {
 /// slowly receives fewer values, including the latest one.
 #[tokio::test]
 async fn progress_is_coalesced_for_slow_clients() {
+    /// Last reported progress value.
     const LAST: usize = 10_000;
     let finish = Arc::new(tokio::sync::Notify::new());
     let finished = Arc::clone(&finish);

@@ -41,7 +41,7 @@ fn server() -> Server {
                 r#"{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}"#,
             )),
             |arguments: JsonObject, headers: Headers| async move {
-                // What came in the header is what the body says: the server has compared the two.
+                // The header equals the argument in the body, because the server has compared them.
                 let header = headers.get("mcp-param-region").unwrap_or_default().to_owned();
                 let body = arguments.get("region").map(|region| region.to_string());
                 assert_eq!(body, Some(format!("{header:?}")));
@@ -73,10 +73,12 @@ impl Drop for RunningServer {
     }
 }
 
+/// Starts a server on a free port with the default options.
 async fn start_server(server: &Server) -> RunningServer {
     start_server_with(server, HttpServerOptions::default()).await
 }
 
+/// Starts a server on a free port.
 async fn start_server_with(server: &Server, options: HttpServerOptions) -> RunningServer {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -88,6 +90,7 @@ async fn start_server_with(server: &Server, options: HttpServerOptions) -> Runni
     }
 }
 
+/// Configures a client that accepts every form.
 fn connect(url: &str) -> Connect {
     Client::connect(url)
         .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
@@ -140,7 +143,7 @@ async fn mirrored_arguments_are_compared() {
     let listening = start_server(&server()).await;
     let arguments = object(r#"{"region":"eu"}"#);
     let client = connect(&listening.url).await.expect("a client");
-    // A client knows what to mirror once it has listed the tools.
+    // The client must list the tools to learn which arguments it must mirror.
     let unlisted = client
         .call_tool("region", &arguments)
         .await
@@ -162,7 +165,8 @@ async fn list_changes_are_notified_over_http() {
             .on_change(move |change| drop(changed.send(change)))
             .await
             .expect("a client");
-        // The stream for what the server sends by itself opens beside the first requests (up to 2025-11-25).
+        // The stream for messages outside of requests is opened concurrently with the first requests (up to
+        // 2025-11-25).
         let change = loop {
             server
                 .tools()
@@ -180,7 +184,7 @@ async fn list_changes_are_notified_over_http() {
             "{server:?}"
         );
         client.close();
-        // Nothing is kept for a client that has left.
+        // No state remains for a client that has disconnected.
         for _ in 0..100 {
             if format!("{server:?}").contains("listeners: 0") {
                 break;
@@ -332,7 +336,7 @@ async fn services_sharing_a_bus_notify_once() {
             .on_change(move |change| drop(changed.send(change)))
             .await
             .expect("a client");
-        // The subscription may take a moment.
+        // The subscription may start later than the connection.
         while changes.is_empty() {
             server
                 .tools()
@@ -346,7 +350,7 @@ async fn services_sharing_a_bus_notify_once() {
         .prompts()
         .insert("prompt", || async { "" })
         .expect("a prompt");
-    // Comes over the bus behind whatever a service is told of the prompt.
+    // This message is delivered by the bus after all messages about the prompt.
     bus.publish(BusMessage::Changed {
         change: Change::Resources,
         origin: 0,
@@ -389,9 +393,9 @@ async fn post(server: &RunningServer, session_id: Option<&str>, message: &str) -
     response
 }
 
-/// Keys that seal session ids can be rotated: processes open ids of an older key that they still have, and of no other
-/// one. "The server MAY terminate the session at any time, after which it MUST respond to requests containing that session
-/// ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, Session Management).
+/// Keys that seal session ids can be rotated: a process opens ids that were sealed with any of its keys, and rejects
+/// all others. "The server MAY terminate the session at any time, after which it MUST respond to requests containing
+/// that session ID with HTTP 404 Not Found" (2025-11-25, `basic/transports`, Session Management).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn session_ids_survive_rotated_keys() {
     let store = Arc::new(MemorySessionStore::default());

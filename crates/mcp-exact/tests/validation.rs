@@ -8,6 +8,7 @@ use mcp_exact::{Client, JsonObject, Problem, Server, Tool, ToolResult};
 
 use common::object;
 
+/// Creates a tool whose integer `n` is at most 9 in the arguments and at most 5 in the result.
 fn tool(name: &str) -> Tool {
     Tool::new(name)
         .input_schema(object(r#"{"type":"object","properties":{"n":{"type":"integer","maximum":9}}}"#))

@@ -68,6 +68,7 @@ pub async fn router(configuration: Configuration) -> Result<Router, Box<dyn std:
     Ok(pages::router(pages).fallback_service(server.http(options)))
 }
 
+/// Builds the MCP server.
 fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildError> {
     Server::builder("documents", "1.0.0")
         .tool("documents", move |cx: Cx, access: Access| {
@@ -82,7 +83,7 @@ fn server(pages: Arc<Pages>, url: String) -> Result<Server, mcp_exact::BuildErro
 
 /// Returns the credential of the user; asks the user to connect an account if there is none.
 async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Result<GrantedTokens> {
-    // Who asks is known from the access token, never from what the client says.
+    // The access token identifies the user; data that the client claims is not used.
     let user = access.user();
     let user = user.ok_or_else(|| Error::msg("the token names no user"))?;
     if let Some(granted) = pages.credential(&user) {
@@ -105,6 +106,7 @@ async fn credential(cx: &Cx, access: &Access, pages: &Pages) -> mcp_exact::Resul
     granted.ok_or_else(|| Error::msg("the user has not finished yet; call the tool again"))
 }
 
+/// Fetches the documents of a user from the service.
 async fn fetch_documents(url: &str, granted: &GrantedTokens) -> mcp_exact::Result<String> {
     let bearer = format!("Bearer {}", granted.access_token.expose());
     let mut bearer = http::HeaderValue::from_str(&bearer)?;

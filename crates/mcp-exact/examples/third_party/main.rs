@@ -3,9 +3,9 @@
 //!
 //! `cargo run -p mcp-exact --example third_party --features oauth-client,oauth-server -- CONFIGURATION.json`
 //!
-//! The tool `documents` needs a credential of the service. Without one, it asks the user to visit a page of this
-//! server. The page identifies the visitor by a sign-in at the authorization server of the MCP clients, and redirects
-//! only the user who was asked to the service. The credential is never sent to the client or the model.
+//! The tool `documents` needs a credential of the service. Without a credential, the tool asks the user to visit a page
+//! of this server. The page identifies the visitor by a sign-in at the authorization server of the MCP clients, and
+//! redirects only the user who was asked to the service. The credential is never sent to the client or the model.
 
 mod application;
 mod pages;

@@ -19,43 +19,63 @@ use mcp_exact::auth::server::{TokenVerifier, User};
 use serde::Deserialize;
 use tokio::sync::watch;
 
+/// Time after which an unused invitation expires.
 const INVITATION_LIFETIME: Duration = Duration::from_secs(600);
+/// Cookie that identifies a visit.
 const COOKIE_NAME: &str = "visit";
 
 /// State of the pages: invitations, current visits, and credentials.
 pub struct Pages {
+    /// Public origin of the server.
     origin: String,
+    /// Grant that signs users in for the server.
     users: CodeGrant,
+    /// Verifier of the server's tokens.
     verifier: Box<dyn TokenVerifier>,
+    /// Grant that obtains the credentials of the service.
     service: CodeGrant,
+    /// Invitations, visits and credentials.
     state: Mutex<PageState>,
     /// Notifies waiting tasks when a credential is added.
     credential_added: watch::Sender<()>,
 }
 
+/// Data that requests change.
 #[derive(Default)]
 struct PageState {
+    /// Invitations by id: the invited user, and the expiry.
     invitations: HashMap<String, (User, Instant)>,
+    /// Visits by cookie, with their expiry.
     visits: HashMap<String, (Visit, Instant)>,
+    /// Credentials by user.
     credentials: HashMap<User, GrantedTokens>,
 }
 
 /// Next step of a browser's visit.
 enum Visit {
+    /// The visitor must sign in.
     SignIn {
+        /// Id of the invitation.
         invitation: String,
+        /// Grant that waits for the sign-in.
         pending: PendingGrant,
     },
+    /// The visitor must connect an account at the service.
     Connect {
+        /// User who was invited and has signed in.
         user: User,
+        /// Grant that waits for the redirect of the service.
         pending: PendingGrant,
     },
 }
 
 /// Reason why a page refuses a request. It contains no information about another user.
 enum PageError {
+    /// The invitation or the visit has expired, or never existed.
     InvitationExpired,
+    /// The visitor is not the invited user.
     OtherUser,
+    /// The sign-in or the connection has failed.
     Authorization(OAuthError),
 }
 
@@ -101,6 +121,7 @@ impl Pages {
         }
     }
 
+    /// Locks the state and removes expired entries.
     fn lock_state(&self) -> MutexGuard<'_, PageState> {
         let mut table = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         table
@@ -117,7 +138,7 @@ impl Pages {
         self.lock_state().credentials.get(user).cloned()
     }
 
-    /// Returns the URL of a page for one user. It contains no information about the user, and gives no access by itself.
+    /// Returns the URL of a page for one user. The URL contains no information about the user and grants no access.
     pub fn invitation_url(&self, user: &User) -> mcp_exact::Result<String> {
         let id = random_id()?;
         let invitation = (user.clone(), Instant::now());
@@ -171,6 +192,7 @@ impl Pages {
     }
 }
 
+/// Returns 128 random bits in hexadecimal.
 fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes)?;
@@ -186,6 +208,7 @@ pub fn router(pages: Arc<Pages>) -> Router {
         .with_state(pages)
 }
 
+/// Query of the page `/connect`.
 #[derive(Deserialize)]
 struct Invitation {
     id: String,
@@ -208,6 +231,7 @@ async fn connect_page(
     pages.redirect_with_cookie(visit, &url)
 }
 
+/// Handles the redirect after the sign-in: only the invited user is redirected to the service.
 async fn signed_in_page(
     State(pages): State<Arc<Pages>>,
     RawQuery(query): RawQuery,
@@ -243,6 +267,7 @@ async fn signed_in_page(
     pages.redirect_with_cookie(visit, &url)
 }
 
+/// Handles the redirect of the service: stores the credential of the user.
 async fn connected_page(
     State(pages): State<Arc<Pages>>,
     RawQuery(query): RawQuery,

@@ -22,15 +22,22 @@ type AnswerFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Handlers that the application has registered for input requests.
 #[derive(Clone, Default)]
 pub(super) struct Handlers {
+    /// Handler for forms (elicitation mode `form`).
     pub(super) on_elicit: Option<Arc<dyn Fn(Form) -> AnswerFuture<FormAnswer> + Send + Sync>>,
+    /// Handler for requests to visit a page (elicitation mode `url`).
     pub(super) on_visit: Option<Arc<dyn Fn(Visit) -> AnswerFuture<VisitAnswer> + Send + Sync>>,
+    /// Handler for sampling requests.
     pub(super) sample:
         Option<Arc<dyn Fn(SampleRequest) -> AnswerFuture<SampleReply> + Send + Sync>>,
+    /// Roots that the server may request; `None` if the client does not declare the capability `roots`.
     pub(super) roots: Option<RootsList>,
     /// Capabilities that the application declares itself; they replace those derived from the handlers.
     pub(super) declared_capabilities: JsonObject,
+    /// Handler for log messages of the server.
     pub(super) on_log: Option<Arc<dyn Fn(LogMessage) + Send + Sync>>,
+    /// Handler for changes that the server announces.
     pub(super) on_change: Option<Arc<dyn Fn(ClientChange) + Send + Sync>>,
+    /// True if structured results are validated against the output schemas of their tools.
     #[cfg(feature = "validation")]
     pub(super) validates_output: bool,
 }
@@ -44,6 +51,7 @@ impl RootsList {
         Self(Arc::new(Mutex::new(roots)))
     }
 
+    /// Replaces the roots.
     pub(super) fn set(&self, roots: Vec<Root>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = roots;
     }
@@ -59,12 +67,14 @@ impl RootsList {
 /// Form that the server asks the user to fill in (`client/elicitation`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Form {
+    /// Params of `elicitation/create`.
     params: JsonObject,
 }
 
 /// Answer to a [`Form`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FormAnswer {
+    /// Result of `elicitation/create`.
     result: JsonObject,
 }
 
@@ -119,6 +129,7 @@ fn result_with_action(name: &str) -> JsonObject {
 /// Request of the server for a message of the client's model (`client/sampling`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleRequest {
+    /// Params of `sampling/createMessage`.
     params: JsonObject,
 }
 
@@ -152,6 +163,7 @@ impl SampleRequest {
 /// Answer to a [`SampleRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleReply {
+    /// Result of `sampling/createMessage`, or the error to reply with.
     answer: Result<JsonObject, PeerError>,
 }
 
@@ -293,15 +305,15 @@ impl Handlers {
     }
 }
 
-/// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
-/// "Capabilities"); the error is `-32602` ("Error Handling").
+/// Returns the error `-32602` for an elicitation mode that the client does not support (`client/elicitation`, "Error
+/// Handling").
 fn unsupported_mode(mode: &str) -> PeerError {
     PeerError::invalid_params(format!(
         "the client does not support elicitation in the mode `{mode}`"
     ))
 }
 
-/// Returns a root as JSON.
+/// Returns a root as an element of the result of `roots/list`.
 fn root_json(root: &Root) -> JsonObject {
     let mut object = JsonObject::from_iter([("uri", Json::string(&root.uri))]);
     if let Some(name) = &root.name {

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use super::connect::ClientChange;
 use crate::link::JsonObject;
 
-/// Maximum number of cached pages, and maximum size of each in bytes.
+/// Maximum number of cached pages.
 const MAX_PAGES: usize = 256;
+/// Maximum size of a cached page in bytes; larger pages are not cached.
 const MAX_PAGE_BYTES: usize = 1 << 20;
 /// Maximum time that a page is kept, even if its `ttlMs` is longer.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -20,10 +21,12 @@ const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
 #[derive(Debug, Default)]
 pub(super) struct PageCache(Mutex<CacheState>);
 
-/// Cached pages, and the generation in which they were received.
+/// Cached pages and the current cache generation.
 #[derive(Debug, Default)]
 struct CacheState {
+    /// Expiry and content of each page, by list method and params.
     pages: HashMap<(&'static str, String), (Instant, JsonObject)>,
+    /// Current generation.
     generation: CacheGeneration,
 }
 
@@ -38,6 +41,7 @@ pub(super) struct CacheGeneration {
 }
 
 impl PageCache {
+    /// Locks the state of the cache.
     fn state(&self) -> MutexGuard<'_, CacheState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -53,7 +57,7 @@ impl PageCache {
         state.generation
     }
 
-    /// Returns the cached page of a list for these params.
+    /// Returns the cached page for a list method and its params, unless the page has expired.
     pub(super) fn page_of_generation(
         &self,
         list: &'static str,
@@ -95,7 +99,7 @@ impl PageCache {
         }
     }
 
-    /// Removes the cached pages of one list.
+    /// Removes the cached pages of one list; `list` is its method.
     pub(super) fn remove_resource_pages(&self, list: &'static str) {
         self.state().pages.retain(|(kept, _), _| *kept != list);
     }
@@ -118,8 +122,10 @@ impl PageCache {
 mod tests {
     use super::*;
 
+    /// Method of the list in these tests.
     const TOOLS_METHOD: &str = "tools/list";
 
+    /// Parses a page.
     fn cached_page(text: &str) -> JsonObject {
         text.parse().expect(text)
     }

@@ -19,11 +19,14 @@ use mcp_exact_transport::ProgressCallback;
 
 /// State of the future of a request.
 enum RequestState {
+    /// The request was not sent yet.
     New {
         params: Option<JsonObject>,
         progress: Option<ProgressCallback>,
     },
+    /// The request was sent and has no answer yet.
     Waiting(PendingRequest),
+    /// The future has completed.
     Done,
 }
 
@@ -131,13 +134,16 @@ impl Future for Request {
     }
 }
 
-/// Call to a server, created by [`Client::call`], [`Client::call_tool`], [`Client::read`], [`Client::prompt`] and the
-/// completions: sent when it is awaited; its output is the result decoded as `T`.
+/// Future of a call to a server, created by [`Client::call`], [`Client::call_tool`], [`Client::read`],
+/// [`Client::prompt`] and the completions. The call is sent when the future is first polled; the output is the result,
+/// decoded as `T`.
 #[must_use = "`.await` sends the call"]
 pub struct ClientCall<T> {
+    /// Request of the call, or the error of its arguments.
     request: Result<Request, ClientError>,
     /// Name of the tool, for `tools/call`.
     tool: Option<String>,
+    /// Function that decodes the result.
     decode_result: fn(JsonObject) -> Result<T, ClientError>,
 }
 
@@ -155,6 +161,7 @@ impl<T> ClientCall<T> {
         }
     }
 
+    /// Creates a call of `tools/call`.
     pub(super) fn for_tool(
         client: &Client,
         tool: &str,
@@ -194,9 +201,10 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.trace_context(trace))
     }
 
-    /// Accepts that the server executes the call twice: if it ends the session of the call (HTTP 404), and `tool` is the called
-    /// tool as the server has [listed](Client::tools) it, with the annotation `idempotentHint`, the call is sent again in the
-    /// next session. Calls are never repeated otherwise; lists and reads always are.
+    /// Allows the client to repeat the call, so that the server may execute it twice: if the server ends the session of
+    /// the call (HTTP 404), and `tool` is the definition of the called tool as [listed](Client::tools) by the server,
+    /// with the annotation `idempotentHint`, the client sends the call again in the next session. Other calls are never
+    /// repeated; lists and reads always are.
     pub fn allow_repeat(self, tool: &JsonObject) -> Self {
         self.map_request(|mut request| {
             request.options.repeats_tool = Some(tool.clone());
@@ -209,7 +217,7 @@ impl<T> ClientCall<T> {
         self.map_request(|request| request.on_progress(handler))
     }
 
-    /// Changes the request of the call.
+    /// Applies `change` to the request of the call, unless its arguments are invalid.
     fn map_request(mut self, change: impl FnOnce(Request) -> Request) -> Self {
         self.request = self.request.map(change);
         self

@@ -1,8 +1,8 @@
 //! Validation of structured results against the output schemas of their tools ("Clients SHOULD validate structured
 //! results against this schema", `server/tools`, "Output Schema").
 //!
-//! The schemas are taken from the list of tools; the list is fetched again when it changes or when a result violates
-//! its schema.
+//! The schemas are those in the list of tools; the list is fetched again when it changes or when a result violates its
+//! schema.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,12 +23,14 @@ pub(super) struct OutputChecks(Mutex<CheckState>);
 /// Compiled validators, and the version of the tool list that they belong to.
 #[derive(Debug, Default)]
 struct CheckState {
+    /// Validators of all tools; `None` if they must be compiled again.
     validators_by_tool: Option<Validators>,
     /// Number of changes of the tool list that the server has announced.
     change_count: u64,
 }
 
 impl OutputChecks {
+    /// Locks the compiled validators.
     fn state(&self) -> MutexGuard<'_, CheckState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,8 +53,9 @@ impl OutputChecks {
         Ok(validators)
     }
 
-    /// Validates the structured content of a tool's result. A result without structured content is not validated, and
-    /// neither is one of a server that fails to list its tools, because the call has already been executed.
+    /// Validates the structured content of a tool's result. Results without structured content are not validated. If
+    /// the server fails to list its tools, the result is accepted without validation, because the call has already been
+    /// executed.
     ///
     /// If a result violates a cached schema, the schema is fetched again and the result is validated against it,
     /// because not every server announces changes.

@@ -47,22 +47,26 @@ pub enum ClientChange {
     Resource(String),
 }
 
-/// Builder of a [`Client`]: set what differs from the defaults, then `await` it. A clone connects to the same server, except over a transport
-/// ([`Client::over`]), which serves one connection.
+/// Builder of a [`Client`]: call the methods for settings that differ from the defaults, then `await` the builder. A
+/// clone connects to the same server, except over a transport ([`Client::over`]), which serves only one connection.
 #[must_use = "`.await` connects"]
 #[derive(Clone)]
 pub struct Connect {
+    /// Function that opens the connection, or the error of an unusable address.
     dial: Result<DialWith, ClientError>,
     settings: Settings,
     handlers: Handlers,
+    /// Negotiation result of an earlier connection.
     cached_negotiation: Option<CachedNegotiation>,
+    /// Endpoint of an HTTP connection; `None` for other transports.
     #[cfg(feature = "http-client")]
     endpoint: Option<transport::http::client::HttpEndpoint>,
+    /// Options of authorization, for HTTP connections only.
     #[cfg(feature = "oauth-client")]
     oauth: Option<mcp_exact_auth::client::OAuth>,
 }
 
-/// Function that opens a connection once the settings are known. A host calls it again to restart a server.
+/// Function that returns the [`DialFn`] for the final settings. A host calls it again to restart a server.
 type DialWith = Arc<dyn Fn(&Settings) -> Result<DialFn, ClientError> + Send + Sync>;
 
 impl Connect {
@@ -80,6 +84,7 @@ impl Connect {
         }
     }
 
+    /// Creates the builder of a client that connects to a server in the same process.
     pub(super) fn in_memory(server: &Server) -> Self {
         let server = server.clone();
         Self::new(Ok(Arc::new(move |settings| {
@@ -102,10 +107,12 @@ impl Connect {
         })))
     }
 
+    /// Creates the builder of a client that connects over a transport.
     pub(super) fn over(transport: impl Transport) -> Self {
         Self::over_lazily(move || transport)
     }
 
+    /// Creates the builder of a client whose transport is created when the connection is opened.
     pub(super) fn over_lazily<T: Transport>(
         transport: impl FnOnce() -> T + Send + 'static,
     ) -> Self {
@@ -129,6 +136,7 @@ impl Connect {
         })))
     }
 
+    /// Creates the builder of a client that starts a server process.
     #[cfg(feature = "process")]
     pub(super) fn command(command: transport::ServerCommand) -> Self {
         Self::new(Ok(Arc::new(move |_| {
@@ -139,6 +147,7 @@ impl Connect {
         })))
     }
 
+    /// Creates the builder of a client that connects to an HTTP endpoint.
     #[cfg(feature = "http-client")]
     pub(super) fn http(
         endpoint: Result<transport::http::client::HttpEndpoint, ClientError>,
@@ -224,7 +233,8 @@ impl Connect {
 
     /// Lets the server answer calls with tasks (extension `io.modelcontextprotocol/tasks`, from 2026-07-28 on).
     /// [`Client::call`] and [`Client::call_tool`] then wait for the result of the task, answer its input requests, and
-    /// cancel it if they are dropped. [`Client::request`] gives the task itself, and takes its methods, such as `tasks/get`.
+    /// cancel it if they are dropped. [`Client::request`] returns the task itself, and can send the methods of tasks,
+    /// such as `tasks/get`.
     pub fn tasks(mut self) -> Self {
         self.settings.add_tasks();
         self
@@ -307,6 +317,7 @@ impl Connect {
         Ok(client)
     }
 
+    /// Opens the connection; with authorization, waits for a sign-in and tries again.
     #[cfg(feature = "oauth-client")]
     async fn open_connection(mut self) -> Result<Arc<ClientLink>, ClientError> {
         let Some(oauth) = self.oauth.take() else {
@@ -339,11 +350,13 @@ impl Connect {
         }
     }
 
+    /// Opens the connection.
     #[cfg(not(feature = "oauth-client"))]
     async fn open_connection(self) -> Result<Arc<ClientLink>, ClientError> {
         self.dial().await
     }
 
+    /// Opens the connection without authorization.
     async fn dial(self) -> Result<Arc<ClientLink>, ClientError> {
         let dial = self.dial?(&self.settings)?;
         let authorization = Authorization::default();
@@ -369,7 +382,7 @@ fn dial_http(endpoint: transport::http::client::HttpEndpoint) -> DialWith {
     })
 }
 
-/// Wraps the HTTP client of an endpoint.
+/// Returns the endpoint with an HTTP client that authorizes requests, and this HTTP client.
 #[cfg(feature = "oauth-client")]
 fn oauth_endpoint(
     endpoint: transport::http::client::HttpEndpoint,

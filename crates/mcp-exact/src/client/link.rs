@@ -30,7 +30,7 @@ use crate::link::{
 
 pub(super) use session::SessionInfo;
 
-/// Settings of a client, collected by the builder.
+/// Session settings of a client, collected by [`Connect`](super::Connect).
 #[derive(Debug, Clone)]
 pub(super) struct Settings(ClientConfig);
 
@@ -55,10 +55,12 @@ impl Settings {
         self.0.request_timeout.idle = limit;
     }
 
+    /// Adds methods that the client may send although no revision defines them.
     pub(super) fn add_methods(&mut self, methods: impl Iterator<Item = String>) {
         self.0.extensions.requests.extend(methods);
     }
 
+    /// Declares the tasks extension; later calls have no effect.
     pub(super) fn add_tasks(&mut self) {
         let negotiated = &mut self.0.extensions.negotiated;
         let extension = crate::link::tasks_extension();
@@ -83,14 +85,19 @@ impl Settings {
 /// Options of one request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RequestOptions {
+    /// Time without a message about the request; `None` for the default of the connection.
     pub(super) idle_timeout: Option<Duration>,
+    /// Time limit that progress does not extend; `None` for the default of the connection.
     pub(super) total_timeout: Option<Duration>,
+    /// Minimum level of the requested log messages.
     pub(super) log_level: Option<Level>,
+    /// Trace context that is sent with the request.
     pub(super) trace: Option<TraceContext>,
+    /// Definition of the called tool, if the application allows the client to repeat the call.
     pub(super) repeats_tool: Option<JsonObject>,
 }
 
-/// Function that connects over a transport.
+/// Function that opens one connection with the final settings, a cached negotiation and an event handler.
 pub(super) type DialFn = Box<
     dyn FnOnce(
             Arc<ClientSettings>,
@@ -102,16 +109,23 @@ pub(super) type DialFn = Box<
 
 /// Connection to a server, shared by the clones of a client.
 pub(super) struct ClientLink {
+    /// Handle of the connection.
     handle: ClientHandle,
+    /// State that the events of the connection change.
     events: Arc<EventState>,
+    /// Time limits of requests that set none.
     defaults: session::RequestTimeout,
+    /// Session at the time of the negotiation.
     info: SessionInfo,
+    /// Result of the negotiation, for later connections.
     negotiation: CachedNegotiation,
     /// The subscription to the server's lists (from 2026-07-28 on).
     list_subscription: Mutex<Option<ListenSubscription>>,
+    /// Authorization of the connection.
     authorization: Authorization,
 }
 
+/// Locks a mutex, also after a thread has panicked while it held the lock.
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -148,7 +162,7 @@ impl ClientLink {
             handlers,
             answer_tasks: Mutex::default(),
             acknowledged_subscriptions: Mutex::default(),
-            changes_during_reconnect: Notify::new(),
+            acknowledgement_received: Notify::new(),
             closed_at: Mutex::default(),
             has_negotiated: AtomicBool::new(false),
             session_subscriptions: SubscriptionCounts::default(),
@@ -199,6 +213,7 @@ impl ClientLink {
         self.negotiation
     }
 
+    /// Sends a request; the returned future waits for the outcome.
     pub(super) fn request(
         &self,
         method: &str,
@@ -228,7 +243,7 @@ impl ClientLink {
     /// Sends `subscriptions/listen` without a time limit and waits for the server's acknowledgement. The subscription
     /// ends when the returned request is dropped.
     pub(super) async fn listen(&self, params: JsonObject) -> Result<PendingRequest, ClientError> {
-        /// Time limit of requests that have none: one year.
+        /// Time limit of subscriptions, which have none in the protocol: one year.
         const NO_TIMEOUT: Duration = Duration::from_secs(365 * 24 * 3600);
         let options = RequestOptions {
             idle_timeout: Some(NO_TIMEOUT),
@@ -246,7 +261,7 @@ impl ClientLink {
         let mut request = start()?;
         let mut key = request.key();
         loop {
-            let changed = self.events.changes_during_reconnect.notified();
+            let changed = self.events.acknowledgement_received.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
             if lock_ignoring_poison(&self.events.acknowledged_subscriptions).remove(&key) {
@@ -330,23 +345,26 @@ impl ClientLink {
         &self.events.session_subscriptions
     }
 
+    /// Sends a notification.
     pub(super) fn notify(&self, method: &str, params: Option<JsonObject>) -> Result<(), SendError> {
         self.handle.notify(method, params).map(drop)
     }
 
+    /// Closes the connection.
     pub(super) fn shut_down(&self) {
         self.handle.close();
     }
 }
 
-/// For each list: the capability, the member of the subscription filter, and the reported change.
+/// Lists whose changes can be announced: the server capability, the member of the subscription filter, and the reported
+/// change.
 pub(super) const LIST_KINDS: [(&str, &str, ClientChange); 3] = [
     ("tools", "toolsListChanged", ClientChange::Tools),
     ("prompts", "promptsListChanged", ClientChange::Prompts),
     ("resources", "resourcesListChanged", ClientChange::Resources),
 ];
 
-/// Returns true if a server announces changes of a list.
+/// Returns true if the server capabilities declare `listChanged` for a list.
 pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
     let capabilities = capabilities.view();
     let list = capabilities.find(list).and_then(|list| list.object());
@@ -354,11 +372,11 @@ pub(super) fn announces_changes(capabilities: &JsonObject, list: &str) -> bool {
     flag.is_some_and(|flag| flag.text() == "true")
 }
 
-/// Closes the connection if its negotiation is abandoned.
+/// Guard that closes the connection if the negotiation is abandoned.
 struct CloseOnDrop(Option<ClientHandle>);
 
 impl CloseOnDrop {
-    /// Returns the handle of the connection, which then stays open.
+    /// Disarms the guard, so that the connection stays open, and returns the handle.
     fn disarm(mut self) -> Option<ClientHandle> {
         self.0.take()
     }
@@ -385,20 +403,26 @@ impl ClientError {
 
 /// State that is changed by the events of a connection.
 struct EventState {
+    /// Handlers of the application.
     handlers: Handlers,
+    /// Tasks that answer requests of the server, so that the server can cancel them.
     answer_tasks: Mutex<HashMap<ServerRequestKey, AbortHandle>>,
     /// Subscriptions that the server has acknowledged but the application has not observed yet.
     acknowledged_subscriptions: Mutex<HashSet<RequestKey>>,
-    changes_during_reconnect: Notify,
+    /// Notification for [`ClientLink::listen`], sent when `acknowledged_subscriptions` changes.
+    acknowledgement_received: Notify,
     /// Time at which the connection ended.
     closed_at: Mutex<Option<SystemTime>>,
+    /// True once the first negotiation has succeeded.
     has_negotiated: AtomicBool,
     /// Subscriptions of the session (up to 2025-11-25).
     session_subscriptions: SubscriptionCounts,
+    /// Cached list pages.
     cache: PageCache,
+    /// Validators of structured results, if the application validates them.
     #[cfg(feature = "validation")]
     output_checks: Option<OutputChecks>,
-    /// The connection itself, once it is open.
+    /// The connection, set once it is open.
     link: OnceLock<Weak<ClientLink>>,
 }
 
@@ -420,7 +444,7 @@ impl ClientHandler for EventHandler {
             }
             ClientEvent::Subscribed(key, _) => {
                 lock_ignoring_poison(&events.acknowledged_subscriptions).insert(key);
-                events.changes_during_reconnect.notify_waiters();
+                events.acknowledgement_received.notify_waiters();
             }
             ClientEvent::Log { message: log, .. } => events.handlers.handle_log(LogMessage {
                 level: log.level,

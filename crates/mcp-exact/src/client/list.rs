@@ -9,9 +9,9 @@ use std::hash::BuildHasher as _;
 use super::{Client, ClientError};
 use crate::link::{INVALID_PARAMS, Json, JsonObject};
 
-/// Maximum number of pages of one list, and maximum total size of the pages that [`List::all`] collects, in bytes,
-/// because a server can return cursors endlessly.
+/// Maximum number of pages of one list, because a server can return cursors endlessly.
 const MAX_PAGES: usize = 10_000;
+/// Maximum total size in bytes of the pages that [`List::all`] collects.
 const MAX_BYTES: usize = 256 << 20;
 
 /// Definition of a tool, resource, resource template or prompt, in the form of revision 2026-07-28.
@@ -54,11 +54,13 @@ impl Definition {
         &self.0
     }
 
+    /// Returns the value of a string member.
     fn text(&self, name: &str) -> Option<String> {
         let value = self.0.view().find(name)?;
         value.as_str().map(std::borrow::Cow::into_owned)
     }
 
+    /// Returns the value of an object member.
     fn member_object(&self, name: &str) -> Option<JsonObject> {
         let value = self.0.get(name)?;
         JsonObject::try_from(value).ok()
@@ -71,31 +73,44 @@ impl Definition {
 #[must_use = "`try_next` or `all` fetch the entries"]
 pub struct List {
     client: Client,
+    /// Method of the list, such as `tools/list`.
     method: &'static str,
+    /// Member of the result that contains the entries, such as `tools`.
     member: &'static str,
+    /// Entries of the current page that were not returned yet.
     page: VecDeque<Definition>,
+    /// Position of the next page.
     cursor: Cursor,
+    /// True if every page is fetched from the server.
     ignores_cache: bool,
     /// Number of received pages that had a cursor.
     page_count: usize,
     /// Hashes of the names or URIs that were returned already.
     returned_hashes: HashSet<u64>,
+    /// Keys of the hash function.
     hasher: RandomState,
+    /// True if the list was fetched again from its first page, which is done only once.
     has_restarted: bool,
 }
 
 /// One page of a list.
 struct Page {
+    /// Entries of the page.
     entries: VecDeque<Definition>,
+    /// Size of the page in bytes.
     bytes: usize,
+    /// True if the page was requested without a cursor.
     is_first: bool,
 }
 
 /// Position in a list.
 #[derive(Debug)]
 enum Cursor {
+    /// Before the first page.
     First,
+    /// After the page whose `nextCursor` this is.
     After(Json),
+    /// After the last page.
     End,
 }
 

@@ -294,6 +294,7 @@ impl Client {
         self.complete(JsonObject::from_iter(reference), variable, value)
     }
 
+    /// Creates a call of `completion/complete`.
     fn complete(
         &self,
         reference: JsonObject,

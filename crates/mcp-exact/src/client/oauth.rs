@@ -7,6 +7,7 @@ use super::ClientError;
 /// Authorization of a connection; empty if the connection has none.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Authorization {
+    /// HTTP client that authorizes the requests; `None` without authorization.
     #[cfg(feature = "oauth-client")]
     pub(super) client: Option<mcp_exact_auth::client::OAuthClient>,
 }

@@ -74,6 +74,7 @@ impl ToolOutput {
 /// Contents of a resource, the result of [`Client::read`](super::Client::read).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceOutput {
+    /// Elements of `contents`.
     items: Vec<JsonObject>,
 }
 
@@ -107,7 +108,9 @@ impl ResourceOutput {
 /// Prompt of a server, filled in with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptOutput {
+    /// Elements of `messages`.
     messages: Vec<JsonObject>,
+    /// Value of `description`.
     description: Option<String>,
 }
 

@@ -27,10 +27,14 @@ pub struct Subscription {
 
 /// Mechanism of a subscription, which depends on the revision.
 enum SubscriptionKind {
+    /// Subscriptions of the session (up to 2025-11-25).
     Session {
+        /// URIs that are subscribed to.
         uris: Vec<String>,
+        /// Runtime that sends the requests to unsubscribe after a drop.
         runtime: Handle,
     },
+    /// Request that stays open (from 2026-07-28 on).
     Request(
         #[allow(dead_code, reason = "held until the subscription is dropped")] ListenSubscription,
     ),
@@ -54,19 +58,21 @@ pub(super) type Subscriptions = BTreeMap<String, SessionSubscription>;
 /// Subscription of a session to one URI.
 #[derive(Default)]
 pub(super) struct SessionSubscription {
-    /// Number of [`Subscription`]s that share it.
+    /// Number of [`Subscription`]s that use this subscription of the session.
     count: usize,
-    /// Request that replaces it after the server has moved to 2026-07-28 or later.
+    /// Request that replaces the subscription of the session after the server has changed to 2026-07-28 or later.
     pub(super) replacement: Option<ListenSubscription>,
 }
 
 impl SubscriptionCounts {
+    /// Locks the subscriptions, waiting for requests in flight.
     pub(super) async fn lock(&self) -> MutexGuard<'_, Subscriptions> {
         self.0.lock().await
     }
 }
 
 impl Subscription {
+    /// Subscribes to URIs by the mechanism of the negotiated revision.
     pub(super) async fn begin(client: &Client, uris: Vec<String>) -> Result<Self, ClientError> {
         let mut subscription = Self::for_session(client);
         match lifecycle_of(client.revision()) {
@@ -82,7 +88,7 @@ impl Subscription {
         Ok(subscription)
     }
 
-    /// Makes a subscription of a session (up to 2025-11-25), to nothing yet.
+    /// Creates an empty subscription of a session (up to 2025-11-25).
     fn for_session(client: &Client) -> Self {
         Self {
             client: client.clone(),
@@ -186,7 +192,7 @@ impl Client {
     }
 }
 
-/// Returns the filter for all lists whose changes a server announces.
+/// Returns the subscription filter for all lists whose changes the server announces.
 fn filter_of_lists(capabilities: &JsonObject) -> JsonObject {
     let announced = LIST_KINDS
         .into_iter()
@@ -194,8 +200,9 @@ fn filter_of_lists(capabilities: &JsonObject) -> JsonObject {
     announced.map(|(_, member, _)| (member, true)).collect()
 }
 
-/// Minimum and maximum pause before the client subscribes again.
+/// Pause before the first attempt to subscribe again.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
+/// Maximum pause between two attempts to subscribe again; each pause is twice the previous one.
 const MAX_PAUSE: Duration = Duration::from_secs(60);
 
 /// Subscription by `subscriptions/listen` (from 2026-07-28 on), which ends when this value is dropped. If the server
@@ -211,7 +218,8 @@ impl ListenSubscription {
         Ok(Self::spawn_renewal(client.link(), params, Some(request)))
     }
 
-    /// Renews a subscription each time it has ended; without a `request`, starts it first.
+    /// Spawns the task that renews a subscription each time it ends. Without `request`, the task first sends the
+    /// request.
     fn spawn_renewal(
         link: &Arc<ClientLink>,
         params: JsonObject,
@@ -228,7 +236,7 @@ impl Drop for ListenSubscription {
     }
 }
 
-/// Renews a subscription each time it has ended, until the connection closes. Without a `request`, starts it first.
+/// Renews a subscription each time it ends, until the connection closes. Without `request`, sends the request first.
 async fn listen_again(
     link: Weak<ClientLink>,
     params: JsonObject,
@@ -265,8 +273,8 @@ async fn listen_again(
     }
 }
 
-/// Subscribes as revisions from 2026-07-28 on do, for a server that speaks one of them now: to the resources of the session,
-/// with a request for each, and to the lists if the application handles their changes.
+/// Subscribes by `subscriptions/listen` after the server has changed to 2026-07-28 or later: with one request for each
+/// resource of the session, and one for the lists if the application handles their changes.
 pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
     let renew = |filter: JsonObject| {
         let params = JsonObject::from_iter([("notifications", filter)]);
@@ -283,8 +291,8 @@ pub(super) async fn subscribe_by_requests(link: Arc<ClientLink>, lists: bool) {
     }
 }
 
-/// Subscribes as older revisions do, for a server that speaks one of them now, and announces what may have changed meanwhile.
-/// Lists need no subscription there.
+/// Subscribes by `resources/subscribe` after the server has changed to a revision before 2026-07-28, and reports the
+/// changes that may have been missed. In these revisions, lists need no subscription.
 async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     let uris = subscribed_uris(params);
     if uris.is_empty() {
@@ -297,11 +305,11 @@ async fn subscribe_in_session(link: Arc<ClientLink>, params: &JsonObject) {
     }
     link.announce_missed(params);
     drop(link);
-    // It lasts as long as the one that it replaces, whose holder has the connection too.
+    // The subscription lasts as long as the one that it replaces, whose owner also keeps the connection open.
     std::future::pending().await
 }
 
-/// Returns the resources that the params of `subscriptions/listen` name.
+/// Returns the resource URIs in the params of `subscriptions/listen`.
 pub(super) fn subscribed_uris(params: &JsonObject) -> Vec<String> {
     let filter = params.get("notifications").map(JsonObject::try_from);
     let uris = filter.and_then(|filter| filter.ok()?.get("resourceSubscriptions"));

@@ -11,12 +11,14 @@ use super::link::ClientLink;
 use super::{Client, ClientError};
 use crate::link::{ErrorObject, Json, JsonObject, PeerError};
 
-/// Minimum and maximum time between two status requests, which bound the interval that the server suggests.
+/// Minimum and maximum time between two `tasks/get` requests; the interval that the server suggests is clamped to this
+/// range.
 const POLL_INTERVALS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_secs(60));
 
-/// Guard that cancels the task when its caller no longer waits.
+/// Guard that cancels a task if the future that waits for it is dropped.
 struct CancelOnDrop {
     client: Client,
+    /// Id of the task; `None` once the task has ended.
     id: Option<String>,
 }
 
@@ -40,11 +42,12 @@ async fn cancel_task(client: &Client, id: &str) {
 }
 
 impl Client {
+    /// Returns a client that shares the connection.
     pub(super) fn for_link(link: &Arc<ClientLink>) -> Self {
         Self(Arc::clone(link))
     }
 
-    /// Returns the result of a call: the received result itself, or the result of the task that was received instead.
+    /// Returns the result of a call; if `result` is a task, waits for the result of the task.
     pub(super) async fn wait_for_call_end(
         &self,
         result: JsonObject,
@@ -155,11 +158,13 @@ impl Client {
     }
 }
 
+/// Returns the value of a string member.
 fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)
 }
 
+/// Returns the value of an object member.
 fn object_member(object: &JsonObject, name: &str) -> Option<JsonObject> {
     JsonObject::try_from(object.get(name)?).ok()
 }

@@ -97,14 +97,18 @@ pub enum InputRequestErrorKind {
 enum PendingState {
     /// The input request was not sent yet.
     New {
+        /// Input request in the form of the negotiated revision.
         input_request: InputRequest,
+        /// Time limit of the answer; `None` for the default.
         timeout: Option<Duration>,
     },
     /// Waits for the answer to a request of the server.
     Waiting(PendingRequest),
     /// Waits for the retry of the request, or for an answer to its task.
     Recorded(InputRequestId),
+    /// The input request cannot be sent.
     Failed(InputRequestErrorKind),
+    /// The future has completed.
     Done,
 }
 
@@ -113,7 +117,9 @@ enum PendingState {
 /// An input request is numbered when the future is created, so that the order does not depend on the order in which
 /// futures are polled. The request is sent when the future is first polled and cancelled when the future is dropped.
 pub(super) struct PendingInputRequest {
+    /// Context of the request whose handler sends the input request.
     cx: Cx,
+    /// Method of the input request.
     method: &'static str,
     state: PendingState,
     /// Timer of the time limit, used in tasks.
@@ -146,6 +152,7 @@ impl PendingInputRequest {
         }
     }
 
+    /// Sets the time limit of the answer.
     pub(super) fn set_timeout(&mut self, limit: Duration) {
         match &mut self.state {
             PendingState::New { timeout, .. } => *timeout = Some(limit),
@@ -158,6 +165,7 @@ impl PendingInputRequest {
         }
     }
 
+    /// Sets the key of the input request in `inputRequests` (from 2026-07-28 on).
     pub(super) fn set_key(&mut self, key: &str) {
         if let PendingState::Recorded(id) = &self.state {
             self.cx.handler_run().set_key(*id, key);
@@ -182,6 +190,7 @@ impl PendingInputRequest {
         Ok(())
     }
 
+    /// Converts the outcome of a request of the server to the answer in the form of the home revision.
     fn recorded_answer(&self, outcome: Outcome) -> Result<JsonObject, InputRequestErrorKind> {
         match outcome {
             Outcome::Result(result) => {

@@ -19,6 +19,7 @@ use crate::link::{Json, JsonObject};
 use crate::schema;
 use crate::visit::Visit;
 
+/// Method of all elicitations.
 const ELICIT_METHOD: &str = "elicitation/create";
 
 /// Answer of the user to an elicitation.
@@ -88,6 +89,7 @@ impl Cx {
 #[must_use = "futures do nothing unless they are awaited"]
 pub struct Elicit<T> {
     form: Form,
+    /// Marker of the type that the answer is decoded into.
     read_answer: PhantomData<fn() -> T>,
 }
 
@@ -126,6 +128,7 @@ impl<T: DeserializeOwned> Future for Elicit<T> {
 /// Input request of a form, without the type that its values are decoded into.
 struct Form {
     input_request: PendingInputRequest,
+    /// Schema of the form, which the answer is validated against.
     schema: Value,
 }
 
@@ -146,6 +149,7 @@ impl Form {
         }
     }
 
+    /// Polls for the answer, without decoding its values.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Elicited<Json>, InputRequestError>> {
         let result = ready!(Pin::new(&mut self.input_request).poll(cx))?;
         Poll::Ready(submitted_content(&result, &self.schema).map_err(wrong_answer))

@@ -64,7 +64,7 @@ impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 /// After the request has ended, or after its client has cancelled it, the methods return [`RequestEnded`] or an
 /// [`InputRequestError`].
 ///
-/// # Questions
+/// # Input requests
 ///
 /// [`elicit`](Self::elicit), [`elicit_url`](Self::elicit_url), [`sample`](Self::sample) and [`roots`](Self::roots) send
 /// an input request to the client while a request is handled. The same source works for every revision:
@@ -86,14 +86,14 @@ impl_progress_amount!(u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64);
 ///    request is numbered when its method is called, so the order in which futures are polled does not matter. Call the
 ///    methods in the handler's own task: the order of spawned tasks differs between runs.
 /// 4. *An input request waits for a running `once`*, so that the request does not end during an effect. An input
-///    request inside an effect, or in a spawned task while an effect runs, fails and has to be sent before the effect.
-///    Other futures that run concurrently with an
-///    input request are dropped and run again; work that they have started elsewhere is [cancelled](Self::cancelled).
+///    request inside an effect, or in a spawned task while an effect runs, fails; send it before the effect. Other
+///    futures that run concurrently with an input request are dropped and run again; work that they have started
+///    elsewhere is [cancelled](Self::cancelled).
 /// 5. *A timer around an input request* measures the time that the handler waits. From 2026-07-28 on the handler does
 ///    not wait, so the timer does not fire. The time limit of the input request itself, such as [`Elicit::timeout`],
 ///    works in every revision.
-/// 6. *Progress and logs are not repeated.* Until the handler has taken every recorded answer, [`progress`](Self::progress)
-///    and [`log`](Self::log) send nothing.
+/// 6. *Progress and logs are not repeated.* Until the handler has consumed every recorded answer,
+///    [`progress`](Self::progress) and [`log`](Self::log) send nothing.
 /// 7. *A later run may decide differently.* The handler may return early in a later run, without repeating its input
 ///    requests, for example because a file was deleted.
 /// 8. *A handler that panics* ends its request with an internal error, in every run; the server continues to run. An
@@ -113,15 +113,21 @@ pub struct Cx(Arc<CxInner>);
 
 /// Data of a context, shared by its clones.
 struct CxInner {
+    /// Request of the client.
     request: Arc<Request>,
+    /// Link to the client of the request.
     link: RequestLink,
+    /// Record of the current run of the handler.
     handler_run: Mutex<HandlerRun>,
+    /// Arguments, URI and states of the handler.
     input: CallInput,
+    /// True if the run of the handler has ended.
     has_ended: AtomicBool,
     /// Number of input requests that wait for their answers (up to 2025-11-25).
     waiting_count: AtomicUsize,
     /// True if the handler may send requests to the client.
     can_send_requests: bool,
+    /// Task state of the call.
     task: Mutex<TaskState>,
 }
 
@@ -131,9 +137,11 @@ enum TaskState {
     /// The request cannot become a task, or its client does not support tasks.
     #[default]
     Impossible,
+    /// The request can become a task.
     Allowed,
     /// The handler waits until the call is a task.
     Requested(Waker),
+    /// The call could not become a task.
     Unavailable(TaskError),
     /// The call is a task; the reference is empty after the task has ended.
     Created(Weak<dyn CallTask>),
@@ -171,6 +179,7 @@ impl Cx {
         }))
     }
 
+    /// Locks the task state.
     fn task_state(&self) -> MutexGuard<'_, TaskState> {
         self.0.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,6 +199,7 @@ impl Cx {
         matches!(*self.task_state(), TaskState::Requested(_))
     }
 
+    /// Sets the task state, and wakes a handler that waits for the call to become a task.
     fn set_task_state(&self, state: TaskState) {
         let before = std::mem::replace(&mut *self.task_state(), state);
         if let TaskState::Requested(waker) = before {
@@ -215,6 +225,7 @@ impl Cx {
         }
     }
 
+    /// Returns true if the call has become a task.
     fn is_task(&self) -> bool {
         matches!(*self.task_state(), TaskState::Created(_))
     }
@@ -249,12 +260,12 @@ impl Cx {
         self.0.waiting_count.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts an input request that waits for its answer.
+    /// Increments the number of input requests that wait for their answers.
     fn count_waiting(&self) {
         self.0.waiting_count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts no input request as waiting.
+    /// Decrements the number of input requests that wait for their answers.
     fn reset_waiting_count(&self) {
         self.0.waiting_count.fetch_sub(1, Ordering::Relaxed);
     }
@@ -269,6 +280,7 @@ impl Cx {
         self.0.has_ended.store(true, Ordering::Release);
     }
 
+    /// Returns true if the run of the handler has ended or the client has cancelled the request.
     pub(crate) fn has_ended(&self) -> bool {
         self.0.has_ended.load(Ordering::Acquire) || self.0.request.token().is_cancelled()
     }
@@ -327,7 +339,7 @@ impl Cx {
         JsonObject::try_from(meta).ok()
     }
 
-    /// Returns the request in the exact types of a chosen revision, such as `mcp_2026_07_28::V2026_07_28`, converted
+    /// Returns the request in the exact types of the revision `H`, such as `mcp_2026_07_28::V2026_07_28`, converted
     /// from the negotiated revision.
     ///
     /// # Errors

@@ -45,6 +45,7 @@ pub enum OnceError {
 /// Guard that counts a `once` as running until the guard is dropped.
 struct RunningEffect<'c> {
     cx: &'c Cx,
+    /// Task or thread that runs the effect.
     current_task: ExecutionContext,
 }
 
@@ -81,8 +82,8 @@ impl Cx {
         POLLED_EFFECT.get() == Arc::as_ptr(&self.0)
     }
 
-    /// Returns whether an effect runs in another task than the caller's, which is not the handler's own task either. The
-    /// effect may wait for the caller, and the request cannot end before the effect does.
+    /// Returns true if the caller runs outside of the handler's task while an effect runs in another task. Such an
+    /// effect may wait for the caller, and the request cannot end before the effect.
     pub(super) fn has_other_effect(&self) -> bool {
         self.handler_run()
             .has_effect_elsewhere(ExecutionContext::current())
@@ -96,7 +97,7 @@ impl Cx {
     /// process ends during the effect, or if a client sends an older `requestState` again, the effect may happen twice;
     /// an application that must prevent this needs a store with an idempotency key.
     ///
-    /// The key has to be unique in the handler; a second call with the same key returns the first result. Up to
+    /// The key must be unique in the handler; a second call with the same key returns the first result. Up to
     /// 2025-11-25, handlers and their effects run once. In a task, the result has been written to the store when this
     /// method returns.
     ///

@@ -9,6 +9,7 @@ use super::Cx;
 use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use crate::link::JsonObject;
 
+/// Method of the request for roots.
 const ROOTS_METHOD: &str = "roots/list";
 
 /// Directory or file that the client lets the server work in.

@@ -11,6 +11,7 @@ use super::ask::{InputRequestError, InputRequestErrorKind, PendingInputRequest};
 use crate::content::{Content, Role, to_json_number};
 use crate::link::{Json, JsonObject};
 
+/// Method of sampling requests.
 const SAMPLING_METHOD: &str = "sampling/createMessage";
 
 /// Request for a message of the client's model.
@@ -21,7 +22,9 @@ const SAMPLING_METHOD: &str = "sampling/createMessage";
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
+    /// Messages of the conversation, in the form of the home revision.
     messages: Vec<JsonObject>,
+    /// Other params, by name.
     params: JsonObject,
 }
 
@@ -71,6 +74,7 @@ impl Sample {
         self
     }
 
+    /// Returns the params of `sampling/createMessage`.
     fn params(&self) -> JsonObject {
         let mut params = self.params.clone();
         params.insert("messages", Json::from_encode(&self.messages));
@@ -81,6 +85,7 @@ impl Sample {
 /// Message of the client's model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sampled {
+    /// Result of `sampling/createMessage`.
     result: JsonObject,
 }
 
@@ -118,6 +123,7 @@ impl Sampled {
         &self.result
     }
 
+    /// Returns the value of a string member of the result.
     fn member(&self, name: &str) -> Option<String> {
         let value = self.result.view().find(name)?;
         value.as_str().map(std::borrow::Cow::into_owned)

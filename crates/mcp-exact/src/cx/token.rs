@@ -1,4 +1,4 @@
-//! Cancellation signal of a request, which is shared by all tasks that work on the request.
+//! Cancellation signal of a request, shared by all tasks that work on the request.
 //!
 //! The connection sets the signal once; it is never reset.
 
@@ -11,14 +11,16 @@ use tokio::sync::Notify;
 #[error("the client has cancelled the request")]
 pub struct Cancelled;
 
-/// Cancellation signal.
+/// Cancellation signal of a request.
 #[derive(Debug, Default)]
 pub(crate) struct CancellationToken {
     is_cancelled: AtomicBool,
+    /// Notification for tasks that wait for the signal.
     notify: Notify,
 }
 
 impl CancellationToken {
+    /// Sets the signal and wakes all waiting tasks.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);
         self.notify.notify_waiters();

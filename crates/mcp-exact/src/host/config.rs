@@ -31,6 +31,7 @@ pub enum ConfigFileError {
 /// Top level of a configuration file.
 #[derive(Deserialize)]
 struct ConfigFile {
+    /// Entries of the servers, by name.
     #[serde(alias = "servers", rename = "mcpServers")]
     servers: BTreeMap<String, serde_json::Value>,
 }
@@ -56,7 +57,7 @@ pub struct ServerEntry {
     pub url: Option<String>,
     /// Headers of every HTTP request.
     pub headers: BTreeMap<String, String>,
-    /// True if the server is not to be connected.
+    /// True if the server must not be connected.
     pub disabled: bool,
 }
 
@@ -74,7 +75,7 @@ impl fmt::Debug for ServerEntry {
     }
 }
 
-/// Address of a server of a configuration.
+/// Address of a configured server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ServerAddress {

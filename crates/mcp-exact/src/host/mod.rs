@@ -1,7 +1,7 @@
 //! Hosts: applications that use several servers at once, such as the servers of an `mcp.json` file.
 //!
 //! Each server has a separate connection, so a server that fails, hangs or crashes does not affect the others. A tool
-//! is identified by the names of its server and of the tool.
+//! is identified by its server and its name.
 
 mod config;
 mod server;
@@ -48,15 +48,19 @@ pub struct Host {
     servers: BTreeMap<String, Arc<HostServer>>,
     /// Prefix of the tool names of each server, connected or not.
     tool_prefixes: BTreeMap<String, String>,
+    /// Time limit for connecting a server and for listing its tools.
     timeout: Duration,
     policies: Policies,
+    /// Function that receives every executed or rejected call with its result.
     audit: Option<Arc<AuditFn>>,
 }
 
 /// Policies that a tool call must satisfy: one for all servers of the host, and one per server.
 #[derive(Clone, Default)]
 struct Policies {
+    /// Policy for the calls of all servers.
     host: Option<Arc<CallPolicy>>,
+    /// Additional policies, by server.
     servers: BTreeMap<String, Arc<CallPolicy>>,
 }
 
@@ -76,15 +80,15 @@ type AuditFn = dyn Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sy
 /// Function that configures the connection of a server.
 type ConfigureConnection = dyn Fn(&str, Connect) -> Connect + Send + Sync;
 
-/// A call that a host is about to make, or has made.
+/// Call that a host is about to send or has sent.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct HostCall<'c> {
-    /// The name of the server.
+    /// Name of the server.
     pub server: &'c str,
     /// Name of the tool, as the server defines it.
     pub tool: &'c str,
-    /// The arguments.
+    /// Arguments of the call.
     pub arguments: &'c JsonObject,
 }
 
@@ -98,9 +102,9 @@ pub enum HostError {
     /// The policy of the host rejects the call.
     #[error("the policy of the host does not allow {tool:?} of server {server:?}")]
     Refused {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
     },
     /// The future of the call was dropped before the result was received. Only an [audit](HostBuilder::audit) receives
@@ -109,9 +113,9 @@ pub enum HostError {
         "nobody waits for {tool:?} of server {server:?} any more; the server may have done the work"
     )]
     CallDropped {
-        /// The server.
+        /// Name of the server.
         server: String,
-        /// The tool.
+        /// Name of the tool.
         tool: String,
     },
     /// The configuration has no server of this name.
@@ -120,7 +124,7 @@ pub enum HostError {
     /// The request to the server failed.
     #[error("server {server:?}: {error}")]
     Client {
-        /// The server.
+        /// Name of the server.
         server: String,
         /// Cause of the failure.
         error: ClientError,
@@ -131,10 +135,11 @@ pub enum HostError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HostTool {
-    /// The name of the server.
+    /// Name of the server.
     pub server: String,
     /// Definition of the tool, as received from the server.
     pub definition: Definition,
+    /// Name of the tool with the prefix of its server.
     name: String,
 }
 
@@ -179,12 +184,12 @@ impl Host {
         }
     }
 
-    /// Returns the names of the servers that have been connected, also if the connection has ended since.
+    /// Returns the names of the servers that have been connected, including those whose connection has ended since.
     pub fn servers(&self) -> impl Iterator<Item = &str> {
         self.clients().map(|(name, _)| name)
     }
 
-    /// Returns the client of a server. It belongs to the present connection: [`restart`](Self::restart) makes another one.
+    /// Returns the client of a server's current connection; [`restart`](Self::restart) replaces the client.
     pub fn client(&self, server: &str) -> Option<Client> {
         self.servers.get(server)?.client()
     }
@@ -321,10 +326,11 @@ impl Host {
     }
 }
 
-/// Guard that reports a call to the audit, with its result or because the future was dropped before the result was
-/// received.
+/// Guard that reports a call to the audit: with its result, or as dropped if the future of the call is dropped before
+/// the result is received.
 struct AuditGuard<'c> {
     call: HostCall<'c>,
+    /// Audit function; `None` once the call was reported.
     audit: Option<&'c AuditFn>,
 }
 
@@ -387,10 +393,14 @@ fn tool_prefix(server: &str) -> String {
 /// Builder of a [`Host`].
 #[must_use = "`start` connects the servers"]
 pub struct HostBuilder {
+    /// Connections to open by server name, or the error of an invalid entry.
     servers: BTreeMap<String, Result<Connect, ClientError>>,
+    /// Time limit for connecting a server and for listing its tools.
     timeout: Duration,
     policies: Policies,
+    /// Function that receives every executed or rejected call with its result.
     audit: Option<Arc<AuditFn>>,
+    /// Function that configures every connection.
     configure: Option<Arc<ConfigureConnection>>,
 }
 
@@ -413,10 +423,11 @@ impl HostBuilder {
     /// entries have a `command` with `args`, `env` and `cwd`, or a `url` with `headers`. `${NAME}` and
     /// `${NAME:-default}` are replaced by environment variables. Entries with `disabled` are skipped.
     ///
-    /// An invalid entry is a [failure](Host::failures) of its own server only.
+    /// An invalid entry is a [failure](Host::failures) of the server that it describes, and does not affect other
+    /// servers.
     ///
     /// # Errors
-    /// [`ConfigFileError`] when the file cannot be read or has no such form.
+    /// [`ConfigFileError`] when the file cannot be read or does not have this format.
     pub fn config_file(self, path: impl AsRef<std::path::Path>) -> Result<Self, ConfigFileError> {
         let text = std::fs::read_to_string(path.as_ref()).map_err(|error| {
             ConfigFileError::Read(path.as_ref().display().to_string(), error.to_string())
@@ -427,7 +438,7 @@ impl HostBuilder {
     /// Adds the servers of a configuration; see [`config_file`](Self::config_file).
     ///
     /// # Errors
-    /// [`ConfigFileError`] when the text has no such form.
+    /// [`ConfigFileError`] when the text does not have this format.
     pub fn config(mut self, text: &str) -> Result<Self, ConfigFileError> {
         for (name, entry) in ServerEntry::parse_all(text)? {
             if !entry.as_ref().is_ok_and(|entry| entry.disabled) {
@@ -464,8 +475,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets a function that receives every executed or rejected call with its result. A call whose future was dropped
-    /// has [`HostError::CallDropped`].
+    /// Sets a function that receives every executed or rejected call with its result. If the future of a call was
+    /// dropped, the result is [`HostError::CallDropped`].
     pub fn audit(
         mut self,
         audit: impl Fn(&HostCall<'_>, &Result<ToolOutput, HostError>) + Send + Sync + 'static,
@@ -505,7 +516,7 @@ impl HostBuilder {
         let mut connections = JoinSet::new();
         for server in host.servers.values() {
             let (server, limit) = (Arc::clone(server), host.timeout);
-            // Its status has the error.
+            // The status of the server contains the error.
             connections.spawn(async move { drop(server.reconnect(limit).await) });
         }
         while let Some(connected) = connections.join_next().await {

@@ -1,4 +1,4 @@
-//! One server of a host: its connection, and what became of the attempts to connect it.
+//! One server of a host: its connection, and the results of the attempts to connect.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use crate::link::Revision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ServerState {
-    /// An attempt to connect is under way.
+    /// An attempt to connect is in progress.
     Connecting,
     /// The server is connected.
     Connected,
@@ -28,7 +28,7 @@ pub struct ServerStatus {
     pub changed_at: SystemTime,
     /// Number of attempts to connect.
     pub attempt_count: u32,
-    /// Error of the last attempt that has failed, also after a later one has succeeded.
+    /// Error of the last failed attempt; kept after a later attempt has succeeded.
     pub last_error: Option<ClientError>,
     /// Negotiated revision, while the server is connected.
     pub revision: Option<Revision>,
@@ -36,18 +36,23 @@ pub struct ServerStatus {
 
 /// Server of a host.
 pub(super) struct HostServer {
+    /// Builder of the connection, or the error of its configuration.
     connect: Result<Connect, ClientError>,
+    /// Current connection and the history of attempts.
     state: Mutex<ConnectionState>,
-    /// Held during an attempt.
+    /// Lock that is held during an attempt to connect.
     connecting: tokio::sync::Mutex<()>,
 }
 
 /// Connection of a server and the history of its attempts.
 struct ConnectionState {
+    /// Client of the latest connection, which may be closed.
     client: Option<Client>,
-    /// Time of the last change that the host has made.
+    /// Time of the last change that the host has caused.
     changed_at: SystemTime,
+    /// Number of attempts to connect.
     attempt_count: u32,
+    /// Error of the last failed attempt.
     last_error: Option<ClientError>,
 }
 
@@ -65,6 +70,7 @@ impl HostServer {
         })
     }
 
+    /// Locks the connection state.
     fn state(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,13 +80,14 @@ impl HostServer {
         self.state().client.clone()
     }
 
-    /// Returns why there is no client.
+    /// Returns the error of the last failed attempt if there is no client.
     pub(super) fn failure(&self) -> Option<ClientError> {
         let state = self.state();
         let failure = state.last_error.clone();
         failure.filter(|_| state.client.is_none())
     }
 
+    /// Returns the status for [`Host::status`](super::Host::status).
     pub(super) fn status(&self) -> ServerStatus {
         let is_connecting = self.connecting.try_lock().is_err();
         let state = self.state();
@@ -102,7 +109,7 @@ impl HostServer {
         }
     }
 
-    /// Closes the connection, if there is one, and makes another one within `limit`. Attempts follow each other.
+    /// Closes the connection, if there is one, and connects again within `limit`. Attempts run one after the other.
     pub(super) async fn reconnect(&self, limit: Duration) -> Result<Client, ClientError> {
         let _connecting = self.connecting.lock().await;
         let before = {
@@ -128,9 +135,11 @@ impl HostServer {
     }
 }
 
-/// Attempt to connect, whose result is noted when it ends, also when its future is dropped.
+/// Attempt to connect. When it is dropped, which also happens if its future is dropped, it records its result in the
+/// connection state of the server.
 struct Attempt<'s> {
     server: &'s HostServer,
+    /// Result of the attempt; an error until the attempt has succeeded.
     result: Result<Client, ClientError>,
 }
 

@@ -19,14 +19,17 @@ use crate::server::{Server, call_rule};
 
 /// A request in flight.
 struct RunningRequest {
+    /// Handle of the connection that the request was received on.
     handle: ServerHandle,
+    /// Handle that aborts the task of the handler.
     abort_handle: AbortHandle,
     request: Arc<Request>,
+    /// True if the handler continues after a cancellation.
     is_cooperative: bool,
 }
 
 impl RunningRequest {
-    /// Cancels the request: notifies a cooperative handler, and drops any other one.
+    /// Cancels the request: notifies a cooperative handler, and aborts the task of any other handler.
     fn cancel(self) {
         self.request.token().cancel();
         if !self.is_cooperative {
@@ -40,6 +43,7 @@ impl RunningRequest {
 struct RunningRequests(Arc<Mutex<HashMap<RequestKey, Vec<RunningRequest>>>>);
 
 impl RunningRequests {
+    /// Adds a request.
     fn insert(&self, key: RequestKey, running: RunningRequest) {
         lock_ignoring_poison(&self.0)
             .entry(key)
@@ -76,8 +80,8 @@ impl RunningRequests {
 /// Future that answers a request.
 type ReplyFuture = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
-/// Polls the future that answers a request and catches panics outside of the handler: in extractors, rules, layers, and
-/// the part of a closure before its async block.
+/// Polls the future that answers a request and catches panics outside of the handler: in extractors, visibility rules,
+/// layers, and the synchronous part of a handler closure.
 fn poll_catching_panics(reply_future: &mut ReplyFuture, cx: &mut Context<'_>) -> Poll<Reply> {
     let polled = std::panic::catch_unwind(AssertUnwindSafe(|| reply_future.as_mut().poll(cx)));
     polled.unwrap_or_else(|panic| {
@@ -90,7 +94,9 @@ fn poll_catching_panics(reply_future: &mut ReplyFuture, cx: &mut Context<'_>) ->
 
 /// Handler of the events of all connections of a server.
 pub(crate) struct Dispatcher {
+    /// Server that answers the requests.
     server: Server,
+    /// Requests in flight.
     running: RunningRequests,
 }
 

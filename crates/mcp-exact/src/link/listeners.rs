@@ -13,8 +13,9 @@ use super::{Change, JsonObject, Request, RequestKey, RequestLink, lock_ignoring_
 /// Endpoints whose clients are notified of changes.
 #[derive(Default)]
 pub(crate) struct Listeners {
+    /// One entry for each endpoint.
     by_endpoint: Mutex<Vec<Listener>>,
-    /// Change buses to other processes.
+    /// Buses that announce changes to other processes.
     #[cfg(feature = "http-server")]
     change_buses: Mutex<Vec<transport::http::server::Announcer>>,
 }
@@ -22,11 +23,13 @@ pub(crate) struct Listeners {
 /// Endpoint whose client is notified of changes.
 #[derive(Clone)]
 pub(super) struct Listener {
+    /// Handle of the endpoint.
     handle: ServerHandle,
     /// True if the client has a session.
     pub(super) is_session: bool,
     /// Latest `resources/subscribe` request of the session (up to 2025-11-25), which visibility rules are applied to.
     subscriber: Option<Arc<Request>>,
+    /// Subscriptions by `subscriptions/listen` (from 2026-07-28 on).
     pub(super) subscriptions: Vec<Subscription>,
 }
 
@@ -40,8 +43,9 @@ impl Listener {
         }
     }
 
-    /// Returns true if one of the client's subscriptions may be notified of a resource. A session whose subscriptions
-    /// were answered by the application has no request that visibility rules could be applied to.
+    /// Returns true if one of the client's subscriptions may be notified of a resource. If the application has answered
+    /// the `resources/subscribe` requests of a session itself, no request is recorded that visibility rules could be
+    /// applied to, and the result is true.
     fn is_subscribed_to(&self, sees: impl Fn(&Request) -> bool) -> bool {
         let subscriptions = self.subscriptions.iter().map(|one| &one.request);
         let mut subscribers = self.subscriber.iter().chain(subscriptions).peekable();
@@ -52,7 +56,9 @@ impl Listener {
 /// Subscription of a client (from 2026-07-28 on).
 #[derive(Clone)]
 pub(super) struct Subscription {
+    /// Key of the `subscriptions/listen` request.
     pub(super) key: RequestKey,
+    /// Request of the subscription, which visibility rules are applied to.
     pub(super) request: Arc<Request>,
     /// Ids of the tasks that the subscription is notified of.
     pub(super) tasks: Vec<String>,
@@ -71,7 +77,7 @@ impl Listeners {
         }
     }
 
-    /// Adds a task to the tasks that a subscription is notified of.
+    /// Adds a task to those whose changes are sent to a subscription.
     pub(crate) fn watch_task(&self, link: &RequestLink, id: &str) {
         let Some(handle) = &link.handle else {
             return;
@@ -84,7 +90,8 @@ impl Listeners {
         }
     }
 
-    /// Changes the entry of an endpoint: adds it if it is missing, and removes it if nothing is subscribed.
+    /// Changes the entry of an endpoint: adds a missing entry first, and removes an entry without session and
+    /// subscriptions afterwards.
     pub(super) fn update(&self, handle: &ServerHandle, change: impl FnOnce(&mut Listener)) {
         let mut all = lock_ignoring_poison(&self.by_endpoint);
         let at = all

@@ -39,7 +39,7 @@ pub(crate) use transport::PendingRequest;
 /// Request of a client in the types of the revision `H`.
 pub type TypedRequest<H> = <<H as RevisionTypes>::FromClient as Direction>::Request;
 
-/// Returns the lifecycle of a revision.
+/// Returns the lifecycle that a revision defines.
 pub(crate) fn lifecycle_of(revision: Revision) -> Lifecycle {
     session::lifecycle(revision.as_str()).unwrap_or(Lifecycle::Initialize)
 }
@@ -86,6 +86,7 @@ pub(crate) fn tasks_extension() -> session::Extension {
 /// Returns the milliseconds since the Unix epoch from a clock that never goes backwards. Deadlines that one process has
 /// recorded are compared with this time by later processes.
 pub(crate) fn now_millis() -> u64 {
+    /// Start of the clock: an instant and the time since the Unix epoch at that instant.
     static CLOCK_START: OnceLock<(Instant, Duration)> = OnceLock::new();
     let (start, epoch) = CLOCK_START.get_or_init(|| {
         let epoch = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -103,6 +104,7 @@ impl Settings {
         config.build().map(Self)
     }
 
+    /// Returns the declared capabilities.
     pub(crate) fn capabilities(&self) -> &JsonObject {
         &self.0.capabilities
     }
@@ -113,6 +115,7 @@ impl Settings {
     }
 }
 
+/// Locks a mutex, also after a thread has panicked while it held the lock.
 fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,7 +14,9 @@ use crate::cx::CancellationToken;
 
 /// A received request and the connection data of its sender.
 pub struct Request {
+    /// Request as delivered by the session.
     pub(super) incoming: session::IncomingRequest<RequestContext>,
+    /// Cancellation signal of the request.
     pub(super) token: CancellationToken,
 }
 
@@ -26,8 +28,7 @@ impl Request {
         }
     }
 
-    /// Creates the request of a resumed task, for whose reply no client waits. Returns `None` if the revision is
-    /// unknown.
+    /// Creates the request of a resumed task; no client waits for its reply. Returns `None` if the revision is unknown.
     pub(crate) fn for_resumed_task(
         method: &str,
         params: JsonObject,
@@ -139,6 +140,7 @@ impl Request {
         self.incoming.state.as_deref()
     }
 
+    /// Returns the client's answers to earlier input requests; empty unless the request is a retry.
     pub(crate) fn input_responses(&self) -> &InputResponses {
         &self.incoming.responses
     }
@@ -153,10 +155,14 @@ impl fmt::Debug for Request {
 /// Answer to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
+    /// Result in the form of the negotiated revision.
     Result(JsonObject),
     Error(PeerError),
+    /// Input requests that end the request (from 2026-07-28 on).
     InputRequired {
+        /// Input requests by key.
         input_requests: Vec<(String, InputRequest)>,
+        /// Unsealed state, which the client returns as `requestState` with its retry.
         state: String,
     },
 }

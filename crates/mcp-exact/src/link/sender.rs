@@ -12,11 +12,12 @@ use super::{
 };
 use crate::background;
 
-/// Sending half of the connection that a request was received on.
+/// Link that sends messages about one request to its client.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestLink {
     /// Handle of the connection; `None` if the connection is closed, so that nothing can be sent.
     pub(super) handle: Option<ServerHandle>,
+    /// Key of the request.
     pub(super) key: RequestKey,
     /// Latest unsent progress, set once the client reads too slowly to receive every notification.
     delayed_progress: OnceLock<Arc<Mutex<Option<Progress>>>>,
@@ -31,7 +32,7 @@ impl RequestLink {
         }
     }
 
-    /// Creates the link of a request whose connection is closed.
+    /// Creates the link of a resumed task, which has no connection.
     pub(crate) fn for_resumed_task(request: &Request) -> Self {
         Self {
             handle: None,
@@ -40,6 +41,7 @@ impl RequestLink {
         }
     }
 
+    /// Returns the handle, or an error if the connection is closed.
     fn handle(&self) -> Result<&ServerHandle, SendError> {
         self.handle.as_ref().ok_or(SendError::UnknownRequest)
     }
@@ -85,6 +87,7 @@ impl RequestLink {
         }
     }
 
+    /// Sends a log message about the request.
     pub(crate) fn send_log(
         &self,
         level: Level,
@@ -102,6 +105,7 @@ impl RequestLink {
         }
     }
 
+    /// Sends a notification about the request.
     pub(crate) fn send_notification(
         &self,
         method: &str,

@@ -44,20 +44,28 @@ type Registration = Box<dyn FnOnce(&mut Catalogue, &States) -> Result<(), Proble
 /// Builder of a [`Server`]; [`Server::builder`] creates a builder.
 #[must_use = "`build` makes the server"]
 pub struct ServerBuilder {
+    /// Session configuration of the server.
     config: ServerConfig,
     states: States,
+    /// Registrations that [`build`](Self::build) runs.
     registrations: Vec<Registration>,
     visibility: Visibility,
+    /// Layers around the handler of every tool, innermost first.
     tool_layers: Vec<LayerFn>,
+    /// Maximum number of entries per page of a list.
     page_size: usize,
+    /// Time limit of handlers.
     timeout: Option<Duration>,
     icons: Vec<Icon>,
     keys: Option<KeyRing>,
+    /// Lists whose capabilities are declared although no entry is registered.
     declared_lists: Vec<&'static str>,
+    /// True if the capability `logging` is declared.
     declares_logging: bool,
     tasks: Option<Tasks>,
     start_hooks: Vec<Hook>,
     shutdown_hooks: Vec<Hook>,
+    /// Capabilities that the application declares itself.
     additional_capabilities: JsonObject,
     /// Problems that were found before [`build`](Self::build) was called.
     problems: Vec<Problem>,
@@ -106,6 +114,7 @@ impl ServerBuilder {
         self.register_tool(tool.into(), ErasedHandler::new(handler))
     }
 
+    /// Registers a tool with a type-erased handler.
     fn register_tool(self, tool: Tool, handler: RegisteredHandler<ToolResult>) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.add_tool(catalogue::tool_entry(tool, handler, states)?)
@@ -121,6 +130,7 @@ impl ServerBuilder {
         self.register_resource(resource.into(), ErasedHandler::new(handler))
     }
 
+    /// Registers a resource with a type-erased handler.
     fn register_resource(self, resource: Resource, handler: RegisteredHandler<Contents>) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.add_resource(catalogue::resource_entry(resource, handler, states)?)
@@ -142,6 +152,7 @@ impl ServerBuilder {
         self.register_template(template.into(), ErasedHandler::new(handler))
     }
 
+    /// Registers a resource template with a type-erased handler.
     fn register_template(
         self,
         template: ResourceTemplate,
@@ -161,6 +172,7 @@ impl ServerBuilder {
         self.register_prompt(prompt.into(), ErasedHandler::new(handler))
     }
 
+    /// Registers a prompt with a type-erased handler.
     fn register_prompt(self, prompt: Prompt, handler: RegisteredHandler<PromptResult>) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.add_prompt(catalogue::prompt_entry(prompt, handler, states)?)
@@ -201,6 +213,7 @@ impl ServerBuilder {
         self.register_method(method.into(), ErasedHandler::new(handler))
     }
 
+    /// Registers a method with a type-erased handler.
     fn register_method(mut self, method: String, handler: RegisteredHandler<JsonObject>) -> Self {
         self.config.extensions.requests.push(method.clone());
         self.add_registration(Box::new(move |catalogue, states| {
@@ -208,6 +221,7 @@ impl ServerBuilder {
         }))
     }
 
+    /// Registers a completion with a type-erased handler.
     fn register_completion(
         self,
         reference: Reference,
@@ -397,6 +411,7 @@ impl ServerBuilder {
         self.register_raw(ErasedHandler::new(handler))
     }
 
+    /// Sets the type-erased catch-all handler.
     fn register_raw(self, handler: RegisteredHandler<JsonObject>) -> Self {
         self.add_registration(Box::new(move |catalogue, states| {
             catalogue.set_raw(catalogue::method_entry("*".to_owned(), handler, states)?)

@@ -1,6 +1,6 @@
 //! Catalogue of all registered definitions and handlers, in the order of registration.
 //!
-//! Entries are found by name, and invalid ones are rejected. Changes at run time are made on a copy of the catalogue.
+//! Entries are found by name, and invalid entries are rejected. Changes at run time modify a copy of the catalogue.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub(super) struct Catalogue {
     pub(super) layers: Vec<LayerFn>,
 }
 
-/// Method of a vendor or extension.
+/// Registered method of a vendor or extension.
 pub(super) struct MethodEntry {
     pub(super) method: String,
     pub(super) handler: ErasedHandler<JsonObject>,
@@ -41,7 +41,9 @@ pub(super) struct MethodEntry {
 pub(super) struct ToolEntry {
     pub(super) tool: Tool,
     pub(super) handler: ErasedHandler<ToolResult>,
+    /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
+    /// Validators of the arguments and the structured result.
     pub(super) checks: crate::validate::Checks,
     /// Arguments that are mirrored in HTTP headers.
     pub(super) mirrored_arguments: Vec<MirroredParam>,
@@ -51,15 +53,19 @@ pub(super) struct ToolEntry {
 pub(super) struct ResourceEntry {
     pub(super) resource: Resource,
     pub(super) handler: ErasedHandler<JsonObject>,
+    /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
 /// Registered resource template.
 pub(super) struct TemplateEntry {
     pub(super) template: ResourceTemplate,
+    /// Parsed template.
     pub(super) uri: UriTemplate,
     pub(super) handler: ErasedHandler<JsonObject>,
+    /// Schema of the handler's `Input`.
     pub(super) input: Option<Value>,
+    /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
@@ -67,29 +73,36 @@ pub(super) struct TemplateEntry {
 pub(super) struct PromptEntry {
     pub(super) prompt: Prompt,
     pub(super) handler: ErasedHandler<JsonObject>,
+    /// Schema of the handler's `Input`.
     pub(super) input: Option<Value>,
+    /// Definition as advertised to clients.
     pub(super) advertised_definition: AdvertisedDefinition,
 }
 
 /// Prompt or resource template that a completion belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reference {
+    /// Prompt with this name.
     Prompt(String),
+    /// Resource template with this text.
     Template(String),
 }
 
 /// Registered completion of an argument.
 pub(super) struct CompletionEntry {
     pub(super) reference: Reference,
+    /// Name of the completed argument or variable.
     pub(super) argument: String,
     pub(super) handler: ErasedHandler<JsonObject>,
 }
 
 impl Catalogue {
+    /// Returns the tool with a name.
     pub(super) fn tool(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.tools.iter().find(|entry| entry.tool.name() == name)
     }
 
+    /// Returns the prompt with a name.
     pub(super) fn prompt(&self, name: &str) -> Option<&Arc<PromptEntry>> {
         self.prompts
             .iter()
@@ -114,6 +127,8 @@ impl Catalogue {
         self.templates.iter().filter_map(found)
     }
 
+    /// Sets the catch-all handler.
+    ///
     /// # Errors
     /// [`Problem::Duplicate`] if a catch-all handler is already set.
     pub(super) fn set_raw(&mut self, entry: MethodEntry) -> Result<(), Problem> {
@@ -158,6 +173,8 @@ impl Catalogue {
         }
     }
 
+    /// Adds a tool.
+    ///
     /// # Errors
     /// [`Problem`] that describes why the tool was rejected.
     pub(super) fn add_tool(&mut self, mut entry: ToolEntry) -> Result<(), Problem> {
@@ -170,6 +187,8 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Adds a resource.
+    ///
     /// # Errors
     /// [`Problem`] that describes why the resource was rejected.
     pub(super) fn add_resource(&mut self, entry: ResourceEntry) -> Result<(), Problem> {
@@ -184,6 +203,8 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Adds a resource template.
+    ///
     /// # Errors
     /// [`Problem`] that describes why the template was rejected.
     pub(super) fn add_template(&mut self, entry: TemplateEntry) -> Result<(), Problem> {
@@ -196,6 +217,8 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Adds a prompt.
+    ///
     /// # Errors
     /// [`Problem`] that describes why the prompt was rejected.
     pub(super) fn add_prompt(&mut self, entry: PromptEntry) -> Result<(), Problem> {
@@ -210,6 +233,8 @@ impl Catalogue {
         Ok(())
     }
 
+    /// Adds a method of a vendor or extension.
+    ///
     /// # Errors
     /// [`Problem`] that describes why the method was rejected.
     pub(super) fn add_method(&mut self, entry: MethodEntry) -> Result<(), Problem> {
@@ -234,7 +259,7 @@ impl Catalogue {
         }
     }
 
-    /// Returns the completion of an argument.
+    /// Returns the completion of an argument; `None` if no completion is registered for it.
     pub(super) fn completion(
         &self,
         reference: &Reference,
@@ -244,12 +269,13 @@ impl Catalogue {
         all.find(|entry| entry.reference == *reference && entry.argument == argument)
     }
 
+    /// Returns the resource template with this text.
     pub(super) fn template(&self, template: &str) -> Option<&Arc<TemplateEntry>> {
         let mut all = self.templates.iter();
         all.find(|entry| entry.template.template() == template)
     }
 
-    /// Returns the prompt or template of a completion.
+    /// Returns the prompt or resource template that a completion belongs to.
     pub(super) fn referenced_entry(&self, reference: &Reference) -> Option<ListedDefinition<'_>> {
         match reference {
             Reference::Prompt(name) => {
@@ -302,7 +328,7 @@ pub(super) fn check_signature(
     }
 }
 
-/// Returns the function that converts a reason to the problem of a definition.
+/// Returns a function that wraps the reason of a rejection in a [`Problem`] of the definition.
 fn definition_problem(kind: &'static str, name: &str) -> impl FnOnce(String) -> Problem {
     let name = name.to_owned();
     move |reason| Problem::Definition { kind, name, reason }
@@ -411,6 +437,7 @@ pub(super) fn template_entry(
     (handler, signature): RegisteredHandler<Contents>,
     states: &States,
 ) -> Result<TemplateEntry, Problem> {
+    /// Kind of the definition in problems.
     const TEMPLATE_KIND: &str = "resource template";
     let name = template.template().to_owned();
     check_signature(TEMPLATE_KIND, &name, &signature, states)?;
@@ -507,6 +534,7 @@ pub(super) fn method_entry(
 }
 
 impl Reference {
+    /// Returns `prompt` or `resource template`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Prompt(_) => "prompt",
@@ -514,6 +542,7 @@ impl Reference {
         }
     }
 
+    /// Returns the name of the prompt or the text of the template.
     pub(super) fn name(&self) -> &str {
         match self {
             Self::Prompt(name) | Self::Template(name) => name,

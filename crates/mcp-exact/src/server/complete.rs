@@ -35,13 +35,17 @@ impl FromCall for Partial {
 
 /// Completion request of a client.
 pub(super) struct CompletionRequest {
+    /// Prompt or resource template of the argument.
     pub(super) reference: Reference,
+    /// Name of the argument.
     pub(super) argument: String,
     /// JSON form from which [`Partial`] is created.
     pub(super) partial: JsonObject,
 }
 
 impl CompletionRequest {
+    /// Parses the params of `completion/complete`.
+    ///
     /// # Errors
     /// The error to reply with, if a member is missing or has the wrong type.
     pub(super) fn read_params(params: Option<&JsonObject>) -> Result<Self, PeerError> {
@@ -83,6 +87,7 @@ impl CompletionRequest {
     }
 }
 
+/// Returns the value of a string member.
 fn string_member(from: &JsonObject, name: &str) -> Option<String> {
     from.view()
         .find(name)?

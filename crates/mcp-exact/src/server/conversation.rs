@@ -52,7 +52,7 @@ impl RequestLog {
     }
 }
 
-/// Returns the kind of a result for the log.
+/// Returns the kind of a result object for the log: error, task or other result.
 fn error_kind(result: &JsonObject) -> &'static str {
     let found = |name: &str, text: &str| result.get(name).is_some_and(|value| value.text() == text);
     if found("isError", "true") {

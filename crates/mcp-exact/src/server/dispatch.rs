@@ -31,15 +31,16 @@ use crate::task;
 pub(super) struct ActiveRequest {
     pub(super) request: Arc<Request>,
     link: RequestLink,
+    /// Catalogue at the time of the request.
     catalogue: Arc<Catalogue>,
 }
 
-/// Form of the result object of a handler.
+/// Form of the result object that a handler returns.
 #[derive(Clone, Copy)]
 enum ResultForm {
-    /// The form of the newest revision, which is converted for the client.
+    /// Form of the home revision; the result is converted for the client.
     NewestRevision,
-    /// The form that the handler has chosen, which is sent unchanged.
+    /// Form that the handler has chosen; the result is sent unchanged.
     AsReturned,
 }
 
@@ -503,7 +504,7 @@ pub(super) fn tool_result_object(
     }
 }
 
-/// Returns the version of a handler, to which sealed states and tasks are bound.
+/// Returns the version of a handler, which is bound to sealed states and tasks.
 pub(super) fn handler_version(server: &Server, version: &str) -> String {
     format!("{}/{version}", server.0.server_version)
 }
@@ -546,8 +547,9 @@ fn protocol_error_of(error: &Error, cx: &Cx) -> PeerError {
     missing_capability_error(error, cx).unwrap_or_else(|| protocol_error(error))
 }
 
-/// "If processing a request requires a capability that the client has not declared, servers MUST return
-/// MissingRequiredClientCapabilityError" (2026-07-28, `basic`, "Client Capabilities").
+/// Returns the error for an input request whose capability the client has not declared: "If processing a request
+/// requires a capability that the client has not declared, servers MUST return MissingRequiredClientCapabilityError"
+/// (2026-07-28, `basic`, "Client Capabilities").
 fn missing_capability_error(error: &Error, cx: &Cx) -> Option<PeerError> {
     let capability = error
         .find_source::<InputRequestError>()?
@@ -600,7 +602,10 @@ fn definition_uri(listed: ListedDefinition<'_>) -> &str {
     }
 }
 
-/// Returns a string member of the params. Without it, the error is the one to reply with.
+/// Returns the value of a string member of the params.
+///
+/// # Errors
+/// The error to reply with, if the member is missing or has another type.
 pub(super) fn required_string(
     params: Option<&JsonObject>,
     name: &str,

@@ -58,16 +58,25 @@ pub struct Server(Arc<ServerInner>);
 
 /// Data of a server, shared by its clones.
 struct ServerInner {
+    /// Session configuration.
     settings: Settings,
+    /// Current catalogue; a change replaces it.
     catalogue: RwLock<Arc<Catalogue>>,
     states: States,
     visibility: Visibility,
+    /// Maximum number of entries per page of a list.
     page_size: usize,
+    /// Time limit of handlers.
     timeout: Option<Duration>,
+    /// Version of the server, which is part of the version of each handler.
     server_version: String,
+    /// Endpoints whose clients are notified of changes.
     listeners: Listeners,
+    /// Tasks of the server; `None` without tasks.
     tasks: Option<ServerTasks>,
+    /// Functions that run before the server serves the first request.
     start_hooks: Vec<builder::Hook>,
+    /// Functions that run after the last reply.
     shutdown_hooks: Vec<builder::Hook>,
 }
 
@@ -157,6 +166,7 @@ impl Server {
         &self.0.listeners
     }
 
+    /// Returns the current catalogue.
     fn catalogue(&self) -> Arc<Catalogue> {
         let catalogue = self
             .0

@@ -12,7 +12,9 @@ use crate::link::{JsonObject, PeerError};
 
 /// Entry of a list: its name, and its definition in the revision of the client.
 pub(super) struct ListEntry<'e> {
+    /// Name or URI of the entry.
     pub(super) name: &'e str,
+    /// Definition in the revision of the client, as JSON text.
     pub(super) definition: Arc<str>,
 }
 
@@ -53,7 +55,7 @@ pub(super) fn list_page<'e>(
         .map_err(|error| PeerError::internal(format!("{error}")))
 }
 
-/// Returns the name of the entry that a cursor refers to.
+/// Decodes a cursor to the name of the last entry of its page.
 fn entry_name_of_cursor(cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
     String::from_utf8(bytes).ok()
@@ -63,6 +65,7 @@ fn entry_name_of_cursor(cursor: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Returns the names on the page after a cursor, or the error.
     fn entry_names(cursor: Option<&str>) -> Result<String, String> {
         let names = ["a", "b", "c"];
         let mut entries = names.iter().map(|name| ListEntry {

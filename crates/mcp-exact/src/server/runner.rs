@@ -20,15 +20,21 @@ use crate::task::{LiveTask, TaskError};
 
 /// End of a run of a handler.
 pub(super) enum RunEnd<O> {
+    /// The handler has returned this result.
     Finished(Result<O, Error>),
+    /// Input requests end the request; the client sends a retry.
     Suspended(Suspension),
+    /// The handler has sent other input requests than in its earlier run.
     Diverged(ReplayError),
+    /// The handler has panicked with this message.
     Panicked(String),
+    /// The handler has exceeded its time limit.
     TimedOut,
 }
 
-/// Progress of a handler's run.
+/// Event that interrupts or ends a handler's run.
 pub(super) enum RunStep<O> {
+    /// The run has ended.
     Ended(RunEnd<O>),
     /// The handler waits until its call has become a task.
     WantsTask,
@@ -56,8 +62,11 @@ pub(super) async fn run_handler<O>(
 
 /// Running handler: first as part of its request, then possibly as a task.
 pub(super) struct RunningHandler<O> {
+    /// Future of the handler.
     handler: BoxFuture<Result<O, Error>>,
+    /// Context of the call.
     cx: Cx,
+    /// Remaining time; `None` without a time limit.
     budget: Option<TimeBudget>,
 }
 
@@ -130,6 +139,8 @@ impl<O> RunningHandler<O> {
         .await
     }
 
+    /// Polls the handler; returns the end of its run, if it has ended. With `may_suspend`, the task is also woken by
+    /// input requests of other tasks.
     fn poll(&mut self, may_suspend: bool, task: &mut Context<'_>) -> Option<RunEnd<O>> {
         {
             let mut run = self.cx.handler_run();
@@ -149,17 +160,21 @@ impl<O> RunningHandler<O> {
         }
     }
 
+    /// Returns true if the time limit of the handler has elapsed. `waiting` is true while the handler waits for an
+    /// answer, which pauses the time.
     fn is_time_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
         let budget = self.budget.as_mut();
         budget.is_some_and(|budget| budget.is_time_spent(waiting, task))
     }
 }
 
-/// Remaining time of a handler.
+/// Remaining time of a handler; the time that it waits for answers does not count.
 struct TimeBudget {
+    /// Time left when the handler last started to work.
     remaining_time: Duration,
     /// Time since which the handler has been working; `None` while it waits for an answer.
     working_since: Option<Instant>,
+    /// Timer that fires when the remaining time has elapsed.
     timer: Pin<Box<Sleep>>,
 }
 
@@ -172,6 +187,8 @@ impl TimeBudget {
         }
     }
 
+    /// Returns true if the time limit has elapsed. `waiting` is true while the handler waits for an answer, which
+    /// pauses the time.
     fn is_time_spent(&mut self, waiting: bool, task: &mut Context<'_>) -> bool {
         match (waiting, self.working_since) {
             (true, Some(start)) => {
@@ -189,6 +206,7 @@ impl TimeBudget {
     }
 }
 
+/// Returns the message of a panic.
 pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

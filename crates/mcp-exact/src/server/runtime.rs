@@ -176,7 +176,10 @@ impl Prompts {
 }
 
 impl Server {
-    /// Changes the catalogue and notifies subscribers; fails if the capability was not declared.
+    /// Applies a change to the catalogue and notifies subscribers.
+    ///
+    /// # Errors
+    /// [`Problem::NotDeclared`] if the server has not declared the capability.
     fn change_catalogue(
         &self,
         capability: &'static str,
@@ -186,19 +189,20 @@ impl Server {
         if self.capabilities().get(capability).is_none() {
             return Err(Problem::NotDeclared { capability });
         }
-        self.with_catalogue(apply);
+        self.update_catalogue(apply);
         self.publish(change);
         Ok(())
     }
 
-    /// Removes the entries that `found` accepts and notifies subscribers; returns true if there was one.
+    /// Removes the entries that `found` accepts and notifies subscribers; returns true if at least one entry was
+    /// removed.
     fn remove_entry<E>(
         &self,
         change: &Change,
         list: impl FnOnce(&mut Catalogue) -> &mut Vec<Arc<E>>,
         found: impl Fn(&E) -> bool,
     ) -> bool {
-        let removed = self.with_catalogue(|catalogue| {
+        let removed = self.update_catalogue(|catalogue| {
             let list = list(catalogue);
             let before = list.len();
             list.retain(|known| !found(known));
@@ -210,8 +214,9 @@ impl Server {
         removed
     }
 
-    /// Changes the catalogue. Requests in flight keep the one that they started with.
-    fn with_catalogue<T>(&self, apply: impl FnOnce(&mut Catalogue) -> T) -> T {
+    /// Replaces the catalogue by a copy that `apply` has changed, and returns the result of `apply`. Requests in flight keep the
+    /// catalogue that they started with.
+    fn update_catalogue<T>(&self, apply: impl FnOnce(&mut Catalogue) -> T) -> T {
         let mut catalogue = self
             .0
             .catalogue
@@ -221,7 +226,7 @@ impl Server {
     }
 }
 
-/// Replaces the entry that `same` accepts, or adds the entry if there is none.
+/// Replaces the entry for which `same` returns true, or appends `entry` if there is no such entry.
 fn replace_or_push<E>(list: &mut Vec<Arc<E>>, entry: Arc<E>, same: impl Fn(&E) -> bool) {
     match list.iter_mut().find(|known| same(known)) {
         Some(known) => *known = entry,

@@ -44,7 +44,7 @@ impl Server {
 struct ScopeSet(Vec<String>);
 
 impl ScopeSet {
-    /// Adds the scopes of a definition's label.
+    /// Adds the scopes of a label, which separates them by spaces.
     fn add_scopes(&mut self, label: Option<&str>) {
         for scope in label.into_iter().flat_map(str::split_whitespace) {
             if !self.0.iter().any(|known| known == scope) {
@@ -53,7 +53,7 @@ impl ScopeSet {
         }
     }
 
-    /// Adds the scopes of a message; `None` if the message names no definition with a scope.
+    /// Adds the scopes of a message; returns `None` if the message names no definition with a scope.
     fn add_message(
         &mut self,
         message: &JsonObject,
@@ -101,6 +101,7 @@ impl ScopeSet {
     }
 }
 
+/// Returns the value of a string member.
 fn string_member(object: &JsonObject, name: &str) -> Option<String> {
     let value = object.view().find(name)?;
     value.as_str().map(std::borrow::Cow::into_owned)

@@ -150,8 +150,8 @@ impl Server {
     }
 }
 
-/// Erases the type of a future. The body of an async function is compiled in every crate that calls it, and so is all that it
-/// instantiates; what a function boxes is compiled in this crate, once.
+/// Boxes a future and erases its type. The body of an async function is compiled in every crate that calls it, together
+/// with the functions that it calls generically; boxed futures are compiled once, in this crate.
 fn boxed_future<'f, T>(
     future: impl Future<Output = T> + Send + 'f,
 ) -> Pin<Box<dyn Future<Output = T> + Send + 'f>> {

@@ -27,7 +27,7 @@ use crate::task::{
 /// Delay before a failed save of a task's end is retried.
 const SAVE_RETRY_DELAY: Duration = Duration::from_secs(5);
 
-/// A task by its id.
+/// Task found by its id.
 enum TaskLookup {
     /// The handler of the task runs in this process.
     Live(Arc<LiveTask>),
@@ -35,8 +35,8 @@ enum TaskLookup {
     Finished(Box<TaskRecord>),
 }
 
-/// Tasks of one server. Only [`Tasks`](crate::Tasks) leads to the implementation, so that a program without tasks does not
-/// contain it.
+/// Tasks of one server. Only [`Tasks`](crate::Tasks) refers to the implementation, so that a program without tasks does
+/// not contain it.
 #[derive(Clone)]
 pub(crate) struct ServerTasks(Arc<dyn TaskService>);
 
@@ -51,11 +51,13 @@ type TaskWork<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Operations on the tasks of a server.
 trait TaskService: Send + Sync {
+    /// Runs the handlers of all unfinished tasks in the store; returns their number.
     fn resume_all<'a>(
         self: Arc<Self>,
         server: &'a Server,
     ) -> TaskWork<'a, Result<usize, TaskStoreError>>;
 
+    /// Converts the call of a running handler to a task; returns the reply of the call.
     fn begin<'a>(
         self: Arc<Self>,
         server: &'a Server,
@@ -64,6 +66,7 @@ trait TaskService: Send + Sync {
         cx: &'a Cx,
     ) -> TaskWork<'a, Result<Reply, TaskError>>;
 
+    /// Sends the current state of the tasks `ids` to a new subscription.
     fn notify_tasks<'a>(
         self: Arc<Self>,
         server: &'a Server,
@@ -72,6 +75,7 @@ trait TaskService: Send + Sync {
         subscription: &'a RequestLink,
     ) -> TaskWork<'a, ()>;
 
+    /// Answers `tasks/get`, `tasks/update` or `tasks/cancel`.
     fn answer_task_request<'a>(
         self: Arc<Self>,
         server: &'a Server,
@@ -145,6 +149,7 @@ impl Server {
         }
     }
 
+    /// Runs the handlers of all unfinished tasks in the store; returns their number.
     async fn resume_all(&self, registry: &Arc<TaskRegistry>) -> Result<usize, TaskStoreError> {
         let mut resumed = 0;
         for record in registry.store().unfinished().await? {
@@ -240,7 +245,8 @@ impl Server {
         drop(running);
         cx.end_run();
         live.withdraw_input_requests();
-        // Until the end of the task is saved, only this process knows it; after a crash, the handler would run again.
+        // Until the end of the task is saved, only this process has recorded it; after a crash, the handler would run
+        // again.
         while let Err(error) = live.finish(&end).await {
             tracing::error!(%error, task = live.id(), "the end of a task was not saved");
             if live.record().is_expired() {
@@ -393,7 +399,7 @@ impl Server {
         {
             return TaskLookup::Finished(Box::new(newer));
         }
-        match self.is_running_again(&record) {
+        match self.prepare_resumed_run(&record) {
             Ok((entry, running, cx)) => {
                 let live = LiveTask::new(record, &cx, registry.store());
                 if let Err(known) = registry.insert(Arc::clone(&live)) {
@@ -419,7 +425,8 @@ impl Server {
         }
     }
 
-    fn is_running_again(
+    /// Prepares another run of the handler of a recorded task; returns its tool, the running handler and its context.
+    fn prepare_resumed_run(
         &self,
         record: &TaskRecord,
     ) -> Result<(Arc<ToolEntry>, RunningHandler<ToolResult>, Cx), PeerError> {
@@ -456,8 +463,10 @@ fn unknown_task() -> PeerError {
     PeerError::invalid_params(message)
 }
 
+/// Checks that the sender of a request was granted the scopes of the labels.
+///
 /// # Errors
-/// [`PeerError`] if the sender of a request was not granted a scope.
+/// [`PeerError`] if a scope was not granted.
 #[cfg_attr(not(feature = "http-server"), allow(clippy::unnecessary_wraps))]
 fn check_scopes<'l>(
     request: &Request,
@@ -491,8 +500,9 @@ fn detailed_task(registry: &TaskRegistry, known: &TaskLookup) -> JsonObject {
     }
 }
 
-/// "If the underlying request resulted in a JSON-RPC error, the task uses `failed` status […]. If the request completed with a
-/// result (even if `isError: true` for tool results), the task uses `completed`" (section "Task Execution Errors").
+/// Converts the end of a handler's run to the end of its task: "If the underlying request resulted in a JSON-RPC error,
+/// the task uses `failed` status […]. If the request completed with a result (even if `isError: true` for tool
+/// results), the task uses `completed`" (section "Task Execution Errors").
 fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
     match dispatch::convert_run_end(end, cx)
         .and_then(|result| tool_result_object(entry, cx, result))
@@ -505,7 +515,7 @@ fn task_end_of(end: RunEnd<ToolResult>, entry: &ToolEntry, cx: &Cx) -> TaskEnd {
     }
 }
 
-/// Waits until a time; forever without one.
+/// Waits until the time `at`; without a time, waits forever.
 async fn wait_for_expiry(at: Option<SystemTime>) {
     let Some(at) = at else {
         return std::future::pending().await;
@@ -514,8 +524,8 @@ async fn wait_for_expiry(at: Option<SystemTime>) {
     tokio::time::sleep(left).await;
 }
 
-/// Returns a random id: "Servers MUST generate them with sufficient entropy that a third party cannot enumerate or guess them"
-/// (section "Security Considerations").
+/// Returns a random task id; `None` if the system provides no random numbers: "Servers MUST generate them with
+/// sufficient entropy that a third party cannot enumerate or guess them" (section "Security Considerations").
 fn new_task_id() -> Option<String> {
     let mut bytes = [0; 16];
     getrandom::fill(&mut bytes).ok()?;

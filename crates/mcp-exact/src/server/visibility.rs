@@ -101,18 +101,19 @@ impl<'d> ListedDefinition<'d> {
 /// Function that decides whether a caller may see a definition.
 type VisibilityRule = dyn Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync;
 
-/// Visibility rules of a server, combined to one.
+/// Combination of all visibility rules of a server; `None` without rules.
 #[derive(Clone, Default)]
 pub(super) struct Visibility(Option<Arc<VisibilityRule>>);
 
 impl Visibility {
+    /// Creates the visibility with one rule.
     pub(super) fn from_rule(
         rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
     ) -> Self {
         Self(Some(Arc::new(rule)))
     }
 
-    /// Adds a rule; a definition is hidden if any rule hides it.
+    /// Adds a rule; a definition is visible if all rules allow it.
     pub(super) fn with_rule(
         self,
         rule: impl Fn(Caller<'_>, ListedDefinition<'_>) -> bool + Send + Sync + 'static,
@@ -129,13 +130,14 @@ impl Visibility {
         self.0.is_some()
     }
 
+    /// Returns true if the sender of a request may see a definition.
     pub(super) fn is_visible(&self, request: &Request, listed: ListedDefinition<'_>) -> bool {
         let rule = self.0.as_ref();
         rule.is_none_or(|rule| rule(Caller::new(request), listed))
     }
 }
 
-/// Applies a visibility rule outside of a request; if the rule panics, the definition is hidden.
+/// Evaluates a visibility rule outside of a request; if the rule panics, the definition is hidden.
 pub(crate) fn call_rule(question: impl FnOnce() -> bool) -> bool {
     std::panic::catch_unwind(AssertUnwindSafe(question)).unwrap_or_else(|panic| {
         let message = super::panic_message(&*panic);

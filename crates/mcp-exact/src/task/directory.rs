@@ -15,16 +15,18 @@ use super::{TaskRecord, TaskStore, TaskStoreError};
 /// Future of an operation of the store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// Number of writes between two removals of expired and abandoned files.
+/// Number of writes after which expired and abandoned files are removed again.
 const WRITES_PER_SWEEP: u64 = 256;
 
-/// Age at which a temporary file counts as abandoned.
+/// Age at which a temporary file is considered abandoned.
 const ABANDONED_AGE: Duration = Duration::from_secs(3600);
 
 /// Store of tasks in a folder, for servers on one machine. On Unix only the owner can read its files.
 #[derive(Debug, Clone)]
 pub struct DirectoryTaskStore {
+    /// Folder of the files.
     folder: Arc<Path>,
+    /// Number of writes since the store was opened.
     writes: Arc<AtomicU64>,
 }
 
@@ -84,6 +86,7 @@ impl DirectoryTaskStore {
         (plain && !id.is_empty()).then(|| self.folder.join(format!("{id}.json")))
     }
 
+    /// Writes a record to the file of its task, and removes old files periodically.
     fn write(&self, record: &TaskRecord) -> io::Result<()> {
         let path = self.path_of_id(record.id());
         let path = path.ok_or_else(|| io::Error::other("the id of the task is not hexadecimal"))?;
@@ -117,6 +120,7 @@ impl DirectoryTaskStore {
         written
     }
 
+    /// Returns the record of a task; removes the file if the record has expired.
     fn read(&self, id: &str) -> io::Result<Option<TaskRecord>> {
         let Some(path) = self.path_of_id(id) else {
             return Ok(None);
@@ -130,6 +134,7 @@ impl DirectoryTaskStore {
         }
     }
 
+    /// Returns the records that are neither finished nor expired.
     fn read_unfinished(&self) -> io::Result<Vec<TaskRecord>> {
         let mut open = Vec::new();
         for path in self.task_files("json")? {

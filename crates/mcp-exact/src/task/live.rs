@@ -14,9 +14,12 @@ use crate::link::{InputRequest, Json, JsonObject};
 
 /// Task whose handler runs in this process.
 pub(crate) struct LiveTask {
+    /// Id of the task.
     id: String,
+    /// Context of the call.
     cx: Cx,
     store: Arc<dyn TaskStore>,
+    /// Record and pending input requests.
     state: Mutex<LiveState>,
     /// Lock that is held while a record is saved, so that an older record never replaces a newer one.
     save_lock: tokio::sync::Mutex<()>,
@@ -24,7 +27,9 @@ pub(crate) struct LiveTask {
 
 /// Current record and pending input requests of a task.
 struct LiveState {
+    /// Latest record.
     record: TaskRecord,
+    /// Pending input requests by key.
     input_requests: Vec<(String, InputRequest)>,
 }
 
@@ -53,6 +58,7 @@ impl LiveTask {
         &self.cx
     }
 
+    /// Locks the state.
     fn state(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -73,8 +79,8 @@ impl LiveTask {
         self.save_with(Some(end.clone())).await
     }
 
-    /// Saves the record in a separate tokio task: a handler that waits for this method is not polled in between, and
-    /// must not hold a lock that the save waits for.
+    /// Saves the record, with `end` as the end of the task if it is given. A separate Tokio task saves it, so a handler
+    /// that waits for this method is not polled meanwhile and must not hold a lock that the save requires.
     async fn save_with(self: &Arc<Self>, end: Option<TaskEnd>) -> Result<(), TaskStoreError> {
         let task = Arc::clone(self);
         let (done, saved) = tokio::sync::oneshot::channel();
@@ -88,7 +94,7 @@ impl LiveTask {
             if saved.is_ok() && record.is_finished() {
                 task.state().record = record;
             }
-            // Nobody waits for it when the call has ended.
+            // After the end of the call, no receiver waits for the result.
             let _ = done.send(saved);
         });
         let saved = saved.await;
@@ -105,7 +111,7 @@ impl LiveTask {
         state.record.clone()
     }
 
-    /// Sets the input requests that the handler waits for; returns whether they have changed.
+    /// Sets the input requests that the handler waits for; returns true if their keys have changed.
     pub(crate) fn set_input_requests(&self, input_requests: Vec<(String, InputRequest)>) -> bool {
         let mut state = self.state();
         let names = |input_requests: &[(String, InputRequest)]| -> Vec<String> {
@@ -119,11 +125,12 @@ impl LiveTask {
         changed
     }
 
+    /// Returns true if the task waits for answers of the client.
     pub(crate) fn is_waiting(&self) -> bool {
         !self.state().input_requests.is_empty()
     }
 
-    /// Passes answers to the handler; "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not
+    /// Delivers answers to the handler: "a server SHOULD ignore any `inputResponses` […] mapped to a key that is not
     /// currently outstanding" (section "Task Update Requests"). Returns true if at least one answer was expected.
     pub(crate) fn deliver(&self, responses: &JsonObject) -> bool {
         let mut delivered = Vec::new();
@@ -143,7 +150,7 @@ impl LiveTask {
         !delivered.is_empty()
     }
 
-    /// Ends the task without saving it, after its lifetime has expired.
+    /// Ends the task after its lifetime has expired, without saving its record.
     pub(crate) fn expire(&self, end: TaskEnd) {
         self.state().record.finish(end);
     }
@@ -183,9 +190,10 @@ impl CallTask for LiveTask {
     }
 }
 
-/// Saved record of a task whose handler does not run as a task yet. If it is dropped, such as when the client cancels
-/// the call, the task is saved as cancelled, so that no later process runs it.
+/// Saved record of a task whose handler does not run as a task yet. If the value is dropped, such as when the client
+/// cancels the call, the task is saved as cancelled, so that no later process runs its handler.
 pub(crate) struct UnclaimedRecord {
+    /// The record; `None` once it was claimed.
     record: Option<TaskRecord>,
     store: Arc<dyn TaskStore>,
 }
@@ -207,14 +215,14 @@ impl UnclaimedRecord {
                 record: Some(record),
                 store,
             });
-            // Nobody takes it when the call has ended: it is dropped here then.
+            // After the end of the call, no receiver exists: the record is then dropped here.
             let _ = created.send(unclaimed);
         });
         let created = is_created.await;
         created.unwrap_or_else(|error| Err(TaskStoreError::Unavailable(error.into())))
     }
 
-    /// Returns the record when the handler starts to run as a task.
+    /// Claims the record for a handler that starts to run as a task.
     pub(crate) fn claim(mut self) -> Option<TaskRecord> {
         self.record.take()
     }

@@ -1,7 +1,7 @@
 //! Tasks: tool calls that are answered immediately with a handle and whose result is fetched later (extension
 //! `io.modelcontextprotocol/tasks` of 2026-07-28).
 //!
-//! [`Tasks`] is the configuration of a server, [`TaskStore`] stores what must outlive the process, and the module
+//! [`Tasks`] is the configuration of a server, [`TaskStore`] stores data that must outlive the process, and the module
 //! `live` contains tasks whose handlers run in this process. The methods of tasks are implemented in `server/tasks.rs`.
 
 mod directory;
@@ -24,10 +24,10 @@ pub use record::TaskRecord;
 pub(crate) use record::{TaskEnd, TaskOrigin};
 pub use store::{MemoryTaskStore, TaskStore, TaskStoreError};
 
-/// Identifier of the extension.
+/// Identifier of the tasks extension.
 pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Configuration of the tasks of a server: [`ServerBuilder::tasks`](crate::ServerBuilder::tasks) takes it.
+/// Configuration of the tasks of a server, for [`ServerBuilder::tasks`](crate::ServerBuilder::tasks).
 ///
 /// ```
 /// use mcp_exact::{DirectoryTaskStore, Server, Tasks, Tool};
@@ -44,11 +44,16 @@ pub(crate) const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 /// ```
 #[derive(Clone)]
 pub struct Tasks {
+    /// Store of the task records.
     store: Arc<dyn TaskStore>,
+    /// Lifetime of a task from its creation; `None` if unlimited.
     lifetime: Option<Duration>,
+    /// Interval at which clients should poll the status.
     poll_interval: Duration,
+    /// Maximum number of handlers that run as tasks concurrently.
     max_running: usize,
-    /// Makes the tasks of a server: only programs with this configuration contain them.
+    /// Constructor of the tasks of a server. Only programs with this configuration refer to it and contain the code of
+    /// tasks.
     service_constructor: fn(Self) -> ServerTasks,
 }
 
@@ -153,15 +158,16 @@ pub(crate) trait CallTask: Send + Sync {
     /// Sets the progress message of the handler.
     fn set_message(&self, message: String);
 
-    /// Saves the answers and the results of `once` that the handler has by now.
+    /// Saves the answers and the results of `once` that the handler has obtained so far.
     fn save_progress(self: Arc<Self>) -> BoxFuture<Result<(), TaskStoreError>>;
 }
 
 /// Tasks of one server.
 pub(crate) struct TaskRegistry {
     config: Tasks,
+    /// Tasks whose handlers run in this process, by id.
     live: Mutex<HashMap<String, Arc<LiveTask>>>,
-    /// Slots reserved for tasks that are being created.
+    /// Number of tasks that are being created.
     reserved_slots: AtomicUsize,
 }
 
@@ -195,16 +201,17 @@ impl TaskRegistry {
         self.config.poll_interval
     }
 
-    /// Returns the tasks that run in this process, by id.
+    /// Locks the tasks that run in this process.
     fn live(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveTask>>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Returns a task that runs in this process.
     pub(crate) fn get(&self, id: &str) -> Option<Arc<LiveTask>> {
         self.live().get(id).cloned()
     }
 
-    /// Adds a task; if the id is in use, returns the task that has it.
+    /// Adds a task; returns the existing task if the id is in use.
     pub(crate) fn insert(&self, task: Arc<LiveTask>) -> Result<(), Arc<LiveTask>> {
         match self.live().entry(task.id().to_owned()) {
             std::collections::hash_map::Entry::Occupied(known) => Err(Arc::clone(known.get())),
@@ -215,6 +222,7 @@ impl TaskRegistry {
         }
     }
 
+    /// Removes a task that has ended.
     pub(crate) fn remove(&self, id: &str) {
         self.live().remove(id);
     }

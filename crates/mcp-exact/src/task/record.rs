@@ -17,6 +17,7 @@ use crate::replay::ReplayRecord;
 /// A record contains the arguments of the call, the answers of the user and the result, so stores must protect it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TaskRecord {
+    /// Id of the task: 32 hexadecimal digits.
     id: String,
     /// Time of the creation, in milliseconds since the Unix epoch.
     #[serde(rename = "created")]
@@ -27,10 +28,14 @@ pub struct TaskRecord {
     /// Lifetime in milliseconds, measured from the creation; `None` if unlimited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lifetime: Option<u64>,
+    /// Status message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
+    /// Call that has created the task.
     origin: TaskOrigin,
+    /// Input requests with their answers, and results of `once`.
     record: ReplayRecord,
+    /// End of the task; `None` while it is not finished.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     end: Option<TaskEnd>,
 }
@@ -38,15 +43,21 @@ pub struct TaskRecord {
 /// Call that has created a task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TaskOrigin {
+    /// Name of the called tool.
     pub(crate) tool: String,
     /// Label of the tool's `scope`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
+    /// Params of the call.
     pub(crate) params: JsonObject,
+    /// Revision of the call.
     pub(crate) revision: String,
+    /// Capabilities that the client has declared.
     pub(crate) capabilities: JsonObject,
+    /// Client's description of itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client: Option<JsonObject>,
+    /// Authenticated principal of the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) principal: Option<String>,
 }
@@ -64,7 +75,7 @@ impl TaskOrigin {
         }
     }
 
-    /// Returns the client's description of itself; `None` if its revision is unknown to this build.
+    /// Returns the session information of the call; `None` if this build does not support its revision.
     pub(crate) fn session_info(&self) -> Option<SessionInfo> {
         Some(SessionInfo {
             revision: crate::link::revisions().find(|one| one.as_str() == self.revision)?,
@@ -83,11 +94,12 @@ pub(crate) enum TaskEnd {
     Completed(JsonObject),
     /// The error of the call.
     Failed(JsonObject),
-    /// `tasks/cancel` ended it.
+    /// `tasks/cancel` has ended the task.
     Cancelled,
 }
 
 impl TaskEnd {
+    /// Creates the end of a task that has failed with a JSON-RPC error.
     pub(crate) fn failed(error: &PeerError) -> Self {
         let object = Json::from_encode(error.object());
         Self::Failed(JsonObject::try_from(object).unwrap_or_default())
@@ -227,12 +239,14 @@ impl TaskRecord {
     }
 }
 
-/// Returns the milliseconds since the Unix epoch: other processes compare them with their own clocks.
+/// Returns the current time in milliseconds since the Unix epoch, by the system clock, so that other processes can
+/// compare the value with their own clocks.
 fn now_millis() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     duration_millis(now.unwrap_or_default())
 }
 
+/// Returns a duration in milliseconds.
 fn duration_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::TaskRecord;
 
-/// Future of a store.
+/// Future of an operation of a task store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
 /// Error of a task store.
@@ -51,7 +51,9 @@ pub trait TaskStore: Send + Sync + 'static {
 /// Store of tasks in memory: tasks end with the process.
 #[derive(Debug)]
 pub struct MemoryTaskStore {
+    /// Maximum number of records.
     limit: usize,
+    /// Records by task id.
     records: Mutex<HashMap<String, TaskRecord>>,
 }
 
@@ -71,10 +73,12 @@ impl MemoryTaskStore {
         }
     }
 
+    /// Locks the records.
     fn records(&self) -> MutexGuard<'_, HashMap<String, TaskRecord>> {
         self.records.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Stores a record; removes expired records if the store is full.
     fn insert(&self, record: TaskRecord) -> Result<(), TaskStoreError> {
         let mut records = self.records();
         if !records.contains_key(record.id()) && records.len() >= self.limit {

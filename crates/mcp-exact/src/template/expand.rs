@@ -37,10 +37,15 @@ impl From<Vec<String>> for TemplateValue {
 
 /// Expansion rules of an operator (RFC 6570, appendix A).
 struct ExpansionStyle {
+    /// Text before the first value.
     prefix: &'static str,
+    /// Separator of the values.
     separator: char,
+    /// True if values are preceded by their names.
     has_names: bool,
+    /// Text after the name of an empty value.
     if_empty: &'static str,
+    /// True if reserved characters are not percent-encoded.
     allows_reserved: bool,
 }
 
@@ -167,13 +172,14 @@ fn name_value_pair(name: &str, value: &str, style: &ExpansionStyle) -> String {
     }
 }
 
+/// Joins values with a separator.
 fn join_values(items: impl Iterator<Item = String>, separator: char) -> String {
     let items: Vec<String> = items.collect();
     items.join(separator.encode_utf8(&mut [0; 4]))
 }
 
-/// Percent-encodes characters that are not unreserved; with `reserved`, those that are neither reserved nor percent-encoded
-/// already (RFC 6570, section 3.2.1).
+/// Percent-encodes all characters except unreserved ones and, if `reserved` is true, reserved characters and
+/// percent-encoded triplets (RFC 6570, section 3.2.1).
 fn percent_encode(text: &str, reserved: bool, out: &mut String) {
     let bytes = text.as_bytes();
     for (at, byte) in bytes.iter().enumerate() {
@@ -195,6 +201,7 @@ fn percent_encode(text: &str, reserved: bool, out: &mut String) {
 mod tests {
     use super::*;
 
+    /// Checks the expansion of a template with the variables of the examples in RFC 6570.
     fn check(template: &str, expected: &str) {
         let pairs = [("semi", ";"), ("dot", "."), ("comma", ",")];
         let pairs = pairs.map(|(key, value)| (key.to_owned(), value.to_owned()));

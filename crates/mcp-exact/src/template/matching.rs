@@ -6,10 +6,13 @@ use super::{Operator, TemplateError, TemplatePart, UriTemplate, Variable, Variab
 
 /// Step of matching the path of a URI.
 enum MatchStep<'t> {
+    /// Literal text.
     Literal(&'t str),
-    /// A variable; `reserved` values may contain `/`, `?` and `#`.
+    /// Value of a variable.
     Value {
+        /// Name of the variable.
         name: &'t str,
+        /// True if values may contain `/`, `?` and `#`.
         reserved: bool,
     },
 }
@@ -96,7 +99,7 @@ impl TemplatePart {
         matches!(self, Self::Expression(operator, _) if operator.is_query_or_fragment())
     }
 
-    /// Returns the delimiter that the part begins with.
+    /// Returns the delimiter that an expression of the query or the fragment begins with.
     fn leading_delimiter(&self) -> Option<char> {
         match self {
             Self::Expression(Operator::Query, _) => Some('?'),
@@ -107,7 +110,7 @@ impl TemplatePart {
     }
 }
 
-/// Checks that the variables of an expression can be matched.
+/// Checks that matching supports the modifiers and the number of variables of an expression.
 fn check_variables(operator: Operator, variables: &[Variable]) -> Result<(), TemplateError> {
     let several = !matches!(operator, Operator::Query | Operator::Continuation);
     let message = match variables {
@@ -159,7 +162,7 @@ fn match_steps(parts: &[TemplatePart]) -> Vec<MatchStep<'_>> {
     steps
 }
 
-/// Matches the path of a URI; returns the variables with their values.
+/// Matches the path of a URI; returns the names and values of the variables.
 fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)>> {
     let steps = match_steps(parts);
     let mut found = Vec::new();
@@ -169,7 +172,7 @@ fn match_path(parts: &[TemplatePart], path: &str) -> Option<Vec<(String, String)
             MatchStep::Literal(literal) => rest = rest.strip_prefix(literal)?,
             MatchStep::Value { name, reserved } => {
                 let end = match steps.get(at + 1) {
-                    // The literal text that ends the path has to end the path of the URI.
+                    // The literal text at the end of the template's path must be at the end of the URI's path.
                     Some(MatchStep::Literal(literal)) if at + 2 == steps.len() => {
                         rest.strip_suffix(literal)?.len()
                     }
@@ -265,6 +268,7 @@ fn percent_decode(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    /// Checks the match of a URI against a template; `expected` is `None` for no match.
     fn check(template: &str, uri: &str, expected: Option<&[(&str, &str)]>) {
         let template = UriTemplate::parse(template).expect(template);
         template.check_matchable().expect(uri);

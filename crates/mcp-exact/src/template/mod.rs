@@ -34,7 +34,7 @@ pub use expand::TemplateValue;
 ///   template's path must be at the end of the URI's path.
 /// - `{?a,b}`, `{&a,b}` and `{#name}` must be at the end. Their variables are optional, and query parameters may be in
 ///   any order. A URI with an unknown or repeated parameter does not match.
-/// - The path ends at the first `?`, `&` or `#` with which one of these expressions begins.
+/// - In a URI, the path ends at the first delimiter (`?`, `&` or `#`) of such an expression of the template.
 /// - Values are percent-decoded; a URI does not match if a decoded value is not UTF-8.
 /// - Not supported: `{;name}`, the modifiers `:n` and `*`, several variables in an expression other than a query, and
 ///   two variables without literal text between them.
@@ -58,14 +58,18 @@ pub use expand::TemplateValue;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UriTemplate {
+    /// Text of the template.
     text: String,
+    /// Literal texts and expressions, in order.
     parts: Vec<TemplatePart>,
 }
 
 /// Part of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TemplatePart {
+    /// Literal text.
     Literal(String),
+    /// Expression: its operator and variables.
     Expression(Operator, Vec<Variable>),
 }
 
@@ -79,25 +83,36 @@ struct Variable {
 /// Modifier of a variable (RFC 6570, section 2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VariableModifier {
+    /// No modifier.
     None,
+    /// Maximum number of characters (`:n`).
     Prefix(usize),
+    /// Explosion of lists and associative arrays (`*`).
     Explode,
 }
 
 /// Operator of an expression (RFC 6570, section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
+    /// `{name}`.
     Simple,
+    /// `{+name}`.
     Reserved,
+    /// `{#name}`.
     Fragment,
+    /// `{.name}`.
     Label,
+    /// `{/name}`.
     Path,
+    /// `{;name}`.
     Parameter,
+    /// `{?name}`.
     Query,
+    /// `{&name}`.
     Continuation,
 }
 
-/// Error: a text is not a URI template, or a template cannot be matched.
+/// Error for a text that is not a URI template, or for a template that cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TemplateError(String);
@@ -232,6 +247,7 @@ fn parse_variable(text: &str, inner: &str) -> Result<Variable, TemplateError> {
 mod tests {
     use super::*;
 
+    /// Checks the error message for a malformed template.
     fn check_refused(text: &str, expected: &str) {
         let error = UriTemplate::parse(text).expect_err(text);
         assert_eq!(error.to_string(), expected);

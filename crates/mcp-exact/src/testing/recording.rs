@@ -31,7 +31,9 @@ const VOLATILE_MEMBERS: [&str; 4] = ["requestState", "taskId", "createdAt", "las
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum RecordedMessage {
+    /// Message of the client.
     Client(Value),
+    /// Message of the server.
     Server(Value),
 }
 
@@ -41,6 +43,7 @@ enum RecordedMessage {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recording {
     messages: Vec<RecordedMessage>,
+    /// Time limit of a replay for each message; `None` for the default.
     message_timeout: Option<Duration>,
 }
 
@@ -72,6 +75,7 @@ impl FromStr for Recording {
 pub struct Recorder(Arc<Mutex<Vec<RecordedMessage>>>);
 
 impl Recorder {
+    /// Locks the recorded messages.
     fn messages(&self) -> MutexGuard<'_, Vec<RecordedMessage>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -140,7 +144,7 @@ pub fn record(server: &Server) -> (Connect, Recorder) {
     (connect, recorder)
 }
 
-/// Transport of newline-delimited messages whose traffic is recorded.
+/// Transport of newline-delimited messages over one end of a pipe whose traffic is recorded.
 type RecordedLine = LineTransport<ReadHalf<DuplexStream>, WriteHalf<DuplexStream>>;
 
 /// Returns the transport over one end of a pipe.
@@ -149,7 +153,7 @@ fn recorded_transport(stream: DuplexStream) -> RecordedLine {
     LineTransport::new(reader, writer, crate::link::Limits::default().message_bytes)
 }
 
-/// Returns a function that serves one connection when it is called.
+/// Returns a function that starts to serve one connection and returns the client's end of its pipe.
 fn serve_connection(server: &Server) -> impl FnOnce() -> DuplexStream + Send + 'static {
     let server = server.clone();
     move || {
@@ -166,7 +170,9 @@ fn serve_connection(server: &Server) -> impl FnOnce() -> DuplexStream + Send + '
 /// Difference between the answers of a server and a recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mismatch {
+    /// Recorded messages of which none was received.
     expected: Vec<Value>,
+    /// Received message; `None` if none was received in time.
     actual: Option<Value>,
 }
 
@@ -222,9 +228,11 @@ impl Recording {
     }
 }
 
-/// Messages of the server.
+/// Receiver of the messages of the server in a replay.
 struct ServerMessages {
+    /// Lines that the server sends.
     lines: tokio::io::Lines<BufReader<ReadHalf<DuplexStream>>>,
+    /// Time limit for each message.
     message_timeout: Duration,
 }
 
@@ -236,7 +244,10 @@ impl ServerMessages {
     }
 }
 
-/// Receives as many messages as are expected.
+/// Receives one message for each expected one, in any order; pairs of volatile strings are added to `renamed`.
+///
+/// # Errors
+/// [`Mismatch`] for a message that matches no expected one, or if no message is received in time.
 async fn receive_messages(
     replies: &mut ServerMessages,
     expected: &mut Vec<Value>,
@@ -262,7 +273,8 @@ async fn receive_messages(
     Ok(())
 }
 
-/// Returns true if two values are equal except for volatile strings, whose pairs are added to `names`.
+/// Returns true if two values are equal except for volatile strings, which are added to `names` in pairs: the recorded
+/// and the current string.
 fn matches_recording(
     before: &Value,
     now: &Value,
@@ -293,7 +305,8 @@ fn matches_recording(
     }
 }
 
-/// Replaces recorded volatile strings in a message of the client by those that the server has sent in this run.
+/// Replaces volatile strings of the recording in a message of the client by the strings that the server has sent in
+/// this run.
 fn replace_volatile(message: &Value, renamed: &BTreeMap<String, String>) -> Value {
     match message {
         Value::String(text) => Value::String(renamed.get(text).unwrap_or(text).clone()),

@@ -34,15 +34,17 @@ struct Name {
     name: String,
 }
 
-/// Counter that clones share.
+/// Counter whose clones share one count.
 #[derive(Debug, Clone, Default)]
 struct Counter(Arc<AtomicUsize>);
 
 impl Counter {
+    /// Increments the count.
     fn increment(&self) {
         self.0.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Returns the count.
     fn get(&self) -> usize {
         self.0.load(Ordering::SeqCst)
     }
@@ -56,7 +58,8 @@ fn builder() -> ServerBuilder {
     Server::builder("test", "1.0.0")
 }
 
-/// Connects a client that answers `Confirm` with yes, `Name` with a name, sampling with a text, and has a root.
+/// Configures a client that answers `Confirm` with yes, `Name` with a name and sampling with a text, and that has a
+/// root.
 fn connect(server: &Server) -> Connect {
     Client::in_memory(server)
         .on_elicit(|form: Form| async move {
@@ -177,7 +180,7 @@ async fn declined_and_cancelled_forms_are_distinguished() {
 }
 
 #[tokio::test]
-async fn sampling_and_roots_work_in_every_revision() {
+async fn every_revision_supports_sampling_and_roots() {
     let server = builder()
         .tool("both", |cx: Cx| async move {
             let roots = cx.roots().await?;
@@ -289,7 +292,7 @@ async fn prompts_and_resources_can_request_input() {
 /// Input requests of a task that was spawned within `once` fail, because the effect may wait for the task. Before and
 /// after effects, tasks can send input requests, and so can the handler concurrently.
 #[tokio::test]
-async fn tasks_spawned_by_effects_cannot_request_input() {
+async fn tasks_of_effects_cannot_request_input() {
     let server = builder()
         .tool("ask", |cx: Cx| async move {
             let spawned = |cx: Cx| async move {
@@ -458,6 +461,7 @@ async fn wait_for_count(count: &Counter, times: usize) {
 #[tokio::test]
 async fn cancellation_reaches_handlers() {
     let (begun, dropped, cleaned) = (Counter::default(), Counter::default(), Counter::default());
+    /// Increments the counter on drop.
     struct Guard(Counter);
     impl Drop for Guard {
         fn drop(&mut self) {
@@ -506,6 +510,7 @@ async fn cancellation_reaches_handlers() {
 #[tokio::test]
 async fn dropped_input_requests_are_cancelled() {
     let withdrawn = Counter::default();
+    /// Increments the counter on drop.
     struct Guard(Counter);
     impl Drop for Guard {
         fn drop(&mut self) {

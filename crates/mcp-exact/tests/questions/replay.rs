@@ -46,7 +46,7 @@ async fn joined_input_requests_are_sent_together() {
     .await;
 }
 
-/// The effect of `once` is not repeated in later runs of a request, and its result is the same in every run.
+/// The effect of `once` is not repeated in later runs of a request, and every run obtains the same result.
 #[tokio::test]
 async fn once_effects_are_not_repeated() {
     let (runs, effects) = (Counter::default(), Counter::default());

@@ -113,9 +113,10 @@ async fn retry(server: &Server, params: &JsonObject) -> Result<String, ClientErr
     Ok(result.get("content").expect("content").to_string())
 }
 
-/// Keys can be rotated without losing requests: first every replica accepts the new key, then each seals with it.
+/// Keys can be rotated without losing requests: first every replica accepts the new key, then each replica seals with
+/// the new key.
 #[tokio::test]
-async fn keys_rotate_one_replica_at_a_time() {
+async fn keys_rotate_replica_by_replica() {
     let replica = |keys: KeyRing| {
         input_request_server_builder()
             .keys(keys)
@@ -155,7 +156,7 @@ impl Authenticate for HeaderAuthenticator {
     }
 }
 
-/// Posts a call of `ask` as a user, and returns the body of the response.
+/// Sends a call of `ask` by POST as a user, and returns the body of the response.
 async fn post(address: &str, user: Option<&str>, more: &str) -> JsonObject {
     let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{"form":{}}}}"#;
     let body = format!(
@@ -315,7 +316,7 @@ async fn timers_include_time_waiting_for_input() {
 
 /// A panic of a handler in a later run, or in an effect, ends only its request; the effect is retried.
 #[tokio::test]
-async fn panics_after_input_requests_end_the_request() {
+async fn panics_in_later_runs_end_requests() {
     let tries = Counter::default();
     let counted = tries.clone();
     let server = input_request_server_builder()

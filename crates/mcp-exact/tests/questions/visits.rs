@@ -4,9 +4,10 @@ use mcp_exact::{Visit, VisitAnswer};
 
 use super::*;
 
+/// URL of the page to visit.
 const PAGE_URL: &str = "https://example.com/pay/1";
 
-/// Creates a server with one tool that elicits by form and one that elicits by URL.
+/// Creates a server with two tools: one elicits by form, one by URL.
 fn server_requesting_url_elicitation() -> Server {
     builder()
         .tool("form", |cx: Cx| async move {
@@ -46,7 +47,7 @@ async fn url_elicitations_reach_their_handler() {
 }
 
 /// "Servers MUST NOT send elicitation requests with modes that are not supported by the client" (`client/elicitation`,
-/// "Capabilities"): a client supports the modes that it has handlers for.
+/// "Capabilities"): a client declares only the modes for which it has handlers.
 #[tokio::test]
 async fn modes_without_handlers_are_not_declared() {
     let server = server_requesting_url_elicitation();

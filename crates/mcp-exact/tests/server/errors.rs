@@ -1,4 +1,4 @@
-//! Errors of handlers, and panics: what the client receives.
+//! Errors of handlers, and panics: the response that the client receives.
 
 use super::*;
 
@@ -79,7 +79,7 @@ async fn handler_panic_ends_only_its_request() {
     .await;
 }
 
-/// Application error that wraps an error of this crate.
+/// Application error whose source is an error of this crate.
 #[derive(Debug)]
 struct Wrapped(Box<dyn std::error::Error + Send + Sync>);
 
@@ -95,7 +95,7 @@ impl std::error::Error for Wrapped {
     }
 }
 
-/// An error that wraps another one keeps its meaning.
+/// An error of this crate determines the answer even if an application error wraps it.
 #[tokio::test]
 async fn wrapped_errors_keep_their_meaning() {
     let server = Server::builder("test", "1")

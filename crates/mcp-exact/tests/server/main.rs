@@ -184,7 +184,7 @@ async fn handlers_extract_state_and_context() {
     .await;
 }
 
-/// Content that a revision does not have arrives in another form.
+/// Content blocks that a revision does not define are converted.
 #[tokio::test]
 async fn newer_content_is_converted() {
     let server = server();
@@ -376,7 +376,7 @@ async fn client_receives_server_info_and_instructions() {
     .await;
 }
 
-/// A tool whose handler reads untyped arguments has an input schema that accepts any object.
+/// A tool whose handler reads untyped arguments is advertised with an input schema that accepts any object.
 #[tokio::test]
 async fn arguments_without_schema_are_unrestricted() -> Result {
     let server = Server::builder("test", "1")
@@ -430,7 +430,7 @@ async fn vendor_methods_are_answered() {
     .await;
 }
 
-/// A program can have the exact types of one revision, whichever one the client speaks.
+/// A program can use the exact types of one revision, whatever revision the client has negotiated.
 #[tokio::test]
 async fn requests_have_exact_types() {
     let server = Server::builder("test", "1")

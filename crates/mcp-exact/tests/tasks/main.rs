@@ -41,13 +41,14 @@ fn builder() -> ServerBuilder {
     Server::builder("test", "1.0.0").tasks(Tasks::new().poll_interval(Duration::from_millis(10)))
 }
 
-/// Configures a client that supports tasks and accepts elicitations.
+/// Configures a client, without connecting it: adds support for tasks and a handler that accepts every form.
 fn connect(connect: Connect) -> Connect {
     connect
         .tasks()
         .on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })
 }
 
+/// Connects a client of the newest revision.
 async fn client(server: &Server) -> Client {
     let connect = connect(Client::in_memory(server)).revision(newest());
     connect.await.expect("a client")
@@ -62,10 +63,12 @@ async fn create_task(client: &Client, tool: &str) -> JsonObject {
     created
 }
 
+/// Returns params with the id of a task.
 fn params_of(task: &JsonObject) -> JsonObject {
     JsonObject::from_iter([("taskId", task.get("taskId").expect("an id"))])
 }
 
+/// Sends `tasks/get`.
 async fn get_task(client: &Client, task: &JsonObject) -> JsonObject {
     let task = client.request("tasks/get", Some(params_of(task))).await;
     task.expect("a task")
@@ -88,6 +91,7 @@ async fn poll_until(client: &Client, task: &JsonObject, status: &str) -> JsonObj
     }
 }
 
+/// Returns the value of a string member.
 fn text(object: &JsonObject, name: &str) -> String {
     let value = object.get(name);
     let value = value.unwrap_or_else(|| panic!("no {name:?} in {object}"));
@@ -96,6 +100,7 @@ fn text(object: &JsonObject, name: &str) -> String {
         .unwrap_or_else(|_| panic!("{name:?} is no text in {object}"))
 }
 
+/// Returns the code of an error of the server.
 fn error_code(error: ClientError) -> Option<i64> {
     match error {
         ClientError::Server(error) => error.code(),
@@ -105,11 +110,11 @@ fn error_code(error: ClientError) -> Option<i64> {
 
 /// The same tool serves clients with and without support for tasks.
 #[tokio::test]
-async fn clients_of_every_revision_receive_task_results() {
+async fn every_revision_receives_task_results() {
     let server = builder()
         .tool(Tool::new("slow").task(), |cx: Cx| async move {
             let answer = cx.elicit::<Confirm>("Sure?");
-            // Up to 2025-03-26 nobody can be asked.
+            // Revisions up to 2025-03-26 have no elicitation.
             let sure = match answer.await {
                 Ok(answer) => answer.accepted_with(|form| form.yes),
                 Err(_) => true,
@@ -198,7 +203,7 @@ async fn progress_becomes_the_status_message() {
 /// "A server MAY accept a partial set of responses […]; in that case the task remains in `input_required`", and "SHOULD ignore
 /// any `inputResponses` […] not currently outstanding" (section "Task Update Requests").
 #[tokio::test]
-async fn input_responses_may_arrive_one_by_one() {
+async fn partial_input_responses_are_accepted() {
     let server = builder()
         .tool(Tool::new("both").task(), |cx: Cx| async move {
             let (first, second) = tokio::join!(
@@ -359,7 +364,7 @@ async fn undeclared_tasks_are_refused() {
     }
 }
 
-/// A tokio task that the handler has spawned can turn the call into a task.
+/// A Tokio task that the handler has spawned can convert the call to a task.
 #[tokio::test]
 async fn long_running_work_becomes_a_task() {
     let server = builder()
@@ -374,7 +379,7 @@ async fn long_running_work_becomes_a_task() {
     assert_eq!(result, "true");
 }
 
-/// A handler can turn its call into a task; earlier input requests are part of its request ("SHOULD resolve all MRTR
+/// A handler can convert its call to a task; earlier input requests belong to its request ("SHOULD resolve all MRTR
 /// exchanges synchronously", section "Task Creation").
 #[tokio::test]
 async fn handlers_become_tasks() {
@@ -441,6 +446,7 @@ async fn tasks_expire() {
 /// task-related request" (section "Security Considerations").
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_their_principal() {
+    /// Authenticator that uses a header as the principal.
     struct ByHeader;
 
     impl Authenticate for ByHeader {

@@ -17,7 +17,7 @@ impl Folder {
     pub(super) fn new(name: &str) -> Self {
         let name = format!("mcp-exact-tasks-{name}-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
-        // One of a run that was killed.
+        // The folder may exist after a run that was killed.
         let _ = std::fs::remove_dir_all(&path);
         Self(path)
     }
@@ -25,7 +25,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // It may be gone.
+        // The folder may not exist.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
@@ -37,6 +37,7 @@ struct Process {
 }
 
 impl Process {
+    /// Starts the example with a folder, and reads its URL.
     fn start(folder: &Path) -> Self {
         let mut child = Command::new(example("task_server"))
             .arg(folder)

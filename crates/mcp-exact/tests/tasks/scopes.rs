@@ -10,7 +10,7 @@ use mcp_exact::{Client, ListedDefinition, Principal, Resource, ResourceTemplate,
 
 use super::{builder, connect, create_task, error_code, get_task, params_of, text};
 
-/// Authenticator for which every client is `ada` and a header contains the scopes.
+/// Authenticator whose principal is always `ada`; a header contains the granted scopes.
 struct HeaderAuthenticator;
 
 impl Authenticate for HeaderAuthenticator {

@@ -14,17 +14,24 @@ use tokio::sync::{Notify, Semaphore};
 use super::restart::Folder;
 use super::{Confirm, client, create_task, get_task, object, poll_until, text};
 
+/// Future of an operation of the store.
 type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, TaskStoreError>> + Send + 'a>>;
 
-/// Store in memory whose writes can be made to wait.
+/// Store in memory that delays writes until the test permits them.
 #[derive(Clone)]
 struct GatedStore(Arc<StoreGate>);
 
+/// State of a gated store.
 struct StoreGate {
+    /// Store that contains the records.
     store: MemoryTaskStore,
+    /// Returns true for records whose writes are delayed.
     is_closed: fn(&TaskRecord) -> bool,
+    /// Notified when a delayed write starts.
     write_started: Notify,
+    /// Permits, one for each delayed write.
     opened: Semaphore,
+    /// Number of saved records.
     saved_records: AtomicUsize,
 }
 
@@ -39,6 +46,7 @@ impl GatedStore {
         }))
     }
 
+    /// Creates a server with this store and at most one running task.
     fn server(&self) -> Server {
         let tasks = Tasks::new().store(self.clone()).limit(1);
         Server::builder("test", "1.0.0")
@@ -86,7 +94,7 @@ async fn task_ends_are_saved_before_notification() {
 
 /// The limit of tasks includes tasks that are being created.
 #[tokio::test]
-async fn slots_are_reserved_before_tasks_are_saved() {
+async fn task_slots_are_reserved_before_saving() {
     let store = GatedStore::new(|record| !record.is_finished());
     let client = client(&store.server()).await;
     let first = client.clone();
@@ -114,7 +122,7 @@ async fn cancelled_calls_leave_no_unfinished_task() {
     store.0.write_started.notified().await;
     call.abort();
     call.await.expect_err("it was aborted");
-    // An answer comes after the cancellation.
+    // The response arrives after the server has handled the cancellation.
     client.tools().all().await.expect("tools");
     store.0.opened.add_permits(1);
     while store.0.saved_records.load(Ordering::SeqCst) < 2 {
