@@ -20,6 +20,7 @@ pub struct AccessRule {
 }
 
 impl AccessRule {
+    /// Returns true if the rule applies to a server and a principal.
     fn is_for(&self, server: &str, principal: Option<&str>) -> bool {
         let any =
             |patterns: &[String], text: &str| patterns.iter().any(|pattern| matches(pattern, text));
@@ -76,6 +77,7 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
 mod tests {
     use super::*;
 
+    /// Creates a rule; each argument is a list of patterns separated by spaces.
     fn rule(servers: &str, principals: &str, allow: &str, deny: &str) -> AccessRule {
         let list = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         AccessRule {

@@ -28,24 +28,33 @@ pub(crate) struct Backend {
     pub(crate) name: String,
     /// True if the server is one of many, so that clients stay connected when the server is lost.
     pub(crate) is_one_of_many: bool,
+    /// Current upstream, which [`Backend::replace`] replaces.
     upstream: RwLock<Arc<dyn Upstream>>,
+    /// Settings of the bridge.
     pub(crate) options: Arc<Options>,
+    /// State of the clients without sessions.
     pub(crate) stateless: Stateless,
+    /// Cache of the server's tools.
     pub(crate) tools: Arc<KnownTools>,
     /// Tasks of clients with sessions.
     pub(crate) tasks: TaskTable,
+    /// Current rules of the bridge.
     live: Arc<LiveRules>,
+    /// True if the server was removed and not added again.
     is_removed: AtomicBool,
-    /// Counts the upstreams that were replaced or removed.
+    /// Number of times that the upstream was replaced or removed.
     replaced: watch::Sender<u64>,
     state: Mutex<State>,
-    /// Lock that is held while the server is probed.
+    /// Lock that is held while the bridge connects to learn the identity of the server.
     probing: tokio::sync::Mutex<()>,
 }
 
+/// Reachability of the server, and its connections.
 #[derive(Default)]
 struct State {
+    /// Identity and capabilities; `None` before the first connection and after a replacement.
     profile: Option<ServerProfile>,
+    /// Latest failed attempt; `None` if the latest attempt succeeded.
     failed: Option<FailedAttempt>,
     /// Connections that may be open.
     connections: Vec<Weak<Connection>>,
@@ -54,14 +63,19 @@ struct State {
 /// Identity and capabilities of a server.
 #[derive(Clone)]
 pub(crate) struct ServerProfile {
+    /// Negotiated revision, identity and capabilities.
     pub(crate) info: SessionInfo,
+    /// Result of the negotiation, which further connections reuse.
     pub(crate) negotiation: CachedNegotiation,
 }
 
 /// Failed attempt to reach the server.
 struct FailedAttempt {
+    /// Error of the attempt, which calls receive until the next attempt.
     error: PeerError,
+    /// Time before which the server is not retried.
     until: Instant,
+    /// Delay after this attempt; the delay after the next failure is twice as long.
     wait: Duration,
 }
 
@@ -182,7 +196,7 @@ impl Backend {
         }
     }
 
-    /// Returns the upstream of the server, and the number of its replacements.
+    /// Returns the upstream, and the number of earlier replacements and removals.
     fn upstream(&self) -> (Arc<dyn Upstream>, u64) {
         let upstream = self.upstream.read();
         let upstream = upstream.unwrap_or_else(PoisonError::into_inner);
@@ -203,7 +217,7 @@ impl Backend {
         self.lose_connections();
     }
 
-    /// Removes the server, which then offers nothing.
+    /// Removes the server: its tools, prompts and resources are hidden, and its connections end.
     pub(crate) fn remove(&self) {
         self.is_removed.store(true, Ordering::Release);
         self.lose_connections();
@@ -214,6 +228,7 @@ impl Backend {
         self.is_removed.load(Ordering::Acquire)
     }
 
+    /// Marks all connections as lost, and discards the profile, the retry delay and the tasks.
     fn lose_connections(&self) {
         let connections = {
             let mut state = self.lock();
@@ -230,7 +245,7 @@ impl Backend {
         self.tasks.clear();
     }
 
-    /// Returns the number of replacements of the server.
+    /// Returns the number of times that the upstream was replaced or removed.
     pub(crate) fn generation(&self) -> u64 {
         *self.replaced.borrow()
     }
@@ -272,6 +287,7 @@ impl Backend {
     }
 }
 
+/// Returns the error for a connection to a removed server.
 fn server_removed_error() -> PeerError {
     PeerError::internal("the server was taken out of the configuration")
 }
@@ -291,16 +307,19 @@ impl Backends {
         Arc::clone(&all)
     }
 
+    /// Returns the server with an index.
     pub(crate) fn get(&self, number: usize) -> Arc<Backend> {
         Arc::clone(&self.all()[number])
     }
 
+    /// Returns the server with a name, which may be removed.
     pub(crate) fn find(&self, name: &str) -> Option<Arc<Backend>> {
         let all = self.all();
         let found = all.iter().find(|backend| backend.name == name);
         found.map(Arc::clone)
     }
 
+    /// Appends a server.
     pub(crate) fn add(&self, backend: Arc<Backend>) {
         let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
         *all = all.iter().cloned().chain([backend]).collect();

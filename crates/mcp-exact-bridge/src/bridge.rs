@@ -40,7 +40,7 @@ use crate::uris::KnownUris;
 pub struct Options {
     /// Identity of the bridge towards the server before a client is connected, or if a client states no identity.
     pub identity: Identity,
-    /// Revisions that clients may speak.
+    /// Revisions that are offered to clients.
     pub downstream_offer: Offer,
     /// Revisions that may be negotiated with the server.
     pub upstream_offer: Offer,
@@ -74,13 +74,14 @@ pub struct Options {
     pub connections: usize,
     /// Idle time after which a connection that clients without sessions share is closed.
     pub idle: Duration,
-    /// Time that a call waits for the client's answer to a request of the server: of a client without a session, and of a
-    /// client with a session at a [`SharedUpstream`](crate::SharedUpstream). The call holds a connection to the server until
-    /// then. It ends earlier if a client with a session leaves or cancels it.
+    /// Time limit for the response of the client to a request that the server sends during a call. It applies to
+    /// clients without sessions, and to clients with sessions at a [`SharedUpstream`](crate::SharedUpstream). The call
+    /// holds a connection to the server until then. It ends earlier if a client with a session disconnects or cancels
+    /// the call.
     pub answer_within: Duration,
-    /// Maximum number of calls that wait for such an answer.
+    /// Maximum number of calls per server that wait for the response of their client.
     pub waiting_calls: usize,
-    /// Limits of every connection, on both sides.
+    /// Limits of every connection to clients and servers.
     pub limits: Limits,
 }
 
@@ -134,21 +135,31 @@ pub struct Bridge(pub(crate) Arc<SharedState>);
 
 /// State that all clones of a bridge share.
 pub(crate) struct SharedState {
+    /// Servers behind the bridge.
     pub(crate) backends: Arc<Backends>,
+    /// Settings of the bridge.
     pub(crate) options: Arc<Options>,
+    /// Names of the tools and prompts of all servers.
     pub(crate) names: Arc<Names>,
+    /// URIs of resources, with their servers.
     pub(crate) uris: KnownUris,
+    /// Current rules.
     pub(crate) live: Arc<LiveRules>,
+    /// Counters of all requests.
     pub(crate) counters: Arc<Counters>,
+    /// Usage of each principal.
     principals: Arc<Principals>,
     /// Lock that is held while servers are updated.
     pub(crate) updating: tokio::sync::Mutex<()>,
-    /// Number of updates, which subscriptions watch.
+    /// Number of updates of servers and rules; open subscriptions are renewed when it changes.
     pub(crate) updates: watch::Sender<u64>,
+    /// Settings of the endpoints that serve clients.
     settings: Arc<ServerSettings>,
+    /// Sessions and requests in progress.
     state: Mutex<State>,
 }
 
+/// Sessions and requests in progress.
 #[derive(Default)]
 pub(crate) struct State {
     /// Sessions of each client that has sessions, by endpoint: one session per server.
@@ -201,6 +212,7 @@ impl Bridge {
         Self::build(backends, options, live, config)
     }
 
+    /// Creates the bridge with the servers and the settings of the endpoints for its clients.
     fn build(
         backends: Vec<Arc<Backend>>,
         options: Arc<Options>,
@@ -318,7 +330,7 @@ pub struct Usage {
     pub sessions: usize,
     /// Number of requests and subscriptions that are being relayed.
     pub requests: usize,
-    /// Number of calls that wait for the answer of a sessionless client.
+    /// Number of calls that wait for the response of their client.
     pub waiting_calls: usize,
 }
 
@@ -347,6 +359,7 @@ impl SharedState {
         let _ = known.send(());
     }
 
+    /// Starts a task that relays a request and sends the reply to the client.
     fn request(self: &Arc<Self>, handle: &ServerHandle, request: IncomingRequest<RequestContext>) {
         let key = request.key;
         let (shared, client) = (Arc::clone(self), handle.clone());
@@ -371,14 +384,16 @@ impl SharedState {
         self.start(handle, key, relaying.instrument(span));
     }
 
-    /// Ends the waiting calls of a client with a session that has left, or the one of a request that it has cancelled.
+    /// Ends the waiting calls of a client with a session: the call of the cancelled `request`, or all calls of a
+    /// disconnected client if `request` is `None`.
     fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
         for backend in self.backends.all().iter() {
             backend.stateless.end_waiting_calls(client, request);
         }
     }
 
-    /// Applies the limits of the request's principal.
+    /// Counts a request towards the limits of its principal; returns an error if the request exceeds a limit, and
+    /// `None` if there are no limits.
     fn admit(&self, principal: Option<&Principal>) -> Result<Option<Admission>, PeerError> {
         let Some(limits) = self.live.rules().limits else {
             return Ok(None);
@@ -434,6 +449,7 @@ impl SharedState {
         });
     }
 
+    /// Returns the sessions of a client, one per server.
     fn sessions(&self, client: &ServerHandle) -> Vec<Arc<Session>> {
         let sessions = self.lock().sessions.get(&client.number()).cloned();
         sessions.unwrap_or_default()
@@ -547,7 +563,7 @@ async fn listen_to(
         backend.wait_until_retry().await;
         let client = request.client.clone();
         begin = Arc::new(move || {
-            // Everything may have changed while the server was unreachable.
+            // Changes may have been missed while the server was unreachable.
             for change in EVERY_LIST {
                 client.publish(&change);
             }
@@ -558,12 +574,13 @@ async fn listen_to(
 /// Delay before a subscription to one of many servers is renewed.
 const SUBSCRIPTION_RETRY_DELAY: Duration = Duration::from_millis(100);
 
+/// Returns the lifecycle of a revision; `None` if the revision is unknown.
 fn lifecycle(revision: Revision) -> Option<Lifecycle> {
     mcp_exact_session::lifecycle(revision.as_str())
 }
 
-/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error. Returns true
-/// if the answer was sent.
+/// Answers a request of a client. If the endpoint refuses the answer, the client receives the reason as an error.
+/// Returns true if the answer was sent.
 fn reply(client: &ServerHandle, key: RequestKey, reply: Reply) -> bool {
     let error = match client.reply(key, reply) {
         Ok(sent) => return sent != SendOutcome::Suppressed,
@@ -612,7 +629,8 @@ impl ServerHandler for Bridge {
                 request,
             } => {
                 let principal = request.context().principal.clone();
-                // A subscription lasts: it counts among the requests per second, not among those at the same time.
+                // A subscription counts towards the requests per second, but not towards the concurrent requests,
+                // because it is long-lived.
                 if let Err(error) = shared.admit(principal.as_ref()) {
                     reply(handle, key, Reply::Error(error));
                     return;

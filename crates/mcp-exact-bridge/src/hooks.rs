@@ -22,7 +22,7 @@ pub struct Call {
     pub server: String,
     /// Principal of the client, if it is authenticated.
     pub principal: Option<String>,
-    /// `Implementation` by which the client names itself.
+    /// `Implementation` object by which the client identifies itself.
     pub client: Option<JsonObject>,
     /// Revision of the client.
     pub revision: Revision,
@@ -52,8 +52,8 @@ impl Call {
 pub enum Decision {
     /// Relays the request.
     Relay,
-    /// Relays the request with other params, in the revision of the client. If these params have no `_meta`, the one of
-    /// the request is kept.
+    /// Relays the request with other params, in the revision of the client. If these params have no `_meta`, the
+    /// `_meta` of the request is kept.
     RelayWith(JsonObject),
     /// Answers the request without the server, with a result in the revision of the client.
     Answer(JsonObject),
@@ -65,12 +65,12 @@ pub enum Decision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MessageKind {
-    /// Request of the server to the client (for elicitation, sampling or roots), or the same in a result of type
-    /// `input_required`.
+    /// Request of the server to the client (for elicitation, sampling or roots), or an input request in a result of
+    /// type `input_required`.
     InputRequest,
     /// Result by which the client responds to an input request.
     InputResponse,
-    /// Notification of the server: progress, a log message, a change, or another one.
+    /// Notification of the server, such as progress, a log message or a change.
     ServerNotification,
     /// Notification of the client.
     ClientNotification,
@@ -288,13 +288,13 @@ impl MessageHooks {
         Ok(message.params)
     }
 
-    /// Passes a question of the server.
+    /// Passes an input request of the server to the hooks.
     pub(crate) fn question(&self, ask: InputRequest) -> Result<InputRequest, PeerError> {
         let params = self.pass(MessageKind::InputRequest, &ask.method, ask.params)?;
         Ok(InputRequest::new(ask.method, params))
     }
 
-    /// Passes the answer of a client.
+    /// Passes the response of the client to an input request to the hooks.
     pub(crate) fn answer(
         &self,
         method: &str,
@@ -304,7 +304,7 @@ impl MessageHooks {
         Ok(answer.unwrap_or_default())
     }
 
-    /// Passes a notification of the server; `None` if it is dropped.
+    /// Passes a notification of the server to the hooks; returns `None` if a hook drops it.
     fn notification(&self, method: &str, params: JsonObject) -> Option<JsonObject> {
         let passed = self.pass(MessageKind::ServerNotification, method, Some(params));
         let passed = passed.inspect_err(|error| {
@@ -317,7 +317,7 @@ impl MessageHooks {
         passed.ok().map(Option::unwrap_or_default)
     }
 
-    /// Passes a change; `None` if it is dropped.
+    /// Passes a change to the hooks; returns `None` if a hook drops it.
     pub(crate) fn change(&self, change: Change) -> Option<Change> {
         if self.is_empty() {
             return Some(change);
@@ -340,7 +340,7 @@ impl MessageHooks {
         }
     }
 
-    /// Passes a log message; `None` if it is dropped.
+    /// Passes a log message to the hooks; returns `None` if a hook drops it.
     pub(crate) fn log(&self, message: LogMessage) -> Option<LogMessage> {
         if self.is_empty() {
             return Some(message);
@@ -359,7 +359,7 @@ impl MessageHooks {
         })
     }
 
-    /// Passes progress; `None` if it is dropped.
+    /// Passes progress to the hooks; returns `None` if a hook drops it.
     pub(crate) fn progress(&self, progress: &Progress) -> Option<Progress> {
         if self.is_empty() {
             return Some(progress.clone());
@@ -385,8 +385,8 @@ fn number(number: f64) -> Option<Json> {
     number.to_string().parse().ok()
 }
 
-/// Returns the method of the question that an answer belongs to (2026-07-28, `basic/patterns/mrtr`), inferred from its
-/// members because the answer does not contain the method.
+/// Returns the method of the input request that a response belongs to (2026-07-28, `basic/patterns/mrtr`). The method
+/// is inferred from the members of the response, which does not contain it; it is empty if no method matches.
 pub(crate) fn method_of_answer(answer: &JsonObject) -> &'static str {
     let members = answer.view().find_each(["action", "model", "roots"]);
     match members.map(|member| member.is_some()) {

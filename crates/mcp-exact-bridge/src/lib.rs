@@ -1,4 +1,5 @@
-//! Gateway of the Model Context Protocol: clients of any revision use servers of any other one, over any transport.
+//! Gateway of the Model Context Protocol: connects clients of any revision to servers of any revision, over any
+//! transport.
 //!
 //! A [`Bridge`] is a gateway in front of one server. To its clients it looks like the server, in every revision and
 //! both lifecycles: messages that client and server cannot exchange directly are converted, and losses of a conversion
@@ -29,11 +30,12 @@
 //! # Many servers
 //!
 //! [`Bridge::many`] joins servers: their lists, capabilities and instructions. Names of tools and prompts start with
-//! the name of their server, as in `files__read`; [`Prefix`] changes this. Resources keep their URIs: a request about a
-//! URI goes to the server that has listed the URI or a template with a matching prefix first, and then to the others,
-//! until one knows the URI. Lists have one page, whose cache lifetime is the shortest one of the servers; `_meta` of
-//! the servers' own lists is omitted. While a server cannot be reached, its tools, prompts and resources are not listed
-//! and calls of them fail; the other servers remain available, and the bridge retries the connection periodically.
+//! the name of their server, as in `files__read`; [`Prefix`] changes this. Resources keep their URIs: a request for a
+//! URI is sent first to the server that lists the URI or a template with a matching prefix, and then to the other
+//! servers in turn, until a server has the resource. Lists have one page, whose cache lifetime is the shortest of all
+//! servers; `_meta` of the servers' own lists is omitted. While a server cannot be reached, its tools, prompts and
+//! resources are not listed and calls of them fail; the other servers remain available, and the bridge retries the
+//! connection periodically.
 //!
 //! [`AccessRule`]s hide tools, prompts and resources from principals, in lists and calls alike.
 //!
@@ -46,24 +48,24 @@
 //!
 //! # Around each request
 //!
-//! [`Hook`]s decide about a request and its answer, and about all other messages: questions of servers, answers of clients,
-//! and notifications in both directions. They are for policy, redaction and caching. A [`CallObserver`] receives a report of
-//! each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each principal.
-//! [`Bridge::update`] changes rules and servers while clients keep their sessions.
+//! [`Hook`]s decide about a request and its answer, and about all other messages: input requests of servers, responses
+//! of clients, and notifications in both directions. They are for policy, redaction and caching. A [`CallObserver`]
+//! receives a report of each completed request, for an audit log. [`PrincipalLimits`] limit the requests of each
+//! principal. [`Bridge::update`] changes rules and servers while clients keep their sessions.
 //!
 //! # Isolation
 //!
-//! A client with a session has its own connection to the server, unless the server is a [`SharedUpstream`]. Clients without
-//! sessions, and all clients of a shared server, share connections only with requests of the same principal, name and
-//! capabilities. A call that waits for an answer can be continued only once,
-//! only by a retry with the same principal, method and params, and only with its unguessable `requestState`. The
-//! `requestState` of a server without sessions is bound to the principal that it was given to, since the server cannot
-//! tell principals apart; see [`Options::seal`]. If a call ends before the server has answered it, its connection is
-//! closed, so that later messages of the server reach no other call. Subscriptions of clients without sessions share one
-//! subscription at the server if they belong to the same principal and name the same resources. An authenticated
-//! principal holds at most half of the shared connections; subscriptions and waiting calls of clients without a
-//! principal together hold at most half of them, too. Tasks belong to the principal that has made the call, or to the
-//! session if it has no principal; requests of others about a task are answered as if the task did not exist.
+//! A client with a session has its own connection to the server, unless the server is a [`SharedUpstream`]. Clients
+//! without sessions, and all clients of a shared server, share connections only with requests of the same principal,
+//! name and capabilities. A call that waits for an answer can be continued only once, only by a retry with the same
+//! principal, method and params, and only with its unguessable `requestState`. The `requestState` of a server without
+//! sessions is bound to the principal that has received it, since the server cannot distinguish principals; see
+//! [`Options::seal`]. If a call ends before the server has answered it, its connection is closed, so that later
+//! messages of the server reach no other call. Subscriptions of clients without sessions share one subscription at the
+//! server if they belong to the same principal and name the same resources. An authenticated principal holds at most
+//! half of the shared connections; subscriptions and waiting calls of clients without a principal together hold at most
+//! half of them, too. Tasks belong to the principal that has made the call, or to the session if it has no principal;
+//! requests of others about a task are answered as if the task did not exist.
 //!
 //! # Limits
 //!

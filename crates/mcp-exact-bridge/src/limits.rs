@@ -7,7 +7,7 @@ use std::time::Duration;
 use mcp_exact_session::{JsonObject, PeerError};
 use tokio::time::Instant;
 
-/// Number of principals above which idle ones are removed.
+/// Number of principals from which on idle principals are removed.
 const CLEANUP_THRESHOLD: usize = 10_000;
 
 /// JSON-RPC error code of a request that exceeds a limit, from the range for implementation-defined errors.
@@ -28,18 +28,23 @@ pub struct PrincipalLimits {
 /// Usage by principal.
 #[derive(Debug, Default)]
 pub(crate) struct Principals {
+    /// Usage of each principal; the key `None` stands for all clients without a principal.
     used: Mutex<HashMap<Option<String>, Bucket>>,
 }
 
+/// Usage of one principal: a token bucket, and the number of concurrent requests.
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     /// Number of requests that the principal may send now.
     tokens: f64,
+    /// Time of the latest refill.
     since: Instant,
+    /// Number of requests in progress.
     running: usize,
 }
 
 impl Bucket {
+    /// Adds the tokens that have accrued since the latest refill.
     fn refill(&mut self, limits: &PrincipalLimits, now: Instant) {
         let passed = now.duration_since(self.since).as_secs_f64();
         let rate = limits.per_second.unwrap_or(f64::INFINITY);
@@ -50,6 +55,7 @@ impl Bucket {
     }
 }
 
+/// Returns the capacity of the token bucket.
 fn burst(limits: &PrincipalLimits) -> f64 {
     f64::from(limits.burst.max(1))
 }
@@ -58,6 +64,7 @@ fn burst(limits: &PrincipalLimits) -> f64 {
 #[derive(Debug)]
 pub(crate) struct Admission {
     principals: Arc<Principals>,
+    /// Principal of the request.
     principal: Option<String>,
 }
 
@@ -129,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_are_of_each_principal() {
+    fn rate_limits_apply_per_principal() {
         let limits = PrincipalLimits {
             per_second: Some(2.0),
             burst: 3,
@@ -153,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_free_when_requests_end() {
+    fn ended_requests_do_not_count() {
         let limits = PrincipalLimits {
             concurrent: Some(2),
             ..PrincipalLimits::default()

@@ -17,7 +17,7 @@ pub(crate) const LOSSES_META: &str = "mcp-exact/losses";
 #[cfg(feature = "http-server")]
 const LOSSES_HEADER: &str = "mcp-exact-losses";
 
-/// Maximum length of the header, in bytes.
+/// Maximum length of the header `mcp-exact-losses`, in bytes.
 #[cfg(any(test, feature = "http-server"))]
 const MAX_HEADER_BYTES: usize = 1024;
 
@@ -38,7 +38,7 @@ const OTHER_KINDS: &str = "other";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LossRule {
-    /// Patterns of the losses that the rule applies to, by [`LossReport::id`]; `*` stands for any characters.
+    /// Patterns of the losses that the rule applies to, by [`LossReport::id`]; `*` matches any characters.
     pub losses: Vec<String>,
     /// Policy for these losses.
     pub policy: LossPolicy,
@@ -109,6 +109,7 @@ impl LossCounters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a loss by its id.
     fn count(&self, id: &str) {
         let mut counted = self.lock();
         let is_known = counted.contains_key(id);
@@ -129,8 +130,11 @@ impl LossCounters {
 /// Settings for the handling of losses.
 #[derive(Debug, Default)]
 pub(crate) struct LossSettings {
+    /// Policy for losses without a matching rule.
     pub(crate) policy: LossPolicy,
+    /// Rules; the last rule that matches a loss applies.
     pub(crate) rules: Vec<LossRule>,
+    /// Function that is called for each reported loss.
     pub(crate) hook: Option<LossHook>,
     /// Counters of losses; `None` for values that are not part of a message.
     pub(crate) counters: Option<Arc<LossCounters>>,
@@ -141,6 +145,7 @@ pub(crate) struct LossSettings {
 }
 
 impl LossSettings {
+    /// Returns the policy for the loss with an id.
     fn policy_of(&self, id: &str) -> LossPolicy {
         let is_for = |rule: &&LossRule| rule.losses.iter().any(|pattern| matches(pattern, id));
         let rule = self.rules.iter().rev().find(is_for);
@@ -184,7 +189,7 @@ impl Losses {
         }
     }
 
-    /// Returns the handling for a retry of the request, whose response lists the following losses.
+    /// Returns the handling for a retry: the response to the retry lists the further losses.
     pub(crate) fn of_retry(&self, request: &RequestContext) -> Self {
         Self {
             request: self.settings.in_header.then(|| request.clone()),
@@ -192,7 +197,7 @@ impl Losses {
         }
     }
 
-    /// Returns the first loss that a rule rejects.
+    /// Returns the first loss whose policy is to refuse the message.
     pub(crate) fn refused<'l>(
         &self,
         method: &str,
@@ -214,7 +219,7 @@ impl Losses {
         })
     }
 
-    /// Counts losses, and reports those whose policy is not to accept them.
+    /// Counts losses, and reports each loss unless its policy is to accept it.
     pub(crate) fn report(
         &self,
         method: &str,
@@ -284,8 +289,8 @@ fn list_in_header(request: &RequestContext, id: &str) {
 #[cfg(not(feature = "http-server"))]
 fn list_in_header(_: &RequestContext, _: &str) {}
 
-/// Adds an id to a list of ids, which is limited to [`MAX_HEADER_BYTES`]: `other` replaces all further ids. Characters
-/// that a header cannot contain are percent-encoded.
+/// Adds an id to a list of ids. The list has at most [`MAX_HEADER_BYTES`] bytes; `other` replaces all further ids.
+/// Characters that a header cannot contain are percent-encoded.
 #[cfg(any(test, feature = "http-server"))]
 fn with_id(listed: &str, id: &str) -> String {
     use std::fmt::Write as _;
@@ -336,6 +341,7 @@ pub(crate) fn listed_in(result: &JsonObject) -> Vec<Json> {
         .unwrap_or_default()
 }
 
+/// Returns the JSON object that lists a loss in `_meta`.
 fn entry(report: &LossReport<'_>, is_result: bool) -> Json {
     let loss = report.loss;
     let mut entry = JsonObject::from_iter([
@@ -360,6 +366,7 @@ mod tests {
 
     use super::*;
 
+    /// Creates a loss at a JSON pointer.
     fn loss(pointer: &str) -> Loss {
         Loss {
             pointer: pointer.into(),
@@ -370,6 +377,7 @@ mod tests {
         }
     }
 
+    /// Creates settings with rules, and with the default policy to report losses.
     fn settings(rules: Vec<LossRule>) -> LossSettings {
         LossSettings {
             rules,
@@ -379,13 +387,15 @@ mod tests {
         }
     }
 
+    /// Revisions of the sender and the receiver.
     const REVISIONS: (Revision, Revision) = (
         KnownRevision::V2025_11_25.revision(),
         KnownRevision::V2024_11_05.revision(),
     );
 
+    /// The header with the ids of losses has a maximum length.
     #[test]
-    fn headers_are_bounded() {
+    fn losses_header_has_maximum_length() {
         let mut listed = with_id("", "tools/list:dropped:/tools/*/ü,%");
         assert_eq!(listed, "tools/list:dropped:/tools/*/%C3%BC%2C%25");
         assert_eq!(with_id(&listed, "tools/list:dropped:/tools/*/ü,%"), listed);
@@ -447,8 +457,9 @@ mod tests {
         assert_eq!(listed_in(&result).len(), 1);
     }
 
+    /// The number of ids that are counted separately has a maximum.
     #[test]
-    fn kinds_of_losses_are_bounded() {
+    fn counted_loss_ids_are_limited() {
         let counters = LossCounters::default();
         for number in 0..MAX_COUNTED_KINDS + 10 {
             counters.count(&format!("tools/call:dropped:/arguments/name-{number}"));

@@ -1,8 +1,8 @@
 //! Routing of requests among many servers. The lists of all servers are joined in `lists.rs`.
 //!
 //! Tools and prompts are found by their names, see [`Names`]. Resources keep their URIs, since tools and prompts
-//! mention them: a request about a URI goes to the server that has listed the URI or a template with a matching prefix
-//! first, and then to the others, until one knows the URI.
+//! mention them: a request for a URI is sent first to the server that lists the URI or a template with a matching
+//! prefix, and then to the other servers in turn, until a server has the resource.
 
 mod lists;
 
@@ -25,9 +25,9 @@ use lists::{Entries, LISTS, List};
 
 /// Destination of a request.
 enum Target {
-    /// The request is relayed to this server, with these params.
+    /// The server with this index receives the request, with these params.
     One(usize, Option<JsonObject>),
-    /// The request is relayed to the first server that knows the named item.
+    /// The servers receive the request in turn, until a server has the item that the request names.
     First,
 }
 
@@ -100,7 +100,8 @@ impl SharedState {
         })
     }
 
-    /// Returns the first server that satisfies a predicate, which gets the session of the client with the server.
+    /// Returns the first server that satisfies a predicate. The predicate receives the server and the client's session
+    /// with it.
     fn find_server(
         &self,
         client: &ServerHandle,
@@ -122,10 +123,12 @@ impl SharedState {
         backends.len() == 1 && !backends[0].is_one_of_many && self.live.rules().access.is_empty()
     }
 
+    /// Returns true if a principal may see and use an item of the server with an index.
     pub(crate) fn may_use(&self, server: usize, principal: Option<&Principal>, name: &str) -> bool {
         self.backends.get(server).may_use(principal, name)
     }
 
+    /// Relays a request to a server, through the hooks, and counts the request.
     async fn relay_to(
         self: &Arc<Self>,
         server: usize,
@@ -165,10 +168,12 @@ impl SharedState {
         }
     }
 
+    /// Returns true if there is a hook or an observer of requests.
     fn has_observers(&self) -> bool {
         self.options.on_call.is_some() || !self.options.hooks.is_empty()
     }
 
+    /// Relays a request to a server without calling hooks.
     async fn relay_without_hooks(
         &self,
         backend: &Backend,
@@ -183,6 +188,8 @@ impl SharedState {
         relayed.unwrap_or_else(Reply::Error)
     }
 
+    /// Returns the destination of a request: the server of the tool or prompt that its params name, or else the first
+    /// server that has the item.
     async fn target(
         self: &Arc<Self>,
         client: &ServerHandle,
@@ -221,7 +228,8 @@ impl SharedState {
         Ok(Target::First)
     }
 
-    /// Finds the server of a tool or prompt by its name.
+    /// Finds a tool or prompt by its name for clients; returns the index of the server, and the server's own name of
+    /// the item. Reads the lists of all servers if the name is unknown.
     async fn find(
         self: &Arc<Self>,
         kind: Kind,
@@ -265,8 +273,8 @@ impl SharedState {
         })
     }
 
-    /// Relays a request to one server after the other, until a server knows the named item. The first one is the server whose input
-    /// requests a retry answers, or else the server that is known to have the item.
+    /// Relays a request to one server after the other, until a server has the named item. Starts with the server whose
+    /// input requests the retry answers, or else with the server that is known to have the item.
     async fn relay_to_first(
         self: &Arc<Self>,
         client: &ServerHandle,
@@ -300,7 +308,8 @@ impl SharedState {
                 Err(error) if is_unknown(&error) && !is_last => {
                     last.get_or_insert(error);
                 }
-                // An unreachable server may have the item, but its error is returned only after the others were tried.
+                // An unreachable server may have the item, but its error is returned only after all other servers were
+                // tried.
                 Err(error) if backend.is_unreachable() && !is_last => last = Some(error),
                 answered => {
                     if let ("resources/read", Some(uri), Ok(_)) =
@@ -319,7 +328,7 @@ impl SharedState {
     }
 }
 
-/// Describes a request for hooks and observers.
+/// Returns the description of a request for hooks and observers.
 fn call_of(backend: &Backend, request: &IncomingRequest<RequestContext>) -> Call {
     let principal = request.context().principal.clone();
     Call {
@@ -342,7 +351,7 @@ fn renamed(object: Option<&JsonObject>, name: &str) -> Option<JsonObject> {
     Some(members.collect())
 }
 
-/// Returns true if the error means that the server does not know the item that a request names.
+/// Returns true if the error means that the server does not have the item that a request names.
 fn is_unknown(error: &PeerError) -> bool {
     matches!(error.code(), Some(-32601 | -32602 | -32002))
 }
@@ -369,7 +378,7 @@ fn is_defined_by_server_only(backend: &Backend, request: &IncomingRequest<Reques
             .is_some_and(|known| is_defined(known.info.revision, method))
 }
 
-/// Returns true if the request has answers to input requests of a server.
+/// Returns true if the request contains responses to input requests of a server.
 fn is_retry(request: &IncomingRequest<RequestContext>) -> bool {
     request.state.is_some() || !request.responses.is_empty()
 }

@@ -46,6 +46,7 @@ impl CallOutcome {
         }
     }
 
+    /// Returns the outcome of a request with this reply.
     fn of(reply: &Reply) -> Self {
         match reply {
             Reply::Result(result) => {
@@ -97,13 +98,18 @@ pub(crate) struct CallTimer {
     counters: Arc<Counters>,
     /// Observer and the call to report to it, if there is an observer.
     observed: Option<(CallObserver, Call)>,
+    /// Name of the server.
     server: String,
+    /// Method of the request; `other` for a method that no revision defines.
     method: &'static str,
+    /// Arrival time of the request.
     began: Instant,
+    /// Outcome of the reply; cancelled before there is a reply.
     outcome: CallOutcome,
 }
 
 impl CallTimer {
+    /// Starts the timer of a request.
     pub(crate) fn begin(
         counters: &Arc<Counters>,
         observed: Option<(CallObserver, Call)>,
@@ -124,6 +130,7 @@ impl CallTimer {
         }
     }
 
+    /// Ends the request with a reply.
     pub(crate) fn end(mut self, reply: &Reply) {
         self.outcome = CallOutcome::of(reply);
     }
@@ -148,19 +155,25 @@ impl Drop for CallTimer {
 #[derive(Debug, Default)]
 pub(crate) struct Counters(Mutex<Counts>);
 
+/// Values of the counters.
 #[derive(Debug, Default, Clone)]
 struct Counts {
     /// Number of requests by server, method and outcome.
     requests: BTreeMap<(String, &'static str, &'static str), u64>,
+    /// Durations of requests by server.
     durations: BTreeMap<String, Durations>,
+    /// Number of requests that exceeded a limit of their principal.
     refused: u64,
 }
 
+/// Histogram of the durations of requests.
 #[derive(Debug, Default, Clone)]
 struct Durations {
     /// Number of requests per histogram bucket.
     counts: [u64; BOUNDS.len()],
+    /// Number of all requests, including those above the upper bound of the last bucket.
     all: u64,
+    /// Sum of the durations, in seconds.
     seconds: f64,
 }
 
@@ -169,6 +182,7 @@ impl Counters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts a request that has ended.
     fn count(&self, server: &str, method: &'static str, outcome: &'static str, duration: Duration) {
         let mut counts = self.lock();
         let key = (server.to_owned(), method, outcome);
@@ -197,9 +211,9 @@ pub struct ServerState {
     pub name: String,
     /// True if the latest attempt to reach the server succeeded.
     pub is_up: bool,
-    /// Open connections.
+    /// Number of open connections.
     pub connections: usize,
-    /// Number of calls that wait for the answer of a sessionless client.
+    /// Number of calls that wait for the response of their client.
     pub waiting_calls: usize,
 }
 
@@ -208,6 +222,7 @@ pub struct ServerState {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Metrics {
+    /// Counters of requests.
     counts: Counts,
     /// Number of losses by [`LossReport::id`](crate::LossReport::id).
     pub losses: BTreeMap<String, u64>,
@@ -313,6 +328,7 @@ impl fmt::Display for Metrics {
 }
 
 impl Metrics {
+    /// Writes the histogram of request durations by server.
     fn write_durations(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = "mcp_bridge_request_duration_seconds";
         head(
@@ -339,7 +355,9 @@ impl Metrics {
         Ok(())
     }
 
+    /// Writes the state of each server.
     fn write_servers(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Function that returns the value of a metric for a server.
         type Value = fn(&ServerState) -> usize;
         let all: [(&str, &str, Value); 3] = [
             (

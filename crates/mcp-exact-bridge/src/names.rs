@@ -1,6 +1,7 @@
 //! Unique names for the tools and prompts of many servers.
 //!
-//! An assigned name does not change for the lifetime of the process, whichever servers are added or removed.
+//! An assigned name does not change for the lifetime of the process, regardless of the servers that are added or
+//! removed.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,7 @@ pub enum Prefix {
     /// Every name is prefixed. A name of more than 64 characters is truncated and ends with a hash.
     #[default]
     Always,
-    /// A name is prefixed if an earlier server uses the same name, in the order in which servers were added.
+    /// A name is prefixed if a server that was added earlier uses the same name.
     OnConflict,
     /// No name is prefixed. A tool or prompt whose name is already used by another server is omitted.
     Never,
@@ -34,19 +35,22 @@ pub(crate) enum Kind {
     Prompt,
 }
 
-/// Names by which clients know the tools and prompts of the servers.
+/// Names of the servers' tools and prompts for clients.
 #[derive(Debug)]
 pub(crate) struct Names {
+    /// Condition under which names are prefixed.
     prefix: Prefix,
     assigned: Mutex<AssignedNames>,
 }
 
+/// Assigned names, indexed by the server's own name and by the name for clients.
 #[derive(Debug, Default)]
 struct AssignedNames {
+    /// Names of the servers, by index.
     servers: Vec<String>,
-    /// Name by server and the server's own name.
+    /// Name for clients, by kind of item, index of the server and the server's own name.
     by_own: HashMap<(Kind, usize, String), String>,
-    /// Server and the server's own name of the item, by the name that clients use.
+    /// Index of the server and the server's own name, by kind of item and name for clients.
     by_name: HashMap<(Kind, String), (usize, String)>,
 }
 
@@ -71,7 +75,7 @@ impl Names {
         self.assigned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the name by which clients know a tool or prompt; `None` if the item must be omitted.
+    /// Returns the name of a tool or prompt for clients; `None` if the item must be omitted.
     pub(crate) fn assign(&self, kind: Kind, server: usize, own: &str) -> Option<String> {
         let mut assigned = self.lock();
         if let Some(name) = assigned.by_own.get(&(kind, server, own.to_owned())) {
@@ -122,6 +126,7 @@ impl Names {
 }
 
 impl AssignedNames {
+    /// Returns the name with the prefix of its server; a name that is too long is truncated and ends with a hash.
     fn prefixed_name(&self, server: usize, own: &str) -> String {
         let whole = format!("{}{SEPARATOR}{own}", self.servers[server]);
         if whole.chars().count() <= MAX_NAME_LENGTH {
@@ -146,7 +151,7 @@ fn hash(name: &str) -> u32 {
     name.as_bytes().iter().fold(0x811c_9dc5, step)
 }
 
-/// Returns the problem with the names of servers, if there is one: prefixed names must be separable.
+/// Returns an error if the name of a server is invalid or not unique. Valid names keep prefixed names unambiguous.
 pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Result<(), String> {
     let mut seen = Vec::new();
     for name in names {
@@ -176,13 +181,14 @@ pub(crate) fn check_server_names<'n>(names: impl Iterator<Item = &'n str>) -> Re
 mod tests {
     use super::*;
 
+    /// Creates the names for three servers.
     fn names(prefix: Prefix) -> Names {
         let servers = ["files", "web", "a-b_c"].map(str::to_owned);
         Names::new(prefix, servers.to_vec())
     }
 
     #[test]
-    fn prefixed_names_are_found_again() {
+    fn prefixed_names_resolve_to_servers() {
         let names = names(Prefix::Always);
         for (server, own) in [(0, "read"), (1, "read"), (2, "__x"), (1, "ü")] {
             let name = names.assign(Kind::Tool, server, own).expect("a name");
@@ -217,7 +223,7 @@ mod tests {
 
     /// The first server with a name keeps it, even if the server is removed and added again.
     #[test]
-    fn conflicts_leave_given_names_alone() {
+    fn conflicts_keep_assigned_names() {
         let names = names(Prefix::OnConflict);
         assert_eq!(names.assign(Kind::Tool, 1, "read").as_deref(), Some("read"));
         let second = names.assign(Kind::Tool, 0, "read");
@@ -234,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn taken_names_are_left_out() {
+    fn duplicate_names_are_omitted() {
         let names = names(Prefix::Never);
         assert_eq!(names.assign(Kind::Tool, 0, "read").as_deref(), Some("read"));
         assert_eq!(names.assign(Kind::Tool, 1, "read"), None);
@@ -242,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn server_names_can_be_taken_apart() {
+    fn ambiguous_server_names_are_refused() {
         let check = |names: &[&'static str]| check_server_names(names.iter().copied());
         assert_eq!(check(&["a", "b-1", "c_d"]), Ok(()));
         for wrong in ["", "a__b", "a_", "a b", "größe", "a.b"] {

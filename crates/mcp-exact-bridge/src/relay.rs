@@ -42,13 +42,13 @@ impl ProgressReceiver {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the request.
+    /// Replaces the request by a retry.
     pub(crate) fn replace(&self, client: &ServerHandle, request: RequestKey) {
         *self.lock() = (client.clone(), request);
     }
 
-    /// Returns the callback that relays progress, if the request has a `progressToken`. Notifications that a slow
-    /// client cannot take are dropped.
+    /// Returns the callback that relays progress, if the request has a `progressToken`. Progress notifications that
+    /// exceed the queue of a slow client are dropped.
     pub(crate) fn callback(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -69,7 +69,8 @@ impl ProgressReceiver {
     }
 }
 
-/// Returns the trace context for servers of 2026-07-28: that of the current span, if spans are exported, or that of the client.
+/// Returns the trace context for servers of 2026-07-28: the context of the current span, if spans are exported, or else
+/// the context of the client.
 pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
     let of_client = client_trace(request);
     #[cfg(feature = "opentelemetry")]
@@ -80,8 +81,8 @@ pub(crate) fn trace(request: &IncomingRequest<RequestContext>) -> Option<TraceCo
     of_client
 }
 
-/// Returns the trace context in the headers of an HTTP request (W3C Trace Context); `None` if the `_meta` of the request has
-/// a trace context, which is relayed with the params.
+/// Returns the trace context in the headers of an HTTP request (W3C Trace Context). Returns `None` if `_meta` of the
+/// request has a trace context, because `_meta` is relayed with the params.
 fn client_trace(request: &IncomingRequest<RequestContext>) -> Option<TraceContext> {
     let meta = request.param("_meta").and_then(|meta| meta.object());
     if meta.is_some_and(|meta| meta.find("traceparent").is_some()) {
@@ -171,7 +172,9 @@ pub(crate) fn missing_client_answer_error() -> PeerError {
 
 /// Result of type `input_required` (2026-07-28, `basic/patterns/mrtr`).
 pub(crate) struct InputRequired {
+    /// Input requests, by their keys in `inputRequests`.
     pub(crate) asks: Vec<(String, InputRequest)>,
+    /// `requestState` of the server, unchanged.
     state: Option<Json>,
 }
 
@@ -189,7 +192,7 @@ pub(crate) fn input_required(result: &RawResult) -> Option<InputRequired> {
     })
 }
 
-/// Parses the member `inputRequests` of a result.
+/// Parses the member `inputRequests` of a result; invalid entries are omitted.
 pub(crate) fn input_requests(asks: &JsonObject) -> Vec<(String, InputRequest)> {
     let asks = asks.view();
     let asks = asks.iter().filter_map(|(name, ask)| {
@@ -221,6 +224,7 @@ impl InputRequired {
 
 /// State of a call that waits for the answers of a client with a session.
 pub(crate) struct SessionCallState {
+    /// Methods of the input requests, by their keys in `inputRequests`.
     methods: JsonObject,
     /// Name of the server that has returned the input requests.
     pub(crate) server: String,
@@ -243,7 +247,7 @@ impl SessionCallState {
         })
     }
 
-    /// Returns the method of the input request with this key.
+    /// Returns the method of the input request with this key; empty if there is none.
     pub(crate) fn method_of(&self, name: &str) -> String {
         let method = self
             .methods
@@ -257,15 +261,15 @@ impl SessionCallState {
 /// Part of a subscription at a server of 2026-07-28 that does not change while the subscription lasts.
 #[derive(Debug, Default)]
 pub(crate) struct SubscriptionFilter {
-    /// Tasks whose status is wanted.
+    /// Ids of the tasks whose status the client wants to receive.
     pub(crate) tasks: Vec<String>,
-    /// True if a subscription that the server refuses is tried again.
+    /// True if a subscription that the server has refused is retried.
     pub(crate) outlasts_refusals: bool,
 }
 
 impl SubscriptionFilter {
-    /// Returns the params of `subscriptions/listen` for the tasks, these resources, and every list whose changes the server
-    /// announces; `None` if there is nothing to subscribe to.
+    /// Returns the params of `subscriptions/listen` for the tasks of the filter, the resources `uris`, and every list
+    /// whose changes the server announces; `None` if there is nothing to subscribe to.
     pub(crate) fn params(
         &self,
         server: &JsonObject,

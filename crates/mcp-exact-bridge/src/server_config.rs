@@ -1,4 +1,5 @@
-//! Settings of the endpoints that serve the bridge's clients: identity, capabilities and instructions of one server or of many.
+//! Settings of the endpoints that serve the bridge's clients: identity, capabilities and instructions of one server or
+//! of many servers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -63,8 +64,8 @@ pub(crate) fn config_of_many(
     Ok(config)
 }
 
-/// All capabilities that a server can have. Servers without tasks lose nothing by the declaration, since each tool says whether
-/// its calls may become tasks.
+/// All capabilities that a server can have. The declaration of tasks is harmless for servers without tasks, since each
+/// tool states whether its calls may become tasks.
 const ALL_CAPABILITIES: &str = r#"{"tools":{"listChanged":true},"prompts":{"listChanged":true},
     "resources":{"listChanged":true,"subscribe":true},"completions":{},"logging":{},
     "tasks":{"list":{},"cancel":{},"requests":{"tools":{"call":{}}}},
@@ -77,9 +78,9 @@ fn add_extensions(config: &mut ServerConfig) {
     }
 }
 
-/// Returns the capabilities of a server in the form of the newest revision, as the bridge declares them to clients of every
-/// revision, and its tasks of 2025-11-25, which are declared to clients of that revision. Capabilities that clients of the
-/// newest revision lose are reported as losses.
+/// Returns the capabilities of a server that the bridge declares to its clients, in the form of the newest revision.
+/// The member `tasks` of 2025-11-25 is kept, and is declared only to clients of 2025-11-25. Capabilities that the
+/// newest revision cannot express are reported as losses.
 fn capabilities(
     server: &SessionInfo,
     is_shared: bool,
@@ -95,7 +96,7 @@ fn capabilities(
         capabilities.map_err(|error| BridgeError::Settings(error.message().to_owned()))?;
     let spec = mcp_exact_revisions::find(server.revision.as_str());
     if spec.is_some_and(|spec| !spec.has_completions_capability()) {
-        // 2024-11-05 has no capability for the method, so only a request shows whether the server supports completion.
+        // 2024-11-05 has no capability for completion, so only a request shows whether the server supports it.
         capabilities.insert("completions", JsonObject::new());
     }
     if tasks::has_tasks(server.revision)
@@ -107,6 +108,7 @@ fn capabilities(
     Ok(capabilities)
 }
 
+/// Returns the settings that do not depend on the servers.
 fn config_with(options: &Options, identity: Identity) -> ServerConfig {
     let mut config = ServerConfig::new(identity);
     config.offer = options.downstream_offer.clone();
@@ -151,6 +153,7 @@ fn joined(all: impl Iterator<Item = JsonObject>) -> JsonObject {
     text.parse().unwrap_or_default()
 }
 
+/// Adds capabilities to `into`; a flag is true if it is true in either of them.
 fn join(into: &mut Map<String, Value>, more: Map<String, Value>) {
     for (name, value) in more {
         match (into.get_mut(&name), value) {

@@ -1,4 +1,5 @@
-//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server, unless the server is shared.
+//! Sessions of clients (up to 2025-11-25): each client has a separate connection to each server, unless the server is
+//! shared.
 //!
 //! Relays the requests of the client, and the requests and notifications of the server. A server of 2026-07-28 returns
 //! results of type `input_required`: the client's endpoint converts their input requests to requests to the client, and
@@ -30,20 +31,27 @@ use crate::upstream::{Calls, ClientSide, Connection, EVERY_LIST, PendingServerRe
 
 /// Session of a client with one server.
 pub(crate) struct Session {
+    /// Reference to this session for the tasks that it starts.
     this: Weak<Session>,
     client: ServerHandle,
+    /// Negotiated revision, identity and capabilities of the client.
     info: SessionInfo,
+    /// Server of the session.
     backend: Arc<Backend>,
     /// Lock that is held while the connection is opened.
     opening: tokio::sync::Mutex<()>,
+    /// Calls in progress.
     calls: Calls,
     /// Resources that the client is subscribed to; most clients subscribe to none.
     subscribed: OnceLock<watch::Sender<BTreeSet<String>>>,
+    /// Mutable state of the session.
     state: Mutex<State>,
 }
 
+/// Mutable state of a session.
 #[derive(Default)]
 struct State {
+    /// Current connection to the server; `None` before the first one.
     connection: Option<Arc<Connection>>,
     /// Tasks that wait for the client's answer to a request of the server.
     server_requests: HashMap<ServerRequestKey, AbortHandle>,
@@ -95,7 +103,7 @@ impl Session {
         let is_lost = |connection: &mut Arc<Connection>| connection.is_lost();
         let released = state.connection.take_if(is_lost);
         let listening = state.listening.take();
-        // The lock is needed to close it.
+        // Closing the connection needs the lock.
         drop(state);
         drop(released);
         if let Some(listening) = listening {
@@ -108,7 +116,8 @@ impl Session {
     }
 
     /// Connects to the server as soon as the client is ready, so that the client receives the server's unsolicited
-    /// notifications. Shared connections are opened by requests, which name the principal.
+    /// notifications. A shared connection is not opened here, but by the first request, because only a request has a
+    /// principal.
     pub(crate) fn connect_in_background(self: &Arc<Self>) {
         if self.backend.is_shared() {
             return;
@@ -154,7 +163,7 @@ impl Session {
             }
         }
         if was_open {
-            // Another process may offer something else.
+            // A restarted server may have other tools, prompts and resources.
             for change in EVERY_LIST {
                 self.client.publish(&change);
             }
@@ -162,8 +171,8 @@ impl Session {
         Ok(connection)
     }
 
-    /// Returns the capabilities of the client in the form of the newest revision, and the one for tasks of 2025-11-25 if the
-    /// server has them, too.
+    /// Returns the capabilities of the client in the form of the newest revision. The member `tasks` of 2025-11-25 is
+    /// kept if the server supports tasks, too.
     fn capabilities(&self) -> Result<JsonObject, PeerError> {
         let mut declared = self.info.capabilities.clone();
         let tasks = declared.get("tasks").filter(|_| self.may_relay_tasks());
@@ -178,6 +187,7 @@ impl Session {
         Ok(capabilities)
     }
 
+    /// Returns the translation from the revision of the client to the newest revision.
     fn translation_to_newest(&self) -> Translation {
         Translation {
             from: self.info.revision,
@@ -186,6 +196,7 @@ impl Session {
         }
     }
 
+    /// Returns the translation from the revision of the client to the revision of a connection.
     fn translation_to(&self, connection: &Connection) -> Translation {
         Translation {
             from: self.info.revision,
@@ -217,7 +228,8 @@ impl Session {
         loop {
             let connection = self.connection().await?;
             match self.relay_on(&connection, None, &request).await {
-                // Nothing was sent on a connection that was lost meanwhile: another one is as good, if there may be one.
+                // The connection was lost before the request was sent, so the request can be sent on another
+                // connection, if the session allows one.
                 Err(RelayError::Unsent) => {}
                 Err(RelayError::Error(error)) => return Err(error),
                 Ok(reply) => return Ok(reply),
@@ -237,7 +249,7 @@ impl Session {
         }
     }
 
-    /// Relays a request on a connection; `calls` are those of a shared connection.
+    /// Relays a request on a connection; `calls` are the calls in progress if the connection is shared.
     async fn relay_on(
         &self,
         connection: &Arc<Connection>,
@@ -327,6 +339,7 @@ impl Session {
         }
     }
 
+    /// Waits for the outcome of an upstream request that relays `request`.
     async fn outcome_of(&self, pending: PendingRequest, request: RequestKey) -> Outcome {
         let key = pending.key();
         self.calls.insert(key, request);
@@ -334,7 +347,7 @@ impl Session {
             calls: &self.calls,
             key,
         };
-        // A lost call is not a lost connection: over HTTP other calls go on.
+        // A lost call does not mean a lost connection: over HTTP, other calls continue.
         pending.await
     }
 
@@ -437,6 +450,7 @@ impl Session {
         question.answer(answer);
     }
 
+    /// Sends a request of the server to the client, and returns the response for the server.
     async fn client_response(
         &self,
         connection: &Connection,
@@ -481,9 +495,10 @@ impl Drop for Session {
     }
 }
 
-/// Removes a call from the table when dropped, that is, when its request ends or is cancelled.
+/// Guard that removes a call from [`Calls`] when dropped, that is, when its request ends or is cancelled.
 struct CallEnds<'a> {
     calls: &'a Calls,
+    /// Key of the upstream request.
     key: RequestKey,
 }
 
@@ -520,7 +535,7 @@ fn input_of(
                 Json::from(translation.answer(&method, &answer)?),
             ))
         }
-        // An answer of 2026-07-28 is no error: the call ends with it.
+        // In 2026-07-28 an input response cannot be an error, so the call ends with the error.
         Outcome::Error(error) => Err(error.clone()),
         _ => Err(relay::missing_client_answer_error()),
     });
@@ -540,7 +555,7 @@ impl Receiver for SessionReceiver {
         };
         let key = question.key;
         let asking = Arc::clone(&session).relay_server_request(Arc::clone(connection), question);
-        // The task needs the lock to end, so that it is known before.
+        // The task needs the lock to end, so it is registered before it ends.
         let mut state = session.lock();
         let asking = tokio::spawn(asking);
         state.server_requests.insert(key, asking.abort_handle());

@@ -1,5 +1,5 @@
-//! Clients without sessions (from 2026-07-28 on): each request is independent, and connections to the server are shared by
-//! the requests of one principal.
+//! Clients without sessions (from 2026-07-28 on): each request is independent, and connections to the server are shared
+//! by the requests of one principal.
 //!
 //! A server of an older revision sends requests to the client while it works on a call. The bridge then answers the
 //! client's call with a result of type `input_required`, and keeps the upstream call open until the client retries with
@@ -49,7 +49,8 @@ const MAX_COMBINED_REQUESTS: usize = 16;
 /// Time to wait for a further server request before the result of type `input_required` is sent.
 const COMBINING_TIME: Duration = Duration::from_millis(5);
 
-/// Returns the key in `inputRequests` of a request that a server of an older revision has sent.
+/// Returns the key in `inputRequests` of the server request with this index, for a server that sends requests instead
+/// of results of type `input_required`.
 fn input_request_key(at: usize) -> String {
     format!("question-{}", at + 1)
 }
@@ -61,11 +62,15 @@ pub(crate) struct Stateless {
     hooks: Hooks,
     /// Name of the server.
     server: String,
+    /// Time limit for the response of the client to a request of the server.
     answer_within: Duration,
+    /// Maximum number of calls that wait for the response of their client.
     max_waiting_calls: usize,
+    /// Current rules.
     live: Arc<LiveRules>,
     /// Key that binds the `requestState` of servers; `None` if the system provides no random numbers.
     seal: Option<Arc<dyn Seal>>,
+    /// Cache of the server's tools.
     tools: Arc<KnownTools>,
     /// Calls that wait for the client's answers, by the `requestState` that the client has received.
     waiting: Arc<Mutex<WaitingCalls>>,
@@ -117,7 +122,7 @@ impl Stateless {
         }
         let owner = self.owner(&request)?;
         let state = request.state.as_deref();
-        // The state of a call that waits here is none of the server's.
+        // The bridge has created the `requestState` of a waiting call; the server does not define it.
         if let Some(state) = state.filter(|state| state.starts_with(STATE_PREFIX)) {
             let waiting = self.take_waiting(state, &owner, &request)?;
             return self.resume(client, &request, waiting).await;
@@ -137,7 +142,8 @@ impl Stateless {
                     .await
             };
             match relayed {
-                // Nothing was sent on a connection that was lost meanwhile: another one is as good.
+                // The connection was lost before the request was sent, so the request can be sent on another
+                // connection.
                 Err(RelayError::Unsent) => {}
                 Err(RelayError::Error(error)) => return Err(error),
                 Ok(reply) => return Ok(reply),
@@ -183,6 +189,7 @@ impl Stateless {
         })
     }
 
+    /// Returns the name and capabilities of the client that sends a request.
     fn client_side(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -200,7 +207,7 @@ impl Stateless {
         ))
     }
 
-    /// Returns the binding of the server's `requestState` to the owner's principal.
+    /// Returns the binding of the server's `requestState` values and task ids to a principal.
     fn binding<'a>(
         &'a self,
         backend: &'a Backend,
@@ -215,7 +222,7 @@ impl Stateless {
         })
     }
 
-    /// Returns the hooks on messages other than requests and their results, in the middle of a request.
+    /// Returns the hooks for the messages that client and server exchange during a request.
     fn messages(&self, request: &IncomingRequest<RequestContext>) -> MessageHooks {
         MessageHooks::new(&self.hooks, || {
             let principal = request.context().principal.as_ref();
@@ -224,6 +231,7 @@ impl Stateless {
         })
     }
 
+    /// Returns the translation from the revision of the client to the revision of a connection.
     fn translation_to(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -236,8 +244,8 @@ impl Stateless {
         }
     }
 
-    /// Sends a call on a connection that other calls share. The server sends no requests during the call, or asks by
-    /// results of type `input_required`.
+    /// Sends a call on a connection that other calls share. The server sends no requests during the call; it may return
+    /// a result of type `input_required`.
     async fn call_on_shared_connection(
         &self,
         client: &ServerHandle,
@@ -284,7 +292,7 @@ impl Stateless {
             messages: self.messages(request),
         })));
         let progress = ProgressReceiver::new(client, request.key);
-        // A server with sessions has no states, and asks by requests.
+        // A server with sessions does not use `requestState`; it sends requests to the client instead.
         let pending = self.send(request, &connection, &translation, &progress, None)?;
         lease.is_busy = true;
         let call = RunningCall {
@@ -316,7 +324,7 @@ impl Stateless {
             Some(question) = questions.recv() => question,
         };
         let mut asked = vec![first];
-        // Requests that the server sends together reach the client in one result.
+        // Requests that the server sends together are combined into one result.
         while asked.len() < MAX_COMBINED_REQUESTS
             && let Ok(Some(question)) = timeout(COMBINING_TIME, questions.recv()).await
         {
@@ -365,14 +373,14 @@ impl Stateless {
                     let answer = translation.answer(method, &answer)?;
                     Ok(Some(Ok(RawResult::from(answer))))
                 }
-                // A client with a session can refuse.
+                // A client with a session can respond with an error.
                 Some(Outcome::Error(error)) => Ok(Some(Err(error.clone()))),
                 Some(_) => Ok(Some(Err(relay::missing_client_answer_error()))),
             }
         });
         let answers = match answers.collect::<Result<Vec<_>, PeerError>>() {
             Ok(answers) => answers,
-            // The client can answer again.
+            // The client can retry with another answer.
             Err(error) => {
                 self.store_again(waiting);
                 return Err(error);
@@ -385,7 +393,7 @@ impl Stateless {
             ..
         } = waiting;
         drop(expiry);
-        // From now on the server tells this request, not the one before.
+        // From now on, messages of the server are relayed to this request instead of the previous one.
         let (sender, more) = mpsc::unbounded_channel();
         call.connection.set_receiver(Some(Arc::new(CallReceiver {
             client: client.clone(),
@@ -409,6 +417,7 @@ impl Stateless {
         self.wait(client, request, call).await
     }
 
+    /// Converts a request and sends it to the server.
     fn send(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -435,6 +444,7 @@ impl Stateless {
         sent.map_err(|error| connection.unsent_error(&error))
     }
 
+    /// Returns the reply for the client, converted from the outcome of the upstream request.
     fn reply_of(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -443,7 +453,7 @@ impl Stateless {
         translation: &Translation,
     ) -> Result<Reply, PeerError> {
         if outcome == Outcome::Lost {
-            // The next call begins with another connection, even if this one was lost.
+            // The next call uses another connection.
             connection.set_lost();
         }
         let back = translation.reversed();
@@ -488,7 +498,7 @@ fn input_of(
     }))
 }
 
-/// Passes the answers of a client to the hooks.
+/// Passes the members of `inputResponses` to the hooks.
 fn with_answers(responses: JsonObject, messages: &MessageHooks) -> Result<JsonObject, PeerError> {
     if messages.is_empty() {
         return Ok(responses);
@@ -503,7 +513,7 @@ fn with_answers(responses: JsonObject, messages: &MessageHooks) -> Result<JsonOb
     responses.collect()
 }
 
-/// Passes the questions of a result of type `input_required` to the hooks.
+/// Passes the input requests in a result of type `input_required` to the hooks.
 fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResult, PeerError> {
     if messages.is_empty() {
         return Ok(result);
@@ -516,7 +526,7 @@ fn with_questions(result: RawResult, messages: &MessageHooks) -> Result<RawResul
     Ok(object.into())
 }
 
-/// Passes questions of the server to the hooks; returns them as the member `inputRequests`.
+/// Passes input requests of the server to the hooks; returns them as the member `inputRequests`.
 fn questions(
     asks: Vec<(String, InputRequest)>,
     messages: &MessageHooks,

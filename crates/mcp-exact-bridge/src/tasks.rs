@@ -1,9 +1,9 @@
 //! Tasks: handles that a server returns instead of the result of a call (2025-11-25, `basic/utilities/tasks`, and the
 //! extension `io.modelcontextprotocol/tasks` of 2026-07-28).
 //!
-//! A server cannot tell the clients of the bridge apart, so the bridge decides which client a task belongs to: for clients
-//! with sessions by a table of their tasks, for clients without sessions by sealed ids. In front of many servers, ids start
-//! with the name of their server.
+//! A server cannot distinguish the clients of the bridge, so the bridge decides which client a task belongs to: it has
+//! a table of the tasks of clients with sessions, and seals the task ids of clients without sessions. In front of many
+//! servers, ids start with the name of their server.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use mcp_exact_transport::{RequestContext, ServerHandle};
 /// Identifier of the extension that adds tasks to 2026-07-28.
 const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// Requests of the extension, which name a task by their parameter `taskId`.
+/// Requests of the extension. Each names a task by its parameter `taskId`.
 const EXTENSION_REQUESTS: [&str; 3] = ["tasks/get", "tasks/update", "tasks/cancel"];
 
 /// Requests of 2025-11-25 that name a task by their parameter `taskId`.
@@ -29,13 +29,14 @@ pub(crate) const STATUS: &str = "notifications/tasks/status";
 /// Notification of the status of a task to a subscription (extension).
 pub(crate) const EXTENSION_STATUS: &str = "notifications/tasks";
 
-/// Member of the filter of `subscriptions/listen` with the tasks whose status the client wants (extension).
+/// Member of the filter of `subscriptions/listen` with the ids of the tasks whose status the client wants to receive
+/// (extension).
 pub(crate) const FILTER: &str = "taskIds";
 
 /// Member of `_meta` that names the task that a message belongs to.
 const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
-/// Maximum number of tasks of one owner; the oldest ones are forgotten first.
+/// Maximum number of tasks of one owner; the oldest tasks are removed first.
 const MAX_TASKS_OF_OWNER: usize = 1_000;
 
 /// Maximum number of tasks of all owners.
@@ -81,6 +82,7 @@ pub(crate) fn is_list_declared(capabilities: &JsonObject) -> bool {
     is_declared(capabilities, &["tasks", "list"])
 }
 
+/// Returns true if capabilities have objects at every name of the path, each inside of the previous one.
 fn is_declared(capabilities: &JsonObject, path: &[&str]) -> bool {
     let mut object = capabilities.view();
     path.iter().all(|name| {
@@ -109,7 +111,7 @@ pub(crate) fn ids_of_filter(filter: &Filter) -> Vec<String> {
     ids.and_then(|ids| ids.decode_as().ok()).unwrap_or_default()
 }
 
-/// Returns the filter with those of its tasks that are known.
+/// Removes the tasks that are not in `known` from a filter.
 pub(crate) fn with_known_ids(mut filter: Filter, known: &BTreeSet<String>) -> Filter {
     if filter.extension_members.view().find(FILTER).is_some() {
         let mut ids = ids_of_filter(&filter);
@@ -136,13 +138,13 @@ pub(crate) fn created_id(result: &JsonObject) -> Option<String> {
     id_of(&member(result, "task")?)
 }
 
-/// Returns the object with another `taskId`.
+/// Replaces the `taskId` of an object.
 pub(crate) fn with_id(mut task: JsonObject, id: &str) -> JsonObject {
     task.insert("taskId", Json::string(id));
     task
 }
 
-/// Removes the tasks from a list that `is_kept` does not accept; a list that keeps all tasks does not change.
+/// Removes the tasks that `is_kept` rejects from a list; a list that keeps all tasks is unchanged.
 pub(crate) fn filter_list(mut result: JsonObject, is_kept: impl Fn(&str) -> bool) -> JsonObject {
     let listed = result.view().find("tasks");
     let listed = listed.and_then(|tasks| tasks.decode_as::<Vec<JsonObject>>().ok());
@@ -155,8 +157,8 @@ pub(crate) fn filter_list(mut result: JsonObject, is_kept: impl Fn(&str) -> bool
     result
 }
 
-/// Replaces the ids of tasks in params or in a result, wherever messages about tasks have them. `rename` returns `None` for an
-/// id that does not change.
+/// Replaces task ids in params or in a result, in every member that can contain them. `rename` returns `None` for an id
+/// that does not change.
 pub(crate) fn rename_ids(
     mut object: JsonObject,
     rename: impl Fn(&str) -> Option<String>,
@@ -197,6 +199,7 @@ fn member(object: &JsonObject, name: &str) -> Option<JsonObject> {
 /// "receivers MUST bind tasks to said context" (2025-11-25, `basic/utilities/tasks`, "Task Isolation and Access Control").
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum TaskOwner {
+    /// Name of the principal.
     Principal(String),
     /// Number of the endpoint that serves the client.
     Session(usize),
@@ -215,15 +218,21 @@ impl TaskOwner {
 #[derive(Debug, Default)]
 pub(crate) struct TaskTable(Mutex<TasksByOwner>);
 
+/// Tasks of all owners.
 #[derive(Debug, Default)]
 struct TasksByOwner {
+    /// Tasks of each owner, the oldest first.
     all: HashMap<TaskOwner, VecDeque<OwnedTask>>,
+    /// Number of tasks of all owners.
     count: usize,
 }
 
+/// Task of one owner.
 #[derive(Debug)]
 struct OwnedTask {
+    /// The server's id of the task.
     id: String,
+    /// Tool whose call has become the task.
     tool: Arc<str>,
 }
 
@@ -272,7 +281,7 @@ impl TaskTable {
 }
 
 impl TasksByOwner {
-    /// Forgets the oldest task of the owner with the most tasks.
+    /// Removes the oldest task of the owner with the most tasks.
     fn forget_oldest(&mut self) {
         let largest = self.all.values_mut().max_by_key(|tasks| tasks.len());
         if largest.and_then(VecDeque::pop_front).is_some() {
@@ -290,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_are_renamed_in_every_place() {
+    fn task_ids_are_replaced_everywhere() {
         let rename = |id: &str| (id == "a").then(|| "files__a".to_owned());
         for (before, after) in [
             (
@@ -341,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn remembered_tasks_are_bounded() {
+    fn stored_tasks_are_limited() {
         let table = TaskTable::default();
         for number in 0..MAX_TASKS_OF_OWNER + 10 {
             table.add(TaskOwner::Session(0), number.to_string(), "slow");

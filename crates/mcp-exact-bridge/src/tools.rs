@@ -36,7 +36,7 @@ impl KnownTools {
             ) else {
                 continue;
             };
-            // Clients leave a tool out that breaks the rules of mirroring.
+            // Clients ignore a tool that violates the rules for mirrored parameters.
             let Ok(mirrored) = mirrored_params(&schema.to_object()) else {
                 continue;
             };

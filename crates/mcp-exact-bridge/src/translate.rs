@@ -14,7 +14,8 @@ use mcp_exact_transport::RequestContext;
 use crate::losses::Losses;
 use crate::tasks;
 
-/// Members of `_meta` that the client of the upstream server writes itself (2026-07-28, `basic`, "Per-Request Protocol Fields").
+/// Members of `_meta` that the client endpoint of the bridge adds to every upstream request (2026-07-28, `basic`,
+/// "Per-Request Protocol Fields").
 const OWN_META: [&str; 5] = [
     "progressToken",
     "io.modelcontextprotocol/protocolVersion",
@@ -23,6 +24,7 @@ const OWN_META: [&str; 5] = [
     "io.modelcontextprotocol/logLevel",
 ];
 
+/// Member of `_meta` with the capabilities of the client (from 2026-07-28 on).
 const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// Returns the newest revision. Endpoint settings have capabilities in the form of this revision.
@@ -79,7 +81,8 @@ impl Translation {
     ) -> Result<Option<JsonObject>, PeerError> {
         let cx = Context::new().request_meta(client_meta).assume_input_read();
         let root = root(MessageKind::Request, method, Role::Client);
-        // The connection has told the server about its client: a request that cannot repeat it loses nothing.
+        // The server has already received the client's identity on the connection, so it is no loss if a request cannot
+        // repeat it.
         let params = params.map(|params| {
             if self.from == self.to {
                 params.clone()
@@ -99,9 +102,9 @@ impl Translation {
         Ok(converted.map(|params| without(&params, &OWN_META, retry_members)))
     }
 
-    /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`), for a server without
-    /// tasks, or one whose connections several clients share. In other revisions the member has no meaning, so that a client
-    /// can send it by chance.
+    /// Removes the member `task`, which turns a call into a task (2025-11-25, `basic/utilities/tasks`), and reports the
+    /// loss. Called for a server without tasks, or with connections that several clients share. If the revision of the
+    /// server does not define tasks, the member has no meaning and is not removed.
     fn remove_task(&self, method: &str, params: &mut JsonObject) -> Result<(), PeerError> {
         let is_task = tasks::has_tasks(self.to) && method == "tools/call";
         if !is_task || params.view().find("task").is_none() {
@@ -121,7 +124,7 @@ impl Translation {
         Ok(())
     }
 
-    /// Reports losses, or returns the error for one that a rule refuses.
+    /// Reports losses; returns an error if a rule refuses one of them.
     fn note_losses(&self, method: &str, losses: &[Loss], is_result: bool) -> Result<(), PeerError> {
         let revisions = (self.from, self.to);
         if let Some(loss) = self.losses.refused(method, revisions, losses) {
@@ -183,7 +186,7 @@ impl Translation {
         }
     }
 
-    /// Converts a request of a server to the client.
+    /// Converts an input request of a server.
     pub(crate) fn question(&self, ask: &InputRequest) -> Result<InputRequest, PeerError> {
         let root = root(MessageKind::Request, &ask.method, Role::Server);
         let text = ask.params.as_ref().map(JsonObject::text);
@@ -191,7 +194,7 @@ impl Translation {
         Ok(InputRequest::new(ask.method.clone(), params))
     }
 
-    /// Converts a client's result for a request of the server.
+    /// Converts the response of a client to an input request.
     pub(crate) fn answer(
         &self,
         method: &str,
@@ -217,6 +220,7 @@ impl Translation {
         object(&text)
     }
 
+    /// Converts the text of a payload, and reports the losses.
     fn run(
         &self,
         root: Payload<'_>,
@@ -235,6 +239,7 @@ impl Translation {
     }
 }
 
+/// Returns the kind, method and sender of a payload to convert.
 fn root(kind: MessageKind, method: &str, sender: Role) -> Payload<'_> {
     Payload {
         kind,
@@ -243,12 +248,14 @@ fn root(kind: MessageKind, method: &str, sender: Role) -> Payload<'_> {
     }
 }
 
+/// Returns the revision for conversions; returns an error if its conversions are not compiled in.
 fn known_revision(revision: Revision) -> Result<KnownRevision, PeerError> {
     KnownRevision::parse(revision.as_str()).ok_or_else(|| {
         PeerError::internal(format!("the conversions of {revision} are not compiled in"))
     })
 }
 
+/// Returns the error for a value that cannot be converted, with the JSON pointer of the value.
 fn refusal(pointer: &str, words: &impl ToString) -> PeerError {
     let data = JsonObject::from_iter([("pointer", Json::string(pointer))]);
     PeerError::invalid_params(words.to_string()).with_data(data)
@@ -266,12 +273,13 @@ fn to_internal_error(error: PeerError) -> PeerError {
     }
 }
 
+/// Parses the converted text as an object.
 fn object(text: &str) -> Result<JsonObject, PeerError> {
     text.parse()
         .map_err(|_| PeerError::internal("a conversion gave no object"))
 }
 
-/// Replaces the client capabilities in `_meta` by an empty object, because the server already knows them from the
+/// Replaces the client capabilities in `_meta` by an empty object, because the server has already received them on the
 /// connection.
 fn without_client_capabilities(params: &JsonObject) -> JsonObject {
     let meta = params.view().find("_meta").and_then(|meta| meta.object());

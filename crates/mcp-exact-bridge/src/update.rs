@@ -26,8 +26,8 @@ pub struct Rules {
     pub losses: LossPolicy,
     /// Policies for specific kinds of losses; they have precedence over `losses`.
     pub loss_rules: Vec<LossRule>,
-    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` stands for
-    /// any characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
+    /// Patterns of methods outside of the specification that are relayed, such as those of extensions; `*` matches any
+    /// characters. Access rules do not apply to the items that such requests name, and ids in them are bound to no
     /// principal. With many servers, each server is tried in order. Without a pattern, such requests are relayed only
     /// in front of a single server without rules, and only for clients without a principal.
     pub extension_methods: Vec<String>,
@@ -38,6 +38,7 @@ pub struct Rules {
 /// Current rules, and the settings that are derived from them.
 #[derive(Debug)]
 pub(crate) struct LiveRules {
+    /// Current rules, and the settings for losses that are derived from them.
     state: RwLock<(Arc<Rules>, Arc<LossSettings>)>,
     counters: Arc<LossCounters>,
 }
@@ -69,6 +70,7 @@ impl LiveRules {
         &self.counters
     }
 
+    /// Replaces the rules.
     fn set(&self, options: &Options, rules: Rules) {
         let settings = settings(options, &rules, &self.counters);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
@@ -76,6 +78,7 @@ impl LiveRules {
     }
 }
 
+/// Returns the settings for losses that options and rules specify.
 fn settings(options: &Options, rules: &Rules, counters: &Arc<LossCounters>) -> Arc<LossSettings> {
     Arc::new(LossSettings {
         policy: rules.losses,
@@ -151,7 +154,7 @@ impl Bridge {
                         added.push(Arc::clone(&backend));
                         self.add(backend);
                     }
-                    // It was checked before.
+                    // `check` has verified that the server exists.
                     (None, ServerUpdate::Keep) => {}
                 }
             }
@@ -164,6 +167,7 @@ impl Bridge {
         Ok(())
     }
 
+    /// Returns an error if a list of servers cannot replace the current one.
     fn check(&self, servers: &[(String, ServerUpdate)]) -> Result<(), BridgeError> {
         if servers.is_empty() {
             return Err(BridgeError::Settings("there is no server".to_owned()));

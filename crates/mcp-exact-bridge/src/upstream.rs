@@ -21,7 +21,7 @@ use crate::bridge::Options;
 use crate::relay::{self, RelayError, SubscriptionFilter};
 use crate::tasks;
 
-/// Server that clients reach through the bridge. Each client with a session gets a separate connection.
+/// Server that clients reach through the bridge. Each client with a session has a separate connection.
 pub trait Upstream: Send + Sync + 'static {
     /// Opens a connection. [`ClientHandle::ready`] returns an error if client and server share no revision.
     ///
@@ -40,11 +40,12 @@ pub trait Upstream: Send + Sync + 'static {
     }
 }
 
-/// Server whose connections the clients with sessions of one principal share, as clients without sessions do.
+/// Server at which clients with sessions share connections if they have the same principal, in the same way as clients
+/// without sessions.
 ///
-/// A call during which the server may send requests to the client has a connection of its own until it ends. Other calls of the
-/// same principal share one connection, if name and capabilities of their clients are equal. The server must keep no
-/// state between calls: consecutive calls of a client can use different connections.
+/// A call during which the server may send requests to the client has a separate connection until the call ends. Other
+/// calls of the same principal share one connection, if name and capabilities of their clients are equal. The server
+/// must keep no state between calls: consecutive calls of a client can use different connections.
 #[derive(Debug, Clone)]
 pub struct SharedUpstream<U>(pub U);
 
@@ -94,13 +95,14 @@ pub(crate) trait Receiver: Send + Sync + 'static {
     fn handle_request(&self, connection: &Arc<Connection>, question: PendingServerRequest);
     /// Handles the cancellation of a request by the server.
     fn handle_cancellation(&self, question: ServerRequestKey);
-    /// Handles a log message; `about` is the upstream request that the message belongs to, if known.
+    /// Handles a log message; `about` is the upstream request during which the server has sent the message, if known.
     fn handle_log(&self, about: Option<RequestKey>, message: LogMessage);
     /// Handles the server's acknowledgement of a subscription (from 2026-07-28 on).
     fn handle_acknowledgement(&self) {}
     /// Handles a change that the server announces.
     fn handle_change(&self, change: Change);
-    /// Returns the resources whose updates the receiver wants; they are subscribed to again in a new session of the server.
+    /// Returns the resources whose updates the receiver needs. The connection subscribes to them again when the server
+    /// starts another session.
     fn resources(&self) -> BTreeSet<String> {
         BTreeSet::new()
     }
@@ -111,6 +113,7 @@ pub(crate) trait Receiver: Send + Sync + 'static {
 /// Request of the upstream server that waits for an answer.
 #[derive(Debug)]
 pub(crate) struct PendingServerRequest {
+    /// Key of the request.
     pub(crate) key: ServerRequestKey,
     /// Handle of the session in which the server has sent the request. A later session, which may use another
     /// transport, does not accept the answer.
@@ -150,15 +153,17 @@ struct Routes {
     is_lost: AtomicBool,
     /// Number of sessions that the server has ended. Over HTTP, another session follows on the same connection.
     sessions_ended: AtomicU64,
-    /// Wakes those that wait for the end of a session.
+    /// Notifies the tasks that wait for the end of a session.
     ended: Notify,
     /// True if changes may have been missed, until the server acknowledges the next subscription.
     has_gap: AtomicBool,
     state: Mutex<RoutingState>,
 }
 
+/// Receiver of the server's messages, and the connection that the messages are received on.
 #[derive(Default)]
 struct RoutingState {
+    /// Connection that messages are received on; empty until it is open.
     connection: std::sync::Weak<Connection>,
     receiver: Option<Arc<dyn Receiver>>,
     /// Requests of the server that arrived before a receiver was set.
@@ -166,7 +171,7 @@ struct RoutingState {
 }
 
 impl Connection {
-    /// Connects on behalf of a client. `receiver` gets the messages of the server; it can be set later.
+    /// Connects on behalf of a client. `receiver` receives the messages of the server; it can be set later.
     pub(crate) async fn open(
         upstream: &dyn Upstream,
         options: &Options,
@@ -203,6 +208,7 @@ impl Connection {
         Ok((connection, negotiation))
     }
 
+    /// Returns the lifecycle of the negotiated revision.
     pub(crate) fn lifecycle(&self) -> Lifecycle {
         mcp_exact_session::lifecycle(self.info.revision.as_str()).unwrap_or(Lifecycle::Initialize)
     }
@@ -235,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// Returns the reason why a request was not sent.
+    /// Returns the reason why a request was not sent; marks the connection as lost if it is closed.
     pub(crate) fn unsent_error(&self, error: &SendError) -> RelayError {
         match error {
             SendError::Closed => {
@@ -251,6 +257,7 @@ impl Connection {
         self.routes.lock().receiver = receiver;
     }
 
+    /// Starts a task that marks the connection as lost when it is closed.
     fn watch_for_end(self: &Arc<Self>) {
         let (routes, client) = (Arc::clone(&self.routes), self.client.clone());
         tokio::spawn(async move {
@@ -273,9 +280,9 @@ impl Connection {
     }
 
     /// Subscribes to the lists of a server of 2026-07-28 and to the wanted resources, which may change
-    /// (`basic/patterns/subscriptions`). A subscription that ends with its stream is renewed. Returns when the connection is
-    /// lost or `wanted` is closed; if the server refuses the subscription, returns unless the filter outlasts refusals: then the
-    /// subscription is tried again, when the wanted resources change or after a pause.
+    /// (`basic/patterns/subscriptions`). A subscription that ends with its stream is renewed. Returns when the
+    /// connection is lost or `wanted` is closed. A refused subscription is retried when the wanted resources change or
+    /// after a pause, if `filter.outlasts_refusals` is true; otherwise the method returns the error.
     pub(crate) async fn listen(
         &self,
         mut wanted: watch::Receiver<BTreeSet<String>>,
@@ -360,6 +367,7 @@ impl Connection {
         }
     }
 
+    /// Passes a request of the server to the receiver; without a receiver, the request is answered with an error.
     fn deliver(
         self: &Arc<Self>,
         receiver: Option<&Arc<dyn Receiver>>,
@@ -375,7 +383,8 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         let client = self.client.clone();
-        // A callback of the endpoint may own the last handle of everything, and is dropped under the lock that closing needs.
+        // A callback of the endpoint may own the last reference to this connection, and is dropped while the lock that
+        // `close` needs is held.
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => drop(runtime.spawn(async move { client.close() })),
             Err(_) => client.close(),
@@ -396,6 +405,7 @@ impl Routes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Marks the connection as lost, and notifies the tasks that wait for the end of the session.
     fn set_lost(&self) {
         self.is_lost.store(true, Ordering::Release);
         self.ended.notify_waiters();
@@ -412,7 +422,7 @@ impl Routes {
             (ClientEvent::Negotiated(info, _), Some(connection)) => {
                 let is_another = self.sessions_ended.load(Ordering::Acquire) > 0;
                 if info.revision != connection.info.revision {
-                    // The messages of its users are converted to the previous revision.
+                    // Messages on this connection are converted to the previous revision.
                     connection.set_lost();
                 } else if is_another {
                     let connection = Arc::clone(connection);
@@ -424,6 +434,7 @@ impl Routes {
         }
     }
 
+    /// Passes an event of the upstream endpoint to the receiver.
     fn handle(&self, client: &ClientHandle, event: ClientEvent) {
         let mut state = self.lock();
         let (receiver, connection) = (state.receiver.clone(), state.connection.upgrade());
@@ -444,7 +455,7 @@ impl Routes {
                     drop(state);
                     connection.deliver(receiver.as_ref(), question);
                 }
-                // Under the same lock, the function that sets the connection takes these events.
+                // `open` removes these requests under the same lock when it sets the connection.
                 None => state.early.push(question),
             };
         }
@@ -487,7 +498,7 @@ const SUBSCRIPTION_RETRY_DELAYS: (Duration, Duration) =
 /// Change events of all lists.
 pub(crate) const EVERY_LIST: [Change; 3] = [Change::Tools, Change::Prompts, Change::Resources];
 
-/// Reports a change of every list and of every wanted resource, after an interval in which changes may have been missed.
+/// Reports a change of every list and of every wanted resource, because changes may have been missed.
 fn announce_everything(receiver: &dyn Receiver) {
     let resources = receiver.resources().into_iter().map(Change::Resource);
     for change in EVERY_LIST.into_iter().chain(resources) {
@@ -512,7 +523,7 @@ impl ClientSide {
         }
     }
 
-    /// Returns true if the client has a capability for requests of the server.
+    /// Returns true if the client has declared a capability for input requests.
     pub(crate) fn answers_questions(&self) -> bool {
         let capabilities: JsonObject = self.capabilities.parse().unwrap_or_default();
         let asked = capabilities
@@ -521,6 +532,7 @@ impl ClientSide {
         asked.iter().any(Option::is_some)
     }
 
+    /// Returns the settings of the endpoint that connects to the server on behalf of this client.
     fn settings(&self, options: &Options) -> Result<Arc<ClientSettings>, PeerError> {
         let info = self
             .info
@@ -560,6 +572,7 @@ pub(crate) fn identity(info: &JsonObject) -> Option<Identity> {
     Some(identity)
 }
 
+/// Returns the error for a connection that cannot be opened.
 fn unreachable_server(error: &ConnectError) -> PeerError {
     tracing::warn!(%error, "the server cannot be reached");
     PeerError::internal(format!(

@@ -1,13 +1,15 @@
-//! Servers of resources: those that have listed a resource or a template, and those that have answered a read request
-//! of a principal.
+//! Table of the servers of resources: the servers that have listed a resource or a template, and the servers that have
+//! answered a read request of a principal.
 //!
-//! A complete list replaces the earlier URIs of its server, so that a resource can move to another server. Lists are
-//! those of the servers, before rules hide entries from a principal. The number of remembered bytes is bounded.
+//! A complete list replaces the earlier URIs of its server, so that a resource can move to another server. The lists
+//! contain all entries of a server, including the entries that rules hide from a principal. The size of the table is
+//! limited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Maximum number of bytes of the remembered URIs: of each kind from one server, and of all read URIs together.
+/// Maximum size of stored URIs, in bytes: of the resources of one server, of the templates of one server, and of all
+/// read URIs together.
 const MAX_BYTES: usize = 8 << 20;
 
 /// Maximum length of a URI that is remembered, in bytes.
@@ -20,15 +22,19 @@ const OVERHEAD: usize = 64;
 #[derive(Debug, Default)]
 pub(crate) struct KnownUris(Mutex<State>);
 
+/// Listed URIs and answered read requests.
 #[derive(Debug, Default)]
 struct State {
+    /// Listed URIs, by the index of the server.
     servers: BTreeMap<usize, ServerUris>,
+    /// Servers that have answered read requests.
     answered: AnsweredUris,
 }
 
 /// URIs of one server.
 #[derive(Debug, Default)]
 struct ServerUris {
+    /// URIs of the listed resources.
     listed: HashSet<String>,
     /// Literal prefixes of the templates, before their first expressions.
     templates: BTreeSet<String>,
@@ -38,16 +44,20 @@ struct ServerUris {
 /// routing of others.
 #[derive(Debug, Default)]
 struct AnsweredUris {
+    /// Index of the server, by principal and URI.
     by_principal: HashMap<Option<String>, HashMap<String, usize>>,
+    /// Estimated memory of all entries, in bytes.
     bytes: usize,
 }
 
 impl AnsweredUris {
+    /// Returns the server that has answered a read request of a principal for a URI.
     fn find(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
         let of_principal = self.by_principal.get(&principal.map(str::to_owned))?;
         of_principal.get(uri).copied()
     }
 
+    /// Records that a server has answered a read request; removes all earlier entries if the limit is exceeded.
     fn note(&mut self, principal: Option<&str>, uri: &str, server: usize) {
         if uri.len() > MAX_URI_BYTES {
             return;
@@ -65,6 +75,7 @@ impl AnsweredUris {
 }
 
 impl State {
+    /// Returns the first server that lists a URI and satisfies the predicate.
     fn listed_by(&self, uri: &str, is_right: impl Fn(usize) -> bool) -> Option<usize> {
         let listing = self
             .servers
@@ -85,7 +96,7 @@ impl State {
         };
         let lengths = self.servers.iter();
         let lengths = lengths.filter_map(|(server, of)| Some((matching(of)?, *server)));
-        // Of equal lengths the first server counts.
+        // If several prefixes have the same length, the first server is selected.
         let best = lengths.max_by_key(|(length, server)| (*length, std::cmp::Reverse(*server)));
         best.map(|(_, server)| server)
     }
@@ -96,14 +107,14 @@ impl KnownUris {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replaces the resources of a server by those of a complete list.
+    /// Replaces the resources of a server by the resources of a complete list.
     pub(crate) fn set_resources(&self, server: usize, uris: Vec<String>) {
         let uris = limit_uris(uris.into_iter()).collect();
         self.lock().servers.entry(server).or_default().listed = uris;
     }
 
-    /// Replaces the templates of a server by those of a complete list. A template that begins with an expression matches
-    /// every URI and says nothing about the server.
+    /// Replaces the templates of a server by those of a complete list. A template that begins with an expression is
+    /// ignored, because it matches every URI.
     pub(crate) fn set_templates(&self, server: usize, templates: &[String]) {
         let literals = templates
             .iter()
@@ -124,7 +135,7 @@ impl KnownUris {
     pub(crate) fn forget(&self, server: usize) {
         let mut state = self.lock();
         state.servers.remove(&server);
-        // Few servers change, and answers are learned again.
+        // Servers change rarely, and later answers are recorded again.
         state.answered = AnsweredUris::default();
     }
 
@@ -138,8 +149,8 @@ impl KnownUris {
         self.lock().answered.find(principal, uri)
     }
 
-    /// Returns the server of a URI for a principal: the first one that lists it, or else has the template with the longest
-    /// matching prefix, or else has answered the principal.
+    /// Returns the server of a URI for a principal: the first server that lists the URI, or else the server that has
+    /// the template with the longest matching prefix, or else the server that has answered the principal.
     pub(crate) fn server_of(&self, principal: Option<&str>, uri: &str) -> Option<usize> {
         let state = self.lock();
         state
@@ -149,7 +160,7 @@ impl KnownUris {
     }
 }
 
-/// Drops URIs that are too long, and those that exceed the limit in bytes.
+/// Removes URIs that are too long, and all URIs after the limit in bytes is reached.
 fn limit_uris(uris: impl Iterator<Item = String>) -> impl Iterator<Item = String> {
     let mut bytes = 0;
     uris.filter(|uri| uri.len() <= MAX_URI_BYTES)
@@ -202,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_of_one_principal() {
+    fn answers_route_one_principal_only() {
         let uris = KnownUris::default();
         uris.set_templates(0, &strings(&["doc://{+page}"]));
         for uri in ["doc://x", "web://x"] {
@@ -218,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn remembered_bytes_are_bounded() {
+    fn stored_bytes_are_limited() {
         let uris = KnownUris::default();
         let long = format!("doc://{}", "x".repeat(MAX_URI_BYTES));
         uris.note_answer(0, None, &long);

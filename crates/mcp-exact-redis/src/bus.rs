@@ -1,8 +1,9 @@
 //! Change bus on one Redis Stream: its entries have numbers without a gap, and every process reads them on a separate
 //! connection.
 //!
-//! A process that lost its connection continues where it was. If messages are missing, because they were trimmed meanwhile or
-//! because Redis has lost data, its receivers get [`BusMessage::Resync`]. A message that was sent twice is delivered once.
+//! After a lost connection, a process continues after the last message that it has read. If messages are missing,
+//! because they were trimmed or because Redis has lost data, the receivers of the process get [`BusMessage::Resync`]. A
+//! message that was published twice is delivered once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, LazyLock, Mutex};
@@ -23,6 +24,7 @@ use crate::metrics::Counters;
 use crate::options::RedisOptions;
 use crate::process::{Process, lock};
 
+/// Defines a static with a script: `count.lua`, followed by a file.
 macro_rules! script {
     ($name:ident, $file:literal) => {
         pub(crate) static $name: LazyLock<Script> = LazyLock::new(|| {
@@ -47,13 +49,17 @@ const RETRY_DELAY: Duration = Duration::from_millis(250);
 /// Maximum number of processes whose last message number is remembered.
 const MAX_SENDERS: usize = 10_000;
 
+/// Receivers of this process.
 #[derive(Default)]
 struct Receivers {
+    /// Id of the next receiver.
     next: u64,
+    /// Receivers by id.
     all: BTreeMap<u64, BusReceiver>,
 }
 
 impl Receivers {
+    /// Delivers a message to all receivers.
     fn deliver(receivers: &Mutex<Self>, message: &BusMessage) {
         let all: Vec<BusReceiver> = lock(receivers).all.values().cloned().collect();
         for receiver in all {
@@ -62,18 +68,20 @@ impl Receivers {
     }
 }
 
-/// Message to publish, and the notification of the task that waits until Redis has stored it.
+/// Message that waits to be published.
 struct QueuedMessage {
     message: BusMessage,
+    /// Notifies the sender when Redis has stored the message; `None` if the sender does not wait.
     published: Option<oneshot::Sender<()>>,
 }
 
 /// Change bus on Redis.
 pub struct RedisChangeBus {
+    /// Queue of the messages to publish.
     out: mpsc::Sender<QueuedMessage>,
     /// Time limit for publishing a message.
     publish_timeout: Duration,
-    /// True if messages were dropped because too many waited.
+    /// True if messages were dropped because the queue was full; the publisher then publishes a resync.
     overflowed: Arc<std::sync::atomic::AtomicBool>,
     receivers: Arc<Mutex<Receivers>>,
     counters: Arc<Counters>,
@@ -180,18 +188,23 @@ impl ChangeBus for RedisChangeBus {
     }
 }
 
-/// Publisher that sends messages in order and retries until Redis accepts them.
+/// Publisher of the messages of this process, which sends them in order and retries until Redis accepts them.
 struct Publisher {
     connection: Arc<SharedConnection>,
+    /// Id of this process.
     process: String,
+    /// Keys of the messages and of their count.
     keys: (String, String),
+    /// Approximate maximum number of messages that Redis stores.
     length: usize,
-    /// Number of the last message of this process.
+    /// Number of the last published message of this process.
     last: u64,
+    /// True if messages were dropped because the queue was full.
     overflowed: Arc<std::sync::atomic::AtomicBool>,
 }
 
 impl Publisher {
+    /// Publishes the messages of the queue until it is closed; starts when the reader has found its position.
     async fn run(
         mut self,
         mut waiting: mpsc::Receiver<QueuedMessage>,
@@ -207,7 +220,7 @@ impl Publisher {
         }
         let mut taken = Vec::new();
         while waiting.recv_many(&mut taken, MAX_BATCH).await > 0 {
-            // Whoever has given up was told so, and sends it again.
+            // A sender that has stopped waiting has received an error, and sends the message again.
             let is_wanted = |outgoing: &QueuedMessage| {
                 let published = outgoing.published.as_ref();
                 published.is_none_or(|published| !published.is_closed())
@@ -238,6 +251,7 @@ impl Publisher {
         }
     }
 
+    /// Publishes messages in one script; their numbers follow the last published one.
     async fn publish(&self, messages: &[BusMessage]) -> Result<(), CommandError> {
         let mut script = PUBLISH.key(&self.keys.0);
         script.key(&self.keys.1).arg(self.length).arg(&self.process);
@@ -248,33 +262,36 @@ impl Publisher {
     }
 }
 
-/// Reads the messages of all processes.
+/// Reader of the messages of all processes.
 struct Reader {
     connection: Arc<SharedConnection>,
+    /// Keys of the messages and of their count.
     keys: (String, String),
     /// Number of the last message that was read; `None` before the first connection.
     last: Option<u64>,
-    /// Id of the Redis server run that has assigned the number, and of the history that it continues.
+    /// Run id of the Redis server at the latest position, followed by the id of its replication history.
     server: String,
+    /// Last message of each process, to detect repeated messages.
     senders: Senders,
     /// True if Redis was not reachable when the bus was created, so that messages may be missing.
     has_missed_start: bool,
 }
 
-/// Processes that have published messages.
+/// Last message of each process, by the id of the process.
 #[derive(Default)]
 struct Senders(HashMap<String, Sender>);
 
 /// Last message of a process.
 struct Sender {
+    /// Number of the message among those of the process.
     number: u64,
     /// Number of the message on the bus.
     bus_number: u64,
 }
 
 impl Senders {
-    /// Records the number of a message; returns false if it was already recorded, because a publisher without an answer
-    /// from Redis sends a message twice.
+    /// Records the number of a message; returns false if it was already recorded. A publisher repeats a message if it
+    /// gets no reply from Redis.
     fn record(&mut self, process: &str, number: u64, bus_number: u64) -> bool {
         if let Some(known) = self.0.get_mut(process) {
             known.bus_number = bus_number;
@@ -299,15 +316,18 @@ impl Senders {
     }
 }
 
-/// Entry of the Redis Stream.
+/// Entry of the Redis Stream: a message.
 struct BusEntry {
+    /// Number of the message on the bus.
     number: u64,
+    /// Id of the process that has published the message.
     process: String,
+    /// Number of the message among those of the process.
     process_number: u64,
     message: String,
 }
 
-/// Result of a read.
+/// Entries that were read together.
 struct BusEntries {
     /// Number of the latest message before the read.
     count: u64,
@@ -315,6 +335,7 @@ struct BusEntries {
 }
 
 impl Reader {
+    /// Reads messages until the bus is dropped; opens a new connection after an error.
     async fn run(
         mut self,
         receivers: std::sync::Weak<Mutex<Receivers>>,
@@ -361,7 +382,7 @@ impl Reader {
             let line = info.lines().find_map(|line| line.strip_prefix(name));
             line.unwrap_or_default().trim().to_owned()
         };
-        // A server that was a replica meanwhile continues another history than its own.
+        // A server that was a replica in the meantime continues the replication history of another server.
         let run = member("run_id:") + &member("master_replid:");
         let mut position = POSITION.key(&self.keys.0);
         let position = position.key(&self.keys.1).invoke_async(connection).await;
@@ -382,7 +403,8 @@ impl Reader {
         Some(is_whole)
     }
 
-    /// Reads the next entries, which may be none; `None` if the connection is lost or the numbers restart.
+    /// Reads the next entries, which may be none; returns `None` if the connection is lost or Redis has restarted the
+    /// numbers.
     async fn read(&self, connection: &mut MultiplexedConnection) -> Option<BusEntries> {
         let last = self.last?;
         let milliseconds = u64::try_from(BLOCK_TIMEOUT.as_millis()).unwrap_or(1000);
@@ -403,11 +425,13 @@ impl Reader {
         Some(BusEntries { count, entries })
     }
 
+    /// Delivers the messages of entries to the receivers, and a resync for each gap in their numbers.
     fn deliver(&mut self, read: BusEntries, receivers: &Mutex<Receivers>) {
         self.connection
             .counters
             .count_bus_messages(read.entries.len());
-        // A message is on the bus when it is counted: without an entry, those that were counted before the read are lost.
+        // A message is stored when it is counted, so messages that were counted before the read and have no entry are
+        // lost.
         if read.entries.is_empty() && self.last.is_some_and(|last| read.count > last) {
             self.report_gap(receivers);
             self.last = Some(read.count);
@@ -430,6 +454,7 @@ impl Reader {
         }
     }
 
+    /// Counts a gap, and notifies the receivers that messages are missing.
     fn report_gap(&self, receivers: &Mutex<Receivers>) {
         tracing::warn!("messages of the change bus are lost; sessions are loaded anew");
         self.connection.counters.count_bus_gap();

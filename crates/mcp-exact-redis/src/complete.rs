@@ -1,8 +1,9 @@
 //! Complete streams: streams that begin with their last event, such as those of most calls.
 //!
-//! No process continues a complete stream, so that it needs no owner and no last will: it is a field of a hash, which takes Redis a
-//! fifth of the time and a third of the memory of a Redis Stream. A field starts with the number of the latest trimmed event,
-//! the number of the last event and a line feed; the events follow, as in an entry of a Redis Stream.
+//! A complete stream gets no further events, so it needs no owner and no last will. Redis stores it as a field of a
+//! hash, which takes a fifth of the time and a third of the memory of a Redis Stream. A field starts with the number of
+//! the latest trimmed event, the number of the last event and a line feed; the events follow, as in an entry of a Redis
+//! Stream.
 
 use std::time::{Duration, SystemTime};
 
@@ -36,8 +37,8 @@ pub(crate) fn store_commands(
     commands
 }
 
-/// Returns the index of the hash for streams that are stored now, given the time since the Unix epoch, and its time to live in
-/// milliseconds.
+/// Returns the index of the hash for streams that are stored at the time `now` since the Unix epoch, and the time to
+/// live of the hash in milliseconds.
 fn current_hash(now: Duration, lifetime: Duration) -> (usize, u64) {
     let lifetime = lifetime.as_millis().max(1);
     let period = now.as_millis() / lifetime;
@@ -50,7 +51,8 @@ fn current_hash(now: Duration, lifetime: Duration) -> (usize, u64) {
 mod tests {
     use super::*;
 
-    /// A hash is stored for at least one lifetime after its last write, and has expired when its turn comes again.
+    /// A hash is stored for at least one lifetime after its last write, and has expired before streams are stored in it
+    /// again.
     #[test]
     fn hashes_expire_before_reuse() {
         let lifetime = Duration::from_secs(60);

@@ -23,7 +23,7 @@ use crate::options::RedisOptions;
 /// Reason why a Redis command failed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CommandError {
-    /// The connection failed, no answer arrived in time, or the server accepts no commands now.
+    /// The connection failed, no reply was received within the time limit, or the server accepts no commands now.
     #[error("Redis is not available: {0}")]
     Unavailable(String),
     /// Redis has no memory left for the data to be written.
@@ -31,26 +31,35 @@ pub enum CommandError {
     Full,
 }
 
+/// Client that opens connections: to the server of the URL, or to the master that Sentinels name.
 enum Connector {
+    /// Client of the server of the URL.
     Direct(Box<Client>),
+    /// Client that queries Sentinels for the master.
     Sentinel(Box<Mutex<SentinelClient>>),
 }
 
+/// State of the shared connection.
 enum State {
+    /// There is no connection.
     Closed,
+    /// Number of the connection, and the connection.
     Open(u64, MultiplexedConnection),
-    /// Time before which the connection is not retried.
+    /// Time before which the connection is not retried, and the error of the failed attempt.
     Failed(Instant, CommandError),
 }
 
-/// A shared connection.
+/// Connection to Redis that all commands of the process share.
 pub(crate) struct SharedConnection {
     connector: Connector,
+    /// Time limit for opening a connection.
     connect_timeout: Duration,
+    /// Time limit of a command.
     command_timeout: Duration,
+    /// Time for which commands fail immediately after a failed attempt to connect.
     retry_pause: Duration,
     state: Mutex<State>,
-    /// Number of the latest shared connection.
+    /// Number of the latest shared connection; each connection has a new number.
     number: AtomicU64,
     pub(crate) counters: Arc<Counters>,
 }
@@ -85,6 +94,7 @@ impl SharedConnection {
         self.open(None).await
     }
 
+    /// Opens a connection; `response` is the time limit of each reply.
     async fn open(
         &self,
         response: Option<Duration>,
@@ -112,6 +122,7 @@ impl SharedConnection {
         opened
     }
 
+    /// Returns the shared connection and its number; opens the connection if it is closed.
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), CommandError> {
         let mut state = self.state.lock().await;
         match &*state {
@@ -156,6 +167,8 @@ impl SharedConnection {
         self.run(Invocation::Pipeline(pipeline)).await
     }
 
+    /// Runs an idempotent command, script or pipeline, which is repeated once if the connection has broken since its
+    /// last use.
     async fn run<T: FromRedisValue>(&self, call: Invocation<'_>) -> Result<T, CommandError> {
         let mut is_repeated = false;
         loop {
@@ -186,6 +199,7 @@ impl SharedConnection {
     }
 }
 
+/// Creates a client for a URL, with the root certificates of the options.
 fn client(url: &str, options: &RedisOptions) -> RedisResult<Client> {
     let info = url.into_connection_info()?;
     if info.redis_settings().protocol() != ProtocolVersion::RESP2 {
@@ -200,6 +214,7 @@ fn client(url: &str, options: &RedisOptions) -> RedisResult<Client> {
     Client::open(info)
 }
 
+/// Returns the root certificates of the options; `None` for those that the system trusts.
 #[cfg(feature = "tls")]
 fn certificates(options: &RedisOptions) -> Option<redis::TlsCertificates> {
     let root_cert = options.root_certificates.clone()?;
@@ -209,7 +224,8 @@ fn certificates(options: &RedisOptions) -> Option<redis::TlsCertificates> {
     })
 }
 
-/// Creates a client that asks Sentinels for the master. Credentials, database and encryption of the URL are those of the master.
+/// Creates a client that queries Sentinels for the master. Credentials, database and encryption of the URL apply to the
+/// connection to the master.
 fn sentinel_client(options: &RedisOptions, master: &str) -> RedisResult<SentinelClient> {
     let all = std::iter::once(&options.url).chain(&options.sentinels);
     let all = all.map(|url| {
@@ -237,6 +253,7 @@ fn sentinel_client(options: &RedisOptions, master: &str) -> RedisResult<Sentinel
     builder.build()
 }
 
+/// Command, script or pipeline to run.
 #[derive(Clone, Copy)]
 enum Invocation<'a> {
     Command(&'a Cmd),
@@ -258,6 +275,7 @@ fn has_code(error: &RedisError, codes: &[&str]) -> bool {
     errors.any(|(_, error)| codes.contains(&error.code()))
 }
 
+/// Returns the reason why a command failed.
 fn command_error(error: &RedisError) -> CommandError {
     if has_code(error, &["OOM"]) {
         CommandError::Full

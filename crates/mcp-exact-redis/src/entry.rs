@@ -1,13 +1,14 @@
-//! Entries of a Redis Stream: each has the events that were appended together, as text: for each event its number, the
-//! length of its message in bytes, a line feed, and the message.
+//! Entries of a Redis Stream. An entry contains the events that were appended together, each as text: the number of the
+//! event, a space, the length of its message in bytes, a line feed, and the message.
 //!
-//! An entry is named by the number of its latest event, so that a reader that knows some of its events finds it.
+//! The id of an entry is the number of its latest event, so that a reader that has received only some of its events
+//! finds it.
 
 use std::io::Write as _;
 
 use mcp_exact_transport::event_log::LogEvent;
 
-/// Bytes that the limits count for an event beside its message.
+/// Number of bytes that the limits count for each event in addition to its message.
 pub(crate) const EVENT_OVERHEAD: usize = 64;
 
 /// Entry to append.
@@ -23,18 +24,21 @@ pub(crate) struct Entry {
     pub(crate) events: Vec<u8>,
     /// Number of events.
     pub(crate) count: usize,
-    /// Size of the events in bytes, as the limits count it.
+    /// Size of the events in bytes, including [`EVENT_OVERHEAD`] for each event.
     pub(crate) bytes: usize,
 }
 
-/// Maximum size of an entry, unless a single event is larger: entries are removed as a whole.
+/// Maximum size of an entry; only an entry with a single event may be larger.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EntryLimits {
+    /// Maximum number of events.
     pub(crate) events: usize,
+    /// Maximum size of the events in bytes, including [`EVENT_OVERHEAD`] for each event.
     pub(crate) bytes: usize,
 }
 
 impl Entry {
+    /// Creates an empty entry that follows the event with this number.
     fn starting_after(number: u64) -> Self {
         Self {
             after: number,
@@ -46,11 +50,13 @@ impl Entry {
         }
     }
 
+    /// Returns true if the entry with a further event is within the limits.
     fn has_room(&self, event: &LogEvent, limits: EntryLimits) -> bool {
         let bytes = self.bytes + event.data.len() + EVENT_OVERHEAD;
         self.count == 0 || (self.count < limits.events && bytes <= limits.bytes)
     }
 
+    /// Adds an event.
     fn push(&mut self, event: &LogEvent) {
         // Writing to a vector does not fail.
         let _ = writeln!(self.events, "{} {}", event.sequence, event.data.len());
@@ -62,7 +68,7 @@ impl Entry {
     }
 }
 
-/// Returns the entries with the events behind the number `after`.
+/// Returns the entries with the events after the number `after`.
 pub(crate) fn encode(events: &[LogEvent], after: u64, limits: EntryLimits) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut latest = after;
@@ -72,7 +78,8 @@ pub(crate) fn encode(events: &[LogEvent], after: u64, limits: EntryLimits) -> Ve
             Some(entry) => entry.push(event),
             None => {
                 let mut entry = Entry::starting_after(latest);
-                // Room for the events and the number and length of each; a large burst has several entries.
+                // Reserves space for the events with their numbers and lengths; a large burst is divided into several
+                // entries.
                 let bytes: usize = events.iter().map(|event| event.data.len() + 16).sum();
                 entry.events.reserve_exact(bytes.min(limits.bytes));
                 entry.push(event);
@@ -105,6 +112,7 @@ pub(crate) fn decode(text: &[u8], is_end: bool) -> Option<Vec<LogEvent>> {
 mod tests {
     use super::*;
 
+    /// Creates an event.
     fn event(sequence: u64, data: &str, last: bool) -> LogEvent {
         LogEvent {
             sequence,
@@ -113,13 +121,14 @@ mod tests {
         }
     }
 
+    /// Limits of an entry for the tests.
     const LIMITS: EntryLimits = EntryLimits {
         events: 3,
         bytes: 1000,
     };
 
     #[test]
-    fn events_survive_their_entry() {
+    fn events_round_trip_through_entries() {
         let events = [
             event(4, "", false),
             event(7, "a\n1 2\n\u{e9}", false),
@@ -135,7 +144,8 @@ mod tests {
         assert_eq!(text, "4 0\n7 8\na\n1 2\n\u{e9}9 2\n{}");
     }
 
-    /// Entries are removed as a whole, so that a large one would take much away.
+    /// Redis removes complete entries, so a burst of events is divided into several entries that can be removed
+    /// separately.
     #[test]
     fn large_bursts_have_several_entries() {
         let events: Vec<LogEvent> = (1..=5).map(|number| event(number, "x", false)).collect();
@@ -148,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_entries_are_noticed() {
+    fn malformed_entries_are_rejected() {
         for text in ["1", "1 2", "1 2\nx", "1 x\n", "x 1\nx", "1 1\nxy"] {
             assert_eq!(decode(text.as_bytes(), false), None, "{text}");
         }

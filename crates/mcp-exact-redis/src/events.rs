@@ -1,6 +1,6 @@
 //! Event log on Redis Streams: one key per stream, each entry with the events that were appended together, and one hash
-//! per session with the process and the last will of each stream. Streams that begin with their last event are stored elsewhere
-//! (`complete.rs`).
+//! per session with the process and the last will of each stream. `complete.rs` stores streams that begin with their
+//! last event.
 //!
 //! Each operation is one script and one round trip. A stream belongs to the process that created it until the stream
 //! ends, until the process abandons it, or until another process detects that the process is dead.
@@ -20,6 +20,7 @@ use crate::keys::Keys;
 use crate::open::{OpenStreams, StreamLimits};
 use crate::process::Process;
 
+/// Defines a static with the script of a file.
 macro_rules! script {
     ($name:ident, $file:literal) => {
         pub(crate) static $name: LazyLock<Script> =
@@ -34,9 +35,9 @@ script!(TRIM, "trim.lua");
 
 /// Owner value of a stream that no process writes any more.
 const NO_OWNER: &str = "-";
-/// Maximum number of attempts to append events of which Redis has some already.
+/// Maximum number of attempts to append events if Redis already has some of them.
 const MAX_APPEND_ATTEMPTS: usize = 3;
-/// Number of streams of a session after which the owners of expired streams are removed.
+/// Number of streams of a session after which the owners of its expired streams are removed.
 const CLEANUP_INTERVAL: u64 = 128;
 
 /// Event log on Redis.
@@ -45,8 +46,10 @@ pub struct RedisEventLog {
     pub(crate) keys: Keys,
     pub(crate) process: Arc<Process>,
     pub(crate) followers: Arc<Followers>,
+    /// Lifetime of the events of a session since its latest event.
     pub(crate) lifetime: Duration,
     pub(crate) limits: StreamLimits,
+    /// Streams that this process writes.
     pub(crate) open: OpenStreams,
 }
 
@@ -56,6 +59,7 @@ impl std::fmt::Debug for RedisEventLog {
     }
 }
 
+/// Returns the error for a failed command.
 fn log_error(failure: CommandError) -> EventLogError {
     EventLogError::Unavailable(failure.into())
 }
@@ -73,10 +77,11 @@ enum Start<'a> {
 #[derive(Debug, Clone, Copy)]
 struct Append<'a> {
     start: Start<'a>,
-    /// Number that names the first entry that stays; `None` if all stay.
+    /// Number in the id of the first entry that is kept; `None` if no entry is removed.
     first_kept: Option<u64>,
     /// True if the stream ends.
     is_end: bool,
+    /// Entries to append.
     entries: &'a [Entry],
 }
 
@@ -88,10 +93,12 @@ struct ReadReply {
 }
 
 impl RedisEventLog {
+    /// Returns the lifetime of events, in milliseconds.
     fn milliseconds(&self) -> u64 {
         u64::try_from(self.lifetime.as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Returns the key of a stream.
     fn stream_key(&self, stream: &LogStream) -> String {
         format!("{}{}", self.keys.streams(&stream.session), stream.stream)
     }
@@ -114,7 +121,7 @@ impl RedisEventLog {
                         entries: &[],
                     };
                     match log.run_append(&stream, renewal).await {
-                        // Another process has taken it.
+                        // Another process owns the stream now.
                         Ok(0) => log.open.forget(&stream),
                         Ok(_) => {}
                         Err(_) => break,
@@ -124,7 +131,7 @@ impl RedisEventLog {
         });
     }
 
-    /// Returns the only entry of a complete stream, which begins and ends with these events; `None` if the stream continues, or if
+    /// Returns the only entry of a complete stream with these events; `None` if the stream has further events, or if
     /// the events need several entries.
     fn complete_entry(&self, events: &[LogEvent]) -> Option<Entry> {
         events.last().filter(|event| event.last)?;
@@ -133,7 +140,7 @@ impl RedisEventLog {
         entries.is_empty().then_some(entry)
     }
 
-    /// Appends events of which Redis may have some already: an interrupted call may be repeated.
+    /// Appends events. Redis may already have some of them, because an interrupted call may be repeated.
     async fn write(
         &self,
         stream: &LogStream,
@@ -166,7 +173,8 @@ impl RedisEventLog {
         Err(EventLogError::Unavailable(text.into()))
     }
 
-    /// Runs `append.lua`; returns its result.
+    /// Runs `append.lua`; returns 1 if the entries were appended, 0 if the stream does not belong to this process, or
+    /// the negative number of the latest stored event if Redis already has some of the events.
     async fn run_append(
         &self,
         stream: &LogStream,
@@ -204,7 +212,7 @@ impl RedisEventLog {
         run.await.map_err(log_error)
     }
 
-    /// Records the entries that Redis has confirmed. A stream that has ended is forgotten.
+    /// Records the entries that Redis has confirmed; removes a stream that has ended.
     fn record_appended(&self, stream: &LogStream, append: Append<'_>) {
         if append.is_end {
             return self.open.forget(stream);
@@ -217,6 +225,7 @@ impl RedisEventLog {
             .record_appended(stream, entries, first_kept, self.limits);
     }
 
+    /// Reads the events after the number `after`.
     async fn read(
         &self,
         stream: &LogStream,
@@ -234,7 +243,8 @@ impl RedisEventLog {
         read_reply(found, after, max_bytes)
     }
 
-    /// Ends a stream on behalf of a dead process, after the event `known`, which is the last one that the client has.
+    /// Ends a stream on behalf of a dead process. The last will follows the event with the number `known`, the latest
+    /// one that the client has received.
     async fn abandon_for(
         &self,
         stream: &LogStream,
@@ -265,12 +275,14 @@ pub(crate) async fn remove_streams(
     connection.script(&script).await
 }
 
+/// Returns the error for a stored event that cannot be parsed.
 fn malformed() -> EventLogError {
     let text = "an event of the log is malformed; all processes have to run the same version";
     EventLogError::Unavailable(text.into())
 }
 
-/// Reads the reply of `read.lua`: the events behind the number `after`, at least one and then as many as fit into `max_bytes`.
+/// Parses the reply of `read.lua`: the events after the number `after`, at least one event, and further events up to
+/// `max_bytes`.
 fn read_reply(
     found: Vec<Vec<u8>>,
     after: u64,
@@ -288,7 +300,7 @@ fn read_reply(
     while let (Some(is_end), Some(entry)) = (found.next(), found.next()) {
         let entry = entry::decode(&entry, is_end == b"1").ok_or_else(malformed)?;
         for event in entry {
-            // An event may be in two entries, if the answer of Redis to the first one was lost.
+            // An event may be in two entries, if the reply of Redis to the first append was lost.
             let latest = events
                 .last()
                 .map_or(after, |event: &LogEvent| event.sequence);
@@ -305,7 +317,8 @@ fn read_reply(
     Ok(ReadReply { owner, events })
 }
 
-/// Returns the error for events that are trimmed or lost up to a number, given the first entry behind it.
+/// Returns the error for missing events up to the number `through`; `entry` is the first stored entry after this
+/// number.
 fn trimmed(through: Option<Vec<u8>>, entry: Option<Vec<u8>>) -> EventLogError {
     let through = through.and_then(|number| std::str::from_utf8(&number).ok()?.parse().ok());
     let events = entry.and_then(|entry| entry::decode(&entry, false));

@@ -1,7 +1,7 @@
 //! Reads the streams of other processes that clients of this process follow: one blocking read for all streams, on a
 //! separate connection.
 //!
-//! A newly followed stream interrupts the read (`CLIENT UNBLOCK`), which then restarts including this stream.
+//! If a client follows a further stream, the read is interrupted (`CLIENT UNBLOCK`) and restarted with this stream.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -21,20 +21,26 @@ const BLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Interval at which the interruption of a blocking read is retried.
 const UNBLOCK_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Readers of a stream that wait for an event after a sequence number.
+/// Readers that wait for further events of a stream.
 struct WaitingReaders {
+    /// Lowest sequence number after which a reader waits for an event.
     after: u64,
+    /// Notify the readers of the stream.
     readers: Vec<oneshot::Sender<()>>,
 }
 
+/// Readers in this process that wait for events of streams of other processes.
 pub(crate) struct Followers {
+    /// Shared connection, which interrupts the blocking read.
     shared: Arc<SharedConnection>,
+    /// Waiting readers, by the key of the stream.
     waiting: Mutex<HashMap<String, WaitingReaders>>,
+    /// Notifies the reading task of a further reader.
     added: Notify,
 }
 
 impl Followers {
-    /// Starts the reading task, which ends when the followers are dropped.
+    /// Starts the task that reads the streams, which ends when the followers are dropped.
     pub(crate) fn start(shared: &Arc<SharedConnection>) -> Arc<Self> {
         let followers = Arc::new(Self {
             shared: Arc::clone(shared),
@@ -59,7 +65,7 @@ impl Followers {
         followers
     }
 
-    /// Completes when the stream may have an event after a sequence number.
+    /// Waits until the stream may have an event after a sequence number.
     pub(crate) async fn wait(&self, key: String, after: u64) {
         let (sender, receiver) = oneshot::channel();
         {
@@ -75,7 +81,8 @@ impl Followers {
         let _ = receiver.await;
     }
 
-    /// Returns the streams that readers wait for, and removes the others.
+    /// Returns the keys of the streams that readers wait for, with the sequence numbers to read after; removes streams
+    /// without readers.
     fn streams(&self) -> Vec<(String, u64)> {
         let mut waiting = lock(&self.waiting);
         waiting.retain(|_, stream| {
@@ -88,6 +95,7 @@ impl Followers {
         streams.collect()
     }
 
+    /// Notifies the readers of a stream.
     fn wake(&self, key: &str) {
         let stream = lock(&self.waiting).remove(key);
         for reader in stream.into_iter().flat_map(|stream| stream.readers) {
@@ -95,7 +103,8 @@ impl Followers {
         }
     }
 
-    /// Runs one blocking read, until a stream has an event or another stream is to be followed.
+    /// Runs one blocking read, until a stream has an event or a further reader waits. `connection` is the separate
+    /// connection with its client id.
     async fn read(&self, connection: &mut Option<(MultiplexedConnection, u64)>) -> Result<(), ()> {
         let (reader, id) = match connection {
             Some(open) => open,
@@ -142,7 +151,8 @@ impl Followers {
         };
         let found = match read.map_err(drop)? {
             Ok(found) => found,
-            // A cluster reads the streams of one session at once only. The other readers read again after some time in any case.
+            // A cluster can read streams together only if they belong to one session. All readers read again after some
+            // time in any case.
             Err(error) if error.code().is_some() => {
                 tracing::debug!(%error, "streams cannot be followed together");
                 sleep(BLOCK_TIMEOUT).await;

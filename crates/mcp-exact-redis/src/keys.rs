@@ -1,7 +1,7 @@
 //! Names of the Redis keys. All keys of one script have the same hash tag and therefore the same cluster slot.
 
-/// Number of hashes with the complete streams of a session. Each takes the streams of one event lifetime and expires one lifetime
-/// later, before its turn comes again.
+/// Number of hashes with the complete streams of a session. Each hash gets the streams of one event lifetime and
+/// expires one lifetime later, before it gets streams again.
 pub(crate) const COMPLETE_HASHES: usize = 3;
 
 /// Builder of key names with a common prefix.
@@ -16,7 +16,8 @@ impl Keys {
         format!("{}{id}}}", self.session_start())
     }
 
-    /// Returns the beginning of the keys of all records, which end with the id of the session and a brace.
+    /// Returns the common prefix of the keys of all records. A key is this prefix, the id of the session, and a closing
+    /// brace.
     pub(crate) fn session_start(&self) -> String {
         format!("{}:s:{{", self.prefix)
     }
@@ -31,12 +32,12 @@ impl Keys {
         format!("{}:o:{{{session}}}", self.prefix)
     }
 
-    /// Returns the beginning of the keys of a session's streams, which end with the number of the stream.
+    /// Returns the common prefix of the keys of a session's streams. A key is this prefix and the number of the stream.
     pub(crate) fn streams(&self, session: &str) -> String {
         format!("{}{session}}}:", self.stream_start())
     }
 
-    /// Returns the beginning of the keys of all streams.
+    /// Returns the common prefix of the keys of all streams.
     pub(crate) fn stream_start(&self) -> String {
         format!("{}:e:{{", self.prefix)
     }
@@ -51,7 +52,7 @@ impl Keys {
         format!("{}{session}}}:{index}", self.complete_start())
     }
 
-    /// Returns the beginning of the keys of all hashes with complete streams.
+    /// Returns the common prefix of the keys of all hashes with complete streams.
     pub(crate) fn complete_start(&self) -> String {
         format!("{}:c:{{", self.prefix)
     }

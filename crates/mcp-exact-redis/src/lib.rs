@@ -21,8 +21,8 @@
 //!
 //! # Connections
 //!
-//! A process has three connections to Redis: one for all commands, which are sent without waiting for each other's answers, one that
-//! reads the change bus and one that reads the streams that its clients follow.
+//! A process has three connections to Redis: one for all commands, which are pipelined; one that reads the change bus;
+//! and one that reads the streams that the clients of the process follow.
 
 mod bus;
 mod complete;
@@ -152,7 +152,7 @@ impl Redis {
         Arc::clone(&self.bus)
     }
 
-    /// Returns the numbers of commands, connections and failures of this process.
+    /// Returns the counters of this process.
     pub fn metrics(&self) -> RedisMetrics {
         self.connection.counters.read()
     }

@@ -1,11 +1,12 @@
-//! Activity of a process on Redis, as numbers for any metrics library.
+//! Counters of the commands, connections and messages of a process on Redis, for any metrics library.
 //!
 //! Counters are atomic and need no lock. Metrics contain no keys or values.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Activity of a [`Redis`](crate::Redis) since it was started. Blocking reads of the bus and of streams are not counted as commands.
+/// Counters of a [`Redis`](crate::Redis) since it was started. Blocking reads of the bus and of streams are not counted
+/// as commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct RedisMetrics {
@@ -21,7 +22,7 @@ pub struct RedisMetrics {
     pub connection_errors: u64,
     /// Number of messages of other processes that were read from the change bus.
     pub bus_messages: u64,
-    /// Number of gaps of the change bus; each was repaired by a resync.
+    /// Number of gaps in the messages of the change bus; each was followed by a resync.
     pub bus_gaps: u64,
     /// Number of messages that were dropped because the queue of the change bus was full.
     pub bus_dropped: u64,
@@ -41,6 +42,7 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
+    /// Counts a command or script.
     pub(crate) fn count_command(&self, took: Duration, is_error: bool) {
         let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         self.commands.fetch_add(1, Ordering::Relaxed);
@@ -48,6 +50,7 @@ impl Counters {
         self.errors.fetch_add(is_error.into(), Ordering::Relaxed);
     }
 
+    /// Counts an attempt to open a connection.
     pub(crate) fn count_connection(&self, is_open: bool) {
         let counter = if is_open {
             &self.connections
@@ -69,6 +72,7 @@ impl Counters {
         self.bus_dropped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Returns the values of the counters.
     pub(crate) fn read(&self) -> RedisMetrics {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         RedisMetrics {

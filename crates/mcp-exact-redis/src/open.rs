@@ -1,6 +1,6 @@
-//! Streams that this process writes: the latest confirmed event of each, and where its stored events begin.
+//! Streams that this process writes, each with its latest confirmed event and the sizes of its stored entries.
 //!
-//! The process tells Redis which entries to remove, because only the process counts the events.
+//! The process determines which entries Redis removes, because only the process counts the events.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -11,15 +11,17 @@ use mcp_exact_transport::event_log::LogStream;
 use crate::entry::{Entry, EntryLimits};
 use crate::process::lock;
 
-/// Part of the limits of a stream that an entry may take.
+/// Divisor of the limits of a stream for the maximum size of one entry.
 const ENTRY_PART: usize = 8;
-/// Part of the limits of a stream that small entries are counted together in.
+/// Divisor of the limits of a stream for the maximum size of a span of several entries.
 const SPAN_PART: usize = 64;
 
 /// Maximum size of the stored events of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct StreamLimits {
+    /// Maximum number of events.
     pub(crate) events: usize,
+    /// Maximum size of the events, in bytes.
     pub(crate) bytes: usize,
 }
 
@@ -32,18 +34,23 @@ impl StreamLimits {
         }
     }
 
+    /// Returns true if a size exceeds a limit.
     fn is_exceeded(self, size: Size) -> bool {
         size.events > self.events || size.bytes > self.bytes
     }
 }
 
+/// Size of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Size {
+    /// Number of events.
     events: usize,
+    /// Size in bytes, as the limits count it.
     bytes: usize,
 }
 
 impl Size {
+    /// Returns the size of the events of an entry.
     fn of(entry: &Entry) -> Self {
         Self {
             events: entry.count,
@@ -62,26 +69,31 @@ impl Size {
     }
 }
 
-/// Stored entries that are removed together.
+/// Consecutive entries that are removed together.
 #[derive(Debug, Clone, Copy)]
 struct Span {
-    /// Number that names the first entry.
+    /// Number in the id of the first entry.
     first: u64,
+    /// Size of all entries together.
     size: Size,
 }
 
-/// A stream that this process writes.
+/// Stream that this process writes.
 #[derive(Debug, Default)]
 struct OpenStream {
-    /// Number of the latest event that Redis has confirmed, by which events lost in a failover are detected.
+    /// Number of the latest event that Redis has confirmed. A lower number in Redis shows that a failover has lost
+    /// events.
     latest: u64,
     last_will: Option<Bytes>,
+    /// Stored entries, the oldest first.
     spans: VecDeque<Span>,
+    /// Size of all stored entries.
     size: Size,
 }
 
 impl OpenStream {
-    /// Returns the number that names the first entry that stays when these are appended; `None` if all stay.
+    /// Returns the number in the id of the first entry that is kept when `entries` are appended; `None` if no entry is
+    /// removed.
     fn first_kept(&self, entries: &[Entry], limits: StreamLimits) -> Option<u64> {
         let mut size = self.size;
         for entry in entries {
@@ -102,7 +114,7 @@ impl OpenStream {
         first
     }
 
-    /// Records that entries were appended, and those before `first_kept` removed.
+    /// Records that entries were appended, and that entries before `first_kept` were removed.
     fn record_appended(
         &mut self,
         entries: &[Entry],
@@ -140,12 +152,14 @@ impl OpenStream {
 pub(crate) struct OpenStreams(Mutex<HashMap<Arc<str>, HashMap<u64, OpenStream>>>);
 
 impl OpenStreams {
+    /// Returns a value of a stream; `None` if this process does not write the stream.
     fn get<T>(&self, stream: &LogStream, read: impl FnOnce(&OpenStream) -> T) -> Option<T> {
         let all = lock(&self.0);
         let open = all.get(&stream.session)?.get(&stream.stream)?;
         Some(read(open))
     }
 
+    /// Changes a stream, which is added if it is missing.
     fn change(&self, stream: &LogStream, change: impl FnOnce(&mut OpenStream)) {
         let mut all = lock(&self.0);
         let streams = all.entry(Arc::clone(&stream.session)).or_default();
@@ -157,7 +171,8 @@ impl OpenStreams {
         self.get(stream, |open| open.latest).unwrap_or_default()
     }
 
-    /// Returns the number that names the first entry that stays when these are appended; `None` if all stay.
+    /// Returns the number in the id of the first entry that is kept when `entries` are appended; `None` if no entry is
+    /// removed.
     pub(crate) fn first_kept(
         &self,
         stream: &LogStream,
@@ -173,7 +188,7 @@ impl OpenStreams {
         self.change(stream, |open| open.last_will = last_will);
     }
 
-    /// Records that Redis has confirmed entries, and has removed those before `first_kept`.
+    /// Records that Redis has stored entries, and has removed those before `first_kept`.
     pub(crate) fn record_appended(
         &self,
         stream: &LogStream,
@@ -188,6 +203,7 @@ impl OpenStreams {
         }
     }
 
+    /// Removes a stream.
     pub(crate) fn forget(&self, stream: &LogStream) {
         let mut all = lock(&self.0);
         if let Some(streams) = all.get_mut(&stream.session) {
@@ -198,6 +214,7 @@ impl OpenStreams {
         }
     }
 
+    /// Removes all streams of a session.
     pub(crate) fn forget_session(&self, session: &str) {
         lock(&self.0).remove(session);
     }
@@ -221,11 +238,13 @@ mod tests {
     use crate::entry::encode;
     use mcp_exact_transport::event_log::LogEvent;
 
+    /// Limits of a stream for the tests.
     const LIMITS: StreamLimits = StreamLimits {
         events: 1024,
         bytes: 1 << 20,
     };
 
+    /// Appends `count` events of `bytes` bytes each.
     fn append(open: &mut OpenStream, count: u64, bytes: usize) {
         let latest = open.latest;
         let events = (latest + 1..=latest + count).map(|sequence| LogEvent {
@@ -239,7 +258,8 @@ mod tests {
         open.record_appended(&entries, first_kept, LIMITS);
     }
 
-    /// Returns the number of events that are stored when as many entries were appended, each with so many events and bytes.
+    /// Returns the number of stored events after `entries` entries were appended, each with `events` events of `bytes`
+    /// bytes.
     fn kept(entries: u64, events: u64, bytes: usize) -> usize {
         let mut open = OpenStream::default();
         for _ in 0..entries {
@@ -251,7 +271,7 @@ mod tests {
         open.size.events
     }
 
-    /// The limits count events, not entries, and remove no more than a small part beyond them.
+    /// The limits count events, not entries, and at most a small part of the events within the limits is removed.
     #[test]
     fn limits_count_events() {
         for events in [1, 10, 64, 500] {

@@ -120,7 +120,7 @@ impl RedisSessions {
         let process = random_id().map_err(|error| CommandError::Unavailable(error.to_string()))?;
         let (log, count) = self.keys.bus();
         let mut script = PUBLISH.key(log);
-        // The length of the bus is that of its processes: this message trims nothing.
+        // The message does not trim the bus, because only the server processes have its maximum length.
         script.key(count).arg(u32::MAX).arg(process);
         script.arg(1).arg(message.to_string());
         self.connection.script::<()>(&script).await?;
@@ -212,6 +212,7 @@ impl RedisSessions {
     }
 }
 
+/// Calls `visit` with the session of a stored value, unless the session has ended or the value is invalid.
 fn visit_value(
     id: Option<&str>,
     value: &str,
@@ -240,14 +241,16 @@ fn visit_value(
     }
 }
 
-/// Scan of the keys that begin with a prefix.
+/// Scan of the keys that begin with a text.
 struct Scan {
+    /// Pattern of the keys.
     pattern: String,
     /// Cursor of the next page; `None` after the last page.
     cursor: Option<u64>,
 }
 
 impl Scan {
+    /// Creates a scan of the keys that begin with `start`.
     fn new(start: &str) -> Self {
         let mut pattern = String::new();
         for character in start.chars() {

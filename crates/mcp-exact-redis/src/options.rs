@@ -31,12 +31,12 @@ pub struct RedisOptions {
     pub retry_pause: Duration,
     /// Time after which a process that has not renewed its lease counts as dead. It renews its lease three times in this time.
     pub lease: Duration,
-    /// Lifetime of the events of a session since the latest one.
+    /// Lifetime of the events of a session since its latest event.
     pub event_lifetime: Duration,
     /// Approximate maximum number of events kept per stream; the oldest events are removed first.
     pub stream_events: usize,
-    /// Maximum size of the events kept per stream in bytes, each counted with 64 bytes more; the oldest events are removed first, but
-    /// never the latest one.
+    /// Maximum size of the events kept per stream, in bytes, including 64 additional bytes per event; the oldest events
+    /// are removed first, but never the latest one.
     pub stream_bytes: usize,
     /// Approximate number of messages that the change bus keeps for processes that have lost their connection.
     pub bus_messages: usize,

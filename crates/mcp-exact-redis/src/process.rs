@@ -13,19 +13,23 @@ use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
 use crate::options::RedisOptions;
 
-/// Time for which the liveness of a process is cached.
+/// Time for which a process caches whether another process is dead.
 const LIVENESS_CACHE_TIME: Duration = Duration::from_millis(500);
 
+/// This process: its id, and its lease on Redis.
 pub(crate) struct Process {
+    /// Random id of the process.
     pub(crate) id: String,
     keys: Keys,
+    /// Time after which the lease expires if it is not renewed.
     lease: Duration,
     connection: Arc<SharedConnection>,
-    /// False once the process has released its lease.
+    /// True until the process has released its lease.
     keeps_lease: tokio::sync::Mutex<bool>,
-    /// Time since which every renewal of the lease has succeeded, and the number of the connection that was used.
+    /// Time since which every renewal of the lease has succeeded, and the number of the connection that was used;
+    /// `None` after a failed renewal.
     reached_since: Mutex<Option<(Instant, u64)>>,
-    /// Cached liveness of other processes, with the time of each check.
+    /// Results of earlier checks of other processes: the time of the check, and true if the process was dead.
     liveness: Mutex<HashMap<String, (Instant, bool)>>,
 }
 
@@ -68,13 +72,14 @@ impl Process {
         }
         let connection = self.connection.connection_number();
         let mut since = lock(&self.reached_since);
-        // Behind another connection may be another Redis, or the same one after a restart, to which leases may be unknown.
+        // Another connection may lead to another Redis, or to a restarted one, which may have lost the leases.
         let known = since.filter(|(_, number)| *number == connection);
         *since = renewed
             .ok()
             .map(|()| known.unwrap_or((Instant::now(), connection)));
     }
 
+    /// Sets the lease in Redis, with its full lifetime.
     async fn renew(&self) -> Result<(), CommandError> {
         let mut command = redis::cmd("SET");
         let milliseconds = u64::try_from(self.lease.as_millis()).unwrap_or(u64::MAX);
@@ -94,7 +99,7 @@ impl Process {
         self.connection.command(&command).await
     }
 
-    /// Returns true if a process is dead.
+    /// Returns true if the lease of a process has expired although Redis was reachable for a complete lease period.
     pub(crate) async fn is_dead(&self, process: &str) -> Result<bool, CommandError> {
         if process == self.id {
             return Ok(false);
@@ -105,7 +110,7 @@ impl Process {
             return Ok(false);
         };
         let known = lock(&self.liveness).get(process).copied();
-        // A process that was stopped for a while may go on.
+        // A process that was suspended may continue, so the result is cached only briefly.
         if let Some((at, is_dead)) = known
             && at.elapsed() < LIVENESS_CACHE_TIME
         {

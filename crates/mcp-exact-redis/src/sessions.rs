@@ -13,8 +13,8 @@ use redis::Script;
 use crate::connection::{CommandError, SharedConnection};
 use crate::keys::Keys;
 
-/// Saves a record if there is none, or if it may replace the stored one: its version is higher, and the number of the
-/// stored one is that of the record that it replaces. Returns 1 or 0.
+/// Saves a record if there is none, or if its version is higher than that of the stored record and the lineage number
+/// of the stored record is the one that the new record replaces. Returns 1 if the record was saved, otherwise 0.
 static SAVE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         r"
@@ -59,6 +59,7 @@ impl std::fmt::Debug for RedisSessionStore {
     }
 }
 
+/// Returns the error for a failed command.
 fn store_error(failure: CommandError) -> SessionStoreError {
     match failure {
         CommandError::Full => SessionStoreError::Full,
@@ -66,6 +67,7 @@ fn store_error(failure: CommandError) -> SessionStoreError {
     }
 }
 
+/// Returns the stored value of a record.
 pub(crate) fn encode(record: &SessionRecord) -> String {
     let (version, lineage, snapshot) = (record.version, record.lineage, &record.snapshot);
     match &record.principal {

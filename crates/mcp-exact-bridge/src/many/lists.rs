@@ -23,24 +23,30 @@ const MAX_PAGES: usize = 1000;
 /// Kind of list, such as the list of tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct List {
+    /// Method of the list request.
     pub(super) method: &'static str,
     /// Capability that a server must declare to have the list.
     capability: &'static str,
     /// Member of the result that contains the entries.
     member: &'static str,
+    /// Kind of the entries.
     pub(super) entries: Entries,
 }
 
-/// Member that identifies the entries of a list.
+/// Kind of the entries of a list, which determines the member that identifies an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Entries {
+    /// Tools or prompts.
     Named(Kind),
+    /// Resources.
     Resources,
+    /// Resource templates.
     Templates,
     /// Tasks of a client with a session (2025-11-25).
     Tasks,
 }
 
+/// All lists that are joined.
 pub(super) const LISTS: [List; 5] = [
     List {
         method: "tools/list",
@@ -128,7 +134,7 @@ impl SharedState {
         Ok(Reply::Result(losses::with_losses(result, &losses).into()))
     }
 
-    /// Adds the name of the server to its losses.
+    /// Returns losses with the name of the server as a further member.
     fn losses_of(&self, server: usize, losses: Vec<Json>) -> impl Iterator<Item = Json> {
         let name = Json::string(&self.backends.get(server).name);
         losses
@@ -142,7 +148,8 @@ impl SharedState {
             })
     }
 
-    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`).
+    /// Returns the most restrictive cache hint of all servers (2026-07-28, `server/utilities/caching`); `None` if a
+    /// server gives no hint.
     fn lifetime(&self, listed: &[ServerList]) -> Option<Lifetime> {
         let mut strictest = Lifetime {
             milliseconds: u64::MAX,
@@ -301,23 +308,27 @@ impl SharedState {
     }
 }
 
-/// Cache hint of a list: its lifetime and scope.
+/// Cache hint of a list (`ttlMs` and `cacheScope`).
 struct Lifetime {
+    /// Cache lifetime, in milliseconds.
     milliseconds: u64,
+    /// True if caches may share the list between users.
     is_public: bool,
 }
 
 /// List of one server.
 pub(super) struct ServerList {
+    /// Index of the server.
     server: usize,
-    /// First page of the list, which has the cache hints.
+    /// First page of the list; its cache hints apply to the list.
     first: JsonObject,
+    /// Entries of all pages.
     entries: Vec<JsonObject>,
     /// Losses in the conversions of all pages.
     losses: Vec<Json>,
 }
 
-/// Returns the params of a list request: the `_meta` about the client, taken from another request.
+/// Returns the params of a list request with the `_meta` of the client's request.
 fn list_params(request: &IncomingRequest<RequestContext>) -> JsonObject {
     let meta = request.param("_meta").map(|meta| meta.to_json());
     meta.map(|meta| ("_meta", meta)).into_iter().collect()

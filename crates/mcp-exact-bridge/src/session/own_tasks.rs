@@ -1,7 +1,7 @@
-//! Tasks of clients with sessions (2025-11-25, `basic/utilities/tasks`): the bridge answers requests about the tasks of other
-//! clients as if these tasks did not exist.
+//! Tasks of clients with sessions (2025-11-25, `basic/utilities/tasks`): the bridge answers requests about the tasks of
+//! other clients as if these tasks did not exist.
 //!
-//! A server may also ask about the tasks that the client has created for the server's own requests.
+//! A server may also send requests about the tasks that the client has created for earlier requests of this server.
 
 use mcp_exact_session::{
     IncomingRequest, InputRequest, JsonObject, PeerError, Principal, RawResult,
@@ -12,19 +12,20 @@ use super::Session;
 use crate::tasks::{self, TaskOwner};
 use crate::upstream::Connection;
 
-/// Maximum number of tasks that a client has created for one server; the oldest ones are forgotten first.
+/// Maximum number of tasks that a client has created for one server; the oldest tasks are removed first.
 const MAX_CLIENT_TASKS: usize = 1_000;
 
 impl Session {
-    /// Returns true if messages about tasks are relayed: client and server speak a revision with tasks, and the connection
-    /// belongs to the session.
+    /// Returns true if messages about tasks are relayed: client and server have negotiated the same revision, this
+    /// revision defines tasks, and sessions do not share the connection.
     pub(super) fn relays_tasks(&self, connection: &Connection) -> bool {
         self.info.revision == connection.info.revision
             && tasks::has_tasks(self.info.revision)
             && !self.backend.is_shared()
     }
 
-    /// Returns true if the server may speak the client's revision with tasks, as far as it is known.
+    /// Returns true if messages about tasks can be relayed according to the cached profile of the server: client and
+    /// server have the same revision, this revision defines tasks, and sessions do not share connections.
     pub(super) fn may_relay_tasks(&self) -> bool {
         let profile = self.backend.cached_profile();
         profile.is_some_and(|known| known.info.revision == self.info.revision)
@@ -32,6 +33,7 @@ impl Session {
             && !self.backend.is_shared()
     }
 
+    /// Returns the owner of the tasks that a request of a principal creates.
     fn task_owner(&self, principal: Option<&Principal>) -> TaskOwner {
         TaskOwner::new(principal, &self.client)
     }
@@ -41,7 +43,8 @@ impl Session {
         self.may_relay_tasks() && self.own_task(request).is_ok()
     }
 
-    /// Returns the server's id of the task that a request names.
+    /// Returns the server's id of the task that a request names; returns an error if the task does not belong to the
+    /// client.
     fn own_task(&self, request: &IncomingRequest<RequestContext>) -> Result<String, PeerError> {
         let id = request.params().and_then(tasks::id_of);
         let id = id.ok_or_else(|| PeerError::invalid_params("`taskId` has to be a string"))?;
@@ -68,12 +71,12 @@ impl Session {
         Some(rest.strip_prefix("__")?.to_owned())
     }
 
-    /// Returns the id of a task of the server as the client sees it.
+    /// Returns the id for clients of a task of the server, prefixed with the name of the server.
     fn id_for_client(&self, id: &str) -> String {
         format!("{}__{id}", self.backend.name)
     }
 
-    /// Returns the params of a request for the server, with the server's ids of tasks.
+    /// Returns the params of a request with the server's task ids.
     pub(super) fn task_params(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -86,7 +89,8 @@ impl Session {
         Ok(params.map(|params| self.with_original_ids(params)))
     }
 
-    /// Records the task that a result creates, and returns the result with the client's own tasks and their ids for the client.
+    /// Records the task that a result creates, removes the tasks of other clients from a list, and replaces the
+    /// server's task ids by the ids for the client.
     pub(super) fn task_result(
         &self,
         request: &IncomingRequest<RequestContext>,
@@ -110,7 +114,7 @@ impl Session {
         self.with_client_ids(object, principal).into()
     }
 
-    /// Replaces the server's ids of the client's tasks by those for the client.
+    /// Replaces the server's ids of the client's tasks by the ids for the client.
     fn with_client_ids(&self, object: JsonObject, principal: Option<&Principal>) -> JsonObject {
         if !self.backend.is_one_of_many {
             return object;
@@ -121,7 +125,7 @@ impl Session {
         })
     }
 
-    /// Replaces ids that start with the name of the server by those of the server.
+    /// Replaces the ids for the client by the server's ids.
     fn with_original_ids(&self, object: JsonObject) -> JsonObject {
         if !self.backend.is_one_of_many {
             return object;
@@ -149,17 +153,18 @@ impl Session {
         Some(params.map(|params| self.with_client_ids(params, principal)))
     }
 
-    /// Returns true if a notification of the client may be sent to the server: the status of a task is for the server whose
-    /// request has become the task.
+    /// Returns true if a notification of the client may be sent to the server. The status of a task is sent only to the
+    /// server whose request has become the task.
     pub(super) fn may_notify(&self, method: &str, params: Option<&JsonObject>) -> bool {
         let id = || params.and_then(tasks::id_of);
         method != tasks::STATUS || id().is_some_and(|id| self.lock().client_tasks.contains(&id))
     }
 
-    /// Returns a question of the server for the client, with the client's ids of tasks.
+    /// Converts an input request of the server for the client: replaces the server's task ids by the ids for the
+    /// client.
     ///
     /// # Errors
-    /// The error for a task that the client has not created for this server.
+    /// Returns an error if the client has not created the task for this server.
     pub(super) fn task_question(
         &self,
         connection: &Connection,
@@ -180,7 +185,8 @@ impl Session {
         Ok(question)
     }
 
-    /// Records the task that a client's answer creates, and returns the answer with the server's ids of tasks.
+    /// Records the task that a response of the client creates, removes the tasks for other servers from a list, and
+    /// replaces task ids by the ids of the server.
     pub(super) fn task_answer(
         &self,
         connection: &Connection,
@@ -208,7 +214,7 @@ impl Session {
         self.with_original_ids(answer)
     }
 
-    /// Forgets the tasks of a session without a principal, whose ids nobody else has.
+    /// Forgets the tasks of a session without a principal. No other session can access them.
     pub(super) fn forget_tasks(&self) {
         self.backend.tasks.forget(&self.task_owner(None));
     }

@@ -1,8 +1,8 @@
-//! Sessions of clients with a shared server: their requests use the connections of clients without sessions, which belong to
-//! one principal each.
+//! Sessions of clients with a shared server. Their requests use the same connections as requests of clients without
+//! sessions; each connection belongs to one principal.
 //!
-//! A call during which the server may ask has a connection of its own until it ends. Changes come from a subscription that
-//! the sessions of a principal share.
+//! A call during which the server may send requests has a separate connection until the call ends. Changes come from a
+//! subscription that the sessions of a principal share.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ impl Session {
             let shared = stateless.shared_connection(&self.backend, &request).await?;
             let relayed = self.relay_on(&shared.connection, Some(&shared.calls), &request);
             match relayed.await {
-                // Nothing was sent on a connection that was lost meanwhile: another one is as good.
+                // The connection was lost before the request was sent, so the request can be sent on another
+                // connection.
                 Err(RelayError::Unsent) => {}
                 Err(RelayError::Error(error)) => return Err(error),
                 Ok(reply) => return Ok(reply),
@@ -72,6 +73,7 @@ impl Session {
     }
 }
 
+/// Returns true if capabilities declare subscriptions to resources.
 fn has_subscriptions(capabilities: &JsonObject) -> bool {
     let resources = capabilities.view().find("resources");
     let resources = resources.and_then(|resources| resources.object());
@@ -86,7 +88,7 @@ struct SharedListening {
     principal: Option<Principal>,
 }
 
-/// Task that is cancelled when dropped.
+/// Handle of a task, which is aborted when the handle is dropped.
 struct Listening(JoinHandle<()>);
 
 impl Drop for Listening {
@@ -130,7 +132,8 @@ impl SharedListening {
         }
     }
 
-    /// Begins to listen. `established` is set when the server has accepted the subscription, and closed if it refuses.
+    /// Starts to listen. `established` becomes true when the server has accepted the subscription, and is dropped if
+    /// the server refuses it.
     fn begin(&self, uris: Vec<String>, established: watch::Sender<bool>) -> Listening {
         let filter = Filter {
             tools: true,

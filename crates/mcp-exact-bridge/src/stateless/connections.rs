@@ -17,6 +17,7 @@ use crate::upstream::{ClientSide, Connection, Receiver};
 
 /// Time that a call waits for a permit to open a connection.
 const PERMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Interval at which a call that waits for a permit closes unused connections.
 const PERMIT_RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Delay before the connection of a call that has ended without an answer is closed.
@@ -24,13 +25,17 @@ const CLOSE_DELAY: Duration = Duration::from_secs(1);
 
 /// All connections to one server that clients without sessions share.
 pub(super) struct Connections {
+    /// Permits for all connections to the server.
     permits: Arc<Semaphore>,
     /// Maximum number of connections of one authenticated principal.
     share: usize,
+    /// Idle time after which an unused connection is closed.
     idle_after: Duration,
+    /// Open connections, and the limits of the principals.
     state: Arc<Mutex<State>>,
 }
 
+/// Open connections, and the limits of the principals.
 #[derive(Default)]
 struct State {
     /// Unused connections that serve one call at a time, the most recently used one last. Each owner in the map has a
@@ -40,14 +45,17 @@ struct State {
     open: HashMap<Owner, OpenConnection>,
     /// Locks that are held while a shared connection is opened.
     opening: HashMap<Owner, Weak<tokio::sync::Mutex<()>>>,
-    /// Maximum number of connections of each principal, as semaphores.
+    /// Semaphores that limit the number of connections of each principal; the key `None` stands for all clients without
+    /// a principal.
     shares: HashMap<Option<String>, Weak<Semaphore>>,
 }
 
 /// Permit for one connection. It also counts towards the share of an authenticated principal, or towards the common
 /// share of subscriptions without a principal.
 pub(super) struct Permit {
+    /// Permit that counts towards all connections to the server.
     _connection: OwnedSemaphorePermit,
+    /// Permit that counts towards the share of the principal.
     _share: Option<OwnedSemaphorePermit>,
 }
 
@@ -56,6 +64,7 @@ pub(super) struct Permit {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Owner {
     pub(super) principal: Option<String>,
+    /// Name and capabilities of the client.
     pub(super) client: ClientSide,
 }
 
@@ -63,18 +72,23 @@ pub(super) struct Owner {
 #[derive(Clone)]
 pub(crate) struct SharedConnection {
     pub(crate) connection: Arc<Connection>,
+    /// Calls in progress on the connection.
     pub(crate) calls: Arc<SharedCalls>,
 }
 
+/// Shared connection with its permit.
 struct OpenConnection {
     shared: SharedConnection,
     _permit: Permit,
+    /// Time of the latest use.
     since: Instant,
 }
 
+/// Unused connection with its permit.
 struct IdleConnection {
     connection: Arc<Connection>,
     permit: Permit,
+    /// Time of the latest use.
     since: Instant,
 }
 
@@ -87,6 +101,7 @@ pub(super) struct Lease {
     /// log messages must not reach another call.
     pub(super) is_busy: bool,
     state: Arc<Mutex<State>>,
+    /// Idle time after which the returned connection is closed.
     idle_after: Duration,
 }
 
@@ -117,7 +132,8 @@ impl State {
         })
     }
 
-    /// Closes the connection that has been unused for the longest time, among those of a principal or among all.
+    /// Closes the connection that has been unused for the longest time: among the connections of a principal, or among
+    /// all connections if `principal` is `None`.
     fn close_oldest_unused(&mut self, principal: Option<&str>) {
         let is_candidate =
             |owner: &Owner| principal.is_none() || owner.principal.as_deref() == principal;
@@ -174,7 +190,8 @@ impl Connections {
     }
 
     /// Waits for a permit to open a connection. An authenticated principal gets at most half of all connections, so
-    /// that its subscriptions and waiting calls, which hold connections for a long time, leave some to others.
+    /// that its subscriptions and waiting calls, which hold connections for a long time, leave connections to other
+    /// principals.
     pub(super) async fn permit(&self, principal: Option<&str>) -> Result<Permit, PeerError> {
         let share = match principal {
             None => None,
@@ -197,7 +214,7 @@ impl Connections {
             Some(Principal(name)) => self.permit(Some(name)).await,
             None => {
                 let share = locked(&self.state).share(None, self.share);
-                // Connections that are unused are not of this share.
+                // Unused connections do not count towards this share.
                 let share = self.acquire(&share, |_| {}).await?;
                 self.permit_of(Some(share)).await
             }
@@ -211,6 +228,7 @@ impl Connections {
         share.try_acquire_owned().ok()
     }
 
+    /// Waits for a permit to open a connection, in addition to the permit of a share.
     async fn permit_of(&self, share: Option<OwnedSemaphorePermit>) -> Result<Permit, PeerError> {
         let make_room = |state: &mut State| state.close_oldest_unused(None);
         Ok(Permit {
@@ -232,7 +250,7 @@ impl Connections {
             if permits.available_permits() == 0 {
                 make_room(&mut locked(&self.state));
             }
-            // Calls that end meanwhile leave connections that can be closed.
+            // Calls that have ended leave unused connections, which can be closed.
             if let Ok(Ok(permit)) = timeout(PERMIT_RETRY_INTERVAL, &mut permit).await {
                 return Ok(permit);
             }
@@ -255,7 +273,7 @@ impl Connections {
             }
             state.opening(owner)
         };
-        // One call opens the connection, the owner's others wait for it.
+        // One call opens the connection, and the other calls of the owner wait for it.
         let _opening = opening.lock().await;
         if let Some(open) = locked(&self.state).open_connection(owner) {
             return Ok(open);
@@ -329,6 +347,7 @@ impl Connections {
 }
 
 impl Lease {
+    /// Returns the leased connection.
     pub(super) fn connection(&self) -> Result<Arc<Connection>, PeerError> {
         let held = self.held.as_ref();
         let connection = held.map(|(connection, _)| Arc::clone(connection));
@@ -377,7 +396,7 @@ impl Drop for Lease {
     }
 }
 
-/// Closes the connections of an owner that no call has used for some time, until none is left.
+/// Closes each connection of an owner that was unused for the time `idle_after`, until none is left.
 async fn close_unused(state: Weak<Mutex<State>>, owner: Owner, idle_after: Duration) {
     let mut wait = idle_after;
     loop {

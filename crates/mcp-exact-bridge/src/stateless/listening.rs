@@ -30,26 +30,33 @@ pub(super) struct Subscriptions(Mutex<HashMap<SubscriptionKey, Weak<Subscription
 /// Key of a subscription: the principal and the resources. Changes of lists are part of every subscription.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct SubscriptionKey {
-    /// Number of replacements of the server, so that subscriptions at the replaced server are not reused.
+    /// Number of replacements of the upstream, so that subscriptions at an earlier upstream are not reused.
     generation: u64,
     principal: Option<Principal>,
+    /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
-    /// Tasks whose status is wanted (extension `io.modelcontextprotocol/tasks`): ids of the client by ids of the server.
+    /// Tasks whose status the subscribers want to receive (extension `io.modelcontextprotocol/tasks`): ids for the
+    /// client, by ids of the server.
     tasks: BTreeMap<String, String>,
 }
 
-/// Subscription at the server, which ends when its last subscriber leaves.
+/// Subscription at the server. Ends when its last subscriber leaves.
 struct Subscription {
     subscribers: Mutex<Subscribers>,
-    /// Reason why the subscription has ended.
+    /// Reason why the subscription has ended; `None` until it ends.
     ended: watch::Receiver<Option<PeerError>>,
+    /// Task that listens at the server.
     task: OnceLock<AbortHandle>,
 }
 
+/// Subscribers of one subscription.
 #[derive(Default)]
 struct Subscribers {
+    /// True once the server has accepted the subscription.
     is_established: bool,
+    /// Number of the next subscriber.
     next: u64,
+    /// Subscribers and their callbacks, by number.
     all: BTreeMap<u64, (SubscriptionRequest, OnEstablished)>,
 }
 
@@ -78,9 +85,10 @@ impl Drop for Subscription {
     }
 }
 
-/// Membership of a client in a subscription, until it is dropped.
+/// Guard that removes a client from a subscription when dropped.
 struct Subscriber {
     subscription: Arc<Subscription>,
+    /// Number of the subscriber.
     number: u64,
 }
 
@@ -144,6 +152,7 @@ impl Subscription {
         }
     }
 
+    /// Records that the server has accepted the subscription, and calls the callbacks of all subscribers.
     fn set_established(&self) {
         let all: Vec<OnEstablished> = {
             let mut subscribers = self.lock();
@@ -155,12 +164,14 @@ impl Subscription {
         all.iter().for_each(|established| established());
     }
 
+    /// Returns all subscribers.
     fn requests(&self) -> Vec<SubscriptionRequest> {
         let subscribers = self.lock();
         let all = subscribers.all.values();
         all.map(|(request, _)| request.clone()).collect()
     }
 
+    /// Sends a change to all subscribers.
     fn publish(&self, change: &Change) {
         for request in self.requests() {
             request.client.publish(change);
@@ -206,6 +217,7 @@ impl Stateless {
 }
 
 impl Subscriptions {
+    /// Returns the open subscription with a key, or starts a new one.
     fn find_or_begin(&self, backend: &Arc<Backend>, wanted: SubscriptionKey) -> Arc<Subscription> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.get(&wanted).and_then(Weak::upgrade);
@@ -281,12 +293,15 @@ async fn listen(receiver: Arc<SubscriptionReceiver>) -> PeerError {
 struct SubscriptionReceiver {
     backend: Arc<Backend>,
     principal: Option<Principal>,
+    /// Resources whose updates the subscribers want to receive.
     uris: BTreeSet<String>,
+    /// Ids of tasks for the client, by ids of the server.
     tasks: BTreeMap<String, String>,
     subscription: Weak<Subscription>,
 }
 
 impl SubscriptionReceiver {
+    /// Returns the hooks for the messages of the subscription.
     fn messages(&self) -> MessageHooks {
         MessageHooks::new(&self.backend.options.hooks, || {
             let principal = self.principal.as_ref();

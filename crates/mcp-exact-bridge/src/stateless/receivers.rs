@@ -17,9 +17,13 @@ use crate::upstream::{Connection, PendingServerRequest, Receiver};
 /// Receiver of the server's requests and notifications during a call that has a separate connection.
 pub(super) struct CallReceiver {
     pub(super) client: ServerHandle,
+    /// Request of the client that the call relays.
     pub(super) key: RequestKey,
+    /// Channel for the requests that the server sends during the call.
     pub(super) questions: mpsc::UnboundedSender<PendingServerRequest>,
+    /// Translation from the revision of the server to the revision of the client.
     pub(super) back: Translation,
+    /// Hooks for the messages during the call.
     pub(super) messages: MessageHooks,
 }
 
@@ -39,7 +43,7 @@ impl Receiver for CallReceiver {
     }
 
     fn handle_change(&self, _: Change) {
-        // Changes are for subscriptions, which have connections of their own.
+        // Changes are sent to subscriptions, which have separate connections.
     }
 
     fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
@@ -64,13 +68,15 @@ pub(crate) struct SharedCalls(Mutex<HashMap<RequestKey, RelayedRequest>>);
 #[derive(Clone)]
 struct RelayedRequest {
     client: ServerHandle,
+    /// Key of the client's request.
     request: RequestKey,
     messages: MessageHooks,
 }
 
-/// Removes a call from the table when dropped, that is, when the call ends or is cancelled.
+/// Guard that removes a call from [`SharedCalls`] when dropped, that is, when the call ends or is cancelled.
 pub(crate) struct SharedCall<'a> {
     calls: &'a SharedCalls,
+    /// Key of the upstream request.
     key: RequestKey,
 }
 
@@ -89,6 +95,7 @@ impl SharedCalls {
         self.lock().is_empty()
     }
 
+    /// Adds a call until the returned guard is dropped; `key` is the key of the upstream request.
     pub(crate) fn begin(
         &self,
         key: RequestKey,
@@ -105,7 +112,8 @@ impl SharedCalls {
         SharedCall { calls: self, key }
     }
 
-    /// Returns the call that a message of the server refers to; if the message names no call, the only running call.
+    /// Returns the call that a message of the server refers to; if the message names no call, returns the only call in
+    /// progress.
     fn request_of(&self, key: Option<RequestKey>) -> Option<RelayedRequest> {
         let calls = self.lock();
         match key {
@@ -134,7 +142,7 @@ impl Receiver for SharedCallsReceiver {
     }
 
     fn handle_change(&self, _: Change) {
-        // Changes are for subscriptions, which have connections of their own.
+        // Changes are sent to subscriptions, which have separate connections.
     }
 
     fn handle_notification(&self, _: &Arc<Connection>, notification: ServerNotification) {
@@ -145,6 +153,7 @@ impl Receiver for SharedCallsReceiver {
     }
 }
 
+/// Sends a log message to a client during its request, unless a hook drops the message.
 fn log_to(client: &ServerHandle, key: RequestKey, messages: &MessageHooks, message: LogMessage) {
     let Some(LogMessage {
         level,

@@ -19,6 +19,7 @@ const SEALED_PREFIX: &str = "mcp-exact-bridge-sealed:";
 /// Prefix of every task id that is bound to a principal.
 const TASK_PREFIX: &str = "mcp-exact-bridge-task:";
 
+/// Length of the nonce, in bytes.
 const NONCE: usize = 24;
 
 /// Random key of this process. Other processes cannot open values that were sealed with it.
@@ -42,7 +43,7 @@ impl fmt::Debug for ProcessKey {
 impl Seal for ProcessKey {
     fn seal(&self, payload: &str, context: &[u8]) -> String {
         let mut nonce = [0; NONCE];
-        // The empty string opens nowhere.
+        // The empty string cannot be opened.
         let Ok(()) = getrandom::fill(&mut nonce) else {
             return String::new();
         };
@@ -76,16 +77,18 @@ pub(super) struct OpenedTask {
     pub(super) tool: Option<String>,
 }
 
-/// Binding of `requestState` values and ids of tasks to a principal, and to one server of many. In front of a single server, the values
-/// for clients without a principal are relayed unchanged.
+/// Binding of `requestState` values and task ids to a principal, and to one server of many. In front of a single
+/// server, the values for clients without a principal are relayed unchanged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Binding<'a> {
     pub(super) seal: &'a dyn Seal,
+    /// Name of the server; empty if there is only one server.
     pub(super) server: &'a str,
     pub(super) principal: Option<&'a str>,
 }
 
 impl Binding<'_> {
+    /// Returns the context that a sealed value of this kind is bound to; `None` if values are not sealed.
     fn context(&self, kind: &str) -> Option<Vec<u8>> {
         // The name of a server has no line break, and is empty if there is one server.
         let context = match self.principal {
@@ -169,6 +172,7 @@ impl Binding<'_> {
     }
 }
 
+/// Returns the error for a `requestState` that is invalid for this principal and server.
 fn foreign_state_error() -> PeerError {
     PeerError::invalid_params(
         "`requestState` was not given to this principal by this gateway, or the gateway was restarted; begin the call anew",
@@ -210,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn states_are_of_one_principal_and_server() {
+    fn states_belong_to_principal_and_server() {
         let key = ProcessKey::random().expect("random numbers");
         let binding = |server, principal| Binding {
             seal: &key,

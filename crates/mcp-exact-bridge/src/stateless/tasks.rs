@@ -1,6 +1,6 @@
 //! Requests and notifications about tasks of clients without sessions (extension `io.modelcontextprotocol/tasks`).
 //!
-//! The ids of tasks are sealed for the principal that has made the call, so that they are valid in every process with the same
+//! Task ids are sealed for the principal that has made the call, so that they are valid in every process with the same
 //! keys.
 
 use std::collections::BTreeMap;
@@ -71,7 +71,8 @@ impl Stateless {
             let progress = ProgressReceiver::new(client, request.key);
             let pending =
                 match self.send(&request, &shared.connection, &translation, &progress, None) {
-                    // Nothing was sent on a connection that was lost meanwhile: another one is as good.
+                    // The connection was lost before the request was sent, so the request can be sent on another
+                    // connection.
                     Err(RelayError::Unsent) => continue,
                     Err(RelayError::Error(error)) => return Err(error),
                     Ok(pending) => pending,
@@ -90,7 +91,8 @@ impl Stateless {
         }
     }
 
-    /// Returns the tasks of a subscription that belong to its principal: the ids of the server, and those of the client.
+    /// Returns the tasks of a subscription that belong to its principal: the ids for the client, by the ids of the
+    /// server.
     pub(crate) fn tasks_of_filter(
         &self,
         backend: &Backend,
@@ -126,7 +128,7 @@ fn task_params(
     Ok(params)
 }
 
-/// Passes the questions of a task to the hooks.
+/// Passes the input requests of a task to the hooks.
 fn with_task_questions(
     mut task: JsonObject,
     messages: &MessageHooks,

@@ -22,20 +22,26 @@ pub(super) const STATE_PREFIX: &str = "mcp-exact-bridge:";
 
 /// Call during which the server may send requests to the client.
 pub(super) struct RunningCall {
-    // The connection is given back after the request was cancelled: fields are dropped in order.
+    // Fields are dropped in order, so the request is cancelled before the connection is returned.
+    /// Upstream request that relays the call.
     pub(super) pending: PendingRequest,
+    /// Channel of the requests that the server sends during the call.
     pub(super) questions: mpsc::UnboundedReceiver<PendingServerRequest>,
+    /// Client request that receives the progress of the call.
     pub(super) progress: ProgressReceiver,
     /// Conversion of the call's messages, with the losses so far.
     pub(super) translation: Translation,
     pub(super) connection: Arc<Connection>,
+    /// Exclusive use of the connection.
     pub(super) lease: Lease,
-    /// Permit that counts the calls of clients without a principal that have waited; other calls use the share of their
-    /// principal. The call holds the permit until it ends, so that its server can send further input requests.
+    /// Permit of a call of a client without a principal that has waited at least once; calls of other clients count
+    /// towards the share of their principal. The call holds the permit until it ends, so that its server can send
+    /// further input requests.
     pub(super) waiting_permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Task that ends a waiting call in time. Dropping it cancels the task.
+/// Task that ends a waiting call when its time limit expires or the session with the server ends. Dropping the value
+/// cancels the task.
 pub(super) struct Expiry(AbortHandle);
 
 impl Drop for Expiry {
@@ -49,6 +55,7 @@ pub(super) struct WaitingCall {
     pub(super) call: RunningCall,
     /// Requests of the server to the client, in the order of their keys in `inputRequests`.
     pub(super) asked: Vec<PendingServerRequest>,
+    /// Principal of the client.
     owner: Option<String>,
     /// Endpoint and request of a client with a session; `None` for a client without one, whose retry is another request.
     request: Option<(usize, RequestKey)>,
@@ -57,6 +64,7 @@ pub(super) struct WaitingCall {
     params: serde_json::Value,
     /// `requestState` that identifies the call.
     state: String,
+    /// Time at which the call expires.
     until: Instant,
     pub(super) expiry: Expiry,
 }
@@ -106,7 +114,7 @@ impl Stateless {
         Ok(state)
     }
 
-    /// Ends a call that waits when its connection is lost or its time is over.
+    /// Starts the task that ends a waiting call when its time limit expires or when `session_end` completes.
     fn expiry(
         &self,
         state: String,
@@ -116,7 +124,7 @@ impl Stateless {
         let all = Arc::downgrade(&self.waiting);
         let take = move || all.upgrade().and_then(|all| locked(&all).remove(&state));
         let expiring = tokio::spawn(async move {
-            // A call that is not here at the end of the session can be put back until it expires.
+            // A call that a retry has removed when the session ends can be stored again until it expires.
             if timeout_at(until, session_end).await.is_ok()
                 && let Some(WaitingCall { method, .. }) = take()
             {
@@ -134,7 +142,8 @@ impl Stateless {
         Expiry(expiring.abort_handle())
     }
 
-    /// Ends the waiting calls of a client with a session that has left, or the one of a request that it has cancelled.
+    /// Ends the waiting calls of a client with a session: the call of the cancelled `request`, or all calls of a
+    /// disconnected client if `request` is `None`.
     pub(crate) fn end_waiting_calls(&self, client: &ServerHandle, request: Option<RequestKey>) {
         let ended: Vec<WaitingCall> = {
             let mut all = locked(&self.waiting);
@@ -148,12 +157,12 @@ impl Stateless {
                 .collect()
         };
         if !ended.is_empty() {
-            // Dropping a call takes locks of endpoints, which the caller may hold.
+            // Dropping a call acquires locks of endpoints, which the caller may hold.
             tokio::spawn(async move { drop(ended) });
         }
     }
 
-    /// Returns true if a call of this principal waits for this state.
+    /// Returns true if this `requestState` identifies a waiting call of this principal.
     pub(super) fn is_waiting(&self, state: &str, principal: Option<&str>) -> bool {
         let all = locked(&self.waiting);
         let waiting = all.get(state);
@@ -163,7 +172,7 @@ impl Stateless {
     /// Stores a call again under the same `requestState`.
     pub(super) fn store_again(&self, waiting: WaitingCall) {
         let mut all = locked(&self.waiting);
-        // Under the lock: the task that ends it at this time has not been here.
+        // The lock is held, so the task that ends the call at this time has not run yet.
         if Instant::now() < waiting.until {
             all.insert(waiting.state.clone(), waiting);
         } else {
@@ -172,8 +181,8 @@ impl Stateless {
         }
     }
 
-    /// Removes and returns the call that a retry continues. Method, params and principal of the retry must be those of
-    /// the call (2026-07-28, `basic/patterns/mrtr`).
+    /// Removes and returns the call that a retry continues. Method, params and principal of the retry must equal those
+    /// of the call (2026-07-28, `basic/patterns/mrtr`).
     pub(super) fn take_waiting(
         &self,
         state: &str,

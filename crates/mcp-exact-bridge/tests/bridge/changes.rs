@@ -38,7 +38,7 @@ async fn is_notified(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn list_changes_reach_clients() {
+async fn list_changes_reach_all_clients() {
     for of_server in revisions() {
         let server = server(of_server);
         let bridge = bridge(InMemory::new(&server)).await;

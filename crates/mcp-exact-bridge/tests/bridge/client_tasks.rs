@@ -1,5 +1,5 @@
-//! Tasks that a client creates for requests of the server (2025-11-25, `basic/utilities/tasks`): the bridge relays what the
-//! server asks about them, and hides the tasks that the client has created for other servers.
+//! Tasks that a client creates for requests of the server (2025-11-25, `basic/utilities/tasks`): the bridge relays the
+//! server's requests about its own tasks, and hides the tasks that the client has created for other servers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,11 +14,13 @@ use crate::common::object;
 use crate::matrix::wait_until;
 use crate::task_server::{REVISION, TaskServer, bridge_to, request, text};
 
+/// Capabilities of a client that can answer sampling requests with tasks.
 const CAPABILITIES: &str = r#"{"sampling":{},"tasks":{"list":{},"cancel":{},"requests":{"sampling":{"createMessage":{}}}}}"#;
 
+/// Params of a sampling request that asks for a task.
 const SAMPLE: &str = r#"{"messages":[{"role":"user","content":{"type":"text","text":"Hi"}}],"maxTokens":10,"task":{"ttl":6e4}}"#;
 
-/// Client that answers each request for a sample with a task.
+/// Client that answers each sampling request with a task.
 #[derive(Clone, Default)]
 struct TaskClient {
     /// Status of each task.
@@ -63,6 +65,7 @@ impl TaskClient {
         client
     }
 
+    /// Returns the response of the client to a request of a server.
     fn answer(&self, method: &str, params: Option<&JsonObject>) -> Result<RawResult, PeerError> {
         self.asked.lock().expect("a lock").push(method.to_owned());
         let mut tasks = self.tasks.lock().expect("a lock");
@@ -95,6 +98,7 @@ impl TaskClient {
         Ok(RawResult::from(object(&answer)))
     }
 
+    /// Removes and returns the methods of the received requests.
     fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.asked.lock().expect("a lock"))
     }
@@ -107,12 +111,13 @@ fn result(response: &JsonObject) -> JsonObject {
     result.try_into().expect("an object")
 }
 
+/// Returns the error code of a response; `None` if the response has no error.
 fn error_code(response: &JsonObject) -> Option<String> {
     let error: JsonObject = response.get("error")?.try_into().ok()?;
     Some(error.get("code")?.text().to_owned())
 }
 
-/// Asks for a sample as a task on a connection of the server; returns the id of the task.
+/// Sends a sampling request as a task on a connection of the server; returns the id of the task.
 async fn sample(server: &TaskServer, connection: usize) -> String {
     let created = server
         .ask(connection, "sampling/createMessage", SAMPLE)
@@ -125,7 +130,7 @@ async fn sample(server: &TaskServer, connection: usize) -> String {
     text(&created, "taskId").expect("an id")
 }
 
-/// Returns the ids of the tasks that the client lists for a connection of the server.
+/// Returns the ids of the tasks that the client lists to a connection of the server.
 async fn listed(server: &TaskServer, connection: usize) -> Vec<String> {
     let response = server.ask(connection, "tasks/list", "{}").await;
     let tasks = result(&response).get("tasks").expect("tasks");
@@ -134,8 +139,8 @@ async fn listed(server: &TaskServer, connection: usize) -> Vec<String> {
     ids.map(|id| id.expect("an id")).collect()
 }
 
-/// "When the receiver is a client" the server polls, lists and cancels the task, and gets its result, as a client does (2025-11-25,
-/// `basic/utilities/tasks`).
+/// A server polls, lists and cancels a task of the client and gets its result, as a client does with a task of a server
+/// (2025-11-25, `basic/utilities/tasks`).
 #[tokio::test]
 async fn tasks_of_clients_are_relayed() {
     let server = TaskServer::new("");
@@ -212,7 +217,8 @@ async fn tasks_for_other_servers_are_hidden() {
     client.close();
 }
 
-/// A server cannot ask one client about the task of another client, though both are behind the same bridge.
+/// A server cannot send one client a request about the task of another client, although both clients use the same
+/// bridge.
 #[tokio::test]
 async fn tasks_of_other_clients_are_unknown() {
     let server = TaskServer::new("");

@@ -175,7 +175,7 @@ pub struct InMemory {
     server: Server,
     /// Tasks that serve the connections.
     pub serving: Arc<Mutex<Vec<AbortHandle>>>,
-    /// Number of next connections that are accepted but never answered.
+    /// Number of further connections that are accepted but never answered.
     pub silent: Arc<AtomicUsize>,
     /// True if connections are refused.
     pub is_down: Arc<AtomicBool>,
@@ -243,7 +243,7 @@ impl Upstream for InMemory {
     }
 }
 
-/// A server in memory some of whose requests are answered in its place.
+/// Server in memory; a function answers some of its requests instead of the server.
 pub struct Intercepted<F> {
     pub server: Server,
     /// Returns the members that answer a request, such as `"result":{}`; `None` if the server answers.
@@ -259,6 +259,7 @@ impl<F: Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> Upstrea
         prior: Option<&CachedNegotiation>,
         handler: Arc<dyn ClientHandler>,
     ) -> Result<(ClientHandle, JoinHandle<()>), ConnectError> {
+        /// Lines that one end of a stream receives, and the writer of the end.
         type Ends = (
             Lines<BufReader<ReadHalf<DuplexStream>>>,
             WriteHalf<DuplexStream>,
@@ -311,6 +312,7 @@ impl<F: Fn(&str, &JsonObject) -> Option<String> + Send + Sync + 'static> Upstrea
     }
 }
 
+/// Creates a bridge with default options in front of one server.
 pub async fn bridge(upstream: InMemory) -> Bridge {
     Bridge::new(upstream, Options::default())
         .await
@@ -390,10 +392,12 @@ impl Drop for Listening {
     }
 }
 
+/// Serves a bridge over HTTP with default options.
 pub async fn listen(bridge: &Bridge) -> Listening {
     listen_with(bridge, HttpServerOptions::default()).await
 }
 
+/// Serves a bridge over HTTP with options.
 pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listening {
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -402,6 +406,7 @@ pub async fn listen_with(bridge: &Bridge, options: HttpServerOptions) -> Listeni
     Listening::new(format!("http://{address}/mcp"), task.abort_handle())
 }
 
+/// Parses a JSON object.
 pub fn object(text: &str) -> JsonObject {
     text.parse().expect(text)
 }
@@ -412,7 +417,7 @@ pub async fn answer_to(bridge: &Bridge, messages: &[impl AsRef<str>], id: &str) 
     object(&line_after(bridge, messages, has_id).await)
 }
 
-/// Sends unmodified messages to the bridge, and returns the first line for which the predicate holds.
+/// Sends unmodified messages to the bridge, and returns the first received line that satisfies the predicate.
 pub async fn line_after(
     bridge: &Bridge,
     messages: &[impl AsRef<str>],

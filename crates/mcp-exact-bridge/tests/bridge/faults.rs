@@ -126,13 +126,18 @@ async fn call_ends_with_its_client() {
 
 /// Bridge that serves clients over HTTP at an address until it is stopped.
 struct Process {
+    /// Running bridge.
     bridge: Bridge,
+    /// Address that the bridge listens at.
     address: SocketAddr,
+    /// Sender that stops the bridge when it is dropped.
     stop: oneshot::Sender<()>,
+    /// Task that serves the clients.
     serving: JoinHandle<()>,
 }
 
 impl Process {
+    /// Starts a bridge that listens at the address `at`, in front of a server of one revision.
     async fn start(of_server: Revision, at: &str, store: &Arc<MemorySessionStore>) -> Self {
         let bridge = bridge(InMemory::new(&server(of_server))).await;
         let listener = HttpListener::bind(at).await.expect("a port");
@@ -222,10 +227,10 @@ async fn restarted_bridge_refuses_waiting_calls() {
     }
 }
 
-/// A connection whose call was cancelled is closed: the server still works on the call, and its later requests and log
+/// The connection of a cancelled call is closed: the server still works on the call, and its later requests and log
 /// messages must not reach the next call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cancelled_call_takes_its_connection_along() {
+async fn cancelled_call_closes_its_connection() {
     let newest = revisions().next_back().expect("a revision");
     for of_server in revisions().filter(|revision| *revision != newest) {
         let upstream = InMemory::new(&server(of_server));
@@ -264,9 +269,9 @@ async fn waiting_call_gets_the_next_connection() {
     }
 }
 
-/// The bridge falls back to HTTP+SSE: the server sends requests in the session that has replaced the first attempt.
+/// The bridge falls back to HTTP+SSE if Streamable HTTP fails; the server sends its requests in the HTTP+SSE session.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn server_over_sse_asks() {
+async fn sse_server_sends_requests() {
     let oldest = revisions().next().expect("a revision");
     let listener = HttpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://{}/sse", listener.local_addr().expect("an address"));

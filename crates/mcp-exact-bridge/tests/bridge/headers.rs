@@ -13,6 +13,7 @@ use mcp_exact_bridge::{Bridge, Options};
 
 use crate::common::{Listening, listen_with};
 
+/// Value of the header `traceparent` that clients send.
 const TRACE: &str = "00-0af7651916cd43dd8448eb211c80319c-00f067aa0ba902b7-01";
 
 /// Authenticator that records the headers of all requests and gives all clients the same principal.

@@ -33,6 +33,7 @@ use crate::isolation::{ByHeader, outcome_of};
 /// Default number of runs: each revision of the server once in memory and once over HTTP.
 const SEEDS: u64 = 10;
 
+/// Names of the two principals.
 const PRINCIPALS: [&str; 2] = ["red", "blue"];
 
 /// Number of clients of each principal.
@@ -41,22 +42,26 @@ const CLIENTS_PER_PRINCIPAL: usize = 2;
 /// Number of steps of each client.
 const STEPS_PER_CLIENT: usize = 12;
 
-/// Kind of message that reached a client of the wrong principal.
+/// Kind of a message that a client has received and checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum CrossedMessage {
+enum CheckedMessage {
     Answer,
     Progress,
     Log,
+    /// Input request of the server.
     Question,
+    /// Update of a subscribed resource.
     Update,
+    /// Answer to an attempt to continue a call of the other principal.
     WaitingCall,
 }
 
 /// Deliberate defect of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
+    /// No defect.
     None,
-    /// The bridge sees all principals as the same one.
+    /// The bridge gives all clients the same principal.
     OnePrincipal,
     /// The bridge gets an existing connection instead of each new one.
     OneConnection,
@@ -69,9 +74,10 @@ enum Fault {
 /// Result of a run.
 #[derive(Debug, Default)]
 struct Report {
-    crossed: BTreeSet<CrossedMessage>,
+    /// Kinds of the messages that reached the wrong principal.
+    crossed: BTreeSet<CheckedMessage>,
     /// Number of inspected messages, by kind.
-    seen: BTreeMap<CrossedMessage, usize>,
+    seen: BTreeMap<CheckedMessage, usize>,
     /// Descriptions of the messages that reached the wrong principal.
     words: Vec<String>,
 }
@@ -82,6 +88,8 @@ struct Work {
     turns: u32,
 }
 
+/// Creates the server of a run, with a tool that reports progress and logs, a tool that sends a sampling request, and a
+/// resource template.
 fn server_of(revision: Revision, fault: Fault) -> Server {
     let last = Arc::new(Mutex::new(String::new()));
     Server::builder("behind", "1.0.0")
@@ -131,6 +139,7 @@ impl Authenticate for OnePrincipal {
 /// Upstream that returns its second connection for every further one; the bridge closes the first one itself.
 struct OneConnection {
     upstream: InMemory,
+    /// Connections that were opened so far.
     opened: Mutex<Vec<ClientHandle>>,
 }
 
@@ -154,8 +163,11 @@ impl Upstream for OneConnection {
 /// Call that waits for the answer of its client, with the data that another principal would need to continue it.
 #[derive(Clone)]
 struct Waiting {
+    /// Principal of the call.
     owner: &'static str,
+    /// Params of the call.
     params: JsonObject,
+    /// Responses and `requestState` of the retry.
     input: RequestInput,
 }
 
@@ -164,12 +176,13 @@ struct SharedState {
     server: Server,
     fault: Fault,
     report: Mutex<Report>,
+    /// Calls of all clients that have received input requests.
     waiting: Mutex<Vec<Waiting>>,
 }
 
 impl SharedState {
-    /// Records a message that a client has received; it is a violation if it contains the name of the other principal.
-    fn record_message(&self, kind: CrossedMessage, principal: &str, text: &str) {
+    /// Records a message that a client has received; a message with the name of the other principal is a violation.
+    fn record_message(&self, kind: CheckedMessage, principal: &str, text: &str) {
         let mut report = self.report.lock().expect("a lock");
         *report.seen.entry(kind).or_default() += 1;
         let mut others = PRINCIPALS.iter().filter(|other| **other != principal);
@@ -190,6 +203,7 @@ struct OneClient {
     revision: Revision,
 }
 
+/// Returns the sampling result of a principal.
 fn answer_of(principal: &str) -> JsonObject {
     object(&format!(
         r#"{{"role":"assistant","model":"m","content":{{"type":"text","text":"answer of {principal}"}}}}"#
@@ -197,6 +211,7 @@ fn answer_of(principal: &str) -> JsonObject {
 }
 
 impl OneClient {
+    /// Connects a client over HTTP, which records all received messages.
     async fn connect(
         shared: &Arc<SharedState>,
         url: &str,
@@ -218,15 +233,15 @@ impl OneClient {
         let noted = Arc::clone(shared);
         let handler = move |client: &ClientHandle, event| match event {
             ClientEvent::Log { params, .. } => {
-                noted.record_message(CrossedMessage::Log, principal, params.text())
+                noted.record_message(CheckedMessage::Log, principal, params.text())
             }
             ClientEvent::Changed {
                 change: Change::Resource(uri),
                 ..
-            } => noted.record_message(CrossedMessage::Update, principal, &uri),
+            } => noted.record_message(CheckedMessage::Update, principal, &uri),
             ClientEvent::Request { key, request, .. } => {
                 let asked = request.params().map_or("", JsonObject::text);
-                noted.record_message(CrossedMessage::Question, principal, asked);
+                noted.record_message(CheckedMessage::Question, principal, asked);
                 let _ = client.answer(key, Ok(RawResult::from(answer_of(principal))));
             }
             _ => {}
@@ -248,10 +263,12 @@ impl OneClient {
         one
     }
 
+    /// Returns true if the revision of the client has no sessions.
     fn is_stateless(&self) -> bool {
         self.revision.as_str() >= "2026"
     }
 
+    /// Sends a request, records its progress, and returns the result.
     async fn request(
         &self,
         method: &str,
@@ -267,7 +284,7 @@ impl OneClient {
         };
         let progress = Box::new(move |progress: &Progress| {
             let message = progress.message.as_deref().unwrap_or_default();
-            noted.record_message(CrossedMessage::Progress, principal, message);
+            noted.record_message(CheckedMessage::Progress, principal, message);
         });
         outcome_of(
             self.client
@@ -276,7 +293,7 @@ impl OneClient {
         .await
     }
 
-    /// Subscribes to this client's own resource. From 2026-07-28 on, the subscription lasts as long as the client.
+    /// Subscribes to resources. From 2026-07-28 on, the subscription lasts as long as the client.
     async fn subscribe(&self, uris: &[String]) {
         if self.is_stateless() {
             let uris = Json::from_encode(&uris.to_vec());
@@ -316,7 +333,7 @@ impl OneClient {
                     let answer = self.request("tools/call", work, None).await;
                     let answer = self.answer_text(&marker, answer);
                     self.shared
-                        .record_message(CrossedMessage::Answer, self.principal, &answer);
+                        .record_message(CheckedMessage::Answer, self.principal, &answer);
                     if self.shared.fault == Fault::None {
                         assert!(answer.contains(&marker), "{marker}: {answer}");
                     }
@@ -326,7 +343,7 @@ impl OneClient {
         self.client.close();
     }
 
-    /// Returns an answer as text. An error is allowed only in runs with a fault.
+    /// Returns the text of a result or error. An error is allowed only in runs with a fault.
     fn answer_text(&self, marker: &str, answer: Result<JsonObject, PeerError>) -> String {
         match answer {
             Ok(answer) => answer.to_string(),
@@ -348,11 +365,11 @@ impl OneClient {
         let Some(asked) = first.get("inputRequests") else {
             let answer = first.to_string();
             self.shared
-                .record_message(CrossedMessage::Answer, self.principal, &answer);
+                .record_message(CheckedMessage::Answer, self.principal, &answer);
             return;
         };
         self.shared
-            .record_message(CrossedMessage::Question, self.principal, asked.text());
+            .record_message(CheckedMessage::Question, self.principal, asked.text());
         let asked: JsonObject = asked.try_into().expect("questions");
         let answers = asked.iter();
         let answers =
@@ -371,7 +388,7 @@ impl OneClient {
         let answer = self.request("tools/call", params, Some(input)).await;
         let answer = self.answer_text(marker, answer);
         self.shared
-            .record_message(CrossedMessage::Answer, self.principal, &answer);
+            .record_message(CheckedMessage::Answer, self.principal, &answer);
     }
 
     /// Tries to continue a call of the other principal with exactly the retry that this principal would send.
@@ -386,7 +403,7 @@ impl OneClient {
                 .filter(|waiting| waiting.owner != self.principal)
                 .cloned()
                 .collect();
-            // The newest one is the most likely to wait still.
+            // The newest call is the most likely to be still waiting.
             others.last().cloned().filter(|_| rng.chance(90))
         };
         let Some(Waiting { params, input, .. }) = found else {
@@ -395,10 +412,11 @@ impl OneClient {
         let stolen = self.request("tools/call", params, Some(input)).await;
         let text = stolen.map_or_else(|_| String::new(), |stolen| stolen.to_string());
         self.shared
-            .record_message(CrossedMessage::WaitingCall, self.principal, &text);
+            .record_message(CheckedMessage::WaitingCall, self.principal, &text);
     }
 }
 
+/// Returns the params of a call of the tool `work` or `ask`.
 fn work_arguments(tool: &str, marker: &str, turns: usize) -> JsonObject {
     let arguments = object(&format!(r#"{{"marker":"{marker}","turns":{turns}}}"#));
     JsonObject::from_iter([
@@ -416,7 +434,8 @@ async fn serve_over_http(server: &Server) -> Listening {
     Listening::new(format!("http://{address}/mcp"), task.abort_handle())
 }
 
-/// Runs both principals with one server at the same time; sessions share the server's connections if `is_shared` is true.
+/// Runs the clients of both principals concurrently with one server; sessions share the server's connections if
+/// `is_shared` is true.
 async fn run(seed: u64, fault: Fault, is_shared: bool) -> Report {
     let mut rng = Rng::new(seed);
     let known: Vec<Revision> = revisions().collect();
@@ -471,7 +490,7 @@ async fn run(seed: u64, fault: Fault, is_shared: bool) -> Report {
     let mut running = JoinSet::new();
     for number in 0..CLIENTS_PER_PRINCIPAL {
         for principal in PRINCIPALS {
-            // The first clients of both principals are alike, so that nothing but the principal tells them apart.
+            // The first clients of both principals are equal, so that only the principal distinguishes them.
             let revision = match (number, fault) {
                 (0, _) | (_, Fault::OnePrincipal) => *known.last().expect("a revision"),
                 _ => *rng.pick(&known),
@@ -488,23 +507,25 @@ async fn run(seed: u64, fault: Fault, is_shared: bool) -> Report {
     std::mem::take(&mut *shared.report.lock().expect("a lock"))
 }
 
+/// No message reaches the wrong principal if the server is not shared.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_crosses_between_principals() {
     let seen = run_all(false).await;
     println!("messages that were looked at: {seen:?}");
 }
 
+/// No message reaches the wrong principal if sessions share the server's connections.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_crosses_on_shared_servers() {
     let seen = run_all(true).await;
     println!("messages on shared servers that were looked at: {seen:?}");
 }
 
-/// Runs all seeds; returns the number of inspected messages, by kind.
-async fn run_all(is_shared: bool) -> BTreeMap<CrossedMessage, usize> {
+/// Runs all seeds without a fault; returns the number of inspected messages, by kind.
+async fn run_all(is_shared: bool) -> BTreeMap<CheckedMessage, usize> {
     let seeds = std::env::var("MCP_EXACT_SEEDS").ok();
     let seeds = seeds.map_or(SEEDS, |seeds| seeds.parse().expect("a number of runs"));
-    let mut seen: BTreeMap<CrossedMessage, usize> = BTreeMap::new();
+    let mut seen: BTreeMap<CheckedMessage, usize> = BTreeMap::new();
     for seed in 0..seeds {
         let report = run(seed, Fault::None, is_shared).await;
         assert!(
@@ -517,12 +538,12 @@ async fn run_all(is_shared: bool) -> BTreeMap<CrossedMessage, usize> {
         }
     }
     for kind in [
-        CrossedMessage::Answer,
-        CrossedMessage::Progress,
-        CrossedMessage::Log,
-        CrossedMessage::Question,
-        CrossedMessage::Update,
-        CrossedMessage::WaitingCall,
+        CheckedMessage::Answer,
+        CheckedMessage::Progress,
+        CheckedMessage::Log,
+        CheckedMessage::Question,
+        CheckedMessage::Update,
+        CheckedMessage::WaitingCall,
     ] {
         assert!(seen.contains_key(&kind), "{kind:?} was never looked at");
     }
@@ -533,13 +554,13 @@ async fn run_all(is_shared: bool) -> BTreeMap<CrossedMessage, usize> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn deliberate_faults_are_noticed() {
     for (fault, kinds) in [
-        (Fault::OnePrincipal, &[CrossedMessage::WaitingCall][..]),
+        (Fault::OnePrincipal, &[CheckedMessage::WaitingCall][..]),
         (
             Fault::OneConnection,
-            &[CrossedMessage::Log, CrossedMessage::Question],
+            &[CheckedMessage::Log, CheckedMessage::Question],
         ),
-        (Fault::ServerMixesUp, &[CrossedMessage::Answer]),
-        (Fault::SubscribesToAll, &[CrossedMessage::Update]),
+        (Fault::ServerMixesUp, &[CheckedMessage::Answer]),
+        (Fault::SubscribesToAll, &[CheckedMessage::Update]),
     ] {
         let mut crossed = BTreeSet::new();
         // Revisions of the server in turn: not each of them can have each fault.

@@ -1,4 +1,4 @@
-//! Isolation: no data of one client reaches another one.
+//! Isolation: no data of one client reaches another client.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,10 +72,12 @@ pub async fn connect_as(
     client
 }
 
+/// Requests the list of tools.
 async fn list(client: &ClientHandle) -> Result<JsonObject, PeerError> {
     outcome_of(client.request("tools/list", None, CallOptions::default(), None)).await
 }
 
+/// Calls the tool `ask` with arguments, or retries a call with `input`.
 pub async fn call(
     client: &ClientHandle,
     arguments: &str,
@@ -92,6 +94,7 @@ pub async fn call(
     outcome_of(client.request("tools/call", Some(params), options, None)).await
 }
 
+/// Waits for the result or error of a request; panics on other outcomes.
 pub async fn outcome_of(sent: Result<PendingRequest, SendError>) -> Result<JsonObject, PeerError> {
     match sent.expect("a request").await {
         Outcome::Result(result) => Ok(result.into_object()),
@@ -100,7 +103,7 @@ pub async fn outcome_of(sent: Result<PendingRequest, SendError>) -> Result<JsonO
     }
 }
 
-/// Returns the members of a retry that answers the only input request of a call.
+/// Returns the members of a retry that responds to the input requests of a result with `answer`.
 pub fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     let asks: JsonObject = required
         .get("inputRequests")
@@ -116,11 +119,12 @@ pub fn answering(required: &JsonObject, answer: &str) -> RequestInput {
     }
 }
 
+/// Elicitation result that accepts with the value `true`.
 pub const ACCEPT_RESPONSE: &str = r#"{"action":"accept","content":{"yes":true}}"#;
 
 /// A `requestState` is bound to its request and to the user (2026-07-28, `basic/patterns/mrtr`).
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn waiting_call_is_continued_by_its_own_client_alone() {
+async fn only_its_client_continues_a_call() {
     let handshake =
         revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()));
     for of_server in handshake {
@@ -191,7 +195,7 @@ async fn waiting_call_expires() {
 
 /// A connection that the server does not answer delays only its own client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn slow_connection_delays_its_own_client_alone() {
+async fn slow_connection_delays_only_its_client() {
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = bridge(upstream.clone()).await;
@@ -233,7 +237,7 @@ async fn unused_connections_make_room() {
                 "{principal}, server {of_server}"
             );
             plain.close();
-            // Clients that can be asked have connections for one call at a time.
+            // Connections of clients that can answer server requests serve one call at a time.
             let asked = raw_client(&listening.url, principal).await;
             assert!(
                 list(&asked).await.is_ok(),

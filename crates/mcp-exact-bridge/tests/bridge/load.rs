@@ -1,4 +1,4 @@
-//! Load: many clients, servers that do not answer, and short sessions leave nothing behind and do not delay each other.
+//! Load: many clients, servers that do not answer, and short sessions release all state and do not delay each other.
 
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ const DEFAULT_SESSIONS: usize = 300;
 /// Number of concurrent clients.
 const CLIENT_COUNT: usize = 1000;
 
+/// Connects a client and calls the tool `add`.
 async fn add(bridge: &Bridge, revision: Revision, a: i64) -> mcp_exact::Client {
     let client = client_of(bridge, revision).await.expect("a client");
     let sum: Sum = client.call("add", &Add { a, b: 1 }).await.expect("a sum");
@@ -23,6 +24,7 @@ async fn add(bridge: &Bridge, revision: Revision, a: i64) -> mcp_exact::Client {
     client
 }
 
+/// Waits until the bridge has no sessions, requests, waiting calls and connections.
 async fn wait_until_released(bridge: &Bridge, upstream: &InMemory) {
     let nothing = || {
         let usage = bridge.usage();
@@ -33,6 +35,7 @@ async fn wait_until_released(bridge: &Bridge, upstream: &InMemory) {
     wait_until(nothing, "nothing is left").await;
 }
 
+/// Returns options with a short idle time of connections.
 fn short_timeouts() -> Options {
     let mut options = Options::default();
     options.idle = Duration::from_millis(20);
@@ -51,7 +54,7 @@ async fn sessions_release_all_state() {
             .expect("a bridge");
         for number in 0..sessions {
             let client = add(&bridge, all[number % all.len()], number as i64).await;
-            // Some say goodbye, others are gone.
+            // Some clients end their sessions; others only disconnect.
             if number % 2 == 0 {
                 client.close();
             }

@@ -1,4 +1,4 @@
-//! Clients of every revision use servers of every other one through the bridge.
+//! Clients of every revision use servers of every revision through the bridge.
 
 mod changes;
 mod client_tasks;

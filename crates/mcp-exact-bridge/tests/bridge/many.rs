@@ -35,6 +35,7 @@ fn second_server() -> Server {
         .expect("a server")
 }
 
+/// Returns named upstreams for [`Bridge::many`].
 fn upstreams(all: &[(&str, &InMemory)]) -> Vec<(String, Arc<dyn Upstream>)> {
     let all = all.iter().map(|(name, upstream)| {
         let upstream: Arc<dyn Upstream> = Arc::new((*upstream).clone());
@@ -43,6 +44,7 @@ fn upstreams(all: &[(&str, &InMemory)]) -> Vec<(String, Arc<dyn Upstream>)> {
     all.collect()
 }
 
+/// Returns options with an identity and a prefix policy.
 fn options(prefix: Prefix) -> Options {
     let mut options = Options::default();
     options.identity = Identity::new("gate", "1.0.0");
@@ -50,11 +52,13 @@ fn options(prefix: Prefix) -> Options {
     options
 }
 
+/// Returns the names of all tools that a client lists.
 async fn tool_names(client: &Client) -> Vec<String> {
     let tools = client.tools().all().await.expect("tools");
     tools.iter().map(|tool| tool.name()).collect()
 }
 
+/// Uses tools, prompts, resources and server requests of both servers, and checks the results.
 async fn use_both(client: &Client, of_server: Revision) {
     let pair = format!("client {}, server {of_server}", client.revision());
     let info = client.server_info().expect("a name").to_string();
@@ -85,7 +89,7 @@ async fn use_both(client: &Client, of_server: Revision) {
     let prompt = client.prompt("first__review", [("code", "main")]).await;
     assert_eq!(prompt.expect(&pair).text(), "Review main.");
 
-    // Before anything was listed, listed, by a template, and unknown.
+    // Reads a resource before any list, listed resources, a resource of a template, and an unknown resource.
     let read = client.read("other://x").await.expect(&pair);
     assert_eq!(read.text(), "Something else.", "{pair}");
     let resources = client.resources().all().await.expect(&pair);
@@ -343,9 +347,10 @@ impl Hook for RequestRecorder {
     }
 }
 
-/// A server sends an input request while it reads a resource that was never listed: the answers go only to this server.
+/// A server sends an input request while it reads a resource that no server lists: the responses are sent only to this
+/// server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_go_to_the_server_that_asks() {
+async fn answers_for_unlisted_resources_are_routed() {
     let newest = revisions().next_back().expect("a revision");
     let asking = Server::builder("asking", "1.0.0")
         .revisions([newest])
@@ -373,9 +378,10 @@ async fn answers_go_to_the_server_that_asks() {
     }
 }
 
-/// Hiding a resource from one principal does not affect the routing of others: their requests still reach its server.
+/// A rule that hides a resource from one principal does not affect the routing of other principals: their requests
+/// still reach the server of the resource.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn lists_of_one_principal_steer_no_other() {
+async fn rules_for_principals_affect_no_others() {
     let newest = revisions().next_back().expect("a revision");
     let (first, second) = (
         InMemory::new(&server(newest)),
@@ -409,10 +415,10 @@ async fn lists_of_one_principal_steer_no_other() {
     other.close();
 }
 
-/// A server sends an input request while it reads a resource that it has not listed: the answers go to this server,
-/// although another one has listed the resource.
+/// A server sends an input request while it reads a resource that another server lists: the responses are sent to the
+/// requesting server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_go_to_another_server_than_the_listing_one() {
+async fn answers_reach_the_requesting_server() {
     let newest = revisions().next_back().expect("a revision");
     let asking = Server::builder("asking", "1.0.0")
         .revisions([newest])
@@ -449,7 +455,7 @@ async fn answers_go_to_another_server_than_the_listing_one() {
     }
 }
 
-/// A resource that its server no longer has is read from the next server that has it.
+/// If the server of a resource does not list it any more, the resource is read from the next server that has it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn resources_move_to_other_servers() {
     let with = |text: &'static str| {
@@ -477,7 +483,7 @@ async fn resources_move_to_other_servers() {
 
 /// In front of many servers, methods of extensions are relayed only if a rule allows them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn extension_methods_pass_by_rule() {
+async fn rules_allow_extension_methods() {
     let (first, second) = (
         InMemory::new(&second_server()),
         InMemory::new(&second_server()),
@@ -509,7 +515,8 @@ async fn extension_methods_pass_by_rule() {
     }
 }
 
-/// A method that only the server's revision defines is no extension method: the client gets the error of its own revision.
+/// A method that only the server's revision defines is not an extension method: the client gets the error of its own
+/// revision.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn methods_of_other_revisions_are_refused() {
     let newest = revisions().next_back().expect("a revision");

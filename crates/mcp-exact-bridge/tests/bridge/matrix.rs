@@ -103,6 +103,7 @@ pub async fn use_in_time(client: Client, server: Revision) {
     client.close();
 }
 
+/// Clients of every revision can use servers of every revision through a bridge in memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_pairs_in_memory() {
     let mut pairs = 0;
@@ -165,6 +166,7 @@ async fn cancellation_reaches_the_server() {
     }
 }
 
+/// Waits until a condition holds; panics with its description `what` after about five seconds.
 pub async fn wait_until(holds: impl Fn() -> bool, what: &str) {
     for _ in 0..500 {
         if holds() {

@@ -19,16 +19,19 @@ use crate::common::{
 use crate::isolation::{listen_by_header, outcome_of, plain_client};
 use crate::matrix::wait_until;
 
+/// Returns the revision with an identifier.
 fn revision(id: &str) -> Revision {
     let mut all = revisions();
     all.find(|revision| revision.as_str() == id).expect("known")
 }
 
+/// Creates a bridge in front of a server of one revision.
 async fn bridge_with(of_server: Revision, options: Options) -> Bridge {
     let bridge = Bridge::new(InMemory::new(&server(of_server)), options).await;
     bridge.expect("a bridge")
 }
 
+/// Sends a request, and returns its result or error.
 async fn request(
     client: &mcp_exact::transport::ClientHandle,
     method: &str,
@@ -49,7 +52,8 @@ fn listed_loss_ids(result: &JsonObject) -> Vec<String> {
     losses.unwrap_or_default().into_iter().map(id).collect()
 }
 
-const TITLE: &str = "tools/list:dropped:/tools/*/outputSchema";
+/// Id of the loss of output schemas in lists of tools.
+const OUTPUT_SCHEMA_LOSS: &str = "tools/list:dropped:/tools/*/outputSchema";
 
 #[tokio::test]
 async fn results_list_their_losses() {
@@ -60,11 +64,15 @@ async fn results_list_their_losses() {
         let old = handle_of(&bridge, revision("2024-11-05")).await;
         let tools = request(&old, "tools/list", None).await.expect("tools");
         let ids = listed_loss_ids(&tools);
-        assert_eq!(ids.iter().any(|id| id == TITLE), is_listed, "{ids:?}");
+        assert_eq!(
+            ids.iter().any(|id| id == OUTPUT_SCHEMA_LOSS),
+            is_listed,
+            "{ids:?}"
+        );
         let counted = bridge.metrics().losses;
-        assert!(counted[TITLE] > 0, "{counted:?}");
+        assert!(counted[OUTPUT_SCHEMA_LOSS] > 0, "{counted:?}");
         let text = bridge.metrics().to_string();
-        let line = format!("mcp_bridge_losses_total{{id=\"{TITLE}\"}} ");
+        let line = format!("mcp_bridge_losses_total{{id=\"{OUTPUT_SCHEMA_LOSS}\"}} ");
         assert!(text.contains(&line), "{text}");
         // Between equal revisions nothing is lost.
         let new = handle_of(&bridge, revision("2026-07-28")).await;
@@ -114,7 +122,7 @@ async fn responses_list_their_losses() {
         let losses = lines.find_map(|line| line.strip_prefix("mcp-exact-losses: "));
         assert_eq!(losses.is_some(), is_listed, "{head}");
         if let Some(losses) = losses {
-            let is_it = |id: &str| id == TITLE.to_ascii_lowercase();
+            let is_it = |id: &str| id == OUTPUT_SCHEMA_LOSS.to_ascii_lowercase();
             assert_eq!(
                 losses.split(", ").filter(|id| is_it(id)).count(),
                 1,
@@ -193,6 +201,7 @@ impl Hook for RecordingHook {
     }
 }
 
+/// Hooks refuse, answer and change requests, for every pair of client and server revisions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn hooks_decide_in_every_pair() {
     for of_server in revisions() {
@@ -317,7 +326,7 @@ async fn every_request_is_reported_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_are_of_each_principal() {
+async fn limits_apply_per_principal() {
     for of_server in revisions() {
         let mut limits = PrincipalLimits::default();
         limits.concurrent = Some(1);
@@ -359,9 +368,9 @@ async fn limits_are_of_each_principal() {
     }
 }
 
-/// Tasks are not relayed: a call that requests a task is answered with its final result, and the loss is reported.
+/// Tasks are not relayed here: a call that requests a task is answered with its final result, and the loss is reported.
 #[tokio::test]
-async fn calls_lose_their_tasks() {
+async fn dropped_tasks_are_reported_as_losses() {
     let mut options = Options::default();
     options.losses_in_meta = true;
     let bridge = bridge_with(revision("2025-11-25"), options).await;
@@ -379,9 +388,9 @@ async fn calls_lose_their_tasks() {
     assert_eq!(bridge.metrics().losses[lost], 1);
 }
 
-/// "If the batch RPC call itself fails to be recognized … the response from the Server MUST be an Array with the corresponding
-/// Response objects" (JSON-RPC 2.0, section 6; batches are a part of 2025-03-26 alone): the bridge relays each message by itself,
-/// and answers with one batch.
+/// "If the batch RPC call itself fails to be recognized … the response from the Server MUST be an Array with the
+/// corresponding Response objects" (JSON-RPC 2.0, section 6; only 2025-03-26 has batches): the bridge relays each
+/// message separately, and answers with one batch.
 #[tokio::test]
 async fn batches_are_split_and_gathered() {
     for of_server in revisions() {
@@ -421,12 +430,13 @@ async fn batches_are_split_and_gathered() {
     }
 }
 
+/// Kinds and methods of the messages that a hook has received.
 type Seen = Arc<Mutex<Vec<(MessageKind, String)>>>;
 
 /// Hook that records all messages, changes sampling results, and refuses requests for roots.
-struct Watches(Seen);
+struct WatchingHook(Seen);
 
-impl Hook for Watches {
+impl Hook for WatchingHook {
     fn message(&self, message: &Message) -> MessageDecision {
         let note = (message.kind, message.method.clone());
         self.0.lock().expect("a lock").push(note);
@@ -454,12 +464,12 @@ impl Hook for Watches {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hooks_see_questions_and_notifications() {
+async fn hooks_receive_input_requests_and_notifications() {
     for of_server in revisions() {
         let server = server(of_server);
         let seen: Seen = Arc::default();
         let mut options = Options::default();
-        options.hooks = Hooks::default().with(Watches(Arc::clone(&seen)));
+        options.hooks = Hooks::default().with(WatchingHook(Arc::clone(&seen)));
         let bridge = Bridge::new(InMemory::new(&server), options).await;
         let bridge = bridge.expect("a bridge");
         for of_client in revisions() {

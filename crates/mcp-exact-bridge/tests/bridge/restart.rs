@@ -1,6 +1,6 @@
-//! A bridge process that is killed and started again under load: every request ends once, and sessions go on.
+//! A bridge process that is killed and started again under load: every request ends once, and sessions continue.
 //!
-//! The bridge runs in a process of its own, which is this test program again, with a session store in a folder.
+//! The bridge runs in a separate process: a second run of this test program, with a session store in a folder.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -28,28 +28,33 @@ use crate::common::{Confirm, object};
 use crate::isolation::{ACCEPT_RESPONSE, answering, call, outcome_of, raw_client};
 use crate::matrix::wait_until;
 
-/// Number of clients, and of calls of each client that are in flight when the bridge is killed.
+/// Number of clients.
 const CLIENTS: usize = 20;
+/// Number of calls of each client that are in flight when the bridge is killed.
 const CALLS: usize = 10;
 
-/// Variables of the environment that make this program the bridge: URL of the server, address, folder of the store.
+/// Names of the environment variables of the bridge process: URL of the server, address to listen at, folder of the
+/// session store. Without them, this program runs its tests.
 const VARIABLES: [&str; 3] = [
     "MCP_EXACT_TEST_BRIDGE_TO",
     "MCP_EXACT_TEST_BRIDGE_AT",
     "MCP_EXACT_TEST_BRIDGE_STORE",
 ];
 
-/// Store that has a file for each session: the version, and the snapshot.
+/// Session store in a folder. The file of a session contains version, lineage and snapshot.
 struct FolderStore {
     folder: PathBuf,
+    /// Lock that is held while a session is compared and saved.
     saving: Mutex<()>,
 }
 
 impl FolderStore {
+    /// Returns the path of a session's file.
     fn path(&self, id: &str) -> PathBuf {
         self.folder.join(id)
     }
 
+    /// Reads the record of a session; `None` if there is none.
     fn read(&self, id: &str) -> Option<SessionRecord> {
         let text = match std::fs::read_to_string(self.path(id)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return None,
@@ -100,7 +105,8 @@ impl SessionStore for FolderStore {
     }
 }
 
-/// Is the bridge, if the variables are set, and prints when it listens; otherwise does nothing.
+/// Entry point of the bridge process: serves the bridge and prints its address if the environment variables are set;
+/// otherwise does nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bridge_process() {
     let variables = VARIABLES.map(|name| std::env::var(name).ok());
@@ -124,7 +130,7 @@ async fn bridge_process() {
     served.expect("served");
 }
 
-/// Starts the bridge; returns it with its address.
+/// Starts the bridge process; returns it with its address.
 async fn start(server: &str, address: &str, store: &Path) -> (Child, String) {
     let program = std::env::current_exe().expect("this program");
     let values = [server.as_ref(), address.as_ref(), store.as_os_str()];
@@ -148,7 +154,8 @@ async fn start(server: &str, address: &str, store: &Path) -> (Child, String) {
     panic!("the bridge does not listen");
 }
 
-/// Server with calls that wait until they are released, and the number of such calls that have begun.
+/// Serves a server over HTTP and returns its URL. Its tool `waits` counts each call in `begun`, and waits until the
+/// calls are released.
 async fn serve(begun: &Arc<AtomicUsize>, released: watch::Receiver<bool>) -> String {
     let counted = Arc::clone(begun);
     let server = Server::builder("behind", "1.0.0")
@@ -175,7 +182,7 @@ async fn serve(begun: &Arc<AtomicUsize>, released: watch::Receiver<bool>) -> Str
     format!("http://{address}/mcp")
 }
 
-/// Connects a client, and counts its negotiations.
+/// Connects a client over HTTP, and counts its negotiations.
 async fn connect(url: &str, revision: &str, negotiated: &Arc<AtomicUsize>) -> ClientHandle {
     let mut config = ClientConfig::new(Identity::new("client", "1.0.0"));
     config.offer = Offer::new([revision]).expect("a revision");
@@ -193,11 +200,12 @@ async fn connect(url: &str, revision: &str, negotiated: &Arc<AtomicUsize>) -> Cl
     client
 }
 
+/// Returns the params of a call of a tool.
 fn tool(name: &str) -> Option<JsonObject> {
     Some(object(&format!(r#"{{"name":"{name}","arguments":{{}}}}"#)))
 }
 
-/// Begins the calls of a client; each adds its end to `ended`.
+/// Starts the calls of a client, and adds their outcomes to `ended`.
 fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
     for _ in 0..CALLS {
         let options = CallOptions::default();
@@ -207,7 +215,7 @@ fn begin_calls(client: &ClientHandle, ended: &mut JoinSet<Outcome>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn killed_bridge_goes_on_with_its_sessions() {
+async fn killed_bridge_resumes_its_sessions() {
     let store = tempfile::tempdir().expect("a folder");
     let begun = Arc::new(AtomicUsize::new(0));
     let (release, released) = watch::channel(false);

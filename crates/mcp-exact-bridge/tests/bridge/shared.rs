@@ -1,4 +1,4 @@
-//! Shared servers: sessions of one principal use the same connections, and those of others never do.
+//! Shared servers: sessions of one principal use the same connections, which sessions of other principals never use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -23,6 +23,7 @@ const CLIENTS: usize = 20;
 /// Revision of the clients with sessions.
 const REVISION: &str = "2025-11-25";
 
+/// Creates a bridge in front of a shared server.
 async fn shared_bridge(upstream: &InMemory) -> Bridge {
     let mut options = Options::default();
     options.idle = Duration::from_millis(200);
@@ -30,7 +31,7 @@ async fn shared_bridge(upstream: &InMemory) -> Bridge {
     bridge.expect("a bridge")
 }
 
-/// Connects a client with a session, which passes the events of the server on.
+/// Connects a client with a session, which passes its events to a function.
 async fn session_of(
     url: &str,
     principal: &'static str,
@@ -50,6 +51,7 @@ async fn session_of(
     client
 }
 
+/// Calls a tool with the arguments of `add`.
 async fn call(client: &ClientHandle, tool: &str) -> Result<JsonObject, PeerError> {
     let params = object(&format!(
         r#"{{"name":"{tool}","arguments":{{"a":1,"b":2}}}}"#
@@ -57,7 +59,7 @@ async fn call(client: &ClientHandle, tool: &str) -> Result<JsonObject, PeerError
     outcome_of(client.request("tools/call", Some(params), CallOptions::default(), None)).await
 }
 
-/// Revisions of servers that have sessions.
+/// Returns the revisions that have sessions.
 fn with_sessions() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| revision.as_str() < "2026")
 }
@@ -73,9 +75,10 @@ async fn all_pairs_work_with_shared_servers() {
     }
 }
 
-/// Clients that no server may ask share one connection of their principal, beside that of their subscription.
+/// Clients without capabilities for server requests share one connection of their principal, in addition to the
+/// connection of their subscription.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sessions_share_one_connection_of_their_principal() {
+async fn sessions_of_a_principal_share_connections() {
     for of_server in revisions() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = shared_bridge(&upstream).await;
@@ -101,9 +104,10 @@ async fn sessions_share_one_connection_of_their_principal() {
     }
 }
 
-/// Calls during which the server may ask never share a connection at the same time; unused connections serve the next calls.
+/// Concurrent calls of clients that can answer server requests never share a connection; unused connections serve the
+/// next calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_that_may_ask_have_connections_of_their_own() {
+async fn calls_with_server_requests_are_separate() {
     for of_server in with_sessions() {
         let upstream = InMemory::new(&server(of_server));
         let bridge = shared_bridge(&upstream).await;
@@ -137,9 +141,10 @@ async fn calls_that_may_ask_have_connections_of_their_own() {
     }
 }
 
-/// A client that refuses a question is asked once, and the server gets its error.
+/// A client refuses a server request with an error: the client receives the request once, and the server receives the
+/// error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refused_questions_end_at_the_server() {
+async fn refusals_reach_the_server() {
     for of_server in with_sessions() {
         let bridge = shared_bridge(&InMemory::new(&server(of_server))).await;
         let listening = listen_by_header(&bridge).await;
@@ -164,8 +169,8 @@ async fn refused_questions_end_at_the_server() {
     }
 }
 
-/// Sessions of one principal that subscribe to the same resource share one subscription at the server, also after the connection to
-/// the server was lost and made anew.
+/// Sessions of one principal that subscribe to the same resource share one subscription at the server, also after the
+/// connection to the server was lost and reopened.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn equal_subscriptions_of_sessions_are_shared() {
     for of_server in revisions() {
@@ -217,8 +222,8 @@ async fn equal_subscriptions_of_sessions_are_shared() {
     }
 }
 
-/// A call that waits for the answer of a client with a session ends when the client leaves or cancels the call, and gives its
-/// connection back long before the time for an answer is over.
+/// A call that waits for the answer of a client with a session ends when the client disconnects or cancels the call,
+/// and releases its connection long before its time limit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_calls_end_with_their_client() {
     for of_server in with_sessions().filter(|revision| revision.as_str() >= "2025-06-18") {

@@ -24,7 +24,7 @@ use crate::matrix::wait_until;
 /// Time limit for the arrival of a change.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Serves over HTTP at an address; returns the address and the task.
+/// Serves a server over HTTP at an address; returns the address and the task.
 async fn serve_at(server: &Server, address: &str) -> (String, JoinHandle<()>) {
     let listener = HttpListener::bind(address).await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -103,7 +103,7 @@ async fn equal_subscriptions_share_a_connection() {
             plain_client(&listening.url, "own").await,
             plain_client(&listening.url, "other").await,
         );
-        // The connection by which the bridge has learned of the server.
+        // The connection on which the bridge has learned the identity of the server.
         let none = || upstream.connections() == 0;
         wait_until(none, &format!("server {of_server}: no connection")).await;
         let subscribe = |client: &ClientHandle| {
@@ -119,7 +119,7 @@ async fn equal_subscriptions_share_a_connection() {
         all.push(subscribe(&other));
         let two = || bridge.usage().requests == CLIENTS + 1 && upstream.connections() == 2;
         wait_until(two, &format!("server {of_server}: two connections")).await;
-        // Those that stay keep the subscription of the others.
+        // The remaining subscribers keep the shared subscription.
         all.drain(1..CLIENTS)
             .for_each(|listening| listening.abort());
         let left = || bridge.usage().requests == 2;
@@ -133,9 +133,9 @@ async fn equal_subscriptions_share_a_connection() {
     }
 }
 
-/// The bridge repeats a refused subscription: when the wanted resources change, and after a pause.
+/// The bridge retries a refused subscription when the wanted resources change, and after a pause.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn refused_subscriptions_are_tried_again() {
+async fn refused_subscriptions_are_retried() {
     let newest = revisions().next_back().expect("a revision");
     for of_client in revisions().filter(|revision| *revision != newest) {
         let server = server(newest);
@@ -161,7 +161,7 @@ async fn refused_subscriptions_are_tried_again() {
         let subscription = subscription.expect("subscribed");
         let wanted = ClientChange::Resource("docs://intro".to_owned());
         let update = async { while changes.recv().await.as_ref() != Some(&wanted) {} };
-        // Nothing is updated: the bridge announces what may have changed meanwhile.
+        // No resource is updated: the bridge announces changes that may have been missed.
         let notified = tokio::time::timeout(TIMEOUT, update).await;
         assert!(notified.is_ok(), "client {of_client}");
         assert_eq!(left.load(Relaxed), 0, "client {of_client}");
@@ -175,7 +175,7 @@ struct Any {
     uri: String,
 }
 
-/// Creates a server with one resource that it lists; it answers every other URI, too.
+/// Creates a server that lists one resource and answers read requests for every URI with its name.
 fn answering_server(name: &str, listed: &str) -> Server {
     Server::builder(name, "1.0.0")
         .resource(Resource::new(listed), || async { "listed" })
@@ -184,10 +184,10 @@ fn answering_server(name: &str, listed: &str) -> Server {
         .expect("a server")
 }
 
-/// Subscriptions of clients without sessions follow the lists of the servers: a server that has answered a read request says
-/// nothing about which server announces the resource, and what a rule hides is asked of no server.
+/// Subscriptions of clients without sessions are routed by the lists of the servers: an earlier answer to a read
+/// request does not affect them, and a subscription to a resource that a rule hides is sent to no server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_do_not_steer_subscriptions() {
+async fn read_answers_do_not_route_subscriptions() {
     let of_client = revisions().next_back().expect("a revision");
     let (first, second) = (
         answering_server("first", "one://x"),
@@ -209,7 +209,7 @@ async fn answers_do_not_steer_subscriptions() {
     let client = client.on_change(move |change| drop(changed.send(change)));
     let client = client.await.expect("a client");
     client.resources().all().await.expect("resources");
-    // The first server answers what no server lists.
+    // The first server answers read requests for resources that no server lists.
     let text = client.read("web://x").await.expect("a resource").text();
     assert_eq!(text, "web://x", "client {of_client}");
     let uris = ["web://x", "one://x"];
@@ -320,7 +320,7 @@ async fn subscriptions_follow_the_rules() {
             let mut changed_rules = Update::default();
             changed_rules.rules = Some(rules);
             bridge.update(changed_rules).await.expect("an update");
-            // What was announced before may still be on its way.
+            // Earlier notifications may still be received.
             while tokio::time::timeout(Duration::from_millis(100), changes.recv())
                 .await
                 .is_ok()

@@ -26,6 +26,7 @@ pub const REVISION: &str = "2025-11-25";
 /// Server of 2025-11-25 with tasks, whose ids have a prefix and count from 1.
 #[derive(Clone)]
 pub struct TaskServer {
+    /// Prefix of the task ids.
     prefix: &'static str,
     state: Arc<Mutex<ServerState>>,
 }
@@ -34,13 +35,13 @@ pub struct TaskServer {
 struct ServerState {
     /// Status of each task.
     tasks: BTreeMap<String, &'static str>,
-    /// Lines for each connection.
+    /// Channels for the lines to each connection.
     connections: Vec<mpsc::UnboundedSender<String>>,
-    /// Methods of requests that name a task.
+    /// Methods of the received requests that begin with `tasks/`.
     asked: Vec<String>,
-    /// Responses of clients to requests of the server.
+    /// Received responses to requests of the server.
     responses: Vec<JsonObject>,
-    /// Parameters of the notifications of clients about the status of a task.
+    /// Params of the received notifications about the status of a task.
     statuses: Vec<JsonObject>,
 }
 
@@ -52,6 +53,7 @@ impl TaskServer {
         }
     }
 
+    /// Returns a task as JSON.
     pub fn task(id: &str, status: &str) -> String {
         format!(
             r#"{{"taskId":"{id}","status":"{status}","createdAt":"2025-11-25T00:00:00Z","lastUpdatedAt":"2025-11-25T00:00:00Z","ttl":6e4,"pollInterval":5,"vendor":1.0}}"#
@@ -96,7 +98,7 @@ impl TaskServer {
         }
     }
 
-    /// Tells every connection of the status of a task.
+    /// Sends the status of a task to every connection.
     pub fn tell_status(&self, id: &str) {
         let state = self.state.lock().expect("a lock");
         let params = Self::task(id, state.tasks[id]);
@@ -108,6 +110,7 @@ impl TaskServer {
         }
     }
 
+    /// Removes and returns the methods of the received `tasks/` requests.
     pub fn asked(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().expect("a lock").asked)
     }
@@ -125,13 +128,15 @@ impl TaskServer {
         }
     }
 
-    /// Returns the number of connections until now. The latest one has this number less one.
+    /// Returns the number of connections that were opened so far. The index of the latest connection is this number
+    /// minus one.
     pub fn connections(&self) -> usize {
         self.state.lock().expect("a lock").connections.len()
     }
 
     /// Sends a request on a connection, and returns the response.
     pub async fn ask(&self, connection: usize, method: &str, params: &str) -> JsonObject {
+        /// Id of the latest request, unique across all servers.
         static LATEST_ID: AtomicU64 = AtomicU64::new(1000);
         let id = LATEST_ID.fetch_add(1, Relaxed);
         let line =
@@ -151,13 +156,14 @@ impl TaskServer {
         response().expect("a response")
     }
 
-    /// Returns the ids of the tasks whose status clients have sent.
+    /// Returns the ids of the tasks in the received status notifications.
     pub fn statuses(&self) -> Vec<String> {
         let state = self.state.lock().expect("a lock");
         let ids = state.statuses.iter().map(|task| text(task, "taskId"));
         ids.map(|id| id.expect("an id")).collect()
     }
 
+    /// Serves one connection until it is closed.
     async fn serve(self, stream: DuplexStream) {
         let (reader, writer) = tokio::io::split(stream);
         let (sender, lines) = mpsc::unbounded_channel();
@@ -186,6 +192,7 @@ impl TaskServer {
     }
 }
 
+/// Writes the lines of a channel to a connection.
 async fn write_lines(
     mut writer: WriteHalf<DuplexStream>,
     mut lines: mpsc::UnboundedReceiver<String>,
@@ -217,13 +224,15 @@ impl Upstream for TaskServer {
     }
 }
 
+/// Returns a member that is a string.
 pub fn text(object: &JsonObject, name: &str) -> Option<String> {
     object.get(name)?.decode_as().ok()
 }
 
-/// Statuses of tasks that a client was told: ids and statuses.
+/// Ids and statuses of the tasks in the status notifications that a client has received.
 pub type Told = Arc<Mutex<Vec<(String, String)>>>;
 
+/// Returns an event handler that records the status notifications of tasks.
 pub fn noting(told: &Told) -> impl Fn(ClientEvent) + Send + Sync + 'static {
     let told = Arc::clone(told);
     move |event| {
@@ -243,6 +252,7 @@ pub async fn session_of(url: &str, principal: &'static str) -> ClientHandle {
     connect_as(url, principal, REVISION, config, |_| {}).await
 }
 
+/// Sends a request, and returns its result or error.
 pub async fn request(
     client: &ClientHandle,
     method: &str,
@@ -267,6 +277,7 @@ pub async fn begin(client: &ClientHandle, tool: &str) -> (JsonObject, String) {
     (created, id)
 }
 
+/// Sends a request that names a task.
 pub async fn about(client: &ClientHandle, method: &str, id: &str) -> Result<JsonObject, PeerError> {
     request(client, method, &format!(r#"{{"taskId":"{id}"}}"#)).await
 }
@@ -283,6 +294,7 @@ pub async fn listed(client: &ClientHandle) -> Vec<String> {
     ids.collect::<Option<Vec<_>>>().expect("ids")
 }
 
+/// Creates a bridge in front of one server.
 pub async fn bridge_to(upstream: impl Upstream, options: Options) -> Bridge {
     Bridge::new(upstream, options).await.expect("a bridge")
 }

@@ -1,8 +1,8 @@
 //! Tasks: calls that a server answers with a handle, which belongs to one client (2025-11-25, `basic/utilities/tasks`, and the
 //! extension `io.modelcontextprotocol/tasks` of 2026-07-28).
 //!
-//! The server of 2025-11-25 shows its tasks to every connection, and tells every connection of their status: that a client sees
-//! its own tasks alone is the work of the bridge.
+//! The server of 2025-11-25 shows its tasks to every connection and notifies every connection of their status, so only
+//! the bridge restricts clients to their own tasks.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +21,7 @@ use crate::task_server::{
     REVISION, TaskServer, Told, about, begin, bridge_to, listed, noting, request, session_of, text,
 };
 
+/// Returns the revision with a name.
 fn revision(name: &str) -> Revision {
     let mut all = mcp_exact::revisions();
     all.find(|revision| revision.as_str() == name).expect(name)
@@ -99,7 +100,8 @@ async fn tasks_of_other_sessions_do_not_exist() {
     other.close();
 }
 
-/// A task belongs to its principal, who may have another session by then; no other principal can use it.
+/// A task belongs to the principal of its call: the principal can use the task from another session, and no other
+/// principal can use it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tasks_belong_to_one_principal() {
     let server = TaskServer::new("");
@@ -182,7 +184,8 @@ async fn tasks_of_many_servers_are_joined() {
     client.close();
 }
 
-/// In other revisions `task` is an unknown member of a call, which demands nothing: the server gets a call without it.
+/// In revisions without tasks `task` is an unknown member of a call and has no meaning: the server receives the call
+/// without the member.
 #[tokio::test]
 async fn calls_of_other_revisions_become_no_tasks() {
     for of_client in ["2025-06-18", "2026-07-28"] {
@@ -212,7 +215,8 @@ async fn shared_servers_have_no_tasks() {
     client.close();
 }
 
-/// Server of 2026-07-28 whose tool becomes a task that asks, and waits.
+/// Creates a server of 2026-07-28 with a tool whose calls become tasks; a task sends an input request, and then waits
+/// until it is released.
 fn extension_server(released: &Arc<Notify>) -> Server {
     let released = Arc::clone(released);
     Server::builder("tasks", "1.0.0")
@@ -230,6 +234,7 @@ fn extension_server(released: &Arc<Notify>) -> Server {
         .expect("a server")
 }
 
+/// Connects a client of 2026-07-28 that supports the tasks extension and elicitation.
 async fn extension_client(
     url: &str,
     principal: &'static str,
@@ -249,7 +254,7 @@ async fn extension_client(
     connect_as(url, principal, "2026-07-28", config, on_event).await
 }
 
-/// Polls a task until it has a status.
+/// Polls a task until it has a status; returns the task.
 async fn poll_until(client: &ClientHandle, id: &str, status: &str) -> JsonObject {
     loop {
         let task = about(client, "tasks/get", id).await.expect("a task");
@@ -328,7 +333,7 @@ async fn extension_tasks_belong_to_one_principal() {
     other.close();
 }
 
-/// Accepts every question.
+/// Adds a handler that accepts every elicitation request.
 fn accepting(connect: Connect) -> Connect {
     let connect = connect.tasks();
     connect.on_elicit(|form: Form| async move { form.accept(&object(r#"{"yes":true}"#)) })

@@ -25,10 +25,12 @@ fn server_named(name: &'static str) -> InMemory {
     InMemory::new(&server.expect("a server"))
 }
 
+/// Returns the update that connects to a server.
 fn connect(upstream: &InMemory) -> ServerUpdate {
     ServerUpdate::Connect(Arc::new(upstream.clone()))
 }
 
+/// Returns an update with a list of servers.
 fn servers(all: Vec<(&str, ServerUpdate)>) -> Update {
     let mut update = Update::default();
     let all = all
@@ -38,6 +40,7 @@ fn servers(all: Vec<(&str, ServerUpdate)>) -> Update {
     update
 }
 
+/// Creates a bridge in front of named servers, which may change.
 async fn bridge_of(all: Vec<(&str, &InMemory)>) -> Bridge {
     let all = all.into_iter().map(|(name, upstream)| {
         let upstream: Arc<dyn Upstream> = Arc::new(upstream.clone());
@@ -48,12 +51,14 @@ async fn bridge_of(all: Vec<(&str, &InMemory)>) -> Bridge {
     Bridge::many(all, options).await.expect("a bridge")
 }
 
+/// Returns the names of the tools `who` that a client lists.
 async fn names(client: &mcp_exact::Client) -> Vec<String> {
     let tools = client.tools().all().await.expect("tools");
     let names = tools.iter().map(|tool| tool.name());
     names.filter(|name| name.ends_with("who")).collect()
 }
 
+/// Calls a tool; returns its text, or the text of the error.
 async fn call(client: &mcp_exact::Client, tool: &str) -> Result<String, String> {
     let called = client.call::<_, String>(tool, &()).await;
     called.map_err(|error| error.to_string())
@@ -74,7 +79,7 @@ async fn servers_change_under_connected_clients() {
         assert_eq!(call(&client, "a__who").await.as_deref(), Ok("first"));
         clients.push((client, changes));
     }
-    // A call in flight ends where it began.
+    // A call in flight ends on the server that received it.
     let (begun, mut has_begun) = mpsc::unbounded_channel();
     let waiting: Vec<_> = clients
         .iter()
@@ -161,8 +166,9 @@ async fn servers_change_under_connected_clients() {
     }
 }
 
+/// Changed access rules apply to connected clients immediately.
 #[tokio::test]
-async fn rules_change_at_once() {
+async fn rule_changes_apply_immediately() {
     let first = server_named("first");
     let bridge = bridge_of(vec![("a", &first)]).await;
     for revision in revisions() {
@@ -186,7 +192,7 @@ async fn rules_change_at_once() {
 }
 
 #[tokio::test]
-async fn wrong_update_changes_nothing() {
+async fn invalid_updates_change_nothing() {
     let first = server_named("first");
     let bridge = bridge_of(vec![("a", &first)]).await;
     let mut rules = Rules::default();

@@ -9,7 +9,7 @@ use crate::common::{Add, InMemory, Sum, bridge, client_of, server, waiting_call}
 use crate::matrix::wait_until;
 
 /// If a server dies during a call, the call ends with an error. Without sessions, the next call gets a new connection;
-/// in a session, later calls end with an error, because the session has lost its state.
+/// in a session, later calls end with an error, because the server's session state is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lost_server_ends_its_calls() {
     for of_server in revisions() {
@@ -25,7 +25,7 @@ async fn lost_server_ends_its_calls() {
             assert!(error.to_string().contains("lost"), "{pair}: {error}");
             let next = client.call::<_, Sum>("add", &Add { a: 1, b: 2 }).await;
             match (of_client.as_str(), of_server.as_str()) {
-                // Where one side has no sessions, none is lost.
+                // If one side has no sessions, no session is lost.
                 ("2026-07-28", _) | (_, "2026-07-28") => {
                     assert_eq!(next.expect(&pair), Sum { sum: 3 })
                 }

@@ -22,6 +22,7 @@ fn asking_by_requests() -> impl Iterator<Item = Revision> {
     revisions().filter(|revision| ("2025-06-18".."2026").contains(&revision.as_str()))
 }
 
+/// Calls a tool, or retries a call with `input`; records the progress of the call.
 async fn call_tool(
     client: &ClientHandle,
     name: &str,
@@ -61,7 +62,7 @@ async fn progress_follows_the_retry() {
     }
 }
 
-/// A waiting call ends when its server is lost, and holds no connection.
+/// A waiting call ends when its server is lost, and releases its connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_call_ends_with_its_server() {
     for of_server in asking_by_requests() {
@@ -107,8 +108,8 @@ async fn unusable_answer_can_be_corrected() {
     client.close();
 }
 
-/// Waiting calls and subscriptions of clients without a principal hold at most half of the connections, so that the
-/// other half is left for short calls.
+/// Waiting calls and subscriptions of clients without a principal hold at most half of the connections; the other half
+/// remains available for short calls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_calls_leave_connections_to_others() {
     for of_server in asking_by_requests() {
@@ -138,8 +139,8 @@ async fn waiting_calls_leave_connections_to_others() {
     }
 }
 
-/// A continued call still counts as a waiting call: its server can send further input requests although the limit is
-/// reached.
+/// A continued call still counts as a waiting call: its server can send further input requests even if the limit of
+/// waiting calls is reached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continued_calls_can_ask_again() {
     for of_server in asking_by_requests() {
