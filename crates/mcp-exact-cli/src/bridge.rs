@@ -152,6 +152,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Runs the command; the audit log is stored in `audit`, so that the caller can end it after the runtime.
 async fn run_bridge(
     arguments: &Arguments,
     audit: &mut Option<audit::AuditLog>,
@@ -316,6 +317,7 @@ struct Setup<'a> {
 }
 
 impl<'a> Setup<'a> {
+    /// Combines the command line with the configuration file; the command line overrides the file.
     fn from_arguments(arguments: &'a Arguments) -> anyhow::Result<Self> {
         let (config, servers) = match &arguments.config {
             Some(path) => Config::read(path)?,
@@ -365,6 +367,7 @@ impl<'a> Setup<'a> {
         })
     }
 
+    /// Creates the bridge, which connects to the servers.
     async fn connect(&self) -> anyhow::Result<Bridge> {
         let options = self.options.clone();
         let bridge = if self.servers.is_empty() {
@@ -416,17 +419,20 @@ fn create_rules(config: &Config, losses: Option<Losses>) -> Rules {
     rules
 }
 
-/// Maximum number of kinds of losses that are reported while the bridge serves clients.
+/// Maximum number of kinds of losses that are reported while the bridge serves clients; further kinds are not reported.
 const MAX_REPORTED_LOSSES: usize = 1000;
 
 /// Kind of a loss: losses of the same member in different tools have the same kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct ReportedLossKind {
+    /// Method of the message.
     method: String,
+    /// Kind of loss, JSON pointer with `*` for array indices, and reason.
     member: String,
 }
 
 impl ReportedLossKind {
+    /// Returns the kind of a reported loss.
     fn from_report(report: &LossReport<'_>) -> Self {
         let loss = report.loss;
         let pointer = loss

@@ -79,8 +79,11 @@ pub struct Arguments {
 /// Kind of the documents to check.
 #[derive(Clone, Copy)]
 enum Subject<'a> {
+    /// Values of a definition.
     Definition(&'static Definition),
+    /// JSON-RPC messages.
     Message(MessageContext<'a>),
+    /// Parts of messages with this method and sender.
     Part(Part, &'a str, Option<Direction>),
 }
 
@@ -88,14 +91,20 @@ enum Subject<'a> {
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
+    /// True if the document has no violations.
     accepted: bool,
+    /// Short name of the part that was checked.
     checked: &'static str,
+    /// Reason why only a part was checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
+    /// Number of violations, listed or not.
     count: usize,
     violations: &'a [Finding],
+    /// Members that the revision does not define; present with `--unknown`.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<&'a [Finding]>,
+    /// Encoded value, or null if the document does not decode; present with `--print`.
     #[serde(skip_serializing_if = "Option::is_none")]
     encoded: Option<Option<&'a str>>,
 }
@@ -154,6 +163,7 @@ pub fn read_file(file: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
+/// Checks a file and prints its verdict.
 fn check_file(
     arguments: &Arguments,
     entry: &Entry,
@@ -192,6 +202,7 @@ fn check_file(
     })
 }
 
+/// Prints the error for a file that cannot be read.
 fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io::Result<()> {
     let words = format!("cannot read {name}: {error}");
     if arguments.json {
@@ -203,6 +214,7 @@ fn print_unreadable(arguments: &Arguments, name: &str, error: &io::Error) -> io:
     }
 }
 
+/// Prints a verdict as one JSON object.
 fn print_json(arguments: &Arguments, name: &str, verdict: &Verdict) -> io::Result<()> {
     print_line(&Line {
         file: name,
@@ -223,6 +235,7 @@ pub fn print_line(line: &impl Serialize) -> io::Result<()> {
     io::stdout().lock().write_all(&text)
 }
 
+/// Prints a verdict as text, and the encoded value with `--print`.
 fn print_verdict(
     arguments: &Arguments,
     name: &str,

@@ -17,9 +17,13 @@ use crate::registry::{Entry, Registry};
 use crate::rules::{self, Rule};
 use crate::verdict::Checker;
 
+/// Member of `_meta` with the revision of a request.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+/// Member of `_meta` with the capabilities of the client.
 const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+/// Member of `_meta` with the level of the log messages that the client wants.
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+/// Member of `_meta` with the id of the subscription.
 const SUBSCRIPTION_KEY: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Maximum number of completed requests that are stored.
@@ -41,31 +45,46 @@ pub struct Conversation {
     options: Options,
     /// Revision of all messages, if specified on the command line.
     pinned: Option<&'static str>,
+    /// Revision that the response to `initialize` names.
     negotiated: Option<&'static str>,
+    /// True after `notifications/initialized`.
     has_initialized: bool,
+    /// Capabilities in the params of `initialize`.
     client_capabilities: Value,
+    /// Capabilities in the result of `initialize` or `server/discover`.
     server_capabilities: Value,
+    /// Requests without a response.
     pending: HashMap<RequestKey, PendingRequest>,
+    /// Requests with a response.
     answered: HashSet<RequestKey>,
+    /// Progress tokens, by the sender of the request and the token as JSON.
     tokens: HashMap<(Direction, String), ProgressToken>,
+    /// Ids of acknowledged subscriptions, as JSON.
     acknowledged: HashSet<String>,
 }
 
 /// Sender of a request, and its id as JSON.
 type RequestKey = (Direction, String);
 
+/// Request without a response.
 #[derive(Debug)]
 struct PendingRequest {
     method: String,
     revision: Option<&'static str>,
+    /// Capabilities of the client that apply to the request.
     capabilities: Value,
+    /// True if the request asks for log messages.
     wants_logs: bool,
+    /// Progress token of the request, as JSON.
     token: Option<String>,
 }
 
+/// State of a progress token.
 #[derive(Debug, Default)]
 struct ProgressToken {
+    /// Latest progress that was reported with the token.
     last_progress: Option<f64>,
+    /// True if the request of the token has a response.
     has_ended: bool,
 }
 
@@ -94,7 +113,7 @@ pub struct Breach {
 }
 
 impl Breach {
-    /// Creates a violation by the complete message.
+    /// Creates a violation that concerns the complete message.
     pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
         Self {
             rule,
@@ -121,7 +140,7 @@ impl Direction {
         }
     }
 
-    /// Returns an arrow from client to server or back.
+    /// Returns an arrow that shows the direction between client and server.
     pub fn arrow(self) -> &'static str {
         match self {
             Self::Client => "→",
@@ -161,7 +180,7 @@ impl Conversation {
         self.pinned.or(self.negotiated)
     }
 
-    /// Returns the number of requests of a side without a response.
+    /// Returns the number of requests that one side has sent and that have no response.
     pub fn pending_count(&self, from: Direction) -> usize {
         self.pending
             .keys()
@@ -191,6 +210,7 @@ impl Conversation {
         }
     }
 
+    /// Returns the result for a message, with the negotiated revision.
     fn checked_message(
         &self,
         from: Direction,
@@ -205,7 +225,8 @@ impl Conversation {
         }
     }
 
-    /// Numbers that serde_json cannot represent are valid JSON nevertheless: the decoder of the types decides.
+    /// Checks a text that serde_json cannot parse. The decoder of the types decides, because numbers that serde_json
+    /// cannot represent are valid JSON.
     fn check_invalid_json(
         &self,
         from: Option<Direction>,
@@ -226,6 +247,7 @@ impl Conversation {
         self.checked_message(from, "not a message", breaches)
     }
 
+    /// Checks a batch and each of its messages.
     fn check_batch(&mut self, from: Direction, text: &str, items: &[Value]) -> CheckedMessage {
         let mut breaches = Vec::new();
         let has_batches = self.spec().is_none_or(RevisionSpec::has_batches);
@@ -258,6 +280,7 @@ impl Conversation {
         self.checked_message(from, &format!("batch of {}", labels.join(", ")), breaches)
     }
 
+    /// Checks a message that is not a batch.
     fn check_single(
         &mut self,
         from: Direction,
@@ -272,11 +295,12 @@ impl Conversation {
         }
     }
 
-    /// Returns the revision of a pending request, because messages of a server do not name a revision.
+    /// Returns the revision of any pending request, for messages of a server, which do not name a revision.
     fn pending_request_revision(&self) -> Option<&'static str> {
         self.pending.values().find_map(|pending| pending.revision)
     }
 
+    /// Returns the negotiated revision.
     fn spec(&self) -> Option<&'static RevisionSpec> {
         mcp_exact_revisions::find(self.negotiated()?)
     }
@@ -299,13 +323,15 @@ impl Conversation {
         }
     }
 
+    /// Returns the registry entry of a revision, or of the newest revision with `initialize` if the revision is
+    /// unknown.
     fn entry(&self, revision: Option<&str>) -> Option<&Entry> {
         let newest = || newest_initialize_revision().map(RevisionSpec::id);
         self.registry.revision(revision.or_else(newest)?).ok()
     }
 
-    /// Returns the revision of a request or notification: the one that it requests or names, or the negotiated one. A
-    /// message before the negotiation is checked only as an envelope.
+    /// Returns the revision of a request or notification: the revision that it offers or names, or the negotiated
+    /// revision. A message before the negotiation is checked only as an envelope.
     fn revision_of(&self, from: Direction, method: &str, params: &Value) -> Option<&'static str> {
         let named = match from {
             Direction::Client => self.named_revision(method, params),
@@ -331,6 +357,7 @@ impl Conversation {
         self.check_schema(revision, known, text)
     }
 
+    /// Returns the violations of the schema by a message.
     fn check_schema(
         &self,
         revision: Option<&'static str>,
@@ -368,6 +395,7 @@ impl Conversation {
         found.map(breach).collect()
     }
 
+    /// Checks a request and stores it as pending.
     fn check_request(
         &mut self,
         from: Direction,
@@ -450,6 +478,7 @@ impl Conversation {
         None
     }
 
+    /// Checks a notification.
     fn check_notification(
         &mut self,
         from: Direction,
@@ -484,6 +513,7 @@ impl Conversation {
         }
     }
 
+    /// Checks that progress refers to a request without a response, and increases.
     fn check_progress(&mut self, from: Direction, params: &Value) -> Option<Breach> {
         let token = params.get("progressToken")?.to_string();
         let key = (from.peer(), token.clone());
@@ -503,6 +533,7 @@ impl Conversation {
         })
     }
 
+    /// Checks that the server may send log messages.
     fn check_log_message(&self, is_stateless: bool) -> Option<Breach> {
         if is_stateless {
             let is_wanted = self.pending.values().any(|pending| pending.wants_logs);
@@ -517,6 +548,7 @@ impl Conversation {
         })
     }
 
+    /// Checks that a cancellation refers to a request of its sender.
     fn check_cancellation(
         &self,
         from: Direction,
@@ -536,6 +568,7 @@ impl Conversation {
         (!is_own).then(|| Breach::new(&rules::CANCEL_OWN, message))
     }
 
+    /// Checks that the subscription of a notification was acknowledged.
     fn check_subscription(&mut self, method: &str, params: &Value) -> Option<Breach> {
         let id = params["_meta"].get(SUBSCRIPTION_KEY)?.to_string();
         if method == "notifications/subscriptions/acknowledged" {
@@ -549,6 +582,7 @@ impl Conversation {
     }
 }
 
+/// Returns the newest revision with the `initialize` handshake.
 fn newest_initialize_revision() -> Option<&'static RevisionSpec> {
     let mut specs = mcp_exact_revisions::all().iter();
     specs.rfind(|spec| spec.lifecycle() == Lifecycle::Initialize)

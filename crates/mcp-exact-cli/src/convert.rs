@@ -86,6 +86,7 @@ pub struct Arguments {
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
+    /// Result of the conversion.
     #[serde(flatten)]
     answer: &'a Answer,
 }
@@ -110,11 +111,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Decodes a JSON text; returns the error as text.
 fn decode_document<T: Decode>(text: &str) -> Result<T, String> {
     from_str(text).map_err(|error| error.detail().to_owned())
 }
 
 impl Arguments {
+    /// Returns the options of the conversion.
     fn job_options(&self) -> JobOptions<'_> {
         JobOptions {
             from: self.from.as_deref().unwrap_or_default(),
@@ -132,6 +135,7 @@ impl Arguments {
     }
 }
 
+/// Converts a file and prints the result.
 fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result<Outcome> {
     let name = file.to_string_lossy();
     let (answer, outcome) = match read_file(file) {
@@ -165,7 +169,8 @@ fn convert_file(arguments: &Arguments, job: &Job<'_>, file: &Path) -> io::Result
     Ok(outcome)
 }
 
-/// Prints losses to standard error first, so that a reader of both streams sees them before the document.
+/// Prints the losses to standard error, and then the document to standard output, so that a reader of both streams
+/// receives the losses first.
 fn print_answer(name: &str, answer: &Answer) -> io::Result<()> {
     let mut text = String::new();
     let losses = answer.losses.iter().map(Loss::to_string);

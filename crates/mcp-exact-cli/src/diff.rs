@@ -78,10 +78,12 @@ fn revision_index(id: &str) -> anyhow::Result<usize> {
         .with_context(|| format!("revision {known} is not in the table; build the program again"))
 }
 
+/// Loads the representation of the compiled revision with this index.
 fn load_model(at: usize) -> anyhow::Result<Ir> {
     COMPILED[at].ir()
 }
 
+/// Writes the page over the revisions between two indexes, or over all revisions.
 fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::Result<()> {
     let (first, last) = match ends {
         Some((from, to)) => (from.min(to), from.max(to) + 1),
@@ -108,6 +110,7 @@ fn write_page(file: &Path, date: &str, ends: Option<(usize, usize)>) -> anyhow::
     Ok(())
 }
 
+/// Prints the differences of two revisions in the requested format.
 fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     let differences = if arguments.descriptions {
         diff_with_descriptions(from, to)
@@ -127,7 +130,7 @@ fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Resul
     Ok(())
 }
 
-/// Returns the current date in UTC, or that of SOURCE_DATE_EPOCH for reproducible builds.
+/// Returns the current date in UTC, or the date of SOURCE_DATE_EPOCH for reproducible builds.
 fn today() -> String {
     let epoch = std::env::var("SOURCE_DATE_EPOCH").ok();
     let epoch = epoch.and_then(|seconds| seconds.parse().ok());

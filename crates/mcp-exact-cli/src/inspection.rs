@@ -42,7 +42,7 @@ pub struct Inspection {
 /// Deviation of a value from the schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deviation {
-    /// JSON pointer of the value; for a missing member, that of the object without it.
+    /// JSON pointer of the value, or of the object that lacks a required member.
     pub pointer: String,
     /// Violated JSON Schema keyword, or `tag` and `exclusive` for unions.
     pub kind: &'static str,
@@ -57,12 +57,12 @@ pub struct UnknownMember {
     pub pointer: String,
     /// Name of the definition whose object has the member.
     pub definition: String,
-    /// Defined members that the object lacks, one of which may have been intended.
+    /// Defined members that the object lacks. One of them may have been intended.
     pub missing_members: Vec<String>,
 }
 
 impl Model {
-    /// Inspects a value as a definition; returns `None` if the revision does not define `inspect_definition`.
+    /// Inspects a value as a definition; returns `None` if the revision does not have the definition.
     pub fn inspect(
         &self,
         definition: &str,
@@ -81,14 +81,19 @@ impl Model {
     }
 }
 
+/// State of an inspection.
 struct Inspector<'i> {
     model: &'i Model,
+    /// Function that validates string formats.
     format: FormatCheck,
+    /// JSON pointer of the current value.
     pointer: String,
+    /// Findings so far.
     inspection: Inspection,
 }
 
 impl<'i> Inspector<'i> {
+    /// Adds a deviation of the current value.
     fn report(&mut self, kind: &'static str, message: String) {
         self.inspection.deviations.push(Deviation {
             pointer: self.pointer.clone(),
@@ -97,10 +102,12 @@ impl<'i> Inspector<'i> {
         });
     }
 
+    /// Adds a deviation of the type of the current value; `what` describes the expected type.
     fn report_wrong_type(&mut self, what: &str) {
         self.report("type", format!("expected {what}"));
     }
 
+    /// Runs a function with the pointer extended by a token.
     fn at_token<R>(&mut self, token: &str, f: impl FnOnce(&mut Self) -> R) -> R {
         let length = self.pointer.len();
         self.pointer.push('/');
@@ -111,6 +118,7 @@ impl<'i> Inspector<'i> {
         result
     }
 
+    /// Inspects a value as a definition.
     fn inspect_definition(&mut self, definition: &'i Definition, value: &Value) {
         match &definition.shape {
             Shape::Struct(members) | Shape::Document(members) => match value {
@@ -142,6 +150,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects the members of an object; unknown members are deviations unless `open` is true.
     fn inspect_members(
         &mut self,
         definition: &'i Definition,
@@ -185,6 +194,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects a value that must equal a constant.
     fn inspect_constant(&mut self, constant: &Value, value: &Value) {
         let is_equal = match (constant.as_f64(), value.as_f64()) {
             (Some(a), Some(b)) => a == b,
@@ -198,6 +208,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects a value as a type.
     fn inspect_value(&mut self, wanted: &'i Type, value: &Value) {
         match wanted {
             Type::Json => {}
@@ -261,6 +272,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects the length of a string or an array.
     fn inspect_length(&mut self, length: usize, minimum: Option<u64>, maximum: Option<u64>) {
         let length = length as u64;
         if let Some(minimum) = minimum.filter(|minimum| length < *minimum) {
@@ -277,6 +289,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects the bounds of a number.
     #[expect(
         clippy::cast_precision_loss,
         reason = "bounds of the protocol are small"
@@ -293,6 +306,7 @@ impl<'i> Inspector<'i> {
         }
     }
 
+    /// Inspects a value as the variant of a union that it selects.
     fn inspect_union(&mut self, definition: &'i Definition, variants: &'i [Type], value: &Value) {
         let dispatch = self.model.dispatch.get(&definition.name);
         match dispatch.map_or(SelectedVariant::None, |dispatch| dispatch.select(value)) {
@@ -322,6 +336,7 @@ impl<'i> Inspector<'i> {
     }
 }
 
+/// Returns true if a number has no fractional part.
 fn is_whole(number: &serde_json::Number) -> bool {
     number.is_i64() || number.is_u64() || number.as_f64().is_some_and(|value| value.fract() == 0.0)
 }

@@ -14,10 +14,12 @@ use crate::message::{self, Direction, MessageContext};
 use crate::registry::Registry;
 use crate::verdict::{Checker, Finding, Scope, Verdict};
 
+/// Size of the input buffer, in bytes.
 const BUFFER_BYTES: usize = 1 << 16;
+/// Description of an input line, for errors.
 const EXPECTED_OBJECT: &str = r#"{"revision", "type", "json"}"#;
 
-/// Input line.
+/// Input line: a document, and the definition or the message to check it as.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct InputLine<'a> {
@@ -34,12 +36,14 @@ struct InputLine<'a> {
     json: Cow<'a, str>,
 }
 
-/// Output line.
+/// Output line: the verdict on a document.
 #[derive(Serialize)]
 struct OutputLine<'a> {
     accepted: bool,
     violations: &'a [Finding],
+    /// Encoded value; `None` if the document does not decode.
     encoded: Option<&'a str>,
+    /// Number of violations, listed or not.
     count: usize,
     /// Checked parts; only for messages.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,6 +54,7 @@ struct OutputLine<'a> {
 #[derive(Serialize)]
 struct ErrorLine<'a> {
     error: &'a str,
+    /// Number of the input line, from 1.
     line: usize,
 }
 
@@ -69,6 +74,7 @@ pub fn answer_lines(
     Ok(Outcome::Valid)
 }
 
+/// Processes the lines of an input; flushes the output before the reader waits for input.
 fn answer_all<R: io::Read>(
     mut input: BufReader<R>,
     mut output: impl Write,
@@ -97,6 +103,7 @@ fn answer_all<R: io::Read>(
     Ok(())
 }
 
+/// Checks an input line and writes the output line.
 fn answer_line(
     registry: &Registry,
     number: usize,
@@ -124,6 +131,7 @@ fn answer_line(
     }
 }
 
+/// Checks the document of an input line; returns an error if the line is invalid.
 fn check_line(registry: &Registry, line: &[u8]) -> Result<Verdict, String> {
     let question: InputLine = parse_input(line, EXPECTED_OBJECT)?;
     let entry = registry

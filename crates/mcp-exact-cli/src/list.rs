@@ -19,12 +19,16 @@ pub struct Arguments {
     json: bool,
 }
 
+/// Row of the table: a compiled revision.
 #[derive(Serialize)]
 struct Row {
     revision: &'static str,
     status: &'static str,
+    /// Number of definitions.
     definitions: usize,
+    /// Number of request methods of both sides.
     requests: usize,
+    /// Number of notification methods of both sides.
     notifications: usize,
 }
 
@@ -45,6 +49,7 @@ impl From<&CompiledRevision> for Row {
     }
 }
 
+/// Returns the number of distinct methods of client and server.
 fn count_distinct(of_client: &[&str], of_server: &[&str]) -> usize {
     of_client
         .iter()

@@ -162,6 +162,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Returns true if the reader of standard output has disconnected.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error
         .chain()
@@ -169,7 +170,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
         .any(|cause| cause.kind() == ErrorKind::BrokenPipe)
 }
 
-/// Prints an error. Failures to write to standard error are ignored.
+/// Prints an error to standard error. Failures to write are ignored.
 fn print_error(words: &str) {
     let _ = writeln!(io::stderr(), "error: {words}");
 }

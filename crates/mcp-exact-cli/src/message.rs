@@ -92,6 +92,7 @@ fn check_batch(
     Ok(verdict)
 }
 
+/// Checks a message with a valid envelope that is not a batch.
 fn check_single(
     checker: Checker<'_>,
     known: MessageContext<'_>,
@@ -269,6 +270,7 @@ pub fn check_method(entry: &Entry, method: &str) -> Result<(), UnknownName> {
     })
 }
 
+/// All senders and kinds of messages that are not responses.
 const ALL_CALL_KINDS: [(Direction, CallKind); 4] = [
     (Direction::Client, CallKind::Request),
     (Direction::Client, CallKind::Notification),
@@ -303,6 +305,7 @@ fn check_as_union(
     }
 }
 
+/// Returns the name of the union of all messages of a sender and kind.
 fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     match (direction, kind) {
         (Direction::Client, CallKind::Request) => "ClientRequest",
@@ -312,7 +315,7 @@ fn union_name(direction: Direction, kind: CallKind) -> &'static str {
     }
 }
 
-/// Returns true if a union kept the complete message as an unknown variant.
+/// Returns true if the union does not define the message, and its decoder has kept the message as an unknown variant.
 fn is_unrecognized(verdict: &Verdict) -> bool {
     verdict.encoded.is_some()
         && verdict
@@ -321,6 +324,8 @@ fn is_unrecognized(verdict: &Verdict) -> bool {
             .any(|finding| finding.kind == ViolationKind::Tag.name() && finding.pointer.is_empty())
 }
 
+/// Returns the finding for a method that the sender must not send, with the sender that may send it or with similar
+/// names.
 fn unknown_method_finding(
     entry: &Entry,
     direction: Direction,
@@ -354,6 +359,7 @@ fn unknown_method_finding(
     }
 }
 
+/// Returns the methods of a sender and kind.
 fn methods_of_kind(entry: &Entry, direction: Direction, kind: CallKind) -> &'static [&'static str] {
     let methods = entry.revision.spec.methods(direction.into());
     match kind {
@@ -362,6 +368,7 @@ fn methods_of_kind(entry: &Entry, direction: Direction, kind: CallKind) -> &'sta
     }
 }
 
+/// Returns a sender and kind as text.
 fn describe_kind(direction: Direction, kind: CallKind) -> &'static str {
     match (direction, kind) {
         (Direction::Client, CallKind::Request) => "a request that a client sends",
@@ -371,6 +378,7 @@ fn describe_kind(direction: Direction, kind: CallKind) -> &'static str {
     }
 }
 
+/// Returns the verdict for a revision that does not define messages.
 fn unsupported_verdict(entry: &Entry) -> Verdict {
     let id = entry.revision.id();
     Verdict {

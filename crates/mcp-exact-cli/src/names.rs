@@ -44,7 +44,7 @@ pub fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec
     let mut near: Vec<(usize, &str)> = known
         .map(|known| {
             let found = known.to_lowercase();
-            // A name that contains the wanted one is more similar than its length suggests.
+            // A name that contains the unknown name is more similar than its length suggests.
             let contains =
                 !wanted.is_empty() && (found.contains(&wanted) || wanted.contains(&found));
             let distance = strsim::osa_distance(&wanted, &found);
@@ -61,8 +61,10 @@ pub fn most_similar<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec
 mod tests {
     use super::*;
 
+    /// Known names for the tests.
     const KNOWN: [&str; 5] = ["Tool", "ToolAnnotations", "CallToolResult", "Task", "Role"];
 
+    /// Checks the most similar known name.
     fn check(name: &str, first: &str) {
         assert_eq!(most_similar(name, KNOWN.into_iter())[0], first);
     }

@@ -71,7 +71,7 @@ pub fn without_control_characters(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Returns true if a path is `-`, which means standard input or standard output.
+/// Returns true if a path is `-`, the name of standard input or standard output.
 pub fn is_standard_stream(file: &Path) -> bool {
     file.as_os_str() == "-"
 }
@@ -141,6 +141,7 @@ const MAX_COLUMN_WIDTH: usize = 44;
 /// Maximum width of a line, in characters.
 const MAX_LINE_WIDTH: usize = 118;
 
+/// Truncates a text to `room` characters, with an ellipsis.
 fn truncate_text(text: &str, room: usize) -> String {
     let text = without_control_characters(text.lines().next().unwrap_or_default());
     match text.char_indices().nth(room) {

@@ -16,6 +16,7 @@ pub fn offset_of(bytes: &[u8], pointer: &str) -> Option<usize> {
     Some(at)
 }
 
+/// Returns the offset of a member's value in the object that begins at `start`.
 fn find_member(bytes: &[u8], start: usize, name: &str) -> Option<usize> {
     let mut at = skip_space(bytes, start);
     while *bytes.get(at)? == b'"' {
@@ -33,6 +34,7 @@ fn find_member(bytes: &[u8], start: usize, name: &str) -> Option<usize> {
     None
 }
 
+/// Returns the offset of an item in the array that begins at `start`.
 fn find_item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
     let mut at = skip_space(bytes, start);
     for _ in 0..index {
@@ -45,6 +47,7 @@ fn find_item(bytes: &[u8], start: usize, index: usize) -> Option<usize> {
     (*bytes.get(at)? != b']').then_some(at)
 }
 
+/// Returns the offset after white space.
 fn skip_space(bytes: &[u8], mut at: usize) -> usize {
     while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
         at += 1;

@@ -13,11 +13,13 @@ use anyhow::Context;
 /// Maximum length of a line from a server, in bytes.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// A running server.
+/// Running server.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
+    /// Standard input of the server; `None` after it was closed.
     input: Option<ChildStdin>,
+    /// Channel of the lines of standard output.
     lines: Receiver<Vec<u8>>,
 }
 
@@ -33,7 +35,7 @@ pub enum ServerOutput {
 }
 
 impl Process {
-    /// Starts a server; if `shows_stderr` is true, its standard error is that of this process.
+    /// Starts a server; if `shows_stderr` is true, the server inherits the standard error of this process.
     pub fn start(command: &[OsString], shows_stderr: bool) -> anyhow::Result<Self> {
         let (program, arguments) = command.split_first().context("there is no command")?;
         let mut child = Command::new(program)

@@ -59,7 +59,7 @@ pub struct Arguments {
     command: Vec<OsString>,
 }
 
-/// A forwarded message.
+/// Sender and bytes of a forwarded message.
 struct ForwardedMessage(Direction, Vec<u8>);
 
 /// Maximum length of a message that is checked and recorded, in bytes; longer ones are only forwarded.
@@ -123,9 +123,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     std::process::exit(exit_code(status));
 }
 
-/// True when no more messages are expected.
+/// True when both directions have ended, so that no more messages are expected.
 static IS_FINISHED: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
 
+/// Creates a file of the command line; `-` is standard error.
 fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + Send>>> {
     match path {
         Some(path) if path.as_os_str() == "-" => Ok(Some(Box::new(io::stderr()))),
@@ -134,6 +135,7 @@ fn create_file(path: Option<&PathBuf>) -> anyhow::Result<Option<Box<dyn Write + 
     }
 }
 
+/// Returns the exit code for the exit status of the server: 128 plus the number of a signal, as shells do.
 fn exit_code(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
@@ -142,8 +144,8 @@ fn exit_code(status: ExitStatus) -> i32 {
     status.code().unwrap_or(2)
 }
 
-/// Forwards bytes, and passes each message to the watcher before its last byte is forwarded, so that the watcher sees a
-/// request before its response.
+/// Forwards bytes, and sends each message to the watcher before the last byte of the message is forwarded, so that the
+/// watcher receives a request before its response.
 fn forward_bytes(
     from: Direction,
     mut input: impl Read,
@@ -174,6 +176,7 @@ fn forward_bytes(
     send_to_watcher(from, &mut line, to);
 }
 
+/// Sends the collected line to the watcher, unless it is empty.
 fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMessage>) {
     let message = line.trim_ascii().to_vec();
     line.clear();
@@ -182,15 +185,20 @@ fn send_to_watcher(from: Direction, line: &mut Vec<u8>, to: &Sender<ForwardedMes
     }
 }
 
+/// Receiver of all forwarded messages, which records and checks them.
 struct Watcher {
     conversation: Conversation,
+    /// File for the recording.
     record: Option<Box<dyn Write + Send>>,
+    /// File for the violations.
     report: Option<Box<dyn Write + Send>>,
     is_tracing: bool,
+    /// Number of messages with violations.
     violating_messages: usize,
 }
 
 impl Watcher {
+    /// Checks messages until no more are expected.
     fn watch(&mut self, passed: &Receiver<ForwardedMessage>) {
         let pause = std::time::Duration::from_millis(20);
         loop {

@@ -20,25 +20,31 @@ pub struct Entry {
     pub text: String,
 }
 
+/// Line to write.
 #[derive(Serialize)]
 struct WrittenLine<'a> {
     from: Direction,
+    /// Message, if it is JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a RawValue>,
+    /// Text of the message, if it is not JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Cow<'a, str>>,
 }
 
+/// Line with a sender.
 #[derive(Deserialize)]
 struct RecordedLine<'a> {
     from: Direction,
+    /// Message, if it is JSON.
     #[serde(borrow)]
     message: Option<&'a RawValue>,
+    /// Text of the message, if it is not JSON.
     text: Option<String>,
 }
 
 impl Entry {
-    /// Reads a line.
+    /// Parses a line; a line without a sender is a bare message.
     pub fn read(line: &[u8]) -> Self {
         let text = String::from_utf8_lossy(line);
         if let Ok(read) = serde_json::from_str::<RecordedLine<'_>>(&text) {
@@ -55,7 +61,7 @@ impl Entry {
     }
 }
 
-/// Writes a line.
+/// Writes a message as one line with its sender.
 pub fn write(out: &mut dyn Write, from: Direction, message: &[u8]) -> io::Result<()> {
     // A raw value keeps white space including line breaks, which would end the line.
     let json = serde_json::from_slice::<&RawValue>(message).ok();

@@ -31,7 +31,9 @@ pub struct CompiledRevision {
 pub struct Entry {
     /// The revision.
     pub revision: &'static CompiledRevision,
+    /// Definitions by name.
     by_name: HashMap<&'static str, &'static Definition>,
+    /// Model of the revision, parsed on first use.
     model: OnceCell<Model>,
 }
 
@@ -41,7 +43,7 @@ pub struct Registry {
     by_id: HashMap<&'static str, Entry>,
 }
 
-/// Error: a name is unknown.
+/// Error for an unknown name.
 #[derive(Debug, Clone)]
 pub struct UnknownName {
     /// Description of the problem, with the most similar names.
@@ -75,6 +77,7 @@ impl CompiledRevision {
 impl CompiledRevision {
     /// Returns the location of the revision's schema.
     pub fn source(&self) -> anyhow::Result<SchemaSource> {
+        /// Part of the embedded data that contains the location of the schema.
         #[derive(serde::Deserialize)]
         struct Embedded {
             source: SchemaSource,

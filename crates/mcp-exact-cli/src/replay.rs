@@ -88,10 +88,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
+/// State of a replay.
 struct Player<'a> {
     server: Process,
     conversation: Conversation,
+    /// Time limit for each message of the server.
     limit: Duration,
+    /// JSON pointers of the members of responses that may differ.
     ignored: &'a [String],
     /// Received responses, by id.
     responses: HashMap<String, Value>,
@@ -99,12 +102,17 @@ struct Player<'a> {
     requests: Vec<(String, Value)>,
     /// Current ids of the server's requests, by their ids in the recording.
     current_ids: HashMap<String, Value>,
+    /// Number of compared responses.
     compared: usize,
+    /// Number of responses that differ from the recording.
     differing_responses: usize,
+    /// Number of messages of the server with violations.
     violating_messages: usize,
 }
 
 impl Player<'_> {
+    /// Sends a recorded message of the client, or waits for the message that corresponds to a recorded message of the
+    /// server.
     fn replay_message(&mut self, from: Direction, text: &str) -> anyhow::Result<()> {
         let message: Value = serde_json::from_str(text).unwrap_or(Value::Null);
         let (method, id) = (message.get("method"), message.get("id"));
@@ -135,13 +143,15 @@ impl Player<'_> {
         }
     }
 
+    /// Sends a message of the client.
     fn send(&mut self, text: &str) -> anyhow::Result<()> {
         self.conversation.observe(Some(Direction::Client), text);
-        // A broken pipe would be reported as that of standard output.
+        // An error of the pipe must not look like an error of standard output.
         let sent = self.server.send(text);
         sent.map_err(|error| anyhow!("the server has closed its input: {error}"))
     }
 
+    /// Waits for the response to a request, and prints its differences from the recorded response.
     fn compare(&mut self, recorded: &Value, id: &Value) -> anyhow::Result<()> {
         let key = id.to_string();
         let now = self.receive_until(|player| player.responses.remove(&key));
@@ -186,6 +196,7 @@ impl Player<'_> {
         }
     }
 
+    /// Checks a message of the server, and stores a request or response.
     fn receive_message(&mut self, line: &[u8]) -> io::Result<()> {
         let text = String::from_utf8_lossy(line);
         let observed = self.conversation.observe(Some(Direction::Server), &text);
@@ -204,7 +215,8 @@ impl Player<'_> {
     }
 }
 
-/// Lists the values that differ, with their JSON pointers. For objects and arrays, the parts that differ are listed.
+/// Returns the values that differ, with their JSON pointers. Objects, and arrays of equal length, are compared by their
+/// parts.
 fn differences(pointer: &str, before: &Value, after: &Value) -> Vec<(String, Value, Value)> {
     let mut found = Vec::new();
     match (before, after) {

@@ -5,6 +5,7 @@
 
 use crate::registry::CompiledRevision;
 
+/// Defines [`COMPILED`] with the revisions whose features are enabled.
 macro_rules! compiled {
     ($($id:literal $marker:ident $library:ident $spec:ident;)*) => {
         /// Every compiled revision.

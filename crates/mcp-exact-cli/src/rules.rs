@@ -1,7 +1,7 @@
 //! Rules of the specification that can be checked by observing messages, each with its sentence.
 //!
-//! Ids are those of `docs/requirements.toml`, which has no rows for SHOULD. Sentences are quotations; `[…]` marks an
-//! omission.
+//! Ids are the ids of `docs/requirements.toml`, which contains no SHOULD requirements. Sentences are quotations; `[…]`
+//! marks an omission.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 
@@ -19,7 +19,7 @@ pub enum Level {
 pub struct Rule {
     /// Id in `docs/requirements.toml`.
     pub id: &'static str,
-    /// Requirement level.
+    /// Requirement level: MUST or SHOULD.
     pub level: Level,
     /// Sentence of the specification that states the rule.
     pub sentence: &'static str,
@@ -44,6 +44,7 @@ impl Rule {
     }
 }
 
+/// Defines a static for each rule, and the list of all rules.
 macro_rules! rules {
     ($($name:ident $id:literal $level:ident $page:literal $discover_page:literal $sentence:literal)*) => {
         $(

@@ -108,6 +108,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 }
 
 impl ConnectionArguments {
+    /// Opens access to the sessions on Redis.
     fn open(&self) -> anyhow::Result<RedisSessions> {
         let url = self
             .redis
@@ -131,6 +132,7 @@ impl ConnectionArguments {
     }
 }
 
+/// Prints the sessions.
 async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
     let mut out = io::stdout().lock();
@@ -147,6 +149,7 @@ async fn list(arguments: &List) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
+/// Prints a session as a line of text or JSON.
 fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io::Result<()> {
     let expires = entry.expires.as_secs();
     if is_json {
@@ -178,6 +181,7 @@ fn print_entry(out: &mut impl Write, entry: &SessionEntry, is_json: bool) -> io:
     writeln!(out, "  expires in {expires}")
 }
 
+/// Ends the named sessions, or all sessions of a principal.
 async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     let sessions = arguments.connection.open()?;
     let mut ids = arguments.ids.clone();
@@ -214,6 +218,7 @@ async fn end(arguments: &End) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Prints the numbers of sessions, streams and processes.
 async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     let stats = arguments.connection.open()?.stats().await?;
     let mut out = io::stdout().lock();
@@ -234,6 +239,7 @@ async fn stats(arguments: &Stats) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
+/// Prints the numbers as text.
 fn print_stats(out: &mut impl Write, stats: &SessionStats) -> io::Result<()> {
     let total: usize = stats.sessions.values().sum();
     writeln!(out, "{total:>12} sessions")?;

@@ -32,14 +32,18 @@ pub struct Arguments {
     json: bool,
 }
 
+/// JSON representation of a type or method.
 #[derive(Serialize)]
 struct ShownItem<'a> {
     revision: &'a str,
+    /// Method, if the item is a method.
     #[serde(skip_serializing_if = "Option::is_none")]
     method: Option<&'a Method>,
+    /// Definition of the type, or all definitions of the method.
     definitions: Vec<&'a Definition>,
 }
 
+/// JSON representation of all names of a revision.
 #[derive(Serialize)]
 struct Names<'a> {
     revision: &'a str,
@@ -89,6 +93,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     print_text(&text)
 }
 
+/// Prints a text to standard output.
 fn print_text(text: &str) -> anyhow::Result<Outcome> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
@@ -96,10 +101,12 @@ fn print_text(text: &str) -> anyhow::Result<Outcome> {
     Ok(Outcome::Valid)
 }
 
+/// Returns true if a revision has a type or method with this name.
 fn is_defined(ir: &Ir, name: &str) -> bool {
     ir.get(name).is_some() || ir.methods.iter().any(|method| method.method == name)
 }
 
+/// Returns the error for an unknown name, with similar names.
 fn unknown_name_error(name: &str, models: &[Ir]) -> anyhow::Error {
     let mut names: Vec<&str> = models
         .iter()
@@ -123,6 +130,7 @@ fn unknown_name_error(name: &str, models: &[Ir]) -> anyhow::Error {
     anyhow!(problem)
 }
 
+/// Prints the names of all methods and types of a revision.
 fn print_names(
     arguments: &Arguments,
     revision: Option<&CompiledRevision>,
@@ -171,6 +179,7 @@ fn print_names(
     print_text(&text)
 }
 
+/// Returns the sender of a method as text.
 fn describe_direction(method: &Method) -> &'static str {
     match (method.from_client, method.from_server) {
         (true, true) => "both ways",
@@ -180,7 +189,7 @@ fn describe_direction(method: &Method) -> &'static str {
     }
 }
 
-/// Returns the definitions of a method: message, params, results.
+/// Returns the definitions of a method: message, params and results.
 fn method_definitions<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition> {
     let mut names = vec![method.definition.as_str()];
     if let Some(mcp_exact_model::Type::Ref { name, .. }) = &method.params {
@@ -192,6 +201,7 @@ fn method_definitions<'i>(ir: &'i Ir, method: &'i Method) -> Vec<&'i Definition>
     names.into_iter().filter_map(|name| ir.get(name)).collect()
 }
 
+/// Appends a method with its definitions.
 fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     let kind = if method.request {
         "request"
@@ -223,6 +233,7 @@ fn add_method(text: &mut String, ir: &Ir, method: &Method, painter: Painter) {
     text.push('\n');
 }
 
+/// Appends a definition with its members.
 fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: Painter) {
     let name = painter.paint(Style::Bold, &definition.name);
     _ = writeln!(text, "{name} (revision {})", ir.revision);
@@ -242,13 +253,14 @@ fn add_definition(text: &mut String, ir: &Ir, definition: &Definition, painter: 
     text.push('\n');
 }
 
+/// Appends a description, each line with an indent.
 fn add_description(text: &mut String, description: Option<&str>, indent: &str) {
     for line in description.unwrap_or_default().lines() {
         _ = writeln!(text, "{}", format!("{indent}{line}").trim_end());
     }
 }
 
-/// Adds the changes of an item in each later revision.
+/// Appends the changes of an item in each later revision.
 fn add_changes(text: &mut String, ir: &Ir, name: &str, painter: Painter) -> anyhow::Result<()> {
     let newer = COMPILED
         .iter()

@@ -37,7 +37,7 @@ pub enum Scope {
     Envelope,
     /// Only the envelope, because the sender of the message is unknown.
     NoDirection,
-    /// Only the envelope, because the type of a result depends on its request, which is unknown.
+    /// Only the envelope, because the request of the response is unknown and determines the type of the result.
     Response,
 }
 
@@ -55,7 +55,7 @@ pub struct Finding {
     pub offset: Option<usize>,
 }
 
-/// Rules that documents are checked against.
+/// Revision and options for checks of documents.
 #[derive(Debug, Clone, Copy)]
 pub struct Checker<'a> {
     /// The revision.
@@ -168,7 +168,7 @@ impl Verdict {
         self.unknown.extend(part.unknown.into_iter().map(below));
     }
 
-    /// Adds the findings of an inspection to the error at which the decoder stopped.
+    /// Adds the findings of an inspection to the finding of the first error, at which the decoder has stopped.
     fn add_deviations(&mut self, inspection: &Inspection, bytes: &[u8]) {
         let known = self.findings.first().map(|first| first.pointer.clone());
         let is_new = |found: &&Deviation| Some(&found.pointer) != known.as_ref();
@@ -208,10 +208,12 @@ fn inspect(entry: &Entry, name: &str, bytes: &[u8]) -> Option<Inspection> {
     entry.model().ok()?.inspect(name, &value, has_format)
 }
 
+/// Returns true if a text has a format, or if the format is unknown.
 fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
 
+/// Returns a finding for each unknown member, with similar names of missing members.
 fn unknown_member_findings(inspection: &Inspection) -> Vec<Finding> {
     let finding = |found: &UnknownMember| {
         let name = found.pointer.rsplit('/').next().unwrap_or_default();

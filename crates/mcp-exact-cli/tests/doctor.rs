@@ -141,6 +141,7 @@ fn main() {
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
 
+/// Checks that the doctor has no findings about a server without a fault, in every revision.
 fn check_faultless_server(transport: &str) -> Result<(), Failed> {
     let (code, found) = run_doctor(transport, "none", &[]);
     let findings = &found["findings"];
@@ -156,6 +157,7 @@ fn check_faultless_server(transport: &str) -> Result<(), Failed> {
     }
 }
 
+/// Checks that the doctor has no findings about a server with an allowed deviation.
 fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(), Failed> {
     let (code, found) = run_doctor(transport, fault, &["--revision", revision]);
     if code == 0 && found["findings"] == serde_json::json!([]) {
@@ -165,6 +167,7 @@ fn check_allowed_fault(transport: &str, fault: &str, revision: &str) -> Result<(
     }
 }
 
+/// Checks that the doctor reports the violated rule of a fault.
 fn check_planted_fault(
     transport: &str,
     fault: &str,

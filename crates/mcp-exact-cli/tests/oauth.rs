@@ -233,8 +233,8 @@ async fn start_gateway(data: &Path, config: &str) -> (tokio::process::Child, Str
     (gateway, url.to_owned())
 }
 
-/// Clients need tokens of the authorization server for the gateway, whose subjects are in the audit log; the server
-/// gets the credentials of the gateway alone.
+/// Clients of the gateway need tokens of the authorization server. The audit log contains the subjects of the tokens;
+/// the server receives only the credentials of the gateway.
 #[cfg(feature = "bridge")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_need_tokens_for_the_gateway() {

@@ -15,7 +15,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
+/// Id of the trace of the caller, in hexadecimal.
 const TRACE_ID: &str = "0af7651916cd43dd8448eb211c80319c";
+/// Id of the span of the caller, in hexadecimal.
 const CALLER: &str = "00f067aa0ba902b7";
 
 /// Collector that stores all requests.
@@ -36,6 +38,7 @@ impl Collector {
         format!("http://{address}")
     }
 
+    /// Stores the requests of one connection.
     async fn serve_stream(self, stream: TcpStream) {
         let mut stream = BufReader::new(stream);
         loop {
@@ -126,7 +129,7 @@ async fn stop_bridge(mut bridge: Child) {
     assert_eq!(ended.code(), Some(0));
 }
 
-/// Calls the tool as a part of the caller's trace; returns the `traceparent` that the server received.
+/// Calls the tool with the trace context of the caller in `_meta`; returns the `traceparent` that the server received.
 async fn call_with_meta(url: &str, tool: &str) -> String {
     let client = Client::connect(url).await.expect("a client");
     let parent = TraceContext::new(format!("00-{TRACE_ID}-{CALLER}-01")).expect("a context");
@@ -139,7 +142,8 @@ async fn call_with_meta(url: &str, tool: &str) -> String {
     trace
 }
 
-/// Calls the tool as a client of 2025-11-25, whose HTTP request names the trace.
+/// Calls the tool as a client of 2025-11-25 with the trace context of the caller in an HTTP header; returns the
+/// `traceparent` that the server received.
 async fn call_with_header(url: &str, tool: &str) -> String {
     let revision = mcp_exact::revisions().find(|revision| revision.as_str() == "2025-11-25");
     let value = format!("00-{TRACE_ID}-{CALLER}-01");
@@ -158,7 +162,7 @@ fn to_hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Checks that a span of the caller's trace begins at the caller, and that the server got the id of a span below it.
+/// Checks that a span of the trace has the caller as its parent, and that the `traceparent` names a span below it.
 fn check_span(spans: &[Span], traceparent: &str) {
     let of_trace = |span: &&Span| to_hex(&span.trace_id) == TRACE_ID;
     let find = |id: &str| {
@@ -230,7 +234,7 @@ async fn environment_names_the_collector() {
     );
 }
 
-/// Without a collector, the trace of the caller passes as it is.
+/// Without a collector, the trace context of the caller is relayed unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_sent_without_a_collector() {
     let server = serve_stream().await;

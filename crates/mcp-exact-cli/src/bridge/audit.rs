@@ -27,35 +27,41 @@ pub enum Arguments {
     None,
 }
 
-/// Maximum number of lines that wait to be written, and of their bytes.
+/// Maximum number of lines that wait to be written.
 const MAX_WAITING_LINES: usize = 10_000;
+/// Maximum size of the lines that wait to be written, in bytes.
 const MAX_WAITING_BYTES: usize = 64 << 20;
 
-/// Time that the last lines have at the end of the program.
+/// Time limit for writing the last lines at the end of the program.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Writer of the log. Dropping it waits until all lines of completed requests are written, for [`END_TIMEOUT`] at most.
 pub struct AuditLog {
+    /// Name of the log for messages.
     name: String,
     queue: Arc<LineQueue>,
 }
 
-/// Lines that wait to be written. Adding a line never blocks: requests do not wait for the disk.
+/// Queue of lines to write. Adding a line never blocks, so that requests do not wait for the disk.
 #[derive(Default)]
 struct LineQueue {
     state: Mutex<State>,
+    /// Notifies the writer of lines, and the end of the program of the end of writing.
     state_changed: Condvar,
 }
 
+/// State of the queue.
 #[derive(Default)]
 struct State {
+    /// Lines that wait to be written.
     lines: VecDeque<String>,
+    /// Size of the waiting lines, in bytes.
     bytes: usize,
-    /// Number of lines that were left out after the waiting ones, because there was no room.
+    /// Number of lines that were dropped after the waiting lines, because a limit was exceeded.
     dropped: u64,
-    /// True once no line follows.
+    /// True once no further line is added.
     is_ending: bool,
-    /// True once the writer has written everything.
+    /// True once the writer has written all lines.
     is_written: bool,
 }
 
@@ -64,10 +70,12 @@ impl LineQueue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a line, or counts it as dropped if a limit is exceeded.
     fn add_line(&self, line: String) {
         let mut state = self.lock();
         let bytes = state.bytes + line.len();
-        // Once a line was left out, all are until the writer has noted that: the log has its gap in one place.
+        // After a dropped line, all lines are dropped until the writer has recorded their number, so that the log has
+        // one gap in one place.
         if state.dropped > 0 || state.lines.len() >= MAX_WAITING_LINES || bytes > MAX_WAITING_BYTES
         {
             state.dropped += 1;
@@ -78,8 +86,8 @@ impl LineQueue {
         self.state_changed.notify_all();
     }
 
-    /// Waits for lines; removes and returns all of them, with the number of lines that were dropped after them; `None`
-    /// at the end.
+    /// Waits for lines; removes and returns all lines, with the number of lines that were dropped after them. Returns
+    /// `None` at the end.
     fn take_lines(&self) -> Option<(VecDeque<String>, u64)> {
         let state = self.lock();
         let is_idle =
@@ -97,7 +105,7 @@ impl LineQueue {
         Some((lines, dropped))
     }
 
-    /// Waits until the writer has written everything; returns false if it has not within this time.
+    /// Waits until the writer has written all lines; returns false if the time limit `within` expires first.
     fn finish(&self, within: Duration) -> bool {
         let mut state = self.lock();
         state.is_ending = true;
@@ -178,6 +186,7 @@ fn dropped_lines_entry(dropped: u64, now: SystemTime) -> String {
     format!("{line}\n")
 }
 
+/// Returns the log line of a completed request.
 fn log_line(report: &CallReport<'_>, arguments: Arguments, now: SystemTime) -> String {
     let call = report.call;
     let text = |text: &str| Value::String(text.to_owned());
@@ -232,15 +241,18 @@ mod tests {
 
     /// Writer that reports when a write begins, and completes it when the test allows it.
     struct SlowWriter {
+        /// Written bytes.
         written: Arc<Mutex<Vec<u8>>>,
+        /// Notifies the test that a write begins.
         write_requests: Sender<()>,
+        /// Permits one write for each message.
         permissions: Receiver<()>,
     }
 
     impl Write for SlowWriter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let _ = self.write_requests.send(());
-            // Without its sender, it waits no more.
+            // After the sender was dropped, writes no longer wait.
             let _ = self.permissions.recv();
             self.written.lock().expect("a lock").write(bytes)
         }
@@ -250,7 +262,7 @@ mod tests {
         }
     }
 
-    /// Log on a slow disk.
+    /// Audit log whose writer is a [`SlowWriter`], and the other ends of its channels.
     struct LogOnSlowDisk {
         log: AuditLog,
         written: Arc<Mutex<Vec<u8>>>,
@@ -259,6 +271,7 @@ mod tests {
     }
 
     impl LogOnSlowDisk {
+        /// Starts a log whose writer waits for permissions.
         fn start() -> Self {
             let written = Arc::default();
             let ((write_requests, is_asked), (may, permissions)) =
@@ -277,7 +290,7 @@ mod tests {
             }
         }
 
-        /// Lets the disk write from now on, and returns the lines at the end.
+        /// Permits all writes, and returns the written lines at the end.
         fn finish(self) -> Vec<String> {
             drop(self.permissions);
             drop(self.log);
@@ -297,9 +310,9 @@ mod tests {
         assert_eq!(slow.finish(), all);
     }
 
-    /// A disk that hangs stops no request: lines are dropped and counted in the log.
+    /// If the disk hangs, requests continue: further lines are dropped, and the log contains their number.
     #[test]
-    fn lines_without_room_are_counted() {
+    fn excess_lines_are_counted() {
         let slow = LogOnSlowDisk::start();
         slow.log.queue.add_line("first\n".to_owned());
         slow.write_requests.recv().expect("the disk is asked");
@@ -312,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_without_room_are_counted() {
+    fn excess_bytes_are_counted() {
         let slow = LogOnSlowDisk::start();
         slow.log.queue.add_line("first\n".to_owned());
         slow.write_requests.recv().expect("the disk is asked");

@@ -18,36 +18,54 @@ use super::{Losses, audit};
 #[cfg(feature = "oauth")]
 use crate::client::authorization::{ServerOAuth, with_oauth_client};
 
-/// Settings of a configuration file, which the command line overrides.
+/// Settings of a configuration file, which the command line overrides. Each field is a key of the file;
+/// `docs/bridge.md` describes the keys.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Config {
+    /// Address at which clients are served over HTTP.
     pub listen: Option<String>,
+    /// Allowed names in the header `Host`.
     pub allow_host: Vec<String>,
+    /// Allowed origins of web pages.
     pub allow_origin: Vec<String>,
+    /// Revisions that are offered to clients; empty for all.
     pub client_revision: Vec<String>,
+    /// Policy for losses without a matching rule.
     pub losses: Option<Losses>,
+    /// True if results list their losses in `_meta`.
     pub losses_in_meta: bool,
+    /// True if HTTP responses list the ids of losses in a header.
     pub losses_in_header: bool,
+    /// True if `/metrics` is served.
     pub metrics: bool,
+    /// File of the audit log; `-` is standard error.
     pub audit: Option<PathBuf>,
+    /// Form in which the audit log records the arguments of calls.
     pub audit_arguments: audit::Arguments,
     /// Time limit in seconds for calls in flight after a shutdown signal.
     pub drain: Option<u64>,
-    /// Time in seconds that a call waits for the answer of its client to a request of the server.
+    /// Time limit in seconds for the response of a client to a request that a server sends during a call.
     pub answer_within: Option<u64>,
     /// Patterns of methods outside of the specification that are relayed.
     pub extension_methods: Vec<String>,
+    /// Authorization server of the clients; without one, clients are not authenticated.
     pub auth: Option<Auth>,
     /// Store of the sessions of clients over HTTP; without one, sessions end with the process.
     pub sessions: Option<Sessions>,
+    /// Export of traces.
     pub telemetry: Option<Telemetry>,
     /// Keys that protect `requestState`, in base64; the first key seals, and all keys open.
     pub seal_keys: Vec<String>,
+    /// Condition under which names of tools and prompts are prefixed with the name of their server.
     prefix: PrefixPolicy,
+    /// Limits of each principal.
     limits: Option<Limits>,
+    /// Policies for specific kinds of losses.
     loss: Vec<Loss>,
+    /// Servers by name.
     servers: BTreeMap<String, Server>,
+    /// Rules that show or hide tools, prompts and resources.
     access: Vec<Access>,
 }
 
@@ -78,28 +96,35 @@ pub struct Sessions {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Telemetry {
-    /// URL of the collector; `/v1/traces` follows.
+    /// URL of the collector, to which `/v1/traces` is appended.
     pub otlp: Option<String>,
     /// Name of the service in the traces.
     pub service_name: Option<String>,
 }
 
+/// Limits of each principal.
 #[derive(Debug, Default, Clone, Copy, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 struct Limits {
+    /// Average number of requests per second.
     per_second: Option<f64>,
+    /// Number of requests that a principal may send at once after a pause.
     burst: u32,
+    /// Maximum number of concurrent requests.
     concurrent: Option<usize>,
 }
 
+/// Policy for specific kinds of losses.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Loss {
+    /// Patterns of the ids of losses.
     #[serde(rename = "match")]
     patterns: Vec<String>,
     policy: Losses,
 }
 
+/// Value of the key `prefix`.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum PrefixPolicy {
@@ -109,6 +134,7 @@ enum PrefixPolicy {
     Never,
 }
 
+/// Server in the TOML file: the members of an entry of `mcp.json`, and options of the gateway.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Server {
@@ -121,7 +147,9 @@ struct Server {
     #[serde(rename = "type")]
     kind: Option<String>,
     disabled: bool,
+    /// Credentials of the gateway at the server.
     oauth: Option<ServerOAuth>,
+    /// True if sessions of one principal share connections to the server.
     shared: bool,
 }
 
@@ -130,12 +158,17 @@ struct Server {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerOAuth {}
 
+/// Rule that shows or hides tools, prompts and resources.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Access {
+    /// Patterns of servers; empty for all.
     servers: Vec<String>,
+    /// Patterns of principals; empty for all clients.
     principals: Vec<String>,
+    /// Patterns of the items that are shown.
     allow: Vec<String>,
+    /// Patterns of the items that are hidden.
     deny: Vec<String>,
 }
 
@@ -171,6 +204,7 @@ impl Config {
         Ok((config, servers))
     }
 
+    /// Parses a TOML file; returns its settings, the entries of the servers, and the options for the servers.
     fn parse_toml(
         text: &str,
     ) -> anyhow::Result<(Self, BTreeMap<String, ServerEntry>, ServerOptionsByName)> {
@@ -316,23 +350,23 @@ fn parse_entries(text: &str) -> anyhow::Result<BTreeMap<String, ServerEntry>> {
     entries.collect()
 }
 
-/// How the gateway deals with a server, in addition to its address.
+/// Options of the gateway for a server, in addition to the address of the server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct ServerOptions {
-    /// Credentials of the gateway.
+    /// Credentials of the gateway at the server.
     oauth: Option<ServerOAuth>,
     /// True if the sessions of one principal share connections.
     is_shared: bool,
 }
 
-/// Dealings with servers, by server name.
+/// Options for servers, by server name.
 type ServerOptionsByName = BTreeMap<String, ServerOptions>;
 
 /// A server that a configuration file defines.
 #[derive(Clone)]
 pub struct ConfiguredServer {
     pub name: String,
-    /// Entry of the server in the file.
+    /// Address of the server in the file.
     pub entry: ServerEntry,
     options: ServerOptions,
     pub upstream: Arc<dyn Upstream>,
@@ -375,6 +409,7 @@ fn with_credentials(
     Ok(endpoint)
 }
 
+/// Returns a server as an upstream, shared if `is_shared` is true.
 fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> {
     if is_shared {
         Arc::new(SharedUpstream(server))
@@ -383,6 +418,7 @@ fn create_upstream(server: impl Upstream, is_shared: bool) -> Arc<dyn Upstream> 
     }
 }
 
+/// Creates the upstreams of all entries that are not disabled; removes their options from `options`.
 fn configured_servers(
     entries: BTreeMap<String, ServerEntry>,
     options: &mut ServerOptionsByName,

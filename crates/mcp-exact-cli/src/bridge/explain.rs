@@ -66,7 +66,7 @@ impl Arguments {
             allow_host: Vec::new(),
             allow_origin: Vec::new(),
             client_revision: self.client.clone(),
-            // A refused list would say nothing of the rest.
+            // If a list were refused, its other losses would not be listed.
             losses: Some(Losses::Report),
             config: self.config.clone(),
             log: None,
@@ -85,7 +85,7 @@ pub async fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Losses of one revision, with the names of the affected tools, prompts and resources.
+/// Names of the tools, prompts and resources that have losses of each kind.
 type LossesByKind = Arc<Mutex<BTreeMap<ReportedLossKind, BTreeSet<String>>>>;
 
 /// Lists all tools, prompts and resources of the server for a client of each revision, with the losses.

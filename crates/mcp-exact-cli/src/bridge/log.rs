@@ -19,6 +19,7 @@ const DEFAULT_FILTER: &str = "warn";
 
 /// Log and traces of the process; [`LogAndTraces::end`] sends the last traces.
 pub struct LogAndTraces {
+    /// Exporter of the traces; `None` if there is no collector.
     #[cfg(feature = "telemetry")]
     traces: Option<telemetry::TraceExporter>,
 }
@@ -31,7 +32,7 @@ impl LogAndTraces {
             (Some(filter), _) => filter.parse::<Targets>().context(
                 "--log: write levels, such as `info`, or levels of parts, such as `warn,mcp_exact_bridge=debug`",
             )?,
-            // Other programs read directives there that are not understood here.
+            // `RUST_LOG` may contain directives of other programs, which this program cannot parse.
             (None, Some(filter)) if !filter.is_empty() => filter
                 .parse::<Targets>()
                 .unwrap_or_else(|_| default_filter()),
@@ -46,7 +47,7 @@ impl LogAndTraces {
         {
             let traces = telemetry::TraceExporter::start(config.telemetry.as_ref())?;
             let layer = traces.as_ref().map(telemetry::TraceExporter::layer);
-            // A second gateway in one process is a test; it uses the log of the first one.
+            // Only tests run a second gateway in one process; the second gateway uses the log of the first.
             let _ = registry.with(layer).with(log).try_init();
             Ok(Self { traces })
         }
@@ -71,6 +72,7 @@ impl LogAndTraces {
     }
 }
 
+/// Returns the default filter of the log.
 fn default_filter() -> Targets {
     DEFAULT_FILTER.parse().unwrap_or_default()
 }

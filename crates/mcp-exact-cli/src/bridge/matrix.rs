@@ -3,16 +3,19 @@
 use mcp_exact_revisions::{Lifecycle, RevisionSpec, Side};
 use mcp_exact_wire::JsonObject;
 
-/// A feature that a revision may lack, and the side that sends it.
+/// Feature that a revision may lack, with the side that sends messages with the feature.
 struct Feature {
+    /// Returns true if a revision has the feature.
     is_supported: fn(&RevisionSpec) -> bool,
+    /// Side that sends messages with the feature.
     sender: Side,
-    /// True if lists show the feature.
+    /// True if entries of lists show whether a server uses the feature.
     is_listed: bool,
     /// Description of the loss if the receiver's revision lacks the feature.
     loss: &'static str,
 }
 
+/// All features, in the order of the output.
 const FEATURES: [Feature; 15] = [
     listed_feature(RevisionSpec::has_titles, "titles: names are shown instead"),
     listed_feature(RevisionSpec::has_icons, "icons"),
@@ -64,6 +67,7 @@ const FEATURES: [Feature; 15] = [
     ),
 ];
 
+/// Creates a feature of messages that servers send.
 const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_supported,
@@ -73,6 +77,7 @@ const fn server_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
     }
 }
 
+/// Creates a feature that lists of servers show.
 const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_listed: true,
@@ -80,6 +85,7 @@ const fn listed_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static 
     }
 }
 
+/// Creates a feature of messages that clients send.
 const fn client_feature(is_supported: fn(&RevisionSpec) -> bool, loss: &'static str) -> Feature {
     Feature {
         is_supported,
@@ -96,14 +102,17 @@ pub struct Matrix {
     server_name: String,
     /// True if the matrix covers calls only, because losses of tools, prompts and resources are read from the lists of the server.
     has_calls_only: bool,
+    /// Methods that work.
     working: Vec<String>,
+    /// Changes that the bridge makes.
     changes: Vec<&'static str>,
+    /// Losses that messages can have.
     pub lost_features: Vec<String>,
 }
 
 impl Matrix {
-    /// Creates the matrix of a server that was connected to: methods of capabilities that the server lacks are left out, and
-    /// losses that its lists show.
+    /// Creates the matrix of a connected server. Omits methods of capabilities that the server lacks, and losses that
+    /// the lists of the server show.
     pub fn for_server(
         name: &str,
         client: &RevisionSpec,

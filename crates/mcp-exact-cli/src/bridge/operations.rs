@@ -20,11 +20,12 @@ pub struct Operations {
     pub has_metrics: bool,
     /// True after a shutdown signal.
     pub is_ending: Arc<AtomicBool>,
-    /// Authenticator of clients; without one, all clients are anonymous.
+    /// Authenticator of clients; `None` if all clients are anonymous.
     pub clients: Option<Arc<dyn Authenticate>>,
 }
 
 impl Operations {
+    /// Returns status and body of the response to `/readyz`.
     fn readiness(&self) -> (StatusCode, String) {
         if self.is_ending.load(Ordering::Acquire) {
             return (StatusCode::SERVICE_UNAVAILABLE, "ending\n".to_owned());

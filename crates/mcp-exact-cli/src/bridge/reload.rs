@@ -53,6 +53,7 @@ impl ConfigReloader {
         }
     }
 
+    /// Reads the file and updates the bridge; returns a report.
     async fn reload(&mut self) -> anyhow::Result<String> {
         let (config, servers) = Config::read(&self.path)?;
         let restart = config.needs_restart(&self.config);
@@ -81,6 +82,7 @@ impl ConfigReloader {
     }
 }
 
+/// Reads the file; `None` if it cannot be read.
 fn read_text(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
@@ -99,6 +101,7 @@ impl HangupSignal {
         }
     }
 
+    /// Waits for the next signal; waits forever on systems without SIGHUP.
     async fn received(&mut self) {
         #[cfg(unix)]
         if let Some(signal) = &mut self.signal

@@ -1,5 +1,5 @@
-//! Stores of the sessions of clients over HTTP, from which the bridge resumes them after a restart: a directory for one process,
-//! or Redis for many.
+//! Stores from which the bridge resumes the sessions of HTTP clients after a restart: a directory for one process, or
+//! Redis for many processes.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -20,10 +20,11 @@ use super::config::Sessions;
 /// Number of writes between two removals of expired files.
 const WRITES_PER_SWEEP: u64 = 1024;
 
-/// Stores that a configuration has opened.
+/// Stores that a configuration specifies, after they were opened.
 pub enum OpenedStores {
     /// Sessions end with the process, or are in a directory.
     Local,
+    /// Sessions are on Redis.
     #[cfg(feature = "sessions")]
     Redis(mcp_exact_redis::Redis),
 }
@@ -48,7 +49,7 @@ impl OpenedStores {
         }
     }
 
-    /// Completes what is not written yet.
+    /// Releases the lease of this process on Redis.
     pub async fn end(self) {
         match self {
             Self::Local => {}
@@ -64,6 +65,7 @@ impl OpenedStores {
     }
 }
 
+/// Adds the stores of a Redis to the options of a server.
 #[cfg(feature = "sessions")]
 fn share_on_redis(url: &str, options: &mut HttpServerOptions) -> anyhow::Result<OpenedStores> {
     let url = mcp_exact::expand_variables(url).context("[sessions] redis")?;
@@ -73,6 +75,7 @@ fn share_on_redis(url: &str, options: &mut HttpServerOptions) -> anyhow::Result<
     Ok(OpenedStores::Redis(redis))
 }
 
+/// Returns an error, because this build has no stores on Redis.
 #[cfg(not(feature = "sessions"))]
 fn share_on_redis(_: &str, _: &mut HttpServerOptions) -> anyhow::Result<OpenedStores> {
     anyhow::bail!(
@@ -80,18 +83,20 @@ fn share_on_redis(_: &str, _: &mut HttpServerOptions) -> anyhow::Result<OpenedSt
     )
 }
 
-/// Store of sessions in a directory, a file for each session. Only one process at a time may use the directory; only its owner
-/// can read the files.
+/// Store of sessions in a directory with a file for each session. Only one process at a time may use the directory;
+/// only the user of the process can read the files.
 ///
 /// A file is written under a temporary name and renamed, so that a process that is killed leaves the old file or the new one.
 #[derive(Debug, Clone)]
 struct DirectoryStore(Arc<Directory>);
 
+/// State that all clones of a [`DirectoryStore`] share.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
-    /// Lock that is held from reading the version of a session until the next one is written.
+    /// Lock that is held while the version of a stored session is read and the next version is written.
     saving: Mutex<()>,
+    /// Number of written files, after which expired files are removed periodically.
     writes: AtomicU64,
 }
 
@@ -104,6 +109,7 @@ struct SessionFile {
     record: Option<FileRecord>,
 }
 
+/// Session record in the form of the file.
 #[derive(Debug, Serialize, Deserialize)]
 struct FileRecord {
     version: u64,
@@ -136,12 +142,13 @@ impl FileRecord {
 }
 
 impl SessionFile {
+    /// Returns true if the lifetime of the session has ended.
     fn is_expired(&self) -> bool {
         self.expires <= milliseconds_since_epoch(Duration::ZERO)
     }
 }
 
-/// Returns the time after a duration, in milliseconds since the Unix epoch.
+/// Returns the time after the duration `after` from now, in milliseconds since the Unix epoch.
 fn milliseconds_since_epoch(after: Duration) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let time = now.unwrap_or_default().saturating_add(after);
@@ -165,7 +172,7 @@ impl DirectoryStore {
         Ok(Self(Arc::new(directory)))
     }
 
-    /// Runs work on the file of a session, which may wait for the disk.
+    /// Runs blocking work on the file of a session in a separate thread.
     fn run<'a, T: Send + 'static>(
         &self,
         id: &str,
@@ -182,7 +189,7 @@ impl DirectoryStore {
 }
 
 impl Directory {
-    /// Returns the path of a session's file. Ids come from clients, so that the name is a hash.
+    /// Returns the path of a session's file. The name is a hash of the id, because ids come from clients.
     fn file(&self, id: &str) -> PathBuf {
         let hash = Sha256::digest(id);
         let name: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -201,7 +208,7 @@ impl Directory {
         written.map_err(unavailable)
     }
 
-    /// Removes the files of sessions whose lifetime is over.
+    /// Removes the files of sessions whose lifetime has ended.
     fn remove_expired(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
@@ -214,6 +221,7 @@ impl Directory {
     }
 }
 
+/// Writes a file that only its owner can read.
 #[cfg(unix)]
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     use std::io::Write as _;
@@ -223,12 +231,14 @@ fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     options.open(path)?.write_all(text)
 }
 
+/// Writes a file, without access rights on this system.
 #[cfg(not(unix))]
 fn write_private(path: &Path, text: &[u8]) -> io::Result<()> {
     fs::write(path, text)
 }
 
-/// Reads the file of a session; `None` if there is none, its lifetime is over, or it is damaged, as after a power failure.
+/// Reads the file of a session; returns `None` if there is no file, the lifetime has ended, or the file is damaged, as
+/// after a power failure.
 fn read(path: &Path) -> io::Result<Option<SessionFile>> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -238,6 +248,7 @@ fn read(path: &Path) -> io::Result<Option<SessionFile>> {
     Ok(file.filter(|file: &SessionFile| !file.is_expired()))
 }
 
+/// Returns the error for a file that cannot be read or written.
 fn unavailable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> SessionStoreError {
     SessionStoreError::Unavailable(error.into())
 }

@@ -1,7 +1,7 @@
 //! Export of traces to a collector of OpenTelemetry, by OTLP over HTTP.
 //!
-//! The collector is that of `[telemetry]`, or that of the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT` and
-//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Without both, nothing is sent.
+//! `[telemetry]` specifies the collector, or else one of the standard variables `OTEL_EXPORTER_OTLP_ENDPOINT` and
+//! `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`. Without a collector, nothing is sent.
 
 use std::env;
 use std::pin::Pin;
@@ -24,11 +24,12 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::config::Telemetry;
 
-/// Name of the service, unless the configuration or the environment has another one.
+/// Default name of the service in the traces.
 const SERVICE_NAME: &str = "mcp-exact-bridge";
 
-/// Time limits for one request to the collector, and for the last requests when the process ends.
+/// Time limit for one request to the collector.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for the last requests to the collector when the process ends.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum length of a response of the collector.
@@ -40,7 +41,7 @@ pub struct TraceExporter {
 }
 
 impl TraceExporter {
-    /// Starts the export; returns `None` if there is no collector. Runs within the runtime.
+    /// Starts the export; returns `None` if there is no collector. Must be called within the runtime.
     pub fn start(config: Option<&Telemetry>) -> anyhow::Result<Option<Self>> {
         let Some(collector) = Collector::find(config) else {
             return Ok(None);
@@ -71,7 +72,7 @@ impl TraceExporter {
         Ok(Some(Self { provider }))
     }
 
-    /// Returns the layer that exports the spans of the protocol.
+    /// Returns the layer that exports the spans of this program's crates.
     pub fn layer<S>(&self) -> Filtered<OpenTelemetryLayer<S, SdkTracer>, Targets, S>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,
@@ -95,14 +96,16 @@ impl TraceExporter {
     }
 }
 
-/// Collector that gets the traces.
+/// Collector that receives the traces.
 enum Collector {
-    /// URL for traces, from the configuration.
+    /// The configuration specifies this URL for traces.
     Configured(String),
+    /// The environment specifies the collector.
     Environment,
 }
 
 impl Collector {
+    /// Returns the collector that the configuration or the environment specifies.
     fn find(config: Option<&Telemetry>) -> Option<Self> {
         let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
         if env::var("OTEL_SDK_DISABLED").is_ok_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -132,8 +135,7 @@ fn has_service_name() -> bool {
         || env::var("OTEL_RESOURCE_ATTRIBUTES").is_ok_and(|all| all.contains("service.name="))
 }
 
-/// Sender of HTTP requests to the collector. The exporter runs on a separate thread, and the requests run on the
-/// runtime.
+/// HTTP client for the collector. The exporter runs on a separate thread, and the requests run on the runtime.
 #[derive(Debug)]
 struct CollectorClient {
     runtime: Handle,
@@ -150,7 +152,7 @@ impl HttpClient for CollectorClient {
         Self: 'sending,
     {
         let sending = send(self.client.clone(), request);
-        // The time limit is one of the runtime, too.
+        // The time limit needs the runtime, too.
         let sent = self
             .runtime
             .spawn(async move { tokio::time::timeout(REQUEST_TIMEOUT, sending).await });

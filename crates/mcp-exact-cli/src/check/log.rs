@@ -17,17 +17,23 @@ use crate::{Outcome, print_error};
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
+    /// Number of the line, from 1.
     line: usize,
+    /// Name of the sender.
     from: &'static str,
     revision: Option<&'static str>,
+    /// Description of the message.
     message: &'a str,
+    /// Violated rules.
     breaches: Vec<BreachLine<'a>>,
 }
 
 /// Output line of `--json` for a violation of a rule.
 #[derive(Serialize)]
 pub struct BreachLine<'a> {
+    /// Id of the rule.
     rule: &'static str,
+    /// Location in the message, as a JSON pointer.
     pointer: &'a str,
     message: &'a str,
 }
@@ -57,6 +63,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(outcome)
 }
 
+/// Checks one recording and prints the violations.
 fn check_file(
     arguments: &Arguments,
     revision: Option<&'static str>,

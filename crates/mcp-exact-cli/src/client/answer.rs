@@ -16,19 +16,23 @@ use tokio::sync::Mutex;
 use super::parse_assignment;
 use crate::output::{Painter, Style, without_control_characters};
 
-/// Values from the command line, and the terminal for all others.
+/// Responder to input requests with values from the command line, and from the terminal for all other fields.
 pub struct Answers {
     /// Name of the requesting server, as on the command line.
     server: String,
+    /// Values from the command line, by field name.
     assigned_values: HashMap<String, String>,
-    /// Lock that admits one prompt on the terminal at a time.
+    /// Lock that is held while the user responds to a request on the terminal.
     terminal: Mutex<()>,
 }
 
-/// Value for a field of a form.
+/// Result of reading a field of a form.
 enum Field {
+    /// The field has this value.
     Value(Value),
+    /// The optional field is omitted.
     Skip,
+    /// The user declines the form.
     Decline,
 }
 
@@ -98,6 +102,7 @@ impl Answers {
         }
     }
 
+    /// Prints the message of a request.
     fn print_question(&self, message: &str) {
         let heading = Painter::stderr().paint(Style::Bold, &format!("{} asks", self.server));
         print_line_to_terminal(&format!(
@@ -106,6 +111,7 @@ impl Answers {
         ));
     }
 
+    /// Returns the value of a field from the command line, or prompts for it until the value is valid.
     async fn read_field(&self, name: &str, field: &Value, is_required: bool) -> Field {
         if let Some(assigned_values) = self.assigned_values.get(name) {
             return match parse_value(field, assigned_values) {
@@ -184,6 +190,7 @@ impl Answers {
     }
 }
 
+/// Prints a line to standard error.
 pub(super) fn print_line_to_terminal(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }
@@ -222,7 +229,7 @@ fn allowed_values(field: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Parses text as the value of a field or of an argument, according to its schema.
+/// Parses text as the value of a field or an argument, according to its schema.
 pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     let kind = match &field["type"] {
         Value::String(kind) => kind.as_str(),
@@ -266,7 +273,7 @@ pub fn parse_value(field: &Value, text: &str) -> anyhow::Result<Value> {
     }
 }
 
-/// Parses assignments to an object, according to the schema of each name.
+/// Parses assignments `NAME=VALUE` to an object, according to the schema of each name.
 pub fn parse_assignments(schema: &Value, assignments: &[String]) -> anyhow::Result<JsonObject> {
     let mut object = Map::new();
     for text in assignments {

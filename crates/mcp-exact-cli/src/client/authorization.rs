@@ -60,8 +60,7 @@ impl Authorization {
         self.with_scopes(oauth)
     }
 
-    /// Returns the OAuth options for a process whose standard input belongs to a client, so that no URL can be pasted
-    /// there.
+    /// Returns the OAuth options for a process whose standard input belongs to a client: no URL can be pasted there.
     #[cfg(feature = "bridge")]
     pub fn oauth_without_input(&self) -> anyhow::Result<OAuth> {
         if !self.headless {
@@ -74,6 +73,7 @@ impl Authorization {
         Ok(unattended.oauth()?.user_agent(non_interactive_agent()))
     }
 
+    /// Adds the scopes of the command line, and the token store unless `--forget` is given.
     fn with_scopes(&self, oauth: OAuth) -> anyhow::Result<OAuth> {
         let oauth = oauth.scopes(&self.scope);
         if self.forget {
@@ -84,6 +84,7 @@ impl Authorization {
     }
 }
 
+/// Returns the user agent that opens the system browser.
 fn create_browser() -> Browser {
     Browser::default().open_with(|url| {
         print_line_to_terminal(&format!("Sign in at {url}"));
@@ -91,7 +92,7 @@ fn create_browser() -> Browser {
     })
 }
 
-/// Returns a user agent that fails with a request to sign in beforehand.
+/// Returns a user agent that cannot sign in: its error asks the user to sign in with another command before.
 #[cfg(feature = "bridge")]
 fn non_interactive_agent() -> Headless {
     Headless::new(|_| async {
@@ -99,7 +100,7 @@ fn non_interactive_agent() -> Headless {
     })
 }
 
-/// Puts an OAuth client in front of the requests to an endpoint.
+/// Adds OAuth to the requests to an endpoint.
 #[cfg(feature = "bridge")]
 pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result<HttpEndpoint> {
     let url = endpoint.target().to_string();
@@ -122,11 +123,15 @@ pub fn with_oauth_client(endpoint: HttpEndpoint, oauth: OAuth) -> anyhow::Result
 #[derive(Clone, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ServerOAuth {
+    /// Grant by which the gateway obtains a token.
     grant: Grant,
+    /// Id of a registered client.
     client_id: Option<String>,
     /// Client secret, which may contain an environment variable.
     secret: Option<String>,
+    /// Issuer of the authorization server, if the server names several.
     issuer: Option<String>,
+    /// Scopes to request in addition to those that the server requires.
     scopes: Vec<String>,
 }
 
@@ -186,6 +191,7 @@ impl ServerOAuth {
         with_store(oauth.scopes(&self.scopes).user_agent(create_browser()))
     }
 
+    /// Sets the issuer, if one is configured.
     fn with_issuer(&self, oauth: OAuth) -> OAuth {
         match &self.issuer {
             Some(issuer) => oauth.issuer(issuer),
@@ -194,11 +200,13 @@ impl ServerOAuth {
     }
 }
 
+/// Adds the store of tokens.
 #[cfg(unix)]
 fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth.store(FileStore::new(token_folder()?)))
 }
 
+/// Adds no store, because this system has no private files.
 #[cfg(not(unix))]
 fn with_store(oauth: OAuth) -> anyhow::Result<OAuth> {
     Ok(oauth)

@@ -94,6 +94,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Parses a JSON object; `-` reads it from standard input.
 fn parse_object(text: &str) -> anyhow::Result<JsonObject> {
     let text = match text {
         "-" => {
@@ -158,6 +159,7 @@ pub fn format_block(block: &Value, painter: Painter) -> String {
 
 /// Displays progress on a terminal.
 pub fn draw_progress_bar(progress: Progress) {
+    /// Width of the bar, in characters.
     const WIDTH: usize = 24;
     if !io::stderr().is_terminal() {
         return;

@@ -53,6 +53,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
 struct ServerDescription {
     revision: String,
     lifecycle: Option<Lifecycle>,
+    /// `Implementation` of the server.
     info: Option<JsonObject>,
     capabilities: JsonObject,
     instructions: Option<String>,
@@ -63,6 +64,7 @@ struct ServerDescription {
 }
 
 impl ServerDescription {
+    /// Requests all lists of a server.
     async fn request_from(client: &Client) -> anyhow::Result<Self> {
         let capabilities = client.capabilities();
         let has = |name: &str| capabilities.get(name).is_some();
@@ -80,6 +82,7 @@ impl ServerDescription {
         })
     }
 
+    /// Returns the description as JSON.
     fn to_json(&self) -> anyhow::Result<Value> {
         let objects = |list: &[Definition]| -> anyhow::Result<Vec<Value>> {
             let parsed = list
@@ -100,6 +103,7 @@ impl ServerDescription {
         }))
     }
 
+    /// Returns the description as tables.
     fn to_text(&self) -> String {
         let painter = Painter::stdout();
         let info: Value = self
@@ -181,8 +185,9 @@ impl ServerDescription {
     }
 }
 
-/// Fetches a list that the server has declared. A declared list without a method is treated as empty.
+/// Fetches a list if its capability is declared. A server without the list method is treated as if the list were empty.
 async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definition>> {
+    /// JSON-RPC error code of an unknown method.
     const METHOD_NOT_FOUND: i64 = -32601;
     if !is_declared {
         return Ok(Vec::new());
@@ -193,6 +198,7 @@ async fn list_all(is_declared: bool, list: List) -> anyhow::Result<Vec<Definitio
     }
 }
 
+/// Returns the description of a lifecycle.
 fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
     match lifecycle {
         Lifecycle::Initialize => "initialize handshake",
@@ -200,6 +206,7 @@ fn lifecycle_name(lifecycle: Lifecycle) -> &'static str {
     }
 }
 
+/// Lists the capabilities, with their members in parentheses.
 fn format_capabilities(capabilities: &Value) -> String {
     let words = |(name, value): (&String, &Value)| {
         let inner: Vec<&str> = value
@@ -230,7 +237,7 @@ fn format_capabilities(capabilities: &Value) -> String {
     }
 }
 
-/// Lists the parameters of a tool; optional ones have a question mark.
+/// Lists the parameters of a tool; optional parameters have a question mark.
 fn format_parameters(tool: &Definition) -> String {
     let schema = tool
         .input_schema()
@@ -245,6 +252,7 @@ fn format_parameters(tool: &Definition) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
+/// Lists the arguments of a prompt; optional arguments have a question mark.
 fn format_prompt_arguments(prompt: &Definition) -> String {
     let prompt: Value = prompt.object().parse().unwrap_or_default();
     let arguments = prompt["arguments"].as_array().into_iter().flatten();

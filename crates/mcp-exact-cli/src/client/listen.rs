@@ -1,5 +1,4 @@
-//! `mcp-exact listen`: prints the notifications of a server, which are changes of lists and resources, and log
-//! messages.
+//! `mcp-exact listen`: prints the notifications of a server: changes of lists and resources, and log messages.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -102,6 +101,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Returns a change as text.
 fn describe_change(change: &ClientChange) -> String {
     match change {
         ClientChange::Tools => "the list of tools has changed".to_owned(),

@@ -150,6 +150,7 @@ impl Settings {
         Ok(Registry::new().revision(id)?.revision.spec.revision())
     }
 
+    /// Starts to build a connection to a URL.
     #[cfg(not(feature = "http"))]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
         bail!(
@@ -157,6 +158,7 @@ impl Settings {
         )
     }
 
+    /// Returns an error, because this build has no HTTP client.
     #[cfg(feature = "http")]
     fn connect_http(&self, url: &str) -> anyhow::Result<Connect> {
         let connect = Client::http(self.create_endpoint(url)?);
@@ -167,6 +169,7 @@ impl Settings {
         Ok(connect)
     }
 
+    /// Returns the endpoint of a URL, with OAuth unless `--header` sets credentials.
     #[cfg(all(feature = "bridge", feature = "oauth"))]
     fn authorized_endpoint(&self, url: &str, has_input: bool) -> anyhow::Result<HttpEndpoint> {
         let endpoint = self.create_endpoint(url)?;
@@ -181,6 +184,7 @@ impl Settings {
         authorization::with_oauth_client(endpoint, oauth)
     }
 
+    /// Returns the endpoint of a URL without OAuth.
     #[cfg(all(feature = "bridge", not(feature = "oauth")))]
     fn authorized_endpoint(&self, url: &str, _: bool) -> anyhow::Result<HttpEndpoint> {
         self.create_endpoint(url)
@@ -196,6 +200,7 @@ impl Settings {
         names.any(|name| name.trim().eq_ignore_ascii_case("Authorization"))
     }
 
+    /// Returns the endpoint of a URL, with the headers of the command line.
     #[cfg(feature = "http")]
     fn create_endpoint(&self, url: &str) -> anyhow::Result<HttpEndpoint> {
         if url.starts_with("https:") && !cfg!(feature = "oauth") {
@@ -217,6 +222,7 @@ impl Settings {
         Ok(endpoint)
     }
 
+    /// Returns the command that starts the server; with `--trace`, the proxy starts the server.
     fn server_command(&self, server: &[OsString]) -> anyhow::Result<ServerCommand> {
         let (program, arguments) = server.split_first().context("there is no server")?;
         let mut command = if self.trace {
@@ -241,7 +247,7 @@ impl Settings {
     }
 }
 
-/// Removes control characters from a line; the proxy has added its colours already.
+/// Replaces the control characters of a line other than tabs and escape; the proxy emits escape sequences for colours.
 fn keep_colours_and_tabs(line: &str) -> String {
     line.chars()
         .map(|letter| match letter {
@@ -252,7 +258,7 @@ fn keep_colours_and_tabs(line: &str) -> String {
         .collect()
 }
 
-/// Splits `NAME=VALUE`.
+/// Splits `NAME=VALUE` into name and value.
 fn parse_assignment(text: &str) -> anyhow::Result<(&str, &str)> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name, value)),
@@ -273,6 +279,7 @@ pub fn add_hint(error: ClientError) -> anyhow::Error {
     }
 }
 
+/// Prints a log message of the server to standard error.
 fn print_log_message(message: &LogMessage) {
     let painter = Painter::stderr();
     let level = format!("{:?}", message.level).to_lowercase();

@@ -20,6 +20,7 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 /// HTTP client that prints all messages.
 pub struct TracingClient {
     client: HyperClient,
+    /// Conversation that checks the messages.
     printer: Arc<Mutex<Conversation>>,
 }
 
@@ -38,6 +39,7 @@ impl TracingClient {
     }
 }
 
+/// Checks a message, and prints it to standard error.
 fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8]) {
     let text = String::from_utf8_lossy(message);
     let mut conversation = printer.lock().unwrap_or_else(PoisonError::into_inner);
@@ -48,12 +50,16 @@ fn print_message(printer: &Mutex<Conversation>, from: Direction, message: &[u8])
 
 /// Parser of a response body.
 enum BodyParser {
+    /// Decoder of an event stream.
     Events(Decoder),
+    /// Received part of a JSON document.
     Document(Vec<u8>),
+    /// The body has another content type.
     Ignored,
 }
 
 impl BodyParser {
+    /// Parses further bytes of the body, and prints complete messages.
     fn parse_bytes(&mut self, bytes: &[u8], printer: &Mutex<Conversation>) {
         match self {
             Self::Events(decoder) => {

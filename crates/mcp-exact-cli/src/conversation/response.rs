@@ -1,4 +1,4 @@
-//! Checks responses: against the requests that they answer, and error codes and input requests against the rules of 2026-07-28.
+//! Checks responses against their requests, and error codes and input requests against the rules of 2026-07-28.
 
 use mcp_exact_revisions::{Lifecycle, RevisionSpec};
 use serde_json::{Map, Value};
@@ -125,6 +125,7 @@ impl Conversation {
 /// Codes that the specification defines between -32020 and -32099.
 const DEFINED_CODES: [i64; 3] = [-32020, -32021, -32022];
 
+/// Checks that the specification allows an error code.
 fn check_error_code(error: &Value) -> Option<Breach> {
     let code = error.get("code")?.as_i64()?;
     let (rule, message) = match code {
@@ -142,6 +143,7 @@ fn check_error_code(error: &Value) -> Option<Breach> {
     })
 }
 
+/// Checks the input requests of a result against its request.
 fn check_input_required(pending: &PendingRequest, result: &Value) -> Vec<Breach> {
     if result["resultType"] != "input_required" {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Determines the sender of a message in a recording that does not state it: from the method, and from the request that
-//! the message responds or refers to.
+//! Determines the sender of a message in a recording that does not state it: from its method, and from the request that
+//! the message answers or names.
 
 use std::collections::HashSet;
 
@@ -45,7 +45,7 @@ impl Conversation {
         }
     }
 
-    /// Determines the sender of a notification that both sides send, from the request that it refers to.
+    /// Determines the sender of a notification that both sides send, from the request that the notification names.
     fn find_sender_of_shared_method(&self, method: &str, params: &Value) -> Option<Direction> {
         let both = [Direction::Client, Direction::Server];
         match method {

@@ -78,14 +78,18 @@ pub struct Job<'a> {
     /// Target revision.
     pub to: KnownRevision,
     subject: Subject<'a>,
+    /// True if losses cause an error.
     strict: bool,
+    /// Settings of the conversion, such as the URI of the request.
     context: Context,
 }
 
 /// Kind of the documents to convert.
 #[derive(Debug, Clone, Copy)]
 enum Subject<'a> {
+    /// Values of the named definition.
     Definition(&'a str),
+    /// Parts of messages.
     Part(Part<'a>),
     /// Complete messages, with the method of the request for responses.
     Message(Option<&'a str>, Option<Direction>),
@@ -94,7 +98,7 @@ enum Subject<'a> {
 /// A part of a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Part<'a> {
-    /// Kind of the part.
+    /// Part of the message: params, result or error.
     pub kind: Kind,
     /// Method of the message.
     pub method: &'a str,
@@ -168,6 +172,7 @@ impl<'a> JobOptions<'a> {
         })
     }
 
+    /// Returns the kind of the documents; returns an error if the options contradict each other.
     fn parse_subject(&self) -> Result<Subject<'a>, &'static str> {
         let direction = self.direction;
         match (self.definition, self.kind, self.method) {
@@ -207,6 +212,7 @@ impl Job<'_> {
         }
     }
 
+    /// Returns the result of a conversion; with `strict`, losses cause an error.
     fn finish_answer(&self, json: Cow<'_, str>, findings: Findings) -> Answer {
         let Findings { losses, note } = findings;
         let lossy = losses.iter().filter(|loss| loss.kind.is_lossy()).count();
@@ -222,6 +228,7 @@ impl Job<'_> {
         }
     }
 
+    /// Converts a document of the specified kind.
     fn convert_document<'t>(
         &self,
         text: &'t str,
@@ -306,6 +313,7 @@ impl Job<'_> {
         }
     }
 
+    /// Returns the note that neither revision defines the method, with similar names.
     fn unknown_method_note(&self, part: Part<'_>) -> String {
         let what = match part.kind {
             Kind::Notification => "notification",
@@ -347,6 +355,7 @@ fn to_role(direction: Direction) -> Role {
 }
 
 impl Kind {
+    /// Returns the kind of the message whose part is converted.
     fn message_kind(self) -> MessageKind {
         match self {
             Self::Request => MessageKind::Request,
@@ -392,6 +401,7 @@ struct PlainLoss<'a> {
     reason: &'a str,
 }
 
+/// Serializes losses as a JSON array.
 fn plain_losses<S: Serializer>(losses: &[Loss], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(losses.iter().map(|loss| PlainLoss {
         pointer: &loss.pointer,

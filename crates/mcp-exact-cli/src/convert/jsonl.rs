@@ -14,6 +14,7 @@ use crate::Outcome;
 use crate::jsonl::{answer_lines, parse_input};
 use crate::message::Direction;
 
+/// Description of an input line, for errors.
 const EXPECTED_OBJECT: &str = r#"{"from", "to", "type", "json"}"#;
 
 /// Input line.
@@ -55,6 +56,7 @@ pub fn run() -> anyhow::Result<Outcome> {
     })
 }
 
+/// Converts the document of an input line; returns an error if the line is invalid.
 fn convert_text(line: &[u8]) -> Result<Answer, String> {
     let question: InputLine = parse_input(line, EXPECTED_OBJECT)?;
     let wishes = JobOptions {

@@ -13,7 +13,7 @@ use crate::message::Direction;
 
 /// Name of the definition of all messages in every revision.
 const MESSAGE_DEFINITION: &str = "JSONRPCMessage";
-/// The only method whose error codes depend on the revision.
+/// Method `resources/read`, the only one whose error codes depend on the revision.
 const READ_METHOD: &str = "resources/read";
 
 /// Converts a message or a batch. `answered` is the method of the request for responses.
@@ -39,7 +39,9 @@ pub fn convert<'t>(
 /// Context of the messages that is not in their text.
 struct Envelope<'a> {
     job: &'a Job<'a>,
+    /// Method of the request, for responses.
     answered: Option<&'a str>,
+    /// Sender of the messages, if specified.
     direction: Option<Direction>,
 }
 
@@ -75,6 +77,7 @@ impl Envelope<'_> {
         Ok(Cow::Owned(format!("[{}]", converted.join(","))))
     }
 
+    /// Converts a message that is not a batch.
     fn convert_single<'t>(
         &self,
         text: &'t str,
@@ -119,7 +122,8 @@ impl Envelope<'_> {
         Ok(Cow::Owned(message))
     }
 
-    /// Checks the converted envelope, because up to 2025-06-18 every error must have an id.
+    /// Checks that the target revision allows the converted message: up to 2025-06-18, for example, every error must
+    /// have an id.
     fn check_target(&self, message: &str) -> Result<(), Problem> {
         let to = self.job.to;
         check_type(MESSAGE_DEFINITION, message, to).map_err(|refused| {
@@ -128,6 +132,7 @@ impl Envelope<'_> {
         })
     }
 
+    /// Returns the part of a message that is converted.
     fn message_part<'m>(&self, kind: Kind, method: &'m str) -> Part<'m> {
         Part {
             kind,
@@ -136,7 +141,7 @@ impl Envelope<'_> {
         }
     }
 
-    /// Converts a response to an unknown request, which is possible only for errors with the same meaning for every
+    /// Converts a response to an unknown request. This is possible only for errors that have the same meaning for every
     /// method.
     fn convert_unanswered<'t>(
         &self,
@@ -163,8 +168,8 @@ impl Envelope<'_> {
         Err(new_problem(&format!("/{name}"), reason))
     }
 
-    /// Returns a problem of a part with a pointer into the complete message. A problem of the method has the pointer of
-    /// the method.
+    /// Changes the pointer of a problem in a part to a pointer into the complete message. A problem that concerns the
+    /// method gets the pointer of the method.
     fn at_part(&self, problem: Problem, part: Part<'_>, has_method: bool, name: &str) -> Problem {
         if problem.pointer.is_empty() && !self.job.has_method(part) {
             let pointer = if has_method { "/method" } else { "" };
@@ -178,7 +183,7 @@ impl Envelope<'_> {
 }
 
 impl Findings {
-    /// Adds the losses and notes of the part at `place`.
+    /// Adds the losses and notes of a part; `place` is the JSON pointer of the part.
     fn add(&mut self, part: Self, place: &str) {
         let losses = part.losses.into_iter().map(|mut loss| {
             loss.pointer = [place, &loss.pointer].concat().into();
@@ -190,6 +195,7 @@ impl Findings {
 }
 
 impl Problem {
+    /// Prefixes the pointer of the problem with `place`.
     fn at_location(self, place: &str) -> Self {
         Self {
             pointer: format!("{place}{}", self.pointer),
@@ -203,11 +209,13 @@ fn new_problem(pointer: &str, reason: String) -> Problem {
     Problem { pointer, reason }
 }
 
+/// Returns the problem of a text that is not valid JSON.
 fn not_json(error: DecodeError) -> Problem {
     new_problem(error.pointer(), error.detail().to_owned())
 }
 
-/// Returns the message with another part, or without it. All other members are unchanged and keep their order.
+/// Replaces the member `name` of a message by `part`, or removes the member if `part` is `None`. All other members are
+/// unchanged and keep their order.
 fn with_part(text: &str, name: &str, part: Option<&str>) -> Result<String, Problem> {
     let mut message: JsonObject = from_str(text).map_err(not_json)?;
     match part {

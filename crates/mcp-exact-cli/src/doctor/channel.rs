@@ -46,7 +46,7 @@ impl Channel {
         matches!(self, Self::Process(_))
     }
 
-    /// Sends a message; `revision` sets the HTTP headers. Returns false if the server has disconnected.
+    /// Sends a message; returns false if the server does not accept it.
     #[cfg_attr(
         not(feature = "http"),
         expect(unused_variables, reason = "a process needs the message alone")

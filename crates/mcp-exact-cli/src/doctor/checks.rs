@@ -1,5 +1,5 @@
-//! Checks of the doctor in one revision. Most findings are found by the conversation, which checks each message; this
-//! module sends the requests, and checks rules that compare a response with its request.
+//! Checks of the doctor in one revision. The conversation checks each message and reports most findings; this module
+//! sends the requests, and checks rules that compare a response with its request.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,16 +9,18 @@ use serde_json::{Value, json};
 use super::session::{Answer, Session, client_info};
 use crate::rules::{self, Rule};
 
-/// Identifier that no server supports.
+/// Identifier of a revision that no server supports.
 pub const UNKNOWN_REVISION: &str = "1999-01-01";
 /// Maximum number of pages of a list that are fetched.
 const MAX_PAGES: usize = 20;
-/// Maximum number of resources, prompts and tools that are tested, each.
+/// Maximum number of resources that are tested, of prompts, and of tools.
 const MAX_SAMPLES: usize = 3;
 /// Duration for which the doctor waits for unsolicited messages.
 const UNSOLICITED_WAIT: Duration = Duration::from_millis(150);
 
+/// JSON-RPC error code of an unknown method.
 const METHOD_NOT_FOUND: i64 = -32601;
+/// JSON-RPC error code of invalid params.
 const INVALID_PARAMS: i64 = -32602;
 
 /// Tool call that the user requests.
@@ -66,6 +68,7 @@ pub fn check_discover_server(session: &mut Session<'_>, result: &Value, calls: &
     check_subscriptions(session);
 }
 
+/// Checks the response to `ping`.
 fn check_ping(session: &mut Session<'_>) {
     match session.request("ping", json!({})) {
         Answer::Result(result) => {
@@ -127,7 +130,8 @@ fn check_no_reply(session: &mut Session<'_>, method: &str) {
     }
 }
 
-/// Server features: capability, list method, and the rules for them.
+/// Lists of server features: capability, list method, member of the result, and the rule that the list requires the
+/// capability.
 const LISTS: [(&str, &str, &str, &Rule); 4] = [
     ("tools", "tools/list", "tools", &rules::CAPABILITY_TOOLS),
     (
@@ -150,6 +154,7 @@ const LISTS: [(&str, &str, &str, &Rule); 4] = [
     ),
 ];
 
+/// Checks the lists of all server features, and the features that they contain.
 fn check_features(session: &mut Session<'_>, capabilities: &Value, calls: &[ToolCall]) {
     for (capability, method, member, rule) in LISTS {
         let is_declared = capabilities.get(capability).is_some();
@@ -214,6 +219,7 @@ fn fetch_list(
     Some(items)
 }
 
+/// Checks the listed tools; calls the tools that the user has requested and the harmless ones.
 fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     let mut names = HashSet::new();
     for tool in tools {
@@ -248,12 +254,14 @@ fn check_tools(session: &mut Session<'_>, tools: &[Value], calls: &[ToolCall]) {
     }
 }
 
-/// Returns true if a tool is read-only and needs no arguments, so that it is called without the user's request.
+/// Returns true if a tool is read-only and needs no arguments, so that the doctor may call it without a request of the
+/// user.
 fn is_harmless(tool: &Value) -> bool {
     let required = tool["inputSchema"]["required"].as_array();
     tool["annotations"]["readOnlyHint"] == true && required.is_none_or(Vec::is_empty)
 }
 
+/// Calls a tool and checks its result against the definition of the tool.
 fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
     let params = json!({
         "name": call.name,
@@ -274,6 +282,7 @@ fn call_tool(session: &mut Session<'_>, tool: Option<&Value>, call: &ToolCall) {
     }
 }
 
+/// Reads listed resources and an unknown resource, and checks the responses.
 fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     for resource in resources.iter().take(MAX_SAMPLES) {
         session.request("resources/read", json!({"uri": resource["uri"]}));
@@ -300,6 +309,7 @@ fn check_resources(session: &mut Session<'_>, resources: &[Value]) {
     }
 }
 
+/// Gets listed prompts and an unknown prompt, and checks the responses.
 fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     let needs_nothing = |prompt: &&Value| {
         let arguments = prompt["arguments"].as_array().into_iter().flatten();
@@ -319,6 +329,7 @@ fn check_prompts(session: &mut Session<'_>, prompts: &[Value]) {
     }
 }
 
+/// Checks the responses to valid and invalid log levels.
 fn check_log_levels(session: &mut Session<'_>) {
     session.request("logging/setLevel", json!({"level": "warning"}));
     match session.request("logging/setLevel", json!({"level": "verbose"})) {
@@ -330,6 +341,7 @@ fn check_log_levels(session: &mut Session<'_>) {
     }
 }
 
+/// Checks the response to a batch.
 fn check_batch(session: &mut Session<'_>) {
     session.check();
     let ping = |id: &str| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
@@ -367,6 +379,7 @@ fn check_batch(session: &mut Session<'_>) {
     }
 }
 
+/// Checks the response to a request of an unknown revision.
 fn check_unsupported_revision(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": UNKNOWN_REVISION}});
     let answer = session.request("tools/list", params);
@@ -389,6 +402,7 @@ fn check_unsupported_revision(session: &mut Session<'_>) {
     }
 }
 
+/// Checks the response to a request without the required `_meta`.
 fn check_missing_metadata(session: &mut Session<'_>) {
     let params = json!({"_meta": {"io.modelcontextprotocol/protocolVersion": session.revision}});
     match session.request_unmodified("tools/list", params) {

@@ -23,12 +23,15 @@ use crate::rules::{self, Rule};
 
 /// Maximum size of a body, in bytes.
 const MAX_BODY_BYTES: usize = 64 << 20;
+/// Name of the header with the session id.
 const SESSION_ID: &str = "mcp-session-id";
+/// Name of the header with the revision.
 const VERSION_HEADER: &str = "mcp-protocol-version";
 
-/// Server at a URL.
+/// Server at a URL, with the client that sends requests to it.
 pub struct Target {
     url: String,
+    /// Headers of each request, from the command line.
     headers: HeaderMap,
     client: HyperClient,
     runtime: Mutex<Runtime>,
@@ -54,6 +57,7 @@ struct Exchange {
 }
 
 impl Exchange {
+    /// Returns the value of a header; empty if it is missing.
     fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
@@ -65,6 +69,7 @@ impl Exchange {
         (200..300).contains(&self.status)
     }
 
+    /// Returns the error code in the first message.
     fn error_code(&self) -> Option<i64> {
         let message: Value = serde_json::from_slice(self.messages.first()?).ok()?;
         message["error"]["code"].as_i64()
@@ -136,6 +141,7 @@ impl Target {
     }
 }
 
+/// Reads a body into the exchange: the messages of a stream, or one document.
 async fn read_body(
     mut body: mcp_exact::transport::http::client::HttpBody,
     is_stream: bool,
@@ -176,16 +182,21 @@ async fn read_body(
 /// HTTP session of the doctor.
 pub struct HttpSession {
     target: Arc<Target>,
+    /// Id of the session that the server has assigned.
     session_id: Option<String>,
+    /// Received messages that were not returned yet.
     received: VecDeque<Vec<u8>>,
+    /// Status of the latest response, if it has no message.
     status: Option<u16>,
 }
 
+/// Header with the accepted content types.
 const ACCEPT_HEADER: (&str, &str) = ("accept", "application/json, text/event-stream");
+/// Header with the content type of a message.
 const CONTENT_TYPE_HEADER: (&str, &str) = ("content-type", "application/json");
 
 impl HttpSession {
-    /// Creates a client without a session.
+    /// Creates a client that has no session id yet.
     pub fn new(target: &Arc<Target>) -> Self {
         Self {
             target: Arc::clone(target),
@@ -307,18 +318,22 @@ pub fn check(
     }
 }
 
+/// Check of the HTTP rules in one revision.
 struct Examination<'a> {
     target: &'a Arc<Target>,
     spec: &'static RevisionSpec,
+    /// Time limit of a request.
     limit: Duration,
     report: &'a mut Report,
 }
 
 impl Examination<'_> {
+    /// Adds a violation to the report.
     fn report_breach(&mut self, rule: &'static Rule, message: String) {
         self.report.add(self.spec.id(), &Breach::new(rule, message));
     }
 
+    /// Posts a message and returns the response; an empty response if there is none.
     fn post(&mut self, headers: &[(&str, &str)], message: &Value) -> Exchange {
         self.report.checks += 1;
         let mut all = vec![ACCEPT_HEADER, CONTENT_TYPE_HEADER];
@@ -332,12 +347,14 @@ impl Examination<'_> {
         exchange.unwrap_or_default()
     }
 
+    /// Returns the `initialize` request of the revision.
     fn initialize(&self) -> Value {
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
             "protocolVersion": self.spec.id(), "capabilities": {}, "clientInfo": client_info(),
         }})
     }
 
+    /// Checks that a message with a foreign origin is refused.
     fn check_origin(&mut self, headers: &[(&str, &str)], message: &Value) {
         let mut all = headers.to_vec();
         all.push(("origin", "https://origin.invalid"));
@@ -351,6 +368,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks the content type of a response to a request.
     fn check_content_type(&mut self, rule: &'static Rule, exchange: &Exchange) {
         let found = exchange.header("content-type").to_owned();
         let is_right = ["application/json", "text/event-stream"]
@@ -364,6 +382,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks the HTTP rules of a revision with `initialize`.
     fn check_handshake(&mut self) {
         let initialize = self.initialize();
         self.check_origin(&[], &initialize);
@@ -407,6 +426,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks that a notification is answered with status 202 and without a body.
     fn check_accepted(&mut self, exchange: &Exchange) {
         if exchange.is_success() && (exchange.status != 202 || exchange.body_bytes > 0) {
             let message = format!(
@@ -417,6 +437,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks that GET opens a stream or is answered with status 405.
     fn check_get(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let mut all = vec![("accept", "text/event-stream")];
@@ -442,6 +463,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks that an unknown revision in the header is answered with status 400.
     fn check_version_header(&mut self, session_id: Option<&str>) {
         let mut headers = vec![(VERSION_HEADER, UNKNOWN_REVISION)];
         headers.extend(session_id.map(|id| (SESSION_ID, id)));
@@ -456,7 +478,7 @@ impl Examination<'_> {
         }
     }
 
-    /// Ends the session, and sends another request.
+    /// Ends the session, and checks that a further request is answered with status 404.
     fn check_ended_session(&mut self, headers: &[(&str, &str)]) {
         self.report.checks += 1;
         let deleted = self
@@ -476,6 +498,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks the HTTP rules of a discover revision.
     fn check_stateless(&mut self) {
         let id = self.spec.id();
         let message = |method: &str, version: &str| {
@@ -529,6 +552,7 @@ impl Examination<'_> {
         }
     }
 
+    /// Checks that a header that contradicts the body is answered with status 400 and the error -32020.
     fn check_mismatch(&mut self, rule: &'static Rule, header: &str, exchange: &Exchange) {
         if exchange.status != 400 || exchange.error_code() != Some(-32020) {
             let code = exchange.error_code();

@@ -104,6 +104,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     })
 }
 
+/// Returns the server of the command line: a URL or a command.
 fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     let Some(url) = server_address::parse_url(&arguments.server)? else {
         return Ok(Server::Command(arguments.server.clone()));
@@ -119,6 +120,7 @@ fn parse_server(arguments: &Arguments) -> anyhow::Result<Server> {
     );
 }
 
+/// Parses `TOOL=JSON`.
 fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
     let (name, json) = text.split_once('=').unwrap_or((text, "{}"));
     let arguments: Value = serde_json::from_str(json)
@@ -132,18 +134,24 @@ fn parse_tool_call(text: &str) -> anyhow::Result<ToolCall> {
 /// Identity and revisions of the examined server.
 #[derive(Debug, Default)]
 struct ExaminedServer {
+    /// `Implementation` of the server.
     info: Value,
+    /// Revisions that the server supports.
     revisions: Vec<&'static str>,
 }
 
+/// Examination of one server.
 struct Doctor {
     server: Server,
     settings: Settings,
+    /// Tool calls that the user requests.
     calls: Vec<ToolCall>,
+    /// Revisions to examine; empty for all.
     selected_revisions: Vec<&'static RevisionSpec>,
 }
 
 impl Doctor {
+    /// Examines the server in each revision.
     fn examine(&self, report: &mut Report) -> anyhow::Result<ExaminedServer> {
         let mut examined = ExaminedServer::default();
         for spec in mcp_exact_revisions::all() {
@@ -174,6 +182,7 @@ impl Doctor {
         Ok(examined)
     }
 
+    /// Examines the server in a revision with `initialize`; returns true if the server supports the revision.
     fn handshake(
         &self,
         id: &'static str,
@@ -241,6 +250,7 @@ impl Doctor {
         Ok(())
     }
 
+    /// Examines the server in a discover revision; returns true if the server supports the revision.
     fn discover(
         &self,
         id: &'static str,
@@ -271,7 +281,8 @@ impl Doctor {
         self.check_missing_discover(id, &answer, report)
     }
 
-    /// Returns true if the server responds to requests of a discover revision and does not have `server/discover`.
+    /// Returns true if the server supports a discover revision although it does not answer `server/discover`, and
+    /// reports the missing method.
     fn check_missing_discover(
         &self,
         id: &'static str,
@@ -297,6 +308,7 @@ impl Doctor {
     }
 }
 
+/// Prints the findings, as text or JSON.
 fn print_report(
     arguments: &Arguments,
     examined: &ExaminedServer,

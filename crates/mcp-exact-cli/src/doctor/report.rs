@@ -18,10 +18,13 @@ pub struct Report {
     pub checks: usize,
 }
 
+/// Violation of a rule, with the revisions in which it was found.
 #[derive(Debug)]
 struct Finding {
     rule: &'static Rule,
+    /// Revisions in which the violation was found.
     revisions: Vec<&'static str>,
+    /// Number of occurrences in all revisions.
     count: usize,
 }
 
@@ -31,8 +34,11 @@ pub struct FindingLine<'a> {
     rule: &'a str,
     level: &'static str,
     revisions: &'a [&'static str],
+    /// Sentence of the specification that states the rule.
     sentence: &'a str,
+    /// URL of the page with the sentence.
     page: String,
+    /// Description of the violation.
     found: &'a str,
     count: usize,
 }
@@ -107,6 +113,7 @@ impl Report {
     }
 }
 
+/// Returns the URL of the page that states the rule of a finding.
 fn page_url(finding: &Finding) -> String {
     let newest = finding.revisions.iter().max().copied().unwrap_or_default();
     let spec = mcp_exact_revisions::find(newest);

@@ -51,19 +51,23 @@ impl Answer {
 /// Session with a server in one revision.
 pub struct Session<'r> {
     pub channel: Channel,
+    /// Conversation that checks all messages.
     conversation: Conversation,
     report: &'r mut Report,
     /// Revision that findings are assigned to.
     pub revision: &'static str,
     /// True if requests contain the metadata of discover revisions.
     pub is_stateless: bool,
+    /// Time limit of a request.
     limit: Duration,
     next_id: u64,
-    /// Lines that are not JSON individually.
+    /// Received lines that are not JSON individually.
     partial_lines: Vec<u8>,
+    /// Number of these lines.
     partial_line_count: usize,
     /// Number of responses without a matching request.
     pub unmatched_responses: usize,
+    /// True if messages are printed.
     is_tracing: bool,
 }
 
@@ -78,7 +82,7 @@ pub struct Settings {
     pub shows_stderr: bool,
 }
 
-/// Timeout of the first request: the command may have to install the server.
+/// Time limit of the first request, because the command may have to install the server.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl<'r> Session<'r> {
@@ -261,6 +265,7 @@ impl<'r> Session<'r> {
         }
     }
 
+    /// Returns the reason why no further message is received.
     fn end_reason(&self) -> Answer {
         match &self.channel {
             Channel::Process(_) => Answer::End,
@@ -269,7 +274,8 @@ impl<'r> Session<'r> {
         }
     }
 
-    /// Joins lines that are only together a message. Returns a message when it is complete.
+    /// Adds a received line; returns the message if it is complete. A message in several lines is reported as a
+    /// violation.
     fn complete_message(&mut self, line: &[u8]) -> Option<String> {
         let is_json = |bytes: &[u8]| serde_json::from_slice::<serde::de::IgnoredAny>(bytes).is_ok();
         if is_json(line) {
@@ -296,7 +302,7 @@ impl<'r> Session<'r> {
         Some(String::from_utf8_lossy(&whole).into_owned())
     }
 
-    /// Reports lines that are not part of a message.
+    /// Reports received lines that are not part of a message.
     pub fn report_partial_lines(&mut self) {
         let partial_lines = std::mem::take(&mut self.partial_lines);
         self.partial_line_count = 0;
@@ -309,6 +315,7 @@ impl<'r> Session<'r> {
         }
     }
 
+    /// Checks a message, prints it if requested, and reports the violations of the server.
     fn observe(&mut self, from: Direction, text: &str) {
         let observed = self.conversation.observe(Some(from), text);
         if self.is_tracing {

@@ -1,4 +1,4 @@
-//! Selects the union variant of a value like the decoder of the types.
+//! Selects the union variant of a value, in the same way as the decoder of the types.
 //!
 //! The dispatch tables are part of the embedded data of each revision. `codegen/src/ir/unions.rs` has the types that
 //! are serialized; the decoder has the same tables as code. This executable does not link the generator.
@@ -10,35 +10,56 @@ use serde_json::{Map, Value};
 /// string variants of unions that use them accept unknown values.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Dispatch {
+    /// Variant for strings.
     string: Option<usize>,
+    /// Variant for numbers.
     number: Option<usize>,
+    /// Variant for booleans.
     boolean: Option<usize>,
+    /// Variant for null.
     null: Option<usize>,
+    /// Variants for arrays; an empty array is the first one.
     arrays: Vec<usize>,
+    /// Dispatch among several array variants by their first item, which is an object.
     items: Option<ObjectDispatch>,
+    /// Dispatch among the object variants.
     objects: Option<ObjectDispatch>,
+    /// True if unknown values of the discriminant are allowed.
     open: bool,
 }
 
+/// Dispatch among the object variants of a union.
 #[derive(Debug, Clone, Deserialize)]
 struct ObjectDispatch {
+    /// Name of the discriminant.
     tag: Option<String>,
+    /// Members whose presence selects a variant, optionally with a member of their value that must be present too.
     probes: Vec<(String, Option<String>)>,
+    /// Cases in the order in which they are tried; the first matching case selects the variant.
     cases: Vec<DispatchCase>,
+    /// Pairs of members that exclude each other, as indexes of `probes`.
     exclusive: Vec<(usize, usize)>,
 }
 
+/// Condition that selects a variant.
 #[derive(Debug, Clone, Deserialize)]
 struct DispatchCase {
+    /// Required value of the discriminant.
     tag: Tag,
+    /// Indexes of probes that must be present.
     has: Vec<usize>,
+    /// Index of the selected variant.
     variant: usize,
 }
 
+/// Required value of a discriminant.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 enum Tag {
+    /// The discriminant has this value.
     Is(String),
+    /// The discriminant is absent.
     Absent,
+    /// The discriminant may have any value that no earlier case requires.
     Any,
 }
 
@@ -48,11 +69,11 @@ pub enum SelectedVariant<'d, 'v> {
     Variant(usize),
     /// The discriminant has a value that the revision does not define.
     Unrecognized(&'v str),
-    /// The value matches no variant, for this reason: kind and message of a deviation.
+    /// The value matches no variant; kind and message of the deviation.
     Mismatch(&'static str, String),
     /// The discriminant with this name is not a string.
     NonStringTag(&'d str),
-    /// The first item of an array, which selects the variant, matches none.
+    /// The first item of an array selects its variant; the item matches no variant, for the contained reason.
     FirstItem(Box<SelectedVariant<'d, 'v>>),
     /// The value matches no variant.
     None,
@@ -92,6 +113,7 @@ impl Dispatch {
 }
 
 impl ObjectDispatch {
+    /// Selects the variant of an object; `open` is true if unknown values of the discriminant are allowed.
     fn select<'d, 'v>(
         &'d self,
         open: bool,

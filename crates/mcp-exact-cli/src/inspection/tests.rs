@@ -7,10 +7,14 @@ use mcp_exact_wire::Format;
 use crate::registry::{Entry, Registry};
 use crate::revisions::COMPILED;
 
+/// Seed of the generated values.
 const SEED: u64 = 20_261_122;
+/// Number of valid instances of each definition.
 const INSTANCES: usize = 8;
+/// Number of mutants of each instance.
 const MUTANTS: usize = 6;
 
+/// Returns true if a text has a format, or if the format is unknown.
 fn has_format(format: &str, text: &str) -> bool {
     Format::from_name(format).is_none_or(|format| format.accepts(text))
 }
@@ -62,7 +66,7 @@ fn inspections_agree_with_decoders() {
     }
 }
 
-/// Returns the number of deviations.
+/// Compares the inspection of a text with its decoding; returns the number of deviations.
 fn compare(entry: &Entry, name: &str, text: &str) -> usize {
     let value = serde_json::from_str(text).expect("it was written as JSON");
     let inspection = entry

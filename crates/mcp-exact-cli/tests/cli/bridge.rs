@@ -130,7 +130,9 @@ fn refused_losses_are_errors() {
 /// Bridge process that serves clients over HTTP; killed on drop.
 struct BridgeProcess {
     process: Child,
+    /// Lines of standard error after the line that states the URL.
     errors: Lines<BufReader<ChildStderr>>,
+    /// URL of the MCP endpoint.
     url: String,
 }
 
@@ -142,6 +144,7 @@ impl Drop for BridgeProcess {
 }
 
 impl BridgeProcess {
+    /// Starts the bridge, and waits until it listens.
     fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut process = program()
             .arg("bridge")
@@ -164,7 +167,7 @@ impl BridgeProcess {
         }
     }
 
-    /// Waits for a line on standard error that contains the words.
+    /// Waits for a line on standard error that contains `words`.
     fn wait_for_line(&mut self, words: &str) -> String {
         let line = self
             .errors
@@ -172,6 +175,7 @@ impl BridgeProcess {
         line.expect(words).expect("a line")
     }
 
+    /// Sends a signal to the bridge.
     fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         let told = Command::new("kill").args([name, &id]).status();
@@ -185,7 +189,7 @@ impl BridgeProcess {
         (status, body)
     }
 
-    /// Returns status and headers of the response to a message that is sent with further headers.
+    /// Posts a message with additional headers; returns status and headers of the response.
     fn post(&self, headers: &str, message: &str) -> (u16, String) {
         let headers = format!(
             "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
@@ -196,7 +200,7 @@ impl BridgeProcess {
         (status, headers)
     }
 
-    /// Returns status, headers and body of the response to a request.
+    /// Sends an HTTP request; returns status, headers and body of the response.
     fn http(&self, target: &str, headers: &str, body: &str) -> (u16, String, String) {
         let address = self.url.strip_prefix("http://").expect("a URL");
         let address = address.strip_suffix("/mcp").expect("a path");
@@ -211,6 +215,7 @@ impl BridgeProcess {
         (status, head.to_owned(), body.to_owned())
     }
 
+    /// Calls a tool through the bridge with `mcp-exact call`.
     fn call(&self, folder: &Path, tool: &str) -> crate::program::ProgramOutput {
         run(
             folder,
@@ -236,7 +241,7 @@ fn http_serves_until_shutdown() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-/// Shell script of a server whose calls create one file when they begin, and wait for another one.
+/// Shell script of a server whose calls create a file when they begin, and wait until another file exists.
 const WAITING_SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -271,7 +276,7 @@ fn calls_complete_after_sigterm() {
     assert_eq!(bridge.process.wait().expect("it ends").code(), Some(0));
 }
 
-/// A call that ends with the process is in the audit log, too.
+/// A call that is aborted by the end of the process is in the audit log, too.
 #[test]
 fn aborted_calls_are_logged() {
     let config =
@@ -311,6 +316,7 @@ fn aborted_calls_are_logged() {
     assert_eq!(call["outcome"], "cancelled", "{call}");
 }
 
+/// Configuration with metrics and an audit log.
 const OPERATIONS_CONFIG: &str = r#"
 listen = "127.0.0.1:0"
 metrics = true
@@ -488,6 +494,7 @@ fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
+/// Configuration with an unreachable server, a disabled server and an access rule.
 const CONFIG: &str = r#"
 prefix = "always"
 losses = "accept"
@@ -542,7 +549,7 @@ fn configuration_names_several_servers() {
     }
 }
 
-/// Shell script of a server whose tool returns the number of its process.
+/// Shell script of a server whose tool returns the id of the server process.
 const PROCESS_SERVER_SCRIPT: &str = r#"
 while read -r line; do
   id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -555,7 +562,7 @@ while read -r line; do
 done
 "#;
 
-/// Sessions of a shared server use the same process, one after the other; other sessions have a process each.
+/// Consecutive sessions of a shared server use the same process; other sessions have a process each.
 #[test]
 fn shared_servers_reuse_processes() {
     let config = "listen = \"127.0.0.1:0\"\n\
@@ -580,8 +587,8 @@ fn shared_servers_reuse_processes() {
     assert_eq!(first, second);
 }
 
-/// With a directory for sessions, a client goes on with its session after the bridge was killed; without one, it begins another
-/// session.
+/// With a directory for sessions, a client continues its session after the bridge was killed; without one, the session
+/// is unknown.
 #[test]
 fn sessions_outlive_a_killed_bridge() {
     let initialize = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"raw","version":"1"}}}"#;

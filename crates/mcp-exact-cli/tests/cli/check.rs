@@ -8,6 +8,7 @@ use tempfile::TempDir;
 
 use crate::program::run;
 
+/// Names and contents of the sample files.
 const FILES: &[(&str, &str)] = &[
     (
         "good.json",
@@ -51,6 +52,7 @@ const FILES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Writes the sample files into a new folder.
 fn sample_files() -> TempDir {
     let directory = TempDir::new().expect("a directory for the test");
     for (name, text) in FILES {
@@ -59,10 +61,12 @@ fn sample_files() -> TempDir {
     directory
 }
 
+/// Runs `mcp-exact` in the folder of the sample files, and compares exit code and output.
 fn check(arguments: &str, expected: Expect) {
     check_with_input(arguments, "", expected);
 }
 
+/// Runs `mcp-exact` in the folder of the sample files with standard input, and compares exit code and output.
 fn check_with_input(arguments: &str, input: &str, expected: Expect) {
     let arguments: Vec<&str> = arguments.split_whitespace().collect();
     let ended = run(sample_files().path(), &arguments, input.as_bytes());

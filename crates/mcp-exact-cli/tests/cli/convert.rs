@@ -8,13 +8,16 @@ use tempfile::TempDir;
 
 use crate::program::{run, workspace};
 
+/// Tool of 2025-11-25.
 pub const TOOL: &str =
     r#"{"inputSchema":{"type":"object"},"name":"echo","title":"Echo","icons":[]}"#;
 
+/// Converts text on standard input, and compares exit code and output.
 pub fn check(arguments: &str, input: &str, expected: Expect) {
     check_bytes(arguments, input.as_bytes(), expected);
 }
 
+/// Converts bytes on standard input, and compares exit code and output.
 fn check_bytes(arguments: &str, input: &[u8], expected: Expect) {
     let mut words = vec!["convert"];
     words.extend(arguments.split_whitespace());

@@ -12,16 +12,20 @@ use serde_json::{Value, json};
 
 use crate::program::{ProgramOutput, program, run};
 
+/// Tool of 2025-11-25.
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo","icons":[]}"#;
 
+/// Returns an input line that converts a value of a type.
 fn input_line(from: &str, to: &str, definition: &str, json: &str) -> Value {
     json!({"from": from, "to": to, "type": definition, "json": json})
 }
 
+/// Converts input lines.
 fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["convert", "--jsonl"], input)
 }
 
+/// Converts an input line, and compares exit code and output.
 fn check(line: &Value, expected: Expect) {
     expected.assert_eq(&run_lines(line.to_string().as_bytes()).transcript());
 }

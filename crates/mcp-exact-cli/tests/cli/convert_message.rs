@@ -6,6 +6,7 @@ use expect_test::expect;
 
 use crate::convert::{TOOL, check};
 
+/// Batch of 2025-03-26 with a request and a notification.
 const BATCH: &str = r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}, {"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1,"progressToken":1,"message":"x"}}]"#;
 
 #[test]

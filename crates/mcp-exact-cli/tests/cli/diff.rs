@@ -10,11 +10,13 @@ use serde_json::Value;
 
 use crate::program::{ProgramOutput, run, workspace};
 
+/// Runs `mcp-exact diff`.
 fn diff(arguments: &[&str]) -> ProgramOutput {
     let arguments: Vec<&str> = ["diff"].iter().chain(arguments).copied().collect();
     run(Path::new("."), &arguments, b"")
 }
 
+/// Runs `mcp-exact diff`; returns its output and checks that it succeeds.
 fn run_diff(arguments: &[&str]) -> String {
     let ended = diff(arguments);
     assert_eq!((ended.code, ended.err.as_str()), (0, ""));

@@ -11,16 +11,20 @@ use serde_json::{Value, json};
 
 use crate::program::{ProgramOutput, program, run};
 
+/// Valid tool of every revision.
 const TOOL: &str = r#"{"inputSchema":{"type":"object"},"name":"echo"}"#;
 
+/// Returns an input line that checks a document.
 fn input_line(revision: &str, definition: Option<&str>, json: &str) -> String {
     json!({"revision": revision, "type": definition, "json": json}).to_string()
 }
 
+/// Checks input lines.
 fn run_lines(input: &[u8]) -> ProgramOutput {
     run(Path::new("."), &["check", "--jsonl"], input)
 }
 
+/// Checks an input line, and compares exit code and output.
 fn check(line: &str, expected: Expect) {
     expected.assert_eq(&run_lines(line.as_bytes()).transcript());
 }

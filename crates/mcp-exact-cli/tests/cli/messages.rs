@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::program::run;
 
+/// Runs `mcp-exact check` in a folder with files, and compares exit code and output.
 fn check(files: &[(&str, &str)], arguments: &[&str], expected: Expect) {
     let folder = TempDir::new().expect("a folder for the test");
     for (name, text) in files {

@@ -20,6 +20,7 @@ echo "$EXTRA"
 exit 3
 "#;
 
+/// Messages that the client sends, one per line.
 #[cfg(unix)]
 const CLIENT_MESSAGES: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"c","version":"1"}}}
 {"jsonrpc":"2.0","method":"notifications/initialized"}

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::program::{run, workspace};
 
+/// Returns the rows of `mcp-exact revisions --json`.
 fn listed_revisions() -> Vec<Value> {
     let ended = run(Path::new("."), &["revisions", "--json"], b"");
     assert_eq!(ended.code, 0);

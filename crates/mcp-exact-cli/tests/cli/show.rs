@@ -7,6 +7,7 @@ use expect_test::{Expect, expect};
 
 use crate::program::run;
 
+/// Runs `mcp-exact show`, and compares exit code and output.
 fn check(arguments: &[&str], expected: Expect) {
     expected.assert_eq(&run(Path::new("."), arguments, b"").transcript());
 }

@@ -8,12 +8,16 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+/// Revisions with the `initialize` handshake.
 const HANDSHAKE_REVISIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// Revision without a handshake.
 const DISCOVER_REVISION: &str = "2026-07-28";
+/// Prefix of the members of `_meta` that the specification defines.
 const META_PREFIX: &str = "io.modelcontextprotocol/";
+/// Id of the only HTTP session.
 const SESSION_ID: &str = "session-1";
 
-/// Serves until the input ends.
+/// Serves over a transport with a fault, until standard input ends.
 pub fn serve(transport: &str, fault: &str) {
     match transport {
         "http" => serve_http(fault),
@@ -30,7 +34,9 @@ pub fn first_line(stream: impl Read) -> String {
 
 /// State of one connection.
 struct Server<'f> {
+    /// Name of the fault.
     fault: &'f str,
+    /// Negotiated revision.
     revision: String,
 }
 
@@ -39,7 +45,7 @@ impl Server<'_> {
         self.fault == fault
     }
 
-    /// Returns the messages that respond to a message.
+    /// Returns the messages that a received message causes.
     fn respond_to(&mut self, message: &Value) -> Vec<Value> {
         let Some(method) = message["method"].as_str() else {
             return Vec::new();
@@ -95,7 +101,8 @@ impl Server<'_> {
         answers
     }
 
-    /// Returns the messages that a faulty server sends before the response to `initialize`.
+    /// Returns the messages that a server with certain faults sends before the response to a `tools/list` request in a
+    /// session.
     fn messages_before_initialize(&self) -> Vec<Value> {
         match self.fault {
             "undeclared-logs" => vec![log_notification()],
@@ -109,6 +116,7 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the messages that a server with certain faults sends before the response to a request without a session.
     fn messages_before_stateless(&self, _: &Value) -> Vec<Value> {
         match self.fault {
             "logs-unasked" => vec![log_notification()],
@@ -117,6 +125,7 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the progress notifications of a tool call.
     fn progress_messages(&self, params: &Value) -> Vec<Value> {
         let token = &params["_meta"]["progressToken"];
         let progress = |token: &Value, value: i64| {
@@ -133,6 +142,7 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the messages of a subscription, from its acknowledgement on.
     fn respond_to_subscription(&self, id: Value) -> Vec<Value> {
         let meta = json!({format!("{META_PREFIX}subscriptionId"): id});
         let acknowledged = json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
@@ -145,6 +155,7 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the declared capabilities.
     fn capabilities(&self) -> Value {
         if self.has_fault("undeclared-tools") {
             json!({"resources": {}, "prompts": {}})
@@ -153,6 +164,7 @@ impl Server<'_> {
         }
     }
 
+    /// Responds to a request of a revision with `initialize`.
     fn respond_to_handshake(&mut self, method: &str, params: &Value) -> Result<Value, Refusal> {
         match method {
             "initialize" => {
@@ -182,6 +194,7 @@ impl Server<'_> {
         }
     }
 
+    /// Responds to a request of the discover revision; `version` is the revision that the request names.
     fn respond_stateless(
         &mut self,
         method: &str,
@@ -232,7 +245,7 @@ impl Server<'_> {
         Ok(result)
     }
 
-    /// Responds to the requests that all revisions define.
+    /// Responds to a request that all revisions define; `not_found` is the error code for a missing resource.
     fn respond_to_feature(
         &self,
         method: &str,
@@ -275,6 +288,7 @@ impl Server<'_> {
         }
     }
 
+    /// Returns the definition of the only tool.
     fn tool_definition(&self) -> Value {
         let mut tool = json!({"name": "measure", "inputSchema": {"type": "object"},
             "outputSchema": {"type": "object", "properties": {"size": {"type": "integer"}}}});
@@ -285,16 +299,20 @@ impl Server<'_> {
     }
 }
 
+/// Error response: code, message and data.
 type Refusal = (i64, String, Value);
 
+/// Returns an error response without data.
 fn new_refusal(code: i64, text: &str) -> Refusal {
     (code, text.to_owned(), Value::Null)
 }
 
+/// Returns a log message.
 fn log_notification() -> Value {
     json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "here"}})
 }
 
+/// Serves one connection on standard input and output.
 fn serve_stdio(fault: &str) {
     let mut server = Server {
         fault,
@@ -332,8 +350,10 @@ fn serve_stdio(fault: &str) {
     }
 }
 
+/// True after the client has ended the HTTP session.
 static SESSION_ENDED: AtomicBool = AtomicBool::new(false);
 
+/// Serves over HTTP on a free port, and prints the URL.
 fn serve_http(fault: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
@@ -349,6 +369,7 @@ fn serve_http(fault: &str) {
     let _ = io::stdin().read_to_end(&mut Vec::new());
 }
 
+/// Serves the requests of one TCP connection.
 fn serve_connection(stream: TcpStream, fault: &str) {
     let Ok(reading) = stream.try_clone() else {
         return;
@@ -370,6 +391,7 @@ fn serve_connection(stream: TcpStream, fault: &str) {
     }
 }
 
+/// Received HTTP request.
 struct HttpRequest {
     method: String,
     headers: Vec<(String, String)>,
@@ -377,6 +399,7 @@ struct HttpRequest {
 }
 
 impl HttpRequest {
+    /// Reads a request; returns `None` if the connection is closed.
     fn read(input: &mut impl BufRead) -> Option<Self> {
         let mut line = String::new();
         if input.read_line(&mut line).ok()? == 0 {
@@ -407,13 +430,14 @@ impl HttpRequest {
         Some(request)
     }
 
+    /// Returns the value of a header, by its name in lower case.
     fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found == name);
         found.map(|(_, value)| value.as_str())
     }
 }
 
-/// Returns the response to an HTTP request: status, additional headers and body.
+/// Returns the response to an HTTP request: status, additional header lines and body.
 fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     let empty = |status: u16| (status, String::new(), String::new());
     if request.header("origin").is_some() && fault != "any-origin" {
@@ -493,6 +517,7 @@ fn respond(request: &HttpRequest, fault: &str) -> (u16, String, String) {
     }
 }
 
+/// Returns the response to an HTTP request of the discover revision.
 fn respond_stateless_http(
     server: &mut Server<'_>,
     request: &HttpRequest,
