@@ -1,5 +1,5 @@
 //! `cargo xtask bench`: builds a benchmark executable of the workspace in `benches/` in release mode and passes the
-//! arguments to it. The benchmarks define what they measure; their dependencies are not part of this workspace.
+//! arguments to it. The measurements are defined by the benchmarks, whose dependencies are not part of this workspace.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub struct Arguments {
 }
 
 impl Task {
-    /// Returns the package in `benches/` and its arguments; `None` for the benchmark that is an executable of this
-    /// workspace.
+    /// Returns the benchmark package in `benches/` and the arguments for its executable; `None` for the benchmark of
+    /// Redis, which is an executable of this workspace.
     fn program(&self) -> Option<(&'static str, &[String])> {
         let (package, of) = match self {
             Self::Redis(_) => return None,
@@ -60,7 +60,7 @@ impl Task {
     }
 }
 
-/// Runs a benchmark in the directory where the command was given, so that files it writes are found there.
+/// Runs a benchmark in the current directory, so that relative paths of files that it writes refer to this directory.
 ///
 /// # Errors
 /// Returns an error if the benchmark cannot be built or fails.
@@ -83,6 +83,7 @@ pub fn run(root: &Path, task: &Task) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the arguments of `cargo run` for a benchmark.
 fn cargo_arguments(root: &Path, task: &Task) -> Vec<String> {
     let (package, arguments) = task.program().unwrap_or_default();
     let manifest = root.join("benches").join("Cargo.toml");
@@ -115,7 +116,7 @@ fn build_gateway(root: &Path) -> anyhow::Result<PathBuf> {
     Ok(target.join("release").join(name))
 }
 
-/// Installs the other gateways from their pins, if those have changed, and returns their folder.
+/// Installs the pinned versions of the other gateways, unless they are installed already, and returns their folder.
 fn install_peers(root: &Path) -> anyhow::Result<PathBuf> {
     let source = root.join("benches").join("serve").join("peers");
     let folder = root.join("target").join("bench-bridge");
@@ -146,6 +147,7 @@ fn install_peers(root: &Path) -> anyhow::Result<PathBuf> {
 mod tests {
     use super::*;
 
+    /// Checks that the arguments of cargo end with `end`.
     fn check(task: fn(Arguments) -> Task, arguments: &[&str], end: &str) {
         let arguments = arguments.iter().map(|&argument| argument.to_owned());
         let task = task(Arguments {

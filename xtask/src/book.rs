@@ -13,8 +13,9 @@ use crate::{diff, wasm};
 
 /// Version of mdBook that is installed.
 const MDBOOK_VERSION: &str = "0.5.4";
+/// Folder of the sources of the site.
 const SOURCE_FOLDER: &str = "docs/book";
-/// Folder of the site.
+/// Folder of the built site.
 pub(crate) const SITE_FOLDER: &str = "target/book";
 /// File name of the page of all revisions, which the chapter `revisions.md` links to.
 const REVISIONS_PAGE: &str = "revisions-page.html";

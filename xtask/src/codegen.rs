@@ -78,7 +78,7 @@ fn upstream_urls(root: &Path) -> anyhow::Result<BTreeMap<String, String>> {
 /// Returns all generated files: the crates, and the files with generated regions.
 ///
 /// # Errors
-/// Returns an error if a schema cannot be used, or a file with regions cannot be read or has lost a mark.
+/// Returns an error if a schema cannot be used, or a file with generated regions cannot be read or lacks a mark.
 pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
     let mut files = Files::new();
     let mut revisions = Vec::new();
@@ -139,6 +139,7 @@ pub fn generate(root: &Path, schemas: &Schemas) -> anyhow::Result<Files> {
 
 /// Contents of the schema folder: the lists, and the tables with corrections, names and conversions.
 pub struct Schemas {
+    /// Path of the schema folder.
     folder: PathBuf,
     /// Revisions in the order of `revisions.toml`.
     pub revisions: Vec<Revision>,
@@ -146,7 +147,9 @@ pub struct Schemas {
     pub facts: Vec<RevisionFacts>,
     /// Extensions in the order of `extensions.toml`.
     pub extensions: Vec<ListedExtension>,
+    /// Contents of `errata.toml`.
     errata: String,
+    /// Contents of `names.toml`.
     names: String,
     /// Contents of `conversions.toml`.
     pub conversions: String,
@@ -179,7 +182,7 @@ impl Schemas {
         })
     }
 
-    /// Returns the representation of a revision.
+    /// Returns the intermediate representation of a revision.
     ///
     /// # Errors
     /// Returns an error if its schema cannot be read or used.
@@ -196,7 +199,8 @@ impl Schemas {
         })
     }
 
-    /// Returns the rows of the table of revisions; `irs` starts with the representations of the revisions, in order.
+    /// Returns the rows of the table of revisions; `irs` starts with the intermediate representations of the revisions,
+    /// in the same order.
     fn rows<'r>(&'r self, irs: &'r [RustIr]) -> Vec<RevisionRow<'r>> {
         let rows = self.revisions.iter().zip(&self.facts).zip(irs);
         rows.map(|((revision, facts), ir)| RevisionRow {
@@ -207,7 +211,7 @@ impl Schemas {
         .collect()
     }
 
-    /// Returns the revision that the extension `id` extends.
+    /// Returns the intermediate representation of the revision that the extension `id` extends.
     fn base_of(&self, id: &str) -> Option<&str> {
         let listed = self.extensions.iter().find(|l| l.revision.id == id);
         listed.map(|listed| listed.extends.as_str())
@@ -271,10 +275,13 @@ impl Schemas {
 /// Differences between the files of the workspace and the generator's output.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Drift {
+    /// Paths of files whose contents differ from the generator's output.
     different_files: Vec<String>,
+    /// Paths of files that the generator no longer writes.
     stale_files: Vec<PathBuf>,
 }
 
+/// Compares the files of the workspace with the generator's output.
 fn find_drift(root: &Path, files: &Files) -> anyhow::Result<Drift> {
     let mut drift = Drift::default();
     for (path, text) in files {
@@ -321,6 +328,7 @@ fn generated_folders(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
+/// Collects the paths of all files in a folder and its subfolders.
 fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -333,6 +341,7 @@ fn collect_files(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> 
     Ok(())
 }
 
+/// Prints the differences; returns an error if there are any.
 fn report_drift(drift: &Drift, files: usize) -> anyhow::Result<()> {
     if *drift == Drift::default() {
         println!("{files} generated files are what the generator writes");
@@ -351,6 +360,7 @@ fn report_drift(drift: &Drift, files: usize) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// Creates a directory with these files.
     fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         for (path, text) in files {
@@ -361,6 +371,7 @@ mod tests {
         root
     }
 
+    /// Returns generated files: one with this path and text.
     fn generated_files(path: &str, text: &str) -> Files {
         Files::from([(path.to_owned(), text.to_owned())])
     }

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: tests the example server and client against the official conformance suite.
 //!
 //! Installs the suite, as pinned in `tests/conformance`, into an ignored folder, runs every scenario of the frozen
-//! requirement sets, one at a time, and prints a table. The suite defines what the scenarios require.
+//! requirement sets, one at a time, and prints a table. The suite defines the requirements of the scenarios.
 
 mod bridge;
 mod expected;
@@ -87,6 +87,7 @@ impl Arguments {
         }
     }
 
+    /// Returns true if the arguments select the scenario.
     fn selects(&self, requirement: &Requirement) -> bool {
         self.side.is_none_or(|side| side == requirement.side)
             && (self.scenario.is_empty() || self.scenario.contains(&requirement.scenario))
@@ -98,8 +99,8 @@ impl Arguments {
     }
 }
 
-/// Installs the suite and returns the path of its node executable: npm packages may need a newer version than the
-/// system has.
+/// Installs the suite and returns the path of its node executable: npm packages may need a newer version than that of
+/// the system.
 ///
 /// # Errors
 /// Returns an error if it cannot be installed.

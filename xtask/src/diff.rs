@@ -79,6 +79,7 @@ pub fn page(root: &Path) -> anyhow::Result<String> {
     Ok(render::html(&revisions, &all_page_options())?)
 }
 
+/// Returns the options of the page with all revisions.
 fn all_page_options() -> render::PageOptions {
     render::PageOptions {
         generator: "cargo xtask diff".to_owned(),
@@ -86,6 +87,7 @@ fn all_page_options() -> render::PageOptions {
     }
 }
 
+/// Prints the differences between two revisions.
 fn print_differences(arguments: &Arguments, from: &Ir, to: &Ir) -> anyhow::Result<()> {
     let differences = if arguments.descriptions {
         diff_with_descriptions(from, to)

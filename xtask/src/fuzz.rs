@@ -59,6 +59,7 @@ pub fn run(root: &Path, selected_targets: &[String], seconds: u64) -> anyhow::Re
     )
 }
 
+/// Returns the path of a target's data in a folder of `fuzz/`.
 fn fuzz_path(root: &Path, folder: &str, target: &str) -> PathBuf {
     root.join("fuzz").join(folder).join(target)
 }

@@ -31,14 +31,15 @@ use peers::{Peer, Peers, Transport};
 use process::ListeningServer;
 use proxy::Proxy;
 
-/// Timeout of one client and its server. A slow machine needs about a tenth of it.
+/// Timeout of one client and its server; even on a slow machine, a pair needs about a tenth of it.
 const PAIR_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Package with the stdio examples; `HTTP` is the package with the HTTP examples.
+/// Package with the stdio examples.
 const STDIO_PACKAGE: &str = "mcp-exact-session";
+/// Package with the HTTP examples.
 const HTTP_PACKAGE: &str = "mcp-exact-transport";
 
-/// Maximum number of pairs that run concurrently; pairs wait most of the time.
+/// Maximum number of pairs that run concurrently; most of their time is spent waiting.
 const MAX_CONCURRENT_PAIRS: usize = 2;
 
 /// Arguments of `cargo xtask interop`.
@@ -224,13 +225,18 @@ fn write_table(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
 
 /// Paths of the built examples.
 struct Examples {
+    /// Example client for stdio.
     client: PathBuf,
+    /// Example server for stdio.
     server: PathBuf,
+    /// Example client for HTTP.
     http_client: PathBuf,
+    /// Example server for HTTP.
     http_server: PathBuf,
 }
 
 impl Examples {
+    /// Builds the examples.
     fn build(root: &Path) -> anyhow::Result<Self> {
         let [client, server] =
             examples::build(root, STDIO_PACKAGE, &[], ["stdio_client", "stdio_server"])?;
@@ -244,6 +250,7 @@ impl Examples {
         })
     }
 
+    /// Returns the path of the example client for a transport.
     fn client(&self, transport: Transport) -> &Path {
         match transport {
             Transport::Stdio => &self.client,
@@ -251,6 +258,7 @@ impl Examples {
         }
     }
 
+    /// Returns the path of the example server for a transport.
     fn server(&self, transport: Transport) -> &Path {
         match transport {
             Transport::Stdio => &self.server,
@@ -259,21 +267,28 @@ impl Examples {
     }
 }
 
-/// Output of the example client after the start of its call.
+/// Output line of the example client after it has started its call and waits for the restart of the server.
 const RESTART_PROMPT: &str = "restart: waiting";
 
 /// One row of the table.
 struct Row {
+    /// Name of the peer.
     peer: String,
+    /// Names of the two sides in the table.
     direction: &'static str,
     transport: Transport,
+    /// Modes of the client and the server.
     mode: String,
+    /// Negotiated revision.
     revision: String,
+    /// Result in the table.
     verdict: &'static str,
+    /// Deviations from the required outcome.
     failures: Vec<String>,
 }
 
 impl Pair {
+    /// Starts the server, runs the client, and compares its output with the required outcome.
     fn run(mut self, logs: &Path) -> anyhow::Result<Row> {
         let mut row = Row {
             peer: self.peer,
@@ -322,13 +337,16 @@ impl Pair {
 struct PairServer {
     /// Server for new connections; `None` if the client starts the server.
     server: Option<ListeningServer>,
-    /// Server that replaces the first one after a restart.
+    /// Server that is started for a restart and not used yet.
     replacement: Option<ListeningServer>,
+    /// Proxy in front of the server, for runs with a fault.
     proxy: Option<Proxy>,
+    /// Fault that must occur during the run.
     fault: Option<Fault>,
 }
 
 impl PairServer {
+    /// Starts the server, its replacement, and the proxy, as the fault requires.
     fn start(command: &[OsString], fault: Option<Fault>, log: &Path) -> anyhow::Result<Self> {
         let start = |log: &Path| -> anyhow::Result<Option<ListeningServer>> {
             let Some((program, arguments)) = command.split_first() else {
@@ -338,7 +356,7 @@ impl PairServer {
             ListeningServer::start(command.args(arguments), log).map(Some)
         };
         let server = start(log)?;
-        // Some servers take longer to start than the call during which they replace another one.
+        // Some servers take longer to start than the call during which they replace the first server.
         let next = match fault {
             Some(Fault::RestartServer) => {
                 let name = log.file_name().unwrap_or_default().to_string_lossy();
@@ -369,7 +387,7 @@ impl PairServer {
         proxy.or(self.server.as_ref().map(|server| server.origin.as_str()))
     }
 
-    /// Replaces the server by another process, once.
+    /// Forwards new connections to the replacement and kills the server; later calls have no effect.
     fn restart(&mut self) -> anyhow::Result<()> {
         if let (Some(next), Some(proxy)) = (self.replacement.take(), &self.proxy) {
             proxy.forward_to(next.address()?);
@@ -379,6 +397,7 @@ impl PairServer {
         Ok(())
     }
 
+    /// Returns true if the fault has occurred, or no fault was required.
     fn has_seen_fault(&self) -> bool {
         match self.fault {
             None => true,
@@ -398,6 +417,7 @@ impl Row {
         ))
     }
 
+    /// Returns the row as a line for the terminal.
     fn to_output_line(&self) -> String {
         let Self {
             peer,
@@ -413,7 +433,7 @@ impl Row {
     }
 }
 
-/// Returns a name for logs without characters that have a meaning in file names or paths, such as dots.
+/// Returns a file name for logs: the alphanumeric words of `name`, joined by underscores.
 fn log_name(name: &str) -> String {
     let words: Vec<&str> = name
         .split(|letter: char| !letter.is_ascii_alphanumeric())
@@ -422,7 +442,10 @@ fn log_name(name: &str) -> String {
     words.join("_")
 }
 
-/// Prints the last line; returns an error, for the exit code, if a row has failed.
+/// Prints the number of passed and failed rows.
+///
+/// # Errors
+/// Returns an error if a row has failed, or there are no rows.
 fn check_failures<'a>(
     failures: impl Iterator<Item = &'a [String]>,
     logs: &Path,

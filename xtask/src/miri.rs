@@ -9,7 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Modules with unsafe code, and modules that produce their input or replace them on other targets.
+/// Modules with unsafe code, modules that produce the input of such modules, and modules that replace them on other
+/// targets.
 const TESTED_MODULES: &[&str] = &[
     "decode::",
     "escape::",
@@ -22,10 +23,13 @@ const TESTED_MODULES: &[&str] = &[
 
 /// One run: the interpreted target, and its additional processor features.
 struct MiriRun {
+    /// Target triple.
     target: &'static str,
+    /// Additional processor features.
     features: &'static str,
 }
 
+/// Interpreted targets: x86-64 with vector code, and a big-endian target without vector code.
 const RUNS: &[MiriRun] = &[
     MiriRun {
         target: "x86_64-unknown-linux-gnu",
@@ -61,6 +65,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the arguments of cargo for a run.
 fn miri_arguments(run: &MiriRun) -> Vec<String> {
     let fixed = ["run", "nightly", "cargo", "miri", "test", "--locked"];
     let what = [

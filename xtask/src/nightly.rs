@@ -18,7 +18,7 @@ const MUTATED_FILES: &[&str] = &[
     "crates/mcp-exact-session/src/rules/*.rs",
     "crates/mcp-exact-session/src/refusal.rs",
 ];
-/// Test arguments of the first pass: the unit tests without the slow test that removes each row.
+/// Test arguments of the first pass: the unit tests, without the slow test that removes each row of the rule table.
 const QUICK_TESTS: &[&str] = &[
     "--test-package",
     "mcp-exact-session",
@@ -45,11 +45,13 @@ const CHAOS_EXCHANGES: usize = 10_000;
 const SOAK_SECONDS: u64 = 1800;
 /// Duration of a fuzz target, in seconds.
 const FUZZ_SECONDS: u64 = 240;
-/// Numbers of processes and sessions that `chaos` simulates; a normal test run has 20 and 100,000.
+/// Number of processes that `chaos` simulates; a normal test run has 20.
 const CHAOS_PROCESSES: &str = "1000";
+/// Number of sessions that `chaos` simulates; a normal test run has 100,000.
 const CHAOS_SESSIONS: &str = "1000000";
 /// Minimum percentage of mutants that tests must detect.
 const MIN_DETECTED_PERCENT: f64 = 95.0;
+/// Path of the page with the number of mutants.
 const MUTANTS_PAGE: &str = "docs/mutants.md";
 
 /// Tasks to run; all of them if none is named.
@@ -135,6 +137,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the part `chaos`.
 fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let any = time.map_or(1, |time| u64::from(time.subsec_nanos()));
@@ -161,10 +164,12 @@ fn chaos(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the command that runs cargo.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }
 
+/// Runs the part `properties`.
 fn properties(root: &Path) -> anyhow::Result<()> {
     let mut command = cargo();
     command
@@ -179,6 +184,7 @@ fn properties(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the part `bridge`.
 fn bridge(root: &Path) -> anyhow::Result<()> {
     interop::run(root, &interop::Arguments::through_gateway())?;
     conformance::run(root, &conformance::Arguments::through_gateway())?;
@@ -195,6 +201,7 @@ fn bridge(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the part `soak`.
 fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     let mut build = cargo();
     build.current_dir(root).args(["build", "--locked"]);
@@ -216,6 +223,7 @@ fn soak(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the part `mutants`.
 fn mutants(root: &Path, shard: Option<&str>) -> anyhow::Result<()> {
     let program = install_program(root, "cargo-mutants", CARGO_MUTANTS_VERSION)?;
     let output = root.join("target").join("mutants");
@@ -290,6 +298,7 @@ fn test_passes(shard: Option<&str>) -> Vec<Vec<&'static str>> {
     }
 }
 
+/// Returns the arguments of cargo-mutants for a pass.
 fn mutants_arguments(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<String> {
     let mut line = vec!["mutants".to_owned(), "--no-shuffle".to_owned()];
     line.extend(["--output".to_owned(), output.display().to_string()]);
@@ -308,7 +317,9 @@ fn mutants_arguments(output: &Path, shard: Option<&str>, pass: &[&str]) -> Vec<S
 struct MutantCounts {
     /// Number of mutants that tests have detected, by failing or by not ending.
     detected: usize,
+    /// Descriptions of the mutants that tests have not detected.
     missed: Vec<String>,
+    /// Number of mutants that do not compile.
     unviable: usize,
 }
 
@@ -328,18 +339,20 @@ impl MutantCounts {
         })
     }
 
-    /// Adds the results of a second pass over the mutants that the first one has missed.
+    /// Adds the results of a second pass over the mutants that the first pass has not detected.
     fn add(&mut self, pass: Self) {
         self.detected += pass.detected;
         self.unviable += pass.unviable;
         self.missed = pass.missed;
     }
 
+    /// Returns the percentage of the tested mutants that tests have detected.
     fn detected_percent(&self) -> f64 {
         let tested = self.detected + self.missed.len();
         100.0 * self.detected as f64 / tested as f64
     }
 
+    /// Returns the counts as a line for the terminal.
     fn summary_line(&self) -> String {
         format!(
             "{} mutants noticed, {} missed, {} do not compile: {:.1} % noticed",
@@ -350,6 +363,7 @@ impl MutantCounts {
         )
     }
 
+    /// Returns the page for the documentation.
     fn markdown_page(&self) -> String {
         let mut page = format!(
             "# Mutants\n\n`cargo xtask nightly mutants` changes the rules and refusals of the session, one place at a time, runs their \

@@ -79,6 +79,7 @@ fn recorder_command(workspace: &Path, target: &Path) -> Command {
     command
 }
 
+/// Runs a command; returns the error `failure` if the command fails.
 fn run_to_success(command: &mut Command, failure: &str) -> anyhow::Result<()> {
     let program = command.get_program().display().to_string();
     let status = command

@@ -25,15 +25,20 @@ pub struct Arguments {
     allow_dirty: bool,
 }
 
+/// Output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     packages: Vec<Package>,
 }
 
+/// Package in the output of `cargo metadata`.
 #[derive(Deserialize)]
 struct Package {
+    /// Name of the package.
     name: String,
+    /// Version of the package.
     version: String,
+    /// Registries that the package may be published to; `None` for all.
     publish: Option<Vec<String>>,
 }
 
@@ -45,6 +50,7 @@ impl Package {
             .is_none_or(|registries| !registries.is_empty())
     }
 
+    /// Returns the name of the folder of the packaged crate.
     fn folder(&self) -> String {
         format!("{}-{}", self.name, self.version)
     }
@@ -91,6 +97,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the published packages of the workspace.
 fn published_packages(root: &Path) -> anyhow::Result<Vec<Package>> {
     let output = cargo(root)
         .args(["metadata", "--format-version", "1", "--no-deps", "--locked"])
@@ -104,6 +111,7 @@ fn published_packages(root: &Path) -> anyhow::Result<Vec<Package>> {
         .collect())
 }
 
+/// Returns the command that runs cargo in a folder.
 fn cargo(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     command.current_dir(folder);
@@ -125,6 +133,7 @@ fn add_patches(folder: &Path, packages: &[Package]) -> anyhow::Result<()> {
     Ok(fs::write(folder.join(".cargo/config.toml"), config)?)
 }
 
+/// Runs cargo for a packaged crate; a crate without a library runs the tests of its executables instead.
 fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> {
     let mut command = cargo(place);
     command
@@ -145,6 +154,7 @@ fn build(place: &Path, folder: &Path, arguments: &[&str]) -> anyhow::Result<()> 
     )
 }
 
+/// Runs a command; returns an error if the command fails.
 fn run_to_success(mut command: Command, what: &str) -> anyhow::Result<()> {
     let status = command
         .status()

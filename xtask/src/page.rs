@@ -11,6 +11,7 @@ use crate::diff;
 
 /// Hint if Chromium is missing.
 pub(crate) const CHROMIUM_HINT: &str = "cannot run chromium; install the Debian package `chromium`";
+/// Script with the checks of the page.
 const CHECKS_SCRIPT: &str = include_str!("page_checks.js");
 /// Width and height of a large and of a small screen, in pixels.
 pub(crate) const SCREENS: [(u32, u32); 2] = [(1280, 900), (390, 844)];
@@ -71,6 +72,7 @@ pub fn run(root: &Path, arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
+/// Runs the checks on a screen of this size; returns one line for each check.
 fn run_checks(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
     let document = open_in_chromium(page, width, height, &["--dump-dom"])?;
     let results = document.split("<pre id=\"results\">").nth(1);
@@ -80,8 +82,8 @@ fn run_checks(page: &Path, width: u32, height: u32) -> anyhow::Result<String> {
         .context("the checks did not run to their end")
 }
 
-/// Opens a page in a frame of this size, because Chromium windows cannot be as narrow as a phone. Messages that the
-/// page posts to its parent are the results.
+/// Opens a page in headless Chromium, in a frame of this size, because Chromium windows cannot be as narrow as a phone.
+/// Returns the output of Chromium; messages that the page posts to its parent are the results of the checks.
 fn open_in_chromium(
     page: &Path,
     width: u32,

@@ -26,8 +26,9 @@ const PROGRAMS: [&str; 7] = [
     "typescript_client.mjs",
     "typescript_server.mjs",
 ];
-/// Peers of `cargo xtask interop` whose packages the SDK scripts use.
+/// Peer of `cargo xtask interop` whose packages the Python scripts use.
 const PYTHON_PEER: &str = "python-2.3.0";
+/// Peer of `cargo xtask interop` whose packages the TypeScript scripts use.
 const TYPESCRIPT_PEER: &str = "typescript-1.32.2";
 /// File with a copy of the installed pins; written after the installation.
 const STAMP_FILE: &str = "installed.txt";
@@ -69,12 +70,14 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     }
 }
 
+/// Copies a file from one folder to another.
 fn copy_file(source: &Path, target: &Path, file: &str) -> anyhow::Result<()> {
     fs::copy(source.join(file), target.join(file))
         .with_context(|| format!("cannot copy {file} to {}", target.display()))?;
     Ok(())
 }
 
+/// Installs the npm packages, unless the pins are unchanged.
 fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
     let mut stamp = String::new();
     for pin in PINS {
@@ -94,6 +97,7 @@ fn install_node(source: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(fs::write(target.join(STAMP_FILE), stamp)?)
 }
 
+/// Installs the Python provider, unless the pins are unchanged.
 fn install_mock(requirements: &Path, folder: &Path) -> anyhow::Result<()> {
     let stamp = fs::read_to_string(requirements)?;
     if fs::read_to_string(folder.join(STAMP_FILE)).unwrap_or_default() == stamp {

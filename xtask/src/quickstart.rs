@@ -12,7 +12,9 @@ use anyhow::{Context, bail};
 
 use crate::conformance;
 
+/// Mark in the README before the first step.
 const BEGIN_MARK: &str = "<!-- quickstart -->";
+/// Mark in the README after the last step.
 const END_MARK: &str = "<!-- quickstart: end -->";
 /// Maximum total time that the README promises.
 const PROMISED_TIME: Duration = Duration::from_secs(10 * 60);
@@ -32,7 +34,7 @@ enum Block {
     ExpectedOutput(String),
 }
 
-/// Runs the blocks and prints the duration.
+/// Runs the blocks of the README and prints the total time.
 pub fn run(root: &Path) -> anyhow::Result<()> {
     if cfg!(windows) {
         bail!(
@@ -58,6 +60,7 @@ pub fn run(root: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs the blocks in a shell with an empty home folder, and checks their output.
 fn execute(root: &Path, node: &Path, folder: &Path, blocks: &[Block]) -> anyhow::Result<()> {
     let script = shell_script(blocks);
     let log = folder.join("output.txt");
@@ -196,6 +199,7 @@ fn parse_blocks(readme: &str) -> anyhow::Result<Vec<Block>> {
     }
 }
 
+/// Parses the kind of a code block.
 fn parse_block(kind: &str, text: String) -> anyhow::Result<Block> {
     Ok(match kind {
         "sh" => Block::Commands(text),
@@ -218,6 +222,7 @@ fn parse_block(kind: &str, text: String) -> anyhow::Result<Block> {
 mod tests {
     use super::*;
 
+    /// README with marks and blocks of every kind.
     const README: &str = "# Title\n\n```sh\nnot this\n```\n<!-- quickstart -->\n```sh\ncd a\n```\ntext\n```rust\n// src/main.rs\nfn main() {}\n```\n```text\none\ntwo\n```\n<!-- quickstart: end -->\n";
 
     #[test]

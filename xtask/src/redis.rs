@@ -154,6 +154,7 @@ fn install_tools(root: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(Some(unpacked))
 }
 
+/// Downloads the Debian packages; returns false if a download fails.
 fn download(folder: &Path) -> anyhow::Result<bool> {
     let mut command = Command::new("apt-get");
     command.current_dir(folder).args(["download", "--quiet=2"]);
@@ -164,6 +165,7 @@ fn download(folder: &Path) -> anyhow::Result<bool> {
     Ok(status.success())
 }
 
+/// Returns true if an executable can be started.
 fn is_installed(program: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(if program == "haproxy" {

@@ -52,6 +52,7 @@ fn is_installed(program: &str) -> bool {
     command.status().is_ok()
 }
 
+/// Returns the arguments of cargo.
 fn cargo_arguments(arguments: &[String]) -> Vec<String> {
     let mut line = vec!["test".to_owned()];
     let mut for_cargo = arguments.iter().take_while(|argument| *argument != "--");
@@ -67,6 +68,7 @@ fn cargo_arguments(arguments: &[String]) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Checks the arguments of cargo for these arguments of `cargo xtask test`.
     fn check(arguments: &[&str], line: &str) {
         let arguments: Vec<String> = arguments
             .iter()

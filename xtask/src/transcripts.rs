@@ -9,10 +9,15 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
+/// Page with the commands.
 const PAGE_PATH: &str = "docs/cli.md";
+/// Folder with the pinned server and the files that the commands read.
 const TRANSCRIPT_FOLDER: &str = "docs/transcripts";
+/// Folder where the server is installed.
 const INSTALL_FOLDER: &str = "target/transcripts";
+/// First line of a code block with commands.
 const FENCE: &str = "```console";
+/// Last line of a code block.
 const FENCE_END: &str = "```";
 
 /// Arguments of `cargo xtask transcripts`.
@@ -77,6 +82,7 @@ fn install(root: &Path) -> anyhow::Result<()> {
     Ok(fs::write(stamp, lock)?)
 }
 
+/// Builds the executable `mcp-exact`.
 fn build(root: &Path) -> anyhow::Result<()> {
     let status = Command::new(env!("CARGO"))
         .args(["build", "--locked", "--package", "mcp-exact-cli"])

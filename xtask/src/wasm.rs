@@ -17,10 +17,11 @@ use clap::ValueEnum;
 
 use crate::{book, page};
 
-/// Target without any operating system, as in browsers.
+/// Target without an operating system, as in browsers.
 const BARE_TARGET: &str = "wasm32-unknown-unknown";
 /// Compilation target of tests and of the executable on the page.
 const WASI_TARGET: &str = "wasm32-wasip1";
+/// Crates that must build for a target without an operating system.
 const PORTABLE_CRATES: [&str; 5] = [
     "mcp-exact-wire",
     "mcp-exact-revisions",
@@ -32,9 +33,11 @@ const PORTABLE_CRATES: [&str; 5] = [
 const TEST_PACKAGES: [&str; 1] = ["mcp-exact-tests-messages"];
 /// Maximum size of the compressed program, in bytes.
 const MAX_SIZE: usize = 900_000;
+/// Script that runs a WASI executable under node.
 const WASI_RUNNER: &str = "xtask/src/wasm/run.mjs";
+/// Script with the checks of the page.
 const CHECKS_SCRIPT: &str = include_str!("wasm/checks.js");
-/// Time after which a page that posts no results counts as broken.
+/// Time limit for the checks of the page.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Arguments of `cargo xtask wasm`.
@@ -142,6 +145,7 @@ fn released_revisions(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(released.map(|revision| revision.id).collect())
 }
 
+/// Returns the command that runs cargo for a target.
 fn cargo(root: &Path, command: &str, target: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo
@@ -150,12 +154,14 @@ fn cargo(root: &Path, command: &str, target: &str) -> Command {
     cargo
 }
 
+/// Adds packages to a command of cargo.
 fn add_packages(command: &mut Command, packages: impl Iterator<Item = String>) {
     for package in packages {
         command.args(["--package", &package]);
     }
 }
 
+/// Runs cargo; returns an error with a hint if cargo fails.
 fn run_to_success(mut command: Command) -> anyhow::Result<()> {
     let status = command.status().context("cannot start cargo")?;
     if status.success() {
@@ -190,11 +196,14 @@ fn test_page(root: &Path, pictures: Option<&Path>) -> anyhow::Result<()> {
 
 /// File server for the site, which adds the checks to the page and receives their results.
 struct Server {
+    /// Host and port of the server.
     address: String,
+    /// Results that the checks have posted.
     results: mpsc::Receiver<String>,
 }
 
 impl Server {
+    /// Starts the server for the files of a site.
     fn start(site: PathBuf) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?.to_string();
@@ -225,6 +234,7 @@ impl Server {
         results.context("the checks of the page did not run to their end")
     }
 
+    /// Writes a screenshot of the page on a screen of this size.
     fn take_screenshot(&self, width: u32, height: u32, file: &Path) -> anyhow::Result<()> {
         let status = page::chromium_command(width, height)
             .arg("--virtual-time-budget=20000")
@@ -246,12 +256,12 @@ impl Server {
     }
 }
 
-/// Process of Chromium, which is killed when this value is dropped.
+/// Process of Chromium, killed on drop.
 struct ChromiumProcess(Child);
 
 impl Drop for ChromiumProcess {
     fn drop(&mut self) {
-        // It has ended already if this fails.
+        // If this fails, the process has already ended.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -323,6 +333,7 @@ fn serve(
     Ok(connection.write_all(&body)?)
 }
 
+/// Returns the media type of a file.
 fn media_type(file: &Path) -> &'static str {
     match file.extension().and_then(|name| name.to_str()) {
         Some("css") => "text/css",

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 use xtask::schema::add::{self, Arguments, Status};
 use xtask::workspace_root;
 
+/// Revision in the temporary schema folder.
 const OFFICIAL: &str = "2025-06-18";
 
 /// Creates a schema folder with one revision.
@@ -29,6 +30,7 @@ fn schema_folder() -> TempDir {
     tree
 }
 
+/// Collects the contents of all files in a folder and its subfolders; folders have empty contents.
 fn read_contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
     for entry in fs::read_dir(folder).expect("a directory") {
         let path = entry.expect("an entry").path();
@@ -41,17 +43,20 @@ fn read_contents(folder: &Path, to: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
+/// Returns the contents of all files in a directory.
 fn snapshot(tree: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     read_contents(tree.path(), &mut all);
     all
 }
 
+/// Adds a file with these bytes as the schema of a revision.
 fn add_bytes(tree: &TempDir, revision: &str, bytes: &[u8]) -> Result<(), String> {
     add_to(tree, revision, None, bytes)
 }
 
-/// Adds a revision, or an extension of the revision `extends`.
+/// Adds a file with these bytes as the schema of a revision, or of an extension of the revision `extends`; returns the
+/// error message.
 fn add_to(
     tree: &TempDir,
     revision: &str,
@@ -73,7 +78,7 @@ fn add_to(
     add::add(tree.path(), &arguments).map_err(|error| format!("{error:#}"))
 }
 
-/// Adds a file with these bytes, and checks that the error contains the words.
+/// Adds a file with these bytes as a revision; checks that the error contains the words and that no file has changed.
 fn check(bytes: &[u8], words: &[&str]) {
     let tree = schema_folder();
     let before = snapshot(&tree);
@@ -97,6 +102,7 @@ fn changed_schema(change: impl FnOnce(&mut Value)) -> Vec<u8> {
     serde_json::to_vec(&schema).expect("JSON")
 }
 
+/// Returns the official schema with an additional definition.
 fn with_definition(name: &str, definition: Value) -> Vec<u8> {
     changed_schema(|schema| schema["definitions"][name] = definition)
 }
@@ -256,7 +262,7 @@ fn existing_revisions_are_not_replaced() {
     assert_eq!(snapshot(&tree), before);
 }
 
-/// Returns the JSON Schema of an MCP extension that has the given definition, `Echo`, alone.
+/// Returns the schema of an extension whose only definition is `definition`, named `Echo`.
 fn extension(definition: Value) -> Vec<u8> {
     let schema = json!({
         "$schema": "http://json-schema.org/draft-07/schema#",

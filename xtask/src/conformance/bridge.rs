@@ -1,7 +1,7 @@
 //! `cargo xtask conformance --bridge`: the scenarios for servers through `mcp-exact bridge` in front of the example server.
 //!
-//! Each revision of the suite is tested with a server of each revision behind the gateway, so that both lifecycles meet
-//! on each side. The scores must equal those of the server without the gateway.
+//! Each revision of the suite is tested with a server of each revision behind the gateway, so that both lifecycles are
+//! used on both sides of the gateway. The scores must equal those of the server without the gateway.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Scenarios that are expected to fail, each with a reason, from `tests/conformance/expected-failures.toml`.
 //!
-//! An entry with a scenario that no requirement set names is an error, and so is an entry whose scenario passes, so
-//! that no entry is out of date.
+//! To keep the entries current, an entry is an error if no requirement set names its scenario, or if its scenario
+//! passes.
 
 use std::fs;
 use std::path::Path;
@@ -15,22 +15,29 @@ use super::requirements::Requirement;
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Expected {
+    /// Expected failures.
     #[serde(default)]
     failure: Vec<Failure>,
 }
 
+/// Scenario that is expected to fail.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Failure {
+    /// Side: `server` or `client`.
     side: String,
+    /// Revision of the suite.
     revision: String,
     scenario: String,
-    /// Revision of the server behind the gateway, for a failure of this pair of revisions alone.
+    /// Revision of the server behind the gateway, if only this pair of revisions fails; `None` for a failure without
+    /// the gateway.
     server: Option<String>,
+    /// Reason of the failure.
     reason: String,
 }
 
 impl Failure {
+    /// Returns true if the entry names this scenario, side and revision.
     fn matches_requirement(&self, requirement: &Requirement) -> bool {
         self.side == requirement.side.name()
             && self.revision == requirement.revision
@@ -39,6 +46,7 @@ impl Failure {
 }
 
 impl Expected {
+    /// Reads the file.
     pub(super) fn read(path: &Path) -> anyhow::Result<Self> {
         let text =
             fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;

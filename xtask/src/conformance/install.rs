@@ -19,6 +19,7 @@ const STAMP_FILE: &str = "installed.txt";
 pub(super) struct InstalledSuite {
     /// Node executable that runs the suite.
     pub(super) node: PathBuf,
+    /// Folder of the npm package.
     package: PathBuf,
 }
 
@@ -111,6 +112,7 @@ fn major_version(version: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
+    /// Returns the folder of the pins.
     fn pins_folder() -> PathBuf {
         crate::workspace_root().join("tests").join("conformance")
     }

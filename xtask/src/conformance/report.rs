@@ -13,9 +13,11 @@ use super::{REVISIONS, Side};
 
 /// Scenario in one revision, with its result.
 pub(super) struct Row {
+    /// Scenario that must pass in one revision.
     requirement: Requirement,
+    /// Result of the scenario.
     verdict: Verdict,
-    /// Reason for an expected failure.
+    /// Reason why the scenario is expected to fail.
     expected: Option<String>,
 }
 
@@ -28,11 +30,12 @@ impl Row {
         }
     }
 
-    /// Returns true if the verdict differs from the expected one.
+    /// Returns true if a scenario passed although it was expected to fail, or failed although it must pass.
     fn is_unexpected(&self) -> bool {
         self.verdict.is_pass() == self.expected.is_some()
     }
 
+    /// Returns the outcome for the terminal.
     fn outcome_name(&self) -> &'static str {
         match (self.verdict.is_pass(), &self.expected) {
             (true, None) => "pass",
@@ -71,6 +74,7 @@ impl Row {
         line
     }
 
+    /// Returns the table cell for the documentation: result, number of warnings, and the reason for not scoring.
     fn to_table_cell(&self) -> String {
         let word = if self.verdict.is_pass() {
             "pass"
@@ -92,10 +96,11 @@ impl Row {
 
 /// All scenarios of a run.
 pub(super) struct Table {
+    /// One row for each scenario and revision.
     rows: Vec<Row>,
     /// Recorded results of another library.
     peer: Option<PeerResults>,
-    /// Output of `tier-check`.
+    /// Score line of `tier-check`.
     tier: Option<String>,
 }
 
@@ -108,10 +113,12 @@ impl Table {
         }
     }
 
+    /// Sets the score line of `tier-check`.
     pub(super) fn set_tier(&mut self, line: String) {
         self.tier = Some(line);
     }
 
+    /// Adds a row.
     pub(super) fn push(&mut self, row: Row) {
         self.rows.push(row);
     }
@@ -271,6 +278,7 @@ impl Table {
 mod tests {
     use super::*;
 
+    /// Returns a table with one row.
     fn sample_table(passed: usize, expected: Option<&str>) -> Table {
         let requirement = Requirement {
             side: Side::Server,
@@ -288,6 +296,7 @@ mod tests {
         table
     }
 
+    /// Returns `passed`, or the error of a table with one row.
     fn check_result(passed: usize, expected: Option<&str>) -> String {
         match sample_table(passed, expected).check_expectations(Path::new("results")) {
             Ok(()) => "passed".to_owned(),

@@ -14,13 +14,15 @@ use super::Side;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Requirement {
     pub(super) side: Side,
+    /// Revision of the requirement set.
     pub(super) revision: String,
+    /// Name of the scenario.
     pub(super) scenario: String,
-    /// Reason of the suite for not scoring the scenario; `None` if it is scored.
+    /// Reason why the suite does not score the scenario; `None` if the scenario is scored.
     pub(super) not_scored: Option<String>,
 }
 
-/// Client scenarios with 2025-03-26 servers, which no requirement set names.
+/// Scenarios of clients with 2025-03-26 servers, which no requirement set names.
 const BACKWARD_COMPATIBILITY: [&str; 2] = [
     "auth/2025-03-26-oauth-metadata-backcompat",
     "auth/2025-03-26-oauth-endpoint-fallback",
@@ -56,14 +58,18 @@ pub(super) fn read_all(folder: &Path, revisions: &[&str]) -> anyhow::Result<Vec<
     Ok(all)
 }
 
-/// A scenario that is not scored, while the parser reads its members.
+/// Partially parsed record of a scenario that is not scored.
 #[derive(Default)]
 struct NotScored {
+    /// Name of the scenario.
     scenario: String,
+    /// Side; `None` if the record is for both sides.
     side: Option<Side>,
+    /// Reason for not scoring the scenario.
     reason: String,
 }
 
+/// Parses a requirement set.
 fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
     let mut section = "";
     let mut found = Vec::new();
@@ -118,7 +124,7 @@ fn parse(text: &str, revision: &str) -> anyhow::Result<Vec<Requirement>> {
     Ok(found)
 }
 
-/// Sets a member of the last record.
+/// Sets a member of the last record of `others`.
 fn set_member(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
     let (name, value) = member
         .split_once(':')
@@ -136,6 +142,7 @@ fn set_member(others: &mut [NotScored], member: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Parses the name of a side.
 fn parse_side(name: &str) -> anyhow::Result<Side> {
     match name {
         "server" => Ok(Side::Server),

@@ -38,8 +38,11 @@ pub(super) enum Peer<'a> {
 /// Result of a scenario.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Verdict {
+    /// Number of succeeded checks.
     pub(super) passed: usize,
+    /// Messages of checks with warnings.
     pub(super) warnings: Vec<String>,
+    /// Messages of failed checks.
     pub(super) failures: Vec<String>,
 }
 
@@ -54,15 +57,20 @@ impl Verdict {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Check {
+    /// Name of the check.
     id: String,
+    /// Status, such as `SUCCESS`.
     status: String,
+    /// Error message of the check.
     #[serde(default)]
     error_message: Option<String>,
 }
 
 /// Paths of the suite and of its results.
 pub(super) struct Suite {
+    /// Paths of the installed suite.
     installed: InstalledSuite,
+    /// Folder of the results.
     results: PathBuf,
 }
 
@@ -75,6 +83,7 @@ impl Suite {
         &self.results
     }
 
+    /// Returns the path of the node executable.
     pub(super) fn install_node(&self) -> &Path {
         &self.installed.node
     }
@@ -87,7 +96,7 @@ impl Suite {
         self.installed.version()
     }
 
-    /// Runs a scenario; repeats it once after a timeout.
+    /// Runs a scenario; runs it a second time after a timeout.
     pub(super) fn run(&self, requirement: &Requirement, peer: Peer<'_>) -> anyhow::Result<Verdict> {
         match self.run_once(requirement, peer, "first")? {
             Some(verdict) => Ok(verdict),
@@ -100,7 +109,7 @@ impl Suite {
         }
     }
 
-    /// Runs a scenario once; `None` after a timeout.
+    /// Runs a scenario once; returns `None` after a timeout. `attempt` is part of the name of the results.
     fn run_once(
         &self,
         requirement: &Requirement,
@@ -164,7 +173,7 @@ pub(super) fn client_command(program: &Path) -> anyhow::Result<&str> {
     Ok(text)
 }
 
-/// Finds the only `checks.json` in a folder and its subfolders.
+/// Finds `checks.json` in a folder and its subfolders; the suite writes one such file per run.
 fn find_checks_file(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -182,6 +191,7 @@ fn find_checks_file(folder: &Path) -> anyhow::Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// Reads `checks.json` and returns the result of its scenario.
 fn read_verdict(path: &Path) -> anyhow::Result<Verdict> {
     let text =
         fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -190,6 +200,7 @@ fn read_verdict(path: &Path) -> anyhow::Result<Verdict> {
     judge_checks(checks)
 }
 
+/// Converts the checks of a scenario to its result.
 fn judge_checks(checks: Vec<Check>) -> anyhow::Result<Verdict> {
     let mut verdict = Verdict::default();
     for check in checks {
@@ -215,7 +226,9 @@ fn judge_checks(checks: Vec<Check>) -> anyhow::Result<Verdict> {
 
 /// A running server process, which is killed on drop.
 pub(super) struct RunningServer {
+    /// Process of the server.
     child: Child,
+    /// URL of the server.
     url: String,
 }
 
@@ -268,6 +281,7 @@ pub(super) fn start(program: &Path, log: &Path) -> anyhow::Result<RunningServer>
 mod tests {
     use super::*;
 
+    /// Returns the result of checks with these statuses.
     fn check(statuses: &[&str]) -> anyhow::Result<Verdict> {
         let check = |status: &&str| Check {
             id: "a".into(),

@@ -24,34 +24,49 @@ const REPOSITORY: &str = "mcp-exact/mcp-exact";
 /// Score of one side.
 #[derive(Debug, Deserialize)]
 struct SideScore {
+    /// Number of passed scored scenarios.
     passed: usize,
+    /// Number of scored scenarios.
     total: usize,
+    /// Results of the scenarios.
     details: Vec<ScenarioScore>,
+    /// Reason why the side could not be measured.
     error: Option<String>,
 }
 
+/// Result of one scenario.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ScenarioScore {
+    /// Name of the scenario.
     scenario: String,
+    /// True if the scenario passed.
     passed: bool,
+    /// Reason for not scoring the scenario.
     #[serde(default)]
     not_scored_reason: Option<String>,
 }
 
+/// Scores in the output of `tier-check`.
 #[derive(Debug, Deserialize)]
 struct Checks {
+    /// Score of the server.
     conformance: SideScore,
+    /// Score of the client.
     client_conformance: SideScore,
 }
 
+/// Output of `tier-check`.
 #[derive(Debug, Deserialize)]
 struct Scorecard {
     checks: Checks,
 }
 
 impl SideScore {
-    /// Returns the score line; returns an error if a scenario without authorization fails.
+    /// Returns the score line.
+    ///
+    /// # Errors
+    /// Returns an error if the side could not be measured, or a scored scenario fails that is not about authorization.
     fn score_line(&self, name: &str) -> anyhow::Result<String> {
         if let Some(error) = &self.error {
             bail!("tier-check did not measure the {name}: {error}");
@@ -112,6 +127,7 @@ pub(super) fn run(
 mod tests {
     use super::*;
 
+    /// Returns a score with one failed scenario.
     fn side(failed: &str) -> SideScore {
         let text = format!(
             r#"{{"passed":1,"total":2,"details":[{{"scenario":"ping","passed":true}},

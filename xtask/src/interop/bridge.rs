@@ -25,25 +25,30 @@ pub(super) fn build(root: &Path) -> anyhow::Result<PathBuf> {
 
 /// A client and a server without a common revision, each with its transport to the gateway.
 pub(super) struct GatewayPair {
+    /// Client and its transport.
     client: Side,
+    /// Server and its transport.
     server: Side,
     /// Command of the client, without the URL or command of the server.
     command: Vec<OsString>,
     /// Command of the server.
     server_command: Vec<OsString>,
+    /// Outcome that the run must have.
     required_outcome: RequiredOutcome,
 }
 
-/// Client or server of a crossing, as shown in the table.
+/// Client or server of a pair, as shown in the table.
 struct Side {
+    /// Name of the peer and its mode.
     name: String,
+    /// Transport between this side and the gateway.
     transport: Transport,
-    /// Newest revision that it supports on the transport.
+    /// Newest revision that the side supports on the transport.
     revision: String,
 }
 
-/// Returns the crossings of all clients with all servers that have no revision in common. The transports of both sides
-/// rotate, so that each one is used; with `is_sample`, each client is tested with each server once.
+/// Returns the pairs of all clients with all servers that have no revision in common. The transports of both sides
+/// rotate, so that each transport is used; with `is_sample`, each client is tested once with each server.
 pub(super) fn gateway_pairs(
     peers: &Peers,
     chosen: &[(&Peer, InstalledPeer)],
@@ -54,7 +59,7 @@ pub(super) fn gateway_pairs(
     for (peer, installed) in chosen {
         for client in &peer.client {
             for (server_peer, server_installed) in chosen {
-                // Its tools are not those that the clients of peers call.
+                // Servers with their own tools do not have the tools that the clients of peers call.
                 let servers = server_peer.server.iter().filter(|mode| !mode.own_tools);
                 for server in servers {
                     let theirs = peers.range(server_peer, server);
@@ -99,7 +104,8 @@ pub(super) fn gateway_pairs(
     gateway_pairs
 }
 
-/// Returns pairs of transports that cover all transports of both sides, or a single pair.
+/// Returns pairs of transports that together contain all transports of both sides, or a single pair. `turn` selects the
+/// first pair.
 fn transports(
     clients: &[Transport],
     servers: &[Transport],
@@ -112,7 +118,8 @@ fn transports(
         clients.len().max(servers.len())
     };
     let at = |all: &[Transport], index: usize| all[index % all.len()];
-    // Whole turns of the clients' transports move the servers' on by one, so that all combinations come up in time.
+    // After each full rotation of the clients' transports, the servers' transports are shifted by one, so that all
+    // combinations occur.
     let pair = |step: usize| {
         let index = turn + step;
         (
@@ -139,8 +146,11 @@ impl Side {
 
 /// Row of the table.
 pub(super) struct Row {
+    /// Client and its transport.
     client: Side,
+    /// Server and its transport.
     server: Side,
+    /// Deviations from the required outcome.
     pub(super) failures: Vec<String>,
 }
 
@@ -221,6 +231,7 @@ impl Row {
         ]
     }
 
+    /// Returns the row as a line for the terminal.
     pub(super) fn to_output_line(&self) -> String {
         let [
             client,

@@ -20,6 +20,7 @@ const STAMP_FILE: &str = "installed.sha256";
 pub(super) struct InstalledPeer {
     /// Interpreter of the executables; `None` for compiled ones.
     interpreter: Option<PathBuf>,
+    /// Folder of the executables.
     programs: PathBuf,
 }
 

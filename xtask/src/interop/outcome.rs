@@ -15,6 +15,7 @@ const FIRST_WITH_ELICITATION: &str = "2025-06-18";
 
 /// Required outcome of a run.
 pub(super) enum RequiredOutcome {
+    /// A session is established and every step succeeds.
     Session(Session),
     /// The two sides have no revision in common: the client reports that and exits with an error code. Exit code 101 (a
     /// panic) and signals count as failures.
@@ -25,17 +26,20 @@ pub(super) enum RequiredOutcome {
     LostSession(u16),
 }
 
-/// A session with this revision in which every step succeeds.
+/// Session in which every required step succeeds.
 pub(super) struct Session {
+    /// Revision that must be negotiated.
     revision: String,
+    /// Names of the steps that the client must report.
     steps: Vec<String>,
+    /// Format of the client's reports.
     reports: Reports,
     /// True if a response to a cancelled request is a failure, because the specification requires it to "not send a
     /// response". Old SDKs respond with an error, so that this applies only to our server.
     silent_after_cancel: bool,
     /// True if each of the 20 progress notifications of the slow tool must be reported, once and in order.
     whole_progress: bool,
-    /// Steps that may fail: the server causes it.
+    /// Steps that may fail because of a defect of the server.
     excused_steps: Vec<String>,
 }
 
@@ -45,18 +49,20 @@ const WHOLE_PROGRESS: &str = "progress: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0,
 /// Format of a client's reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reports {
+    /// One JSON object for each step, as peers print.
     Json,
+    /// Lines for people, as the example client prints.
     Text,
 }
 
 impl RequiredOutcome {
-    /// Creates the expected outcome of a run of a peer's client with a peer's server.
+    /// Creates the required outcome of a peer's client with a peer's server.
     pub(super) fn for_peers(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session::with_json_reports(peers, lacks, revision))
     }
 
-    /// Creates the expected outcome of a run of a peer's client with a peer's server through the gateway, by the
-    /// revision of each.
+    /// Creates the required outcome of a peer's client with a peer's server through the gateway, from the revision of
+    /// each.
     pub(super) fn through_gateway(
         peers: &Peers,
         (lacks, breaks): (&[String], &[String]),
@@ -74,7 +80,7 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Creates the expected outcome of a run of a peer's client with our server.
+    /// Creates the required outcome of a peer's client with our server.
     pub(super) fn for_our_server(peers: &Peers, lacks: &[String], revision: String) -> Self {
         Self::Session(Session {
             silent_after_cancel: true,
@@ -82,7 +88,7 @@ impl RequiredOutcome {
         })
     }
 
-    /// Creates the expected outcome of a run of our client with a peer's server. The revision and the exit code show that it
+    /// Creates the required outcome of our client with a peer's server. The revision and the exit code show that it
     /// connected and disconnected.
     pub(super) fn for_our_client(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut session = Session::with_json_reports(peers, lacks, revision);
@@ -93,8 +99,8 @@ impl RequiredOutcome {
         Self::Session(session)
     }
 
-    /// Creates the expected outcome of a run of our client with a server that is restarted during a call: the call is
-    /// lost, the list request is repeated, and another call succeeds.
+    /// Creates the required outcome of our client with a server that is restarted during a call: the call is lost, the
+    /// list request is repeated, and another call succeeds.
     pub(super) fn for_restarted_server(revision: String) -> Self {
         let steps = ["call", "restart", "tools/list"].map(str::to_owned);
         Self::Session(Session {
@@ -107,7 +113,7 @@ impl RequiredOutcome {
         })
     }
 
-    /// Requires all progress notifications of our client although its connection was cut.
+    /// Requires all progress notifications of the slow tool, although the connection of our client was cut.
     pub(super) fn requiring_whole_progress(mut self) -> Self {
         if let Self::Session(session) = &mut self {
             session.whole_progress = session.reports == Reports::Text;
@@ -115,12 +121,12 @@ impl RequiredOutcome {
         self
     }
 
-    /// Creates the expected outcome of a run of peers without a common revision.
+    /// Creates the required outcome of peers without a common revision.
     pub(super) fn for_refusal() -> Self {
         Self::Refusal
     }
 
-    /// Creates the expected outcome of a run of our client with a restarted server that does not report the end of the session.
+    /// Creates the required outcome of our client with a restarted server that does not report the end of the session.
     pub(super) fn for_lost_session(status: u16) -> Self {
         Self::LostSession(status)
     }
@@ -136,6 +142,7 @@ impl RequiredOutcome {
 }
 
 impl Session {
+    /// Creates the requirements for a client that reports in JSON; `lacks` are steps that the peer does not support.
     fn with_json_reports(peers: &Peers, lacks: &[String], revision: String) -> Self {
         let mut steps = peers.steps.always.clone();
         if revision.as_str() < FIRST_WITHOUT_HANDSHAKE {
@@ -157,7 +164,9 @@ impl Session {
 pub(super) struct Outcome {
     /// Revision in the last line.
     pub(super) revision: Option<String>,
+    /// Steps that the client has reported in JSON.
     steps: Vec<Step>,
+    /// Complete standard output.
     text: String,
     /// True if the exit code of the client is a failure.
     failed: bool,
@@ -165,16 +174,20 @@ pub(super) struct Outcome {
     abort_reason: Option<String>,
 }
 
-/// A line of a client that reports in JSON.
+/// Report of one step by a client that reports in JSON.
 #[derive(Debug, Deserialize)]
 struct Step {
+    /// Name of the step.
     step: String,
+    /// True if the step succeeded.
     ok: bool,
+    /// Result or error of the step.
     #[serde(default)]
     detail: serde_json::Value,
 }
 
 impl Outcome {
+    /// Parses the output of a client.
     pub(super) fn parse_output(ended: &ProcessResult) -> Self {
         let end = match ended.status {
             None => Some("killed at the deadline".to_owned()),
@@ -217,6 +230,7 @@ impl Outcome {
         }
     }
 
+    /// Returns the deviations from the reports that a lost session requires.
     fn lost_session_failures(&self, status: u16) -> Vec<String> {
         let words = [
             "call: Lost".to_owned(),
@@ -234,6 +248,7 @@ impl Outcome {
         failures
     }
 
+    /// Returns the deviations from a required session.
     fn session_failures(&self, required_outcome: &Session) -> Vec<String> {
         let mut failures = Vec::new();
         let failed = self.steps.iter().filter(|step| !step.ok);
@@ -311,12 +326,14 @@ mod tests {
 
     use super::*;
 
+    /// Output of a client whose steps all succeed.
     const SUCCESSFUL_OUTPUT: &str = concat!(
         "{\"step\":\"ping\",\"ok\":true,\"detail\":\"answered\"}\n",
         "{\"step\":\"cancel\",\"ok\":true,\"detail\":{\"answered\":false}}\n",
         "{\"revision\":\"2025-06-18\"}\n",
     );
 
+    /// Returns the requirements for the output in these tests.
     fn required_outcome(reports: Reports) -> RequiredOutcome {
         RequiredOutcome::Session(Session {
             revision: "2025-06-18".into(),
@@ -328,6 +345,7 @@ mod tests {
         })
     }
 
+    /// Checks the deviations of an output from the requirements.
     fn check(stdout: &str, reports: Reports, failures: &[&str]) {
         let ended = ProcessResult {
             status: Some(ExitStatus::default()),

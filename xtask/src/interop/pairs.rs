@@ -7,21 +7,27 @@ use super::install::InstalledPeer;
 use super::outcome::RequiredOutcome;
 use super::peers::{LAST_WITH_HANDSHAKE, Mode, Peer, Peers, Transport};
 
-/// Names of the directions in the table.
+/// Direction in the table: our client with the peer's server.
 const OUR_CLIENT: &str = "our client, its server";
+/// Direction in the table: the peer's client with our server.
 const OUR_SERVER: &str = "its client, our server";
 
 /// A client and a server that are tested together.
 pub(super) struct Pair {
+    /// Name of the peer.
     pub(super) peer: String,
+    /// Names of the two sides in the table.
     pub(super) direction: &'static str,
     pub(super) transport: Transport,
+    /// Modes of the client and the server.
     pub(super) mode: String,
     /// Command of the client; its last arguments are the server's command for stdio, or the server's URL for HTTP.
     pub(super) command: Vec<OsString>,
     /// Command of a server that is started before the client.
     pub(super) server: Vec<OsString>,
+    /// Fault during the run.
     pub(super) fault: Option<Fault>,
+    /// Outcome that the run must have.
     pub(super) required_outcome: RequiredOutcome,
 }
 
@@ -30,11 +36,12 @@ pub(super) struct Pair {
 pub(super) enum Fault {
     /// The connection of a call is cut.
     CutConnection,
-    /// During a call, the server is replaced by another one that does not have its sessions.
+    /// During a call, the server is replaced by a process without its sessions.
     RestartServer,
 }
 
 impl Fault {
+    /// Returns the name of the fault in the table.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::CutConnection => "cut",
@@ -157,6 +164,7 @@ fn pairs_with_cut_clients(
     pairs
 }
 
+/// Returns pairs of our client with the peer's server on a transport.
 fn pairs_of_our_client(
     peers: &Peers,
     peer: &Peer,
@@ -204,6 +212,7 @@ fn pairs_of_our_client(
     pairs
 }
 
+/// Returns pairs of the peer's client with our server on a transport.
 fn for_our_server(
     peers: &Peers,
     peer: &Peer,

@@ -16,8 +16,11 @@ pub(super) const LAST_WITH_HANDSHAKE: &str = "2025-11-25";
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peers {
+    /// Our examples.
     pub(super) ours: Ours,
+    /// Steps that clients report.
     pub(super) steps: Steps,
+    /// All peers.
     #[serde(rename = "peer")]
     peers: Vec<Peer>,
 }
@@ -26,9 +29,13 @@ pub(super) struct Peers {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Ours {
+    /// Oldest revision of the examples.
     oldest: String,
+    /// Newest revision of the examples.
     newest: String,
+    /// Modes of the example clients.
     client: Vec<OurMode>,
+    /// Modes of the example servers.
     server: Vec<OurMode>,
 }
 
@@ -36,14 +43,17 @@ pub(super) struct Ours {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OurMode {
+    /// Name of the mode in the table.
     pub(super) mode: String,
+    /// Arguments that select the mode.
     pub(super) arguments: Vec<String>,
+    /// Oldest revision of the mode; by default that of the examples.
     oldest: Option<String>,
+    /// Newest revision of the mode; by default that of the examples.
     newest: Option<String>,
 }
 
-/// Oldest and newest revision that a side supports, including all between them. Revisions are dates and sort as
-/// strings.
+/// Range of revisions that a side supports, from the oldest to the newest. Revisions are dates and sort as strings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) oldest: String,
@@ -54,6 +64,7 @@ pub(super) struct Range {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Steps {
+    /// Steps of every session.
     pub(super) always: Vec<String>,
     /// Steps that only sessions with a handshake have.
     pub(super) handshake: Vec<String>,
@@ -65,13 +76,17 @@ pub(super) struct Steps {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Peer {
+    /// Name of the peer in the table.
     pub(super) name: String,
     pub(super) language: Language,
+    /// Newest revision that the SDK supports.
     newest: String,
-    /// Notes for people: how this version differs from others.
+    /// Notes for readers of the file: deviations of this version.
     #[serde(default, rename = "notes")]
     _notes: Vec<String>,
+    /// Server executables with their modes.
     pub(super) server: Vec<Mode>,
+    /// Client executables with their modes.
     pub(super) client: Vec<Mode>,
 }
 
@@ -107,6 +122,7 @@ pub(super) enum Transport {
 }
 
 impl Transport {
+    /// All transports, in the order of the table.
     pub(super) const ALL: [Self; 3] = [Self::Stdio, Self::Http, Self::Sse];
 
     /// Returns the name in the table and in `peers.toml`.
@@ -128,6 +144,7 @@ impl Transport {
     }
 }
 
+/// Returns the default transports of a mode: stdio only.
 fn only_stdio() -> Vec<Transport> {
     vec![Transport::Stdio]
 }
@@ -136,14 +153,18 @@ fn only_stdio() -> Vec<Transport> {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mode {
+    /// File name of the executable.
     pub(super) program: String,
     /// First argument of the executable.
     pub(super) mode: Option<String>,
+    /// Oldest revision of the mode; by default that of our examples.
     oldest: Option<String>,
+    /// Newest revision of the mode; by default that of the peer.
     newest: Option<String>,
     /// Transports that the executable supports in this mode.
     #[serde(default = "only_stdio")]
     pub(super) transports: Vec<Transport>,
+    /// Steps that the SDK does not support.
     #[serde(default)]
     pub(super) lacks: Vec<String>,
     /// Steps that fail through the gateway because of a defect of the server.
@@ -203,7 +224,7 @@ impl Peers {
         }
     }
 
-    /// Returns the revisions that a peer supports in a mode. The oldest one defaults to the oldest one of our examples.
+    /// Returns the revisions that a peer supports in a mode. By default, the oldest revision is that of our examples.
     pub(super) fn range(&self, peer: &Peer, mode: &Mode) -> Range {
         Range {
             oldest: mode.oldest.as_ref().unwrap_or(&self.ours.oldest).clone(),
@@ -237,7 +258,7 @@ impl OurMode {
 }
 
 impl Range {
-    /// Restricts the range to a transport: HTTP+SSE excludes revisions without a handshake.
+    /// Restricts the range to the revisions of a transport: HTTP+SSE excludes revisions without a handshake.
     pub(super) fn restricted_to_transport(
         mut self,
         transport: Transport,
@@ -249,7 +270,7 @@ impl Range {
         self
     }
 
-    /// Returns the revision that two sides must negotiate.
+    /// Returns the newest common revision, which the two sides must negotiate.
     pub(super) fn newest_common(&self, other: &Self) -> Option<String> {
         let newest = (&self.newest).min(&other.newest);
         (newest >= (&self.oldest).max(&other.oldest)).then(|| newest.clone())
@@ -263,14 +284,17 @@ mod tests {
 
     use super::*;
 
+    /// Returns the folder of the peers.
     fn folder() -> PathBuf {
         crate::workspace_root().join("tests").join("interop")
     }
 
+    /// Reads the file of the peers.
     fn peers() -> Peers {
         Peers::read(&folder()).expect("the file is right")
     }
 
+    /// Creates a range.
     fn range(oldest: &str, newest: &str) -> Range {
         Range {
             oldest: oldest.into(),

@@ -19,7 +19,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub(crate) struct ProcessResult {
     /// Exit status; `None` if the process was killed at the deadline.
     pub(crate) status: Option<ExitStatus>,
+    /// Contents of standard output.
     pub(crate) stdout: String,
+    /// Contents of standard error.
     pub(crate) stderr: String,
 }
 
@@ -32,7 +34,7 @@ pub(crate) fn run(
     run_with_observer(command, deadline, log, |_| Ok(()))
 }
 
-/// Runs a process, and passes its output so far to `watch` at intervals.
+/// Runs a process, and passes its standard output so far to `watch` at intervals.
 pub(super) fn run_with_observer(
     command: &mut Command,
     deadline: Duration,
@@ -85,6 +87,7 @@ pub(super) fn run_with_observer(
 /// Line in which a server prints its URL.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Announcement {
+    /// True if the line is printed on standard error.
     is_on_stderr: bool,
     /// Text before the origin.
     prefix: &'static str,
@@ -194,7 +197,8 @@ impl Drop for ListeningServer {
 }
 
 /// Kills a process and its descendants. Killing the process group is not sufficient, because some SDKs start servers in
-/// a session of their own. All processes are stopped before the first is killed, so that none can start another one.
+/// a session of their own. All processes are stopped before the first one is killed, so that none of them can start a
+/// new process.
 fn kill(id: u32) -> anyhow::Result<()> {
     let mut known = Vec::new();
     loop {

@@ -7,20 +7,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// Text that the proxy counts in the output of the server.
+/// Method name whose occurrences in the output of the server the proxy counts.
 const COUNTED_METHOD: &[u8] = b"notifications/progress";
 
-/// Number of occurrences after which the connection is cut.
+/// Number of occurrences after which the proxy cuts the connection.
 const CUT_AFTER: usize = 5;
 
 /// A proxy that accepts connections until the process exits.
 pub(super) struct Proxy {
     /// Scheme, host and port.
     pub(super) origin: String,
+    /// State that the threads of the proxy share.
     shared: Arc<ProxyState>,
 }
 
+/// State of a proxy.
 struct ProxyState {
+    /// Address of the server.
     target: Mutex<SocketAddr>,
     /// Number of forwarded progress notifications; `None` for a proxy that does not cut.
     forwarded_count: Option<AtomicUsize>,
@@ -32,11 +35,12 @@ impl Proxy {
         Self::start(target, Some(AtomicUsize::new(0)))
     }
 
-    /// Starts a proxy to a server.
+    /// Starts a proxy to a server that never cuts a connection.
     pub(super) fn start_forwarding(target: SocketAddr) -> io::Result<Self> {
         Self::start(target, None)
     }
 
+    /// Starts a proxy; with `forwarded_count`, the proxy cuts a connection.
     fn start(target: SocketAddr, forwarded_count: Option<AtomicUsize>) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let origin = format!("http://{}", listener.local_addr()?);
@@ -87,8 +91,8 @@ impl ProxyState {
         let _ = upwards.join();
     }
 
-    /// Counts occurrences in the received bytes; returns false if the connection must be cut. `previous_tail` is the
-    /// end of the previous bytes.
+    /// Counts occurrences of the method name in the received bytes; returns false if the connection must be cut.
+    /// `previous_tail` contains the end of the previous bytes.
     fn count_and_may_forward(&self, bytes: &[u8], previous_tail: &mut Vec<u8>) -> bool {
         let Some(forwarded_count) = &self.forwarded_count else {
             return true;

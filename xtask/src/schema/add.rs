@@ -172,6 +172,7 @@ pub fn check_id(id: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the list entry of a new revision.
 fn new_entry<'e>(
     arguments: &'e Arguments,
     revision: &'e Revision,
@@ -193,7 +194,7 @@ fn new_entry<'e>(
     }
 }
 
-/// Returns the name that the lists use for the dialect of a schema.
+/// Returns the name of a schema's dialect in the lists.
 pub fn dialect_name(schema: &[u8]) -> &'static str {
     let is_draft_07 = schema.windows(8).any(|word| word == b"draft-07");
     if is_draft_07 { "draft-07" } else { "2020-12" }
@@ -259,6 +260,7 @@ pub(super) fn cargo(
         .current_dir(root))
 }
 
+/// Checks that a file has the format of rustfmt.
 fn rustfmt(root: &Path, file: &str) -> anyhow::Result<()> {
     run(Command::new("rustfmt")
         .args(["--check", "--edition", "2024", file])
@@ -284,14 +286,18 @@ fn run(command: &mut Command) -> anyhow::Result<()> {
     )
 }
 
-/// A listed revision, with its listed properties.
+/// Listed revision with its properties and its intermediate representation.
 struct ListedRevision<'s> {
+    /// Entry of the list.
     revision: &'s Revision,
+    /// Listed properties.
     facts: &'s RevisionFacts,
+    /// Intermediate representation for Rust code.
     ir: RustIr,
 }
 
 impl ListedRevision<'_> {
+    /// Returns the row of the table of revisions.
     fn row(&self) -> RevisionRow<'_> {
         RevisionRow {
             revision: self.revision,

@@ -17,41 +17,54 @@ use super::origin::{self, git};
 /// Fields of `schema/revisions.toml` that this task needs.
 #[derive(Deserialize)]
 struct Index {
+    /// URL of the official repository.
     upstream_repository: String,
+    /// Listed revisions.
     revision: Vec<ListedRevision>,
 }
 
+/// Entry of a revision.
 #[derive(Deserialize)]
 struct ListedRevision {
+    /// Fields that the generator reads.
     #[serde(flatten)]
     revision: Revision,
+    /// Path of the file in the repository.
     upstream_path: Option<String>,
+    /// Commit up to which changes of the file were reviewed.
     upstream_reviewed: Option<String>,
 }
 
 /// Fields of `schema/extensions.toml` that this task needs.
 #[derive(Deserialize)]
 struct Extensions {
+    /// Listed extensions.
     #[serde(default)]
     extension: Vec<ListedExtension>,
 }
 
+/// Entry of an extension.
 #[derive(Deserialize)]
 struct ListedExtension {
+    /// Fields that revisions have too.
     #[serde(flatten)]
     list_entry: ListedRevision,
+    /// URL of the extension's repository.
     upstream_repository: String,
 }
 
-/// Locations of the repositories: `PLACE` for that of the revisions, `ID=PLACE` for that of an extension.
+/// Locations of the repositories: `PLACE` for the repository of the revisions, `ID=PLACE` for the repository of an
+/// extension.
 struct Places<'p>(&'p [String]);
 
 impl Places<'_> {
+    /// Returns the location of the repository of the revisions.
     fn of_revisions(&self) -> Option<&str> {
         let mut places = self.0.iter().filter(|place| !is_of_extension(place));
         places.next().map(String::as_str)
     }
 
+    /// Returns the location of the repository of an extension.
     fn of_extension(&self, id: &str) -> Option<&str> {
         let mut places = self.0.iter().filter_map(|place| place.split_once('='));
         places
@@ -60,7 +73,7 @@ impl Places<'_> {
     }
 }
 
-/// Returns true for `ext-tasks=PLACE`; URLs and paths do not have this format.
+/// Returns true for a location such as `ext-tasks=PLACE`; URLs and paths do not have this format.
 fn is_of_extension(place: &str) -> bool {
     place.starts_with("ext-") && place.contains('=')
 }
@@ -146,6 +159,7 @@ fn clone(place: &str, scratch: &Path) -> anyhow::Result<PathBuf> {
     Ok(scratch.to_owned())
 }
 
+/// Returns the revisions in the official repository that the list does not contain.
 fn unlisted_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>> {
     let listed = git_output(clone, &["ls-tree", "-d", "--name-only", "HEAD", "schema/"])?;
     let listed = listed
@@ -158,7 +172,7 @@ fn unlisted_revisions(clone: &Path, index: &Index) -> anyhow::Result<Vec<String>
         .collect())
 }
 
-/// Returns the versions of an extension that its repository has and the list does not.
+/// Returns the versions of an extension in its repository that the list does not contain.
 fn unlisted_versions(clone: &Path, extension: &ListedRevision) -> anyhow::Result<Vec<String>> {
     let id = &extension.revision.id;
     let own = extension.upstream_path.as_deref().unwrap_or_default();
@@ -224,7 +238,7 @@ fn amendment_hint(
     Ok(Some(format!("{id}: amended by {newest}: {words}")))
 }
 
-/// Collects the JSON pointers of the smallest values that differ.
+/// Collects the JSON pointers of the smallest values in which two documents differ.
 fn differences(ours: &Value, theirs: &Value, pointer: &str, places: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(a), Value::Object(b)) => {
@@ -273,6 +287,7 @@ fn draft_status(clone: &Path, index: &Index) -> anyhow::Result<String> {
     )
 }
 
+/// Runs git in a clone and returns its output.
 fn git_output(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     let output = git(clone, arguments).context("cannot start git; install it")?;
     if !output.status.success() {

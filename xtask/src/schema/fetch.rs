@@ -62,7 +62,7 @@ fn select<'index>(
         .collect())
 }
 
-/// Writes the bytes if their hash is the pinned one; returns a word for the outcome.
+/// Writes the bytes if their hash is the pinned one; returns the outcome as a word for the terminal.
 fn store(directory: &Path, revision: &Revision, bytes: &[u8]) -> anyhow::Result<&'static str> {
     let found = sha256(bytes);
     ensure!(

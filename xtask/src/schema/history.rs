@@ -14,14 +14,17 @@ use crate::codegen::Schemas;
 
 /// A version of a schema file.
 struct Version {
+    /// First commit that contains the version.
     commit: String,
+    /// Path of the file.
     path: String,
 }
 
 /// Runs the generator over every version in the history of a clone.
 ///
 /// # Errors
-/// Returns an error if the directory is no clone. A version that the generator refuses is printed and is not an error.
+/// Returns an error if the directory is not a clone. A version that the generator rejects is printed and is not an
+/// error.
 pub fn run(root: &Path, clone: &Path) -> anyhow::Result<()> {
     let schemas = Schemas::read(&root.join("schema"))?;
     let versions = versions(clone)?;
@@ -76,10 +79,12 @@ fn versions(clone: &Path) -> anyhow::Result<BTreeMap<String, Version>> {
     Ok(versions)
 }
 
+/// Runs git in a clone and returns its output as text.
 fn git_text(clone: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     String::from_utf8(git_bytes(clone, arguments)?).context("git answers with text")
 }
 
+/// Runs git in a clone and returns its output.
 fn git_bytes(clone: &Path, arguments: &[&str]) -> anyhow::Result<Vec<u8>> {
     let output = git(clone, arguments).context("cannot start git; install it")?;
     if !output.status.success() {

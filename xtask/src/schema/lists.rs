@@ -27,19 +27,25 @@ pub(super) struct Index {
     pub(super) revisions: Vec<Revision>,
 }
 
+/// Fields of `schema/extensions.toml`.
 #[derive(Debug, Deserialize)]
 struct Extensions {
+    /// Listed extensions.
     #[serde(default)]
     extension: Vec<Revision>,
 }
 
+/// Entry of a revision or an extension.
 #[derive(Debug, Deserialize)]
 pub(super) struct Revision {
     pub(super) id: String,
+    /// SHA-256 hash of the file, in hexadecimal.
     pub(super) sha256: String,
+    /// Package with a copy of the file.
     pub(super) source: Option<Source>,
 }
 
+/// Reads both lists and checks the identifiers.
 pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
     let path = directory.join(REVISIONS_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
@@ -76,10 +82,12 @@ pub(super) fn load(directory: &Path) -> anyhow::Result<Index> {
     Ok(index)
 }
 
+/// Returns the path of the vendored file of a revision.
 pub(super) fn file_of(directory: &Path, revision: &Revision) -> PathBuf {
     directory.join(&revision.id).join(SCHEMA_FILE)
 }
 
+/// Returns the SHA-256 hash of bytes, in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -96,6 +104,7 @@ pub(super) mod tests {
     use super::*;
     use crate::schema::verify::verify;
 
+    /// Contents of a vendored file.
     pub(in crate::schema) const BYTES: &[u8] = b"{\"definitions\":{}}\n";
 
     /// Creates a schema directory with the valid revisions `a` and `b`.
@@ -115,6 +124,7 @@ pub(super) mod tests {
         tree
     }
 
+    /// Returns the error message of the lists in a directory.
     fn error_text(tree: &TempDir) -> String {
         verify(tree.path()).expect_err("a problem").to_string()
     }

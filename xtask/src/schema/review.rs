@@ -22,7 +22,7 @@ const LIFECYCLE_METHODS: &[&str] = &[
 /// Formats that `validate()` checks.
 const CHECKED_FORMATS: &[&str] = &["byte", "date", "date-time", "uri", "uri-template"];
 
-/// Summarizes the revision in one line.
+/// Returns the numbers of definitions, requests, notifications and generated lines of the revision as one line.
 pub fn summary_line(ir: &Ir, lines: usize) -> String {
     let official = ir.definitions.iter().filter(|d| d.official).count();
     let count = |request: bool| {
@@ -73,6 +73,7 @@ pub fn describe_assumed_properties(
     )
 }
 
+/// Describes the differences from the previous revision: their number, and changed methods of the lifecycle.
 fn describe_changes(previous: &Ir, ir: &Ir) -> Vec<String> {
     let diff = diff(previous, ir);
     let mut lines = vec![format!(
@@ -130,6 +131,7 @@ fn describe_union(name: &str, union: &Union) -> Option<String> {
     by_presence.then(|| format!("`{name}`: told apart by which members are there"))
 }
 
+/// Lists the request methods that have no result type of their own.
 fn methods_without_result(ir: &Ir) -> Vec<String> {
     let methods = ir.methods.iter().filter(|method| method.request);
     let without = methods.filter(|method| {
@@ -143,6 +145,7 @@ fn methods_without_result(ir: &Ir) -> Vec<String> {
         .collect()
 }
 
+/// Lists the string formats that `validate()` does not check.
 fn unchecked_formats(ir: &Ir) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for definition in &ir.definitions {
@@ -166,6 +169,7 @@ fn unchecked_formats(ir: &Ir) -> BTreeSet<String> {
         .collect()
 }
 
+/// Adds the string formats in a type.
 fn add_formats(value: &Type, found: &mut BTreeSet<String>) {
     match value {
         Type::String(text) => found.extend(text.format.clone()),

@@ -36,6 +36,7 @@ pub struct Entry<'e> {
 }
 
 impl Entry<'_> {
+    /// Returns the entry as a table.
     fn table(&self) -> Table {
         let mut table = Table::new();
         table["id"] = value(self.id);
@@ -89,6 +90,7 @@ pub struct ExtensionEntry<'e> {
 }
 
 impl ExtensionEntry<'_> {
+    /// Returns the entry as a table.
     fn table(&self) -> Table {
         let mut table = Table::new();
         table["id"] = value(self.id);
@@ -106,10 +108,12 @@ impl ExtensionEntry<'_> {
     }
 }
 
+/// Returns the value of `status`.
 fn status(draft: bool) -> &'static str {
     if draft { "draft" } else { "release" }
 }
 
+/// Adds the upstream commit, as the reviewed commit too.
 fn add_commit(table: &mut Table, commit: Option<&str>) {
     if let Some(commit) = commit {
         table["upstream_commit"] = value(commit);
@@ -117,6 +121,7 @@ fn add_commit(table: &mut Table, commit: Option<&str>) {
     }
 }
 
+/// Adds the package with a copy of the file.
 fn add_source(table: &mut Table, source: Option<&Source>) {
     if let Some(source) = source {
         let registry = match source.registry {
@@ -158,7 +163,7 @@ pub fn add_extension_entry(list: &str, entry: &ExtensionEntry<'_>) -> anyhow::Re
     Ok(document.to_string())
 }
 
-/// Returns the index that a new entry would have.
+/// Returns the index that a new entry would have in the list of revisions.
 ///
 /// # Errors
 /// Returns an error if the list is not TOML.
@@ -187,24 +192,29 @@ pub fn remove_entry(list: &str, id: &str) -> anyhow::Result<Option<String>> {
     Ok(None)
 }
 
+/// Parses a list.
 fn parse(list: &str) -> anyhow::Result<DocumentMut> {
     let document = list.parse();
     document.context("the list is not TOML; restore it from version control")
 }
 
+/// Returns the value of a string member; empty if it is absent.
 fn string_member<'e>(entry: &'e Table, key: &str) -> &'e str {
     entry.get(key).and_then(Item::as_str).unwrap_or_default()
 }
 
-/// Entries of a document, removed from it for editing.
+/// Entries that were removed from a document for editing.
 struct EntryList {
+    /// Name of the array of tables.
     name: &'static str,
-    /// Comment above the first entry, which belongs to the complete list.
+    /// Comment above the first entry, which describes the complete list.
     list_comment: String,
+    /// Entries in order.
     entries: Vec<Table>,
 }
 
 impl EntryList {
+    /// Removes the entries from a document.
     fn take_entries(document: &mut DocumentMut, name: &'static str) -> Self {
         let mut entries: Vec<Table> = match document.remove(name) {
             Some(Item::ArrayOfTables(entries)) => entries.into_iter().collect(),
@@ -226,6 +236,7 @@ impl EntryList {
         }
     }
 
+    /// Returns the index of a new entry: releases by date, followed by drafts.
     fn insertion_index(&self, id: &str, draft: bool) -> usize {
         let is_later = |other: &Table| {
             let is_draft = string_member(other, "status") == status(true);
@@ -277,8 +288,10 @@ mod tests {
 
     use super::*;
 
+    /// List with a comment and two entries.
     const LIST: &str = "# words\n\n[[revision]]\nid = \"2024\"\nstatus = \"release\"\n\n[[revision]]\nid = \"x\"\nstatus = \"draft\"\n";
 
+    /// Returns an entry with this identifier.
     fn new_entry(id: &str, draft: bool) -> Entry<'_> {
         Entry {
             id,
@@ -294,6 +307,7 @@ mod tests {
         }
     }
 
+    /// Returns an entry of an extension with this identifier.
     fn extension(id: &str) -> ExtensionEntry<'_> {
         ExtensionEntry {
             id,
@@ -310,12 +324,14 @@ mod tests {
         }
     }
 
+    /// Returns the identifiers in the order of a list.
     fn entry_order(list: &str) -> Vec<&str> {
         list.lines()
             .filter_map(|line| line.strip_prefix("id = \"")?.strip_suffix('"'))
             .collect()
     }
 
+    /// Returns the list without a revision.
     fn without_revision(list: &str, id: &str) -> Option<String> {
         remove_entry(list, id).expect("a list")
     }

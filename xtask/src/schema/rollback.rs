@@ -11,8 +11,11 @@ use anyhow::Context;
 #[derive(Debug)]
 #[must_use = "dropping it puts everything back"]
 pub struct Rollback {
+    /// Root of the directory tree.
     root: PathBuf,
+    /// Saved contents by path, relative to the root; `None` for files that did not exist.
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
+    /// Directories that did not exist.
     directories: Vec<PathBuf>,
 }
 
@@ -104,6 +107,7 @@ impl Rollback {
         self.directories.clear();
     }
 
+    /// Restores all files and removes new directories; returns the files that could not be restored.
     fn restore_all(&mut self) -> Vec<PathBuf> {
         let mut failed = Vec::new();
         for (file, bytes) in self.files.drain(..) {
@@ -127,6 +131,7 @@ impl Rollback {
     }
 }
 
+/// Writes a saved file and creates its directory.
 fn restore(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if let Some(folder) = file.parent() {
         fs::create_dir_all(folder)?;
@@ -150,12 +155,14 @@ impl Drop for Rollback {
 mod tests {
     use super::*;
 
+    /// Creates a directory with one file.
     fn sample_tree() -> tempfile::TempDir {
         let root = tempfile::tempdir().expect("a folder");
         fs::write(root.path().join("a"), "old").expect("a file");
         root
     }
 
+    /// Changes and creates files in a directory.
     fn change_files(root: &Path) -> Rollback {
         let mut rollback = Rollback::new(root);
         rollback.write("a", b"new").expect("written");

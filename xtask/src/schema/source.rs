@@ -94,7 +94,8 @@ pub fn read(source: &Source) -> anyhow::Result<Vec<u8>> {
     }
 }
 
-/// Lets cargo unpack the package as the dependency of an empty package, and reads the file from cargo's directory.
+/// Runs cargo to unpack the package as the dependency of an empty package, and reads the file from the directory of the
+/// package.
 fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     let manifest = scratch.join("Cargo.toml");
     write_file(&manifest, &manifest_for(source))?;
@@ -116,6 +117,7 @@ fn read_crate(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     read_inside(&directory, source)
 }
 
+/// Returns the manifest of an empty package that depends on the exact version of the source's package.
 fn manifest_for(source: &Source) -> String {
     format!(
         "[package]\nname = \"schema-fetch\"\nversion = \"0.0.0\"\nedition = \"2021\"\npublish = false\n\n\
@@ -128,10 +130,12 @@ fn manifest_for(source: &Source) -> String {
 
 /// Finds the directory of the package in the output of `cargo metadata`.
 fn package_directory(metadata: &[u8], source: &Source) -> anyhow::Result<PathBuf> {
+    /// Output of `cargo metadata`.
     #[derive(Deserialize)]
     struct Metadata {
         packages: Vec<Package>,
     }
+    /// Package in the output of `cargo metadata`.
     #[derive(Deserialize)]
     struct Package {
         name: String,
@@ -151,13 +155,14 @@ fn package_directory(metadata: &[u8], source: &Source) -> anyhow::Result<PathBuf
         })
 }
 
+/// Reads the file from the directory of the unpacked package.
 fn read_inside(directory: &Path, source: &Source) -> anyhow::Result<Vec<u8>> {
     fs::read(directory.join(&source.path)).with_context(|| {
         format!("the package does not hold {source}; correct the path in revisions.toml")
     })
 }
 
-/// Lets pip download the source distribution, and reads the file from the archive.
+/// Runs pip to download the source distribution, and reads the file from the archive.
 fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     command_output(
         Command::new("python3")
@@ -185,6 +190,7 @@ fn read_sdist(source: &Source, scratch: &Path) -> anyhow::Result<Vec<u8>> {
     })
 }
 
+/// Returns the path of the only archive in a directory.
 fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
     let mut archives = Vec::new();
     for entry in fs::read_dir(directory).context("cannot list the download; try again")? {
@@ -201,7 +207,7 @@ fn only_archive(directory: &Path, source: &Source) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// Runs the command and returns its output; an error contains its standard error.
+/// Runs a command and returns its output; the error contains the standard error of the command.
 fn command_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -217,6 +223,7 @@ fn command_output(command: &mut Command) -> anyhow::Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
+/// Writes a file.
 fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}; check TMPDIR", path.display()))
 }
@@ -225,6 +232,7 @@ fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
 mod tests {
     use super::*;
 
+    /// Returns a source with this path.
     fn source(path: &str) -> Source {
         Source {
             registry: Registry::Crates,

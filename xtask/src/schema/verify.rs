@@ -77,6 +77,7 @@ fn directories(directory: &Path) -> anyhow::Result<BTreeSet<String>> {
     Ok(names)
 }
 
+/// Formats a number with a noun in the singular or plural.
 fn count_noun(number: usize, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
@@ -90,6 +91,7 @@ mod tests {
     use super::super::lists::tests::{BYTES, sample_tree};
     use super::*;
 
+    /// Returns the error message of the verification.
     fn error_text(tree: &TempDir) -> String {
         verify(tree.path()).expect_err("a problem").to_string()
     }
