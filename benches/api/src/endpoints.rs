@@ -7,8 +7,11 @@ use crate::load::TEXT;
 
 /// Two endpoints that have negotiated a revision.
 pub struct Pair {
+    /// Client endpoint.
     client: ClientEndpoint,
+    /// Server endpoint.
     server: ServerEndpoint<()>,
+    /// Buffer of one frame.
     frame: Vec<u8>,
 }
 
@@ -29,7 +32,7 @@ impl Pair {
             frame: Vec::new(),
         };
         for _ in 0..3 {
-            pair.there();
+            pair.deliver_to_server();
             pair.deliver_to_client();
         }
         pair.client.session_info().context("no session")?;
@@ -38,7 +41,8 @@ impl Pair {
         Ok(pair)
     }
 
-    fn there(&mut self) {
+    /// Delivers the messages of the client to the server.
+    fn deliver_to_server(&mut self) {
         self.frame.clear();
         while self.client.poll_transmit(&mut self.frame).is_some() {
             let (on, with) = (StreamId::DUPLEX, FrameContext::new(()));
@@ -48,6 +52,7 @@ impl Pair {
         }
     }
 
+    /// Delivers the messages of the server to the client.
     fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
@@ -59,7 +64,7 @@ impl Pair {
         }
     }
 
-    /// Makes one call of a tool that returns its text.
+    /// Makes one call of a tool that returns its argument.
     pub fn call(&mut self) {
         let params = format!(r#"{{"name":"echo","arguments":{{"text":"{TEXT}"}}}}"#);
         let params: JsonObject = params.parse().expect("an object");
@@ -68,7 +73,7 @@ impl Pair {
             .client
             .request("tools/call", Some(params), options, Time::ZERO);
         let key = sent.expect("it leaves");
-        self.there();
+        self.deliver_to_server();
         let Some(ServerEvent::Request(request)) = self.server.poll_event() else {
             panic!("no request");
         };

@@ -6,19 +6,26 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use anyhow::{Context as _, ensure};
 use memchr::memchr_iter;
 
-/// Text of a call.
+/// Text in the arguments of each call.
 pub const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
+/// Request that starts a session, as one line.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}
 "#;
+/// Notification that completes the handshake, as one line.
 const INITIALIZED: &str = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
 
 /// Server process on pipes with a session, killed on drop.
 pub struct Session {
+    /// Process of the server.
     child: Child,
+    /// Standard input of the server.
     input: ChildStdin,
+    /// Standard output of the server.
     output: ChildStdout,
+    /// Buffer for responses.
     buffer: Vec<u8>,
+    /// Id of the last request.
     last_id: u64,
 }
 
@@ -51,7 +58,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Reads once; returns the number of complete lines, and of bytes.
+    /// Reads from the server once; returns the number of complete lines and the number of bytes.
     fn read_lines(&mut self) -> anyhow::Result<(usize, usize)> {
         let count = self.output.read(&mut self.buffer)?;
         ensure!(count > 0, "the server has left");
@@ -59,6 +66,7 @@ impl Session {
         Ok((lines, count))
     }
 
+    /// Returns `count` requests as text, and the ends of their lines in it.
     fn requests(&mut self, count: usize) -> (Vec<u8>, Vec<usize>) {
         let (mut text, mut ends) = (Vec::new(), vec![0]);
         for _ in 0..count {
@@ -73,7 +81,7 @@ impl Session {
         (text, ends)
     }
 
-    /// Makes calls with a number of concurrent calls.
+    /// Makes `calls` calls, of which at most `in_flight` wait for their responses at the same time.
     pub fn call_concurrently(&mut self, calls: usize, in_flight: usize) -> anyhow::Result<()> {
         let (text, ends) = self.requests(calls);
         let half = (in_flight / 2).max(1);

@@ -18,7 +18,7 @@ use load::Session;
 use mcp_exact::{Client, IntoServer as _, revisions};
 use servers::{Echo, Text};
 
-/// Maximum time of calls through the macro API relative to the driver, which is 0.8 of the calls per second.
+/// Maximum time of calls through the macro API relative to the driver; 1.25 corresponds to 0.8 of the calls per second.
 const MAX_SERVE_RATIO: f64 = 1.25;
 /// Maximum time of a call in memory relative to the two endpoints alone.
 const MAX_MEMORY_RATIO: f64 = 3.0;
@@ -50,7 +50,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Compares two servers over stdio with 64 concurrent calls.
+/// Compares the macro API with the driver over stdio, with 64 concurrent calls.
 fn serve() -> anyhow::Result<Row> {
     let (mut driver, mut api) = (Session::start("driver")?, Session::start("api")?);
     let timed = |session: &mut Session, calls: u32| {
@@ -73,11 +73,13 @@ fn serve() -> anyhow::Result<Row> {
     })
 }
 
+/// Creates a single-threaded runtime.
 fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     let mut builder = tokio::runtime::Builder::new_current_thread();
     Ok(builder.enable_all().build()?)
 }
 
+/// Connects a client of a revision to a server in memory.
 async fn client(revision: &str) -> anyhow::Result<Client> {
     let server = Echo.into_server()?;
     let revision = revisions().find(|one| one.as_str() == revision);
@@ -101,6 +103,7 @@ fn memory(revision: &str) -> anyhow::Result<Row> {
     })
 }
 
+/// Makes one call.
 async fn call(client: &Client) {
     let text = Text {
         text: load::TEXT.to_owned(),
@@ -109,6 +112,7 @@ async fn call(client: &Client) {
     assert!(!output.is_error());
 }
 
+/// Makes calls in memory without measuring them.
 fn in_memory(calls: u32) -> anyhow::Result<()> {
     let runtime = runtime()?;
     let client = runtime.block_on(client("2025-11-25"))?;
@@ -118,6 +122,7 @@ fn in_memory(calls: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Makes calls through the two endpoints without measuring them.
 fn endpoints_alone(calls: u32) -> anyhow::Result<()> {
     let mut pair = Pair::new("2025-11-25")?;
     (0..calls).for_each(|_| pair.call());

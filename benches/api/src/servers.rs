@@ -15,7 +15,7 @@ pub struct Text {
     pub text: String,
 }
 
-/// Server as written with the macro API.
+/// Server that is written with the macro API.
 pub struct Echo;
 
 #[server(name = "echo", version = "1")]
@@ -45,6 +45,7 @@ pub fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
+/// Handles an event of the driver: answers requests.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = call(&request).unwrap_or_else(Reply::Error);
@@ -52,6 +53,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
+/// Returns the reply to a call.
 fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     let arguments = request.param("arguments");
     let arguments = arguments.and_then(|arguments| arguments.object());

@@ -12,8 +12,10 @@ pub enum Operation {
 }
 
 impl Operation {
+    /// Both operations, in the order of the report.
     pub const BOTH: [Self; 2] = [Self::Decode, Self::Encode];
 
+    /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Decode => "decode",
@@ -32,18 +34,24 @@ impl Operation {
 
 /// Measurements of one run.
 pub struct Run {
+    /// Date of the run.
     pub date: String,
     pub effort: Effort,
+    /// Names and roles of the libraries, in the order of the columns.
     pub libraries: Vec<(&'static str, Role)>,
+    /// Column of the baseline.
     pub baseline: usize,
+    /// Column of our library.
     pub ours: usize,
+    /// One row for each message.
     pub rows: Vec<Row>,
 }
 
-/// Ratio with the message that it belongs to.
+/// Ratio of one message that decides a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extreme {
     pub ratio: f64,
+    /// Name of the message.
     pub entry: String,
 }
 
@@ -74,7 +82,7 @@ impl Run {
         }
     }
 
-    /// Returns the columns of the other libraries with typed messages.
+    /// Returns the columns of the peers.
     pub fn peers(&self) -> impl Iterator<Item = usize> {
         let role = |index: &usize| self.libraries[*index].1 == Role::Peer;
         (0..self.libraries.len()).filter(role)
@@ -98,7 +106,7 @@ impl Run {
         Some(time / base)
     }
 
-    /// Returns the ratios of all messages that both libraries support and `choose` accepts.
+    /// Returns the ratios of all messages that both libraries support and for which `choose` returns true.
     pub fn ratios<'a>(
         &'a self,
         operation: Operation,
@@ -125,7 +133,7 @@ impl Run {
         )
     }
 
-    /// Returns the largest ratio.
+    /// Returns the largest ratio and its message.
     pub fn worst(&self, operation: Operation, library: usize, base: usize) -> Option<Extreme> {
         self.ratios(operation, library, base, |_| true)
             .max_by(|a, b| a.ratio.total_cmp(&b.ratio))
@@ -149,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_no_mean() {
+    fn mean_of_nothing_is_absent() {
         assert_eq!(geometric(std::iter::empty()), None);
     }
 }

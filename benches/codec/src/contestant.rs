@@ -1,5 +1,6 @@
-//! Interface of a compared library: it decodes an entry, and encodes the decoded value. A library is one file in
-//! `libraries/` that implements [`Library`], and one line in [`all`].
+//! Interface of a measured library, which decodes an entry and encodes the decoded value.
+//!
+//! Each library is one file in `libraries/` that implements [`Library`], and one line in [`all`].
 
 use std::hint::black_box;
 use std::marker::PhantomData;
@@ -16,13 +17,15 @@ pub enum Role {
     Ours,
     /// Another library of typed messages.
     Peer,
-    /// Decoder that does less than typed messages, for orientation.
+    /// Decoder that does less than a library of typed messages, for orientation.
     Limit,
 }
 
 /// Library that decodes and encodes messages.
 pub trait Library: 'static {
+    /// Name in the report.
     const NAME: &'static str;
+    /// Role in the comparisons.
     const ROLE: Role;
     /// True if the library can encode.
     const ENCODES: bool = true;
@@ -35,7 +38,8 @@ pub trait Library: 'static {
     /// A description, if the library cannot decode the entry.
     fn decode(entry: &Entry) -> Result<Self::Decoded<'_>, String>;
 
-    /// Returns the reason why a decoded value does not match the entry, such as a result of another type.
+    /// Returns the reason why a decoded value does not match the entry, such as a result of another type; `None` if it
+    /// matches.
     fn mistake(_decoded: &Self::Decoded<'_>, _entry: &Entry) -> Option<String> {
         None
     }
@@ -46,13 +50,17 @@ pub trait Library: 'static {
 
 /// Decoded value that can be encoded repeatedly.
 pub trait Prepared {
+    /// Appends the message to `out`.
     fn encode(&self, out: &mut Vec<u8>);
 }
 
 /// Object-safe form of a [`Library`].
 pub trait Contestant {
+    /// Returns the name in the report.
     fn name(&self) -> &'static str;
+    /// Returns the role in the comparisons.
     fn role(&self) -> Role;
+    /// Returns true if the library can encode.
     fn encodes(&self) -> bool;
     /// Decodes the entry and drops the value.
     fn decode(&self, entry: &Entry);
@@ -76,22 +84,24 @@ pub fn all() -> Vec<Box<dyn Contestant>> {
     ]
 }
 
-/// Returns a library as an object.
+/// Returns a library as a trait object.
 pub fn taking<L: Library>() -> Box<dyn Contestant> {
-    Box::new(Taking::<L>(PhantomData))
+    Box::new(ErasedLibrary::<L>(PhantomData))
 }
 
-struct Taking<L>(PhantomData<L>);
+/// Object-safe wrapper of a library.
+struct ErasedLibrary<L>(PhantomData<L>);
 
-struct Holding<'e, L: Library>(L::Decoded<'e>);
+/// Decoded value of a library.
+struct DecodedValue<'e, L: Library>(L::Decoded<'e>);
 
-impl<L: Library> Prepared for Holding<'_, L> {
+impl<L: Library> Prepared for DecodedValue<'_, L> {
     fn encode(&self, out: &mut Vec<u8>) {
         L::encode(&self.0, out);
     }
 }
 
-impl<L: Library> Contestant for Taking<L> {
+impl<L: Library> Contestant for ErasedLibrary<L> {
     fn name(&self) -> &'static str {
         L::NAME
     }
@@ -113,12 +123,12 @@ impl<L: Library> Contestant for Taking<L> {
         let decoded = L::decode(entry)?;
         match L::mistake(&decoded, entry) {
             Some(mistake) => Err(mistake),
-            None => Ok(Box::new(Holding::<L>(decoded))),
+            None => Ok(Box::new(DecodedValue::<L>(decoded))),
         }
     }
 }
 
-/// Returns the variant at the start of the `Debug` output of `value`, if it is not `expected`.
+/// Returns a description of the variant at the start of the `Debug` output of `value`, unless it is `expected`.
 pub fn other_variant(value: &dyn std::fmt::Debug, expected: &str) -> Option<String> {
     let text = format!("{value:?}");
     let variant = text.split(['(', '{', ' ']).next().unwrap_or_default();

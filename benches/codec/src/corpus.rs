@@ -13,7 +13,7 @@ use node::{Node, object};
 /// Number of tools in the largest tool list.
 pub const MANY_TOOLS: usize = 200;
 
-/// Messages that are also measured in another layout.
+/// Messages that are also measured with members in reverse order.
 const REVERSED_MESSAGES: &[&str] = &[
     "initialize-result",
     "tools-20",
@@ -28,6 +28,7 @@ const REVERSED_MESSAGES: &[&str] = &[
     "sampling-request",
     "error",
 ];
+/// Messages that are also measured with members in alphabetical order.
 const SORTED_MESSAGES: &[&str] = &[
     "tools-200",
     "call-small",
@@ -35,6 +36,7 @@ const SORTED_MESSAGES: &[&str] = &[
     "result-50-blocks",
     "resources-100",
 ];
+/// Messages that are also measured with indentation.
 const INDENTED_MESSAGES: &[&str] = &[
     "initialize-result",
     "tools-20",
@@ -99,6 +101,7 @@ fn metadata(message: Node) -> Node {
     }
 }
 
+/// Returns all messages without a layout.
 fn drafts() -> Vec<Draft> {
     let mut drafts = requests::drafts();
     drafts.extend(results::drafts());
@@ -107,11 +110,17 @@ fn drafts() -> Vec<Draft> {
 
 /// Message without a layout.
 struct Draft {
+    /// Name of the message.
     name: &'static str,
+    /// Sender of the message.
     side: Side,
+    /// Method of the request that a result answers.
     answers: Option<&'static str>,
+    /// True for a batch of 2025-03-26.
     batch: bool,
+    /// True if the message consists mostly of untyped JSON or long strings.
     bulky: bool,
+    /// JSON value of the message.
     node: Node,
 }
 
@@ -127,6 +136,7 @@ impl Draft {
         }
     }
 
+    /// Creates a request.
     fn request(
         name: &'static str,
         side: Side,
@@ -137,6 +147,7 @@ impl Draft {
         Self::new(name, side, request(id, method, params))
     }
 
+    /// Creates a notification.
     fn notification(name: &'static str, side: Side, method: &str, params: Option<Node>) -> Self {
         Self::new(name, side, notification(method, params))
     }
@@ -154,6 +165,7 @@ impl Draft {
         }
     }
 
+    /// Returns the draft as a message of the client.
     fn by_client(self) -> Self {
         Self {
             side: Side::Client,
@@ -161,6 +173,7 @@ impl Draft {
         }
     }
 
+    /// Returns the draft as a message that consists mostly of untyped JSON or long strings.
     fn bulky(self) -> Self {
         Self {
             bulky: true,
@@ -168,6 +181,7 @@ impl Draft {
         }
     }
 
+    /// Returns the message in a layout.
     fn entry(&self, layout: Layout) -> Entry {
         let name = match layout {
             Layout::Usual => self.name.to_owned(),
@@ -185,6 +199,7 @@ impl Draft {
     }
 }
 
+/// Returns a JSON-RPC request.
 fn request(id: i32, method: &str, params: Option<Node>) -> Node {
     let node = object([
         ("jsonrpc", "2.0".into()),
@@ -197,6 +212,7 @@ fn request(id: i32, method: &str, params: Option<Node>) -> Node {
     }
 }
 
+/// Returns a JSON-RPC notification.
 fn notification(method: &str, params: Option<Node>) -> Node {
     let node = object([("jsonrpc", "2.0".into()), ("method", method.into())]);
     match params {

@@ -21,6 +21,7 @@ pub enum Layout {
 }
 
 impl Layout {
+    /// Returns the name in the report.
     pub fn name(self) -> &'static str {
         match self {
             Self::Usual => "usual",
@@ -34,7 +35,9 @@ impl Layout {
 /// Message to decode and to encode.
 #[derive(Debug, Clone)]
 pub struct Entry {
+    /// Name of the message and its layout.
     pub name: String,
+    /// Sender of the message.
     pub side: Side,
     /// Method of the request that a result answers.
     pub answers: Option<&'static str>,
@@ -43,11 +46,12 @@ pub struct Entry {
     pub batch: bool,
     /// True if the message consists mostly of untyped JSON or long strings.
     pub bulky: bool,
+    /// Text of the message.
     pub bytes: Vec<u8>,
 }
 
 impl Entry {
-    /// Returns the revision of the message.
+    /// Returns the revision of the message, which its sender has negotiated.
     pub fn revision(&self) -> &'static str {
         if self.batch {
             "2025-03-26"

@@ -10,14 +10,19 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// System allocator with counters.
 pub struct Counting;
 
+/// True while allocations are counted.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
+/// Number of allocations.
 static ALLOCATION_COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Number of requested bytes.
 static REQUESTED_BYTES: AtomicUsize = AtomicUsize::new(0);
 // Wraps below zero when something is freed that was there before; the difference still adds up.
+/// Number of allocated bytes; wraps around if memory is freed that was allocated before counting.
 static ALLOCATED_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Largest number of allocated bytes.
 static PEAK_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Allocations during a function call.
+/// Allocations during the execution of a function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Use {
     /// Number of allocations, including reallocations.
@@ -43,6 +48,7 @@ pub fn allocations_during(work: impl FnOnce()) -> Use {
     }
 }
 
+/// Counts an allocation of `new` bytes that replaces one of `old` bytes.
 fn add(new: usize, old: usize) {
     ALLOCATION_COUNT.fetch_add(1, Relaxed);
     REQUESTED_BYTES.fetch_add(new, Relaxed);

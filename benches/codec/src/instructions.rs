@@ -29,6 +29,7 @@ enum Work {
 }
 
 impl Work {
+    /// Returns the name of the argument.
     fn name(self) -> &'static str {
         match self {
             Self::Decode => "decode",
@@ -37,11 +38,14 @@ impl Work {
     }
 }
 
-/// Instruction counts of one message: ours and those of `serde_json::Value`.
+/// Instruction counts of one message: those of our library and of `serde_json::Value`.
 struct Row {
     name: String,
+    /// Size of the message in bytes.
     bytes: usize,
+    /// Instructions of decoding: ours, `serde_json::Value`.
     decode: [u64; 2],
+    /// Instructions of encoding: ours, `serde_json::Value`.
     encode: [u64; 2],
 }
 
@@ -64,6 +68,7 @@ pub fn table(only: &[String]) -> Result<String, String> {
     Ok(text(&rows))
 }
 
+/// Counts the instructions of one message.
 fn row(entry: &Entry) -> Result<Row, String> {
     let both = |work| {
         Ok::<_, String>([
@@ -79,6 +84,7 @@ fn row(entry: &Entry) -> Result<Row, String> {
     })
 }
 
+/// Formats the counts as a table.
 fn text(rows: &[Row]) -> String {
     let mut out = String::from(
         "| message | bytes | decode | `Value` | ratio | encode | `Value` | ratio |\n\
@@ -103,7 +109,7 @@ fn text(rows: &[Row]) -> String {
     out
 }
 
-/// Returns the instructions of one repetition, without the first repetitions, which include initialization.
+/// Returns the instructions of one repetition, excluding the initialization of the process.
 fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
     let more = if entry.bytes.len() > 100_000 { 2 } else { 20 };
     let (few, many) = (1, 1 + more);
@@ -111,6 +117,7 @@ fn count(entry: &Entry, role: Role, work: Work) -> Result<u64, String> {
     Ok(counted(many)?.saturating_sub(counted(few)?) / u64::from(many - few))
 }
 
+/// Runs this program under valgrind with a number of repetitions; returns the counted instructions.
 fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u64, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let output = Command::new("valgrind")
@@ -138,6 +145,7 @@ fn under_valgrind(name: &str, role: Role, work: Work, repeats: u32) -> Result<u6
     }
 }
 
+/// Returns the name of a role as an argument.
 fn role_name(role: Role) -> &'static str {
     match role {
         Role::Ours => "ours",
@@ -199,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_holds_counts_and_ratios() {
+    fn rows_contain_counts_and_ratios() {
         let row = Row {
             name: "ping".to_owned(),
             bytes: 37,

@@ -35,6 +35,7 @@ pub fn document(run: &Run, verdicts: &[Verdict], revisions: &[Figures]) -> Value
     })
 }
 
+/// Returns the measurements of a revision.
 fn revision(figures: &Figures) -> Value {
     json!({
         "revision": figures.revision,
@@ -44,6 +45,7 @@ fn revision(figures: &Figures) -> Value {
     })
 }
 
+/// Returns a library with its means.
 fn library(run: &Run, index: usize) -> Value {
     let mean = |operation, base| run.mean(operation, index, base).map(|mean| mean.0);
     json!({
@@ -55,6 +57,7 @@ fn library(run: &Run, index: usize) -> Value {
     })
 }
 
+/// Returns the measurements of a message.
 fn message(run: &Run, row: &Row) -> Value {
     let results: serde_json::Map<String, Value> = run
         .libraries
@@ -77,6 +80,7 @@ fn message(run: &Run, row: &Row) -> Value {
     })
 }
 
+/// Returns the measurements of one library for a message.
 fn figures(figures: &Measured) -> Value {
     json!({
         "decodeNs": figures.decode.min,

@@ -26,9 +26,11 @@ use bench_record::date;
 use compare::Run;
 use measure::Effort;
 
+/// Allocator that counts allocations.
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
 
+/// Text of `--help`.
 const USAGE: &str = "\
 usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdown FILE] [--instructions]
 
@@ -41,22 +43,31 @@ usage: codec-bench [--quick] [--only NAME] [--json FILE] [--svg FILE] [--markdow
   --instructions
                count instructions with valgrind instead, for eight messages or those of --only";
 
+/// Effort of a normal run.
 const FULL_EFFORT: Effort = Effort {
     samples: 15,
     sample: Duration::from_millis(3),
 };
 
+/// Effort with `--quick`.
 const QUICK_EFFORT: Effort = Effort {
     samples: 3,
     sample: Duration::from_millis(1),
 };
 
+/// Options of the command line.
 struct Arguments {
+    /// Effort of the measurement.
     effort: Effort,
+    /// Names of the measured messages; empty for all.
     only: Vec<String>,
+    /// File for the JSON report.
     json: Option<PathBuf>,
+    /// File for the chart.
     svg: Option<PathBuf>,
+    /// File for the page.
     markdown: Option<PathBuf>,
+    /// True if instructions are counted instead of times.
     instructions: bool,
 }
 
@@ -85,6 +96,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Parses the options.
 fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
     let mut arguments = Arguments {
         effort: FULL_EFFORT,
@@ -113,6 +125,7 @@ fn parse(given: &mut dyn Iterator<Item = String>) -> Result<Arguments, String> {
     Ok(arguments)
 }
 
+/// Runs the benchmark.
 fn run(arguments: &Arguments) -> Result<(), String> {
     if cfg!(debug_assertions) {
         eprintln!("warning: this is a debug build; its numbers mean nothing");
@@ -156,6 +169,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes a report.
 fn write(path: &PathBuf, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -1,5 +1,5 @@
-//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and what decoding
-//! allocates. Samples of the libraries alternate, so that other load of the machine affects all libraries equally.
+//! Measures every library on every message: CPU time of decoding (drop included) and encoding, and allocations of
+//! decoding. Samples of the libraries alternate, so that other load of the machine affects all libraries equally.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::heap::{self, Use};
 pub struct Effort {
     /// Number of samples for each library, message and operation.
     pub samples: usize,
-    /// CPU time of one sample.
+    /// Target CPU time of one sample.
     pub sample: Duration,
 }
 
@@ -24,14 +24,18 @@ pub struct Effort {
 pub struct Time {
     /// Minimum of the samples, which the tables show.
     pub min: f64,
+    /// Median of the samples.
     pub median: f64,
 }
 
 /// Measurements of one library for one message.
 #[derive(Debug, Clone)]
 pub struct Figures {
+    /// Time of decoding.
     pub decode: Time,
+    /// Time of encoding; `None` if the library cannot encode.
     pub encode: Option<Time>,
+    /// Allocations of decoding.
     pub heap: Use,
     /// True if the encoded message equals the decoded one, as JSON.
     pub equal: Option<bool>,
@@ -39,7 +43,9 @@ pub struct Figures {
 
 /// Message with the measurements of each library, or the reason why the library does not support it.
 pub struct Row {
+    /// Message.
     pub entry: Entry,
+    /// Measurements or the reason for each library, in the order of the columns.
     pub cells: Vec<Result<Figures, String>>,
 }
 
@@ -82,6 +88,7 @@ pub fn row(entry: Entry, libraries: &[Box<dyn Contestant>], effort: Effort) -> R
     Row { entry, cells }
 }
 
+/// Returns a function that decodes the message.
 fn decoder<'a>(library: &'a dyn Contestant, entry: &'a Entry) -> Box<dyn FnMut() + 'a> {
     Box::new(|| library.decode(entry))
 }
@@ -96,6 +103,7 @@ fn encoder<'a>(prepared: &'a (dyn Prepared + 'a)) -> Box<dyn FnMut() + 'a> {
     })
 }
 
+/// Returns true if the encoded value equals the message, as JSON.
 fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     let mut out = Vec::new();
     prepared.encode(&mut out);
@@ -103,7 +111,7 @@ fn is_equal(prepared: &dyn Prepared, entry: &Entry) -> bool {
     parse(&out) == parse(&entry.bytes)
 }
 
-/// Samples the functions in turn, starting with a different one in each round.
+/// Takes `count` samples of each function in turn, starting with a different function in each round.
 fn alternate<'a>(
     count: usize,
     effort: Effort,
@@ -133,6 +141,7 @@ fn alternate<'a>(
 /// returns it. Warms up caches and the allocator on the way. The best of three samples is used in each step, because a
 /// disturbed sample would end the search too early.
 fn calibrate(target: Duration, mut sample: impl FnMut(u32) -> f64) -> u32 {
+    /// Maximum number of repetitions.
     const MAX_REPEATS: u32 = 1 << 24;
     let target = target.as_nanos() as f64;
     let mut repeats = 1;
@@ -157,6 +166,7 @@ fn sample(work: &mut dyn FnMut(), repeats: u32) -> f64 {
     start.elapsed().as_nanos() as f64 / f64::from(repeats)
 }
 
+/// Returns the minimum and the median of samples.
 fn summary(mut samples: Vec<f64>) -> Time {
     samples.sort_by(f64::total_cmp);
     Time {
@@ -169,8 +179,8 @@ fn summary(mut samples: Vec<f64>) -> Time {
 mod tests {
     use super::*;
 
-    /// Checks the number of repetitions for a function of `each` nanoseconds whose first sample is disturbed by a
-    /// millisecond.
+    /// Checks the number of repetitions for a function that takes `each` nanoseconds, and whose first sample is
+    /// disturbed by a millisecond.
     fn check(each: f64, repeats: u32) {
         let mut first = 1e6;
         let sample = |_| each + std::mem::take(&mut first);
@@ -183,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_work_is_not_repeated() {
+    fn slow_work_is_not_repeated() {
         check(5e6, 1);
     }
 }

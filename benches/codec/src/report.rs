@@ -27,6 +27,7 @@ pub fn fenced(report: &str) -> String {
         .collect()
 }
 
+/// Returns the heading: date, effort and libraries.
 fn heading(run: &Run) -> String {
     format!(
         "mcp-exact codec benchmark, {}\n\
@@ -64,6 +65,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     out
 }
 
+/// Returns the table of times for an operation.
 fn times(run: &Run, operation: Operation) -> String {
     let mut head = vec![
         operation.name().to_owned(),
@@ -112,10 +114,12 @@ fn times(run: &Run, operation: Operation) -> String {
     format!("\n{}", table(&rows))
 }
 
+/// Formats a ratio; empty without a value.
 fn ratio(ratio: Option<f64>) -> String {
     ratio.map_or_else(|| "n/a".to_owned(), |ratio| format!("{ratio:.3}"))
 }
 
+/// Returns the table of geometric means.
 fn means(run: &Run) -> String {
     let mut out = String::from(
         "\nmcp-exact beside the others, geometric mean over the messages that both can do:\n",
@@ -136,6 +140,7 @@ fn means(run: &Run) -> String {
     out
 }
 
+/// Returns the table of allocations.
 fn heap(run: &Run) -> String {
     let columns: Vec<usize> = (0..run.libraries.len())
         .filter(|&index| run.libraries[index].1 != Role::Limit)
@@ -164,6 +169,7 @@ fn heap(run: &Run) -> String {
     format!("\n{}", table(&rows))
 }
 
+/// Returns the reasons for unsupported messages and other notes.
 fn notes(run: &Run) -> String {
     let mut out = String::from("\nNotes\n");
     let (noisy, all) = noise(run);
@@ -207,7 +213,7 @@ fn notes(run: &Run) -> String {
     out
 }
 
-/// Returns the number of measurements with a wide spread, and the number of all measurements.
+/// Returns the number of measurements with a large spread, and the number of all measurements.
 fn noise(run: &Run) -> (usize, usize) {
     let cells = run.rows.iter().flat_map(|row| row.cells.iter().flatten());
     let times: Vec<_> = cells

@@ -12,11 +12,13 @@ use crate::measure::{self, Effort};
 /// Measurements of a revision.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figures {
+    /// Name of the revision.
     pub revision: &'static str,
     /// Number of messages that the revision can decode.
     pub messages: usize,
-    /// Geometric means of the ratios to `serde_json::Value`.
+    /// Geometric mean of the decoding times relative to `serde_json::Value`.
     pub decode: f64,
+    /// Geometric mean of the encoding times relative to `serde_json::Value`.
     pub encode: f64,
 }
 

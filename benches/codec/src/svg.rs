@@ -6,11 +6,16 @@ use std::fmt::Write as _;
 use crate::compare::{Operation, Run};
 use crate::contestant::Role;
 
+/// Left edge of the bars, in pixels.
 const LEFT: f64 = 150.0;
+/// Maximum length of a bar, in pixels.
 const BARS: f64 = 480.0;
+/// Height of a bar, in pixels.
 const BAR: f64 = 20.0;
+/// Distance between the tops of two bars, in pixels.
 const STEP: f64 = 28.0;
 
+/// Style sheet of the chart.
 const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#1f2328}.title{font-weight:600;font-size:15px}\
 .small{font-size:12px;fill:#59636e}.bar{fill:#9aa4af}.ours{fill:#c2410c}.one{stroke:#59636e;stroke-dasharray:3 3}\
 @media(prefers-color-scheme:dark){text{fill:#e6edf3}.small{fill:#9198a1}.bar{fill:#57606a}.ours{fill:#fb923c}\
@@ -42,6 +47,7 @@ pub fn chart(run: &Run) -> String {
     )
 }
 
+/// Draws the bars of an operation below `top`; returns the bottom edge.
 fn group(run: &Run, operation: Operation, top: f64, body: &mut String) -> f64 {
     let bars: Vec<(usize, f64)> = (0..run.libraries.len())
         .filter_map(|index| Some((index, run.mean(operation, index, run.baseline)?.0)))

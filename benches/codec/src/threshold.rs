@@ -9,12 +9,13 @@ use crate::corpus::{MANY_TOOLS, tools};
 /// Threshold with its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
+    /// Description of the threshold.
     pub demand: String,
     /// Measured value; `None` if the run did not measure it.
     pub measured: Option<f64>,
     /// True if the threshold is met.
     pub ok: bool,
-    /// Name of the decisive message, or another remark.
+    /// Name of the message that decides the result, or another remark.
     pub note: String,
 }
 
@@ -56,14 +57,17 @@ pub fn cells(verdict: &Verdict) -> [String; 4] {
     ]
 }
 
+/// Returns the result of a maximum.
 fn at_most(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
     verdict(demand.into(), measured, |value| value <= limit)
 }
 
+/// Returns the result of a minimum.
 fn at_least(demand: impl Into<String>, limit: f64, measured: Option<(f64, String)>) -> Verdict {
     verdict(demand.into(), measured, |value| value >= limit)
 }
 
+/// Returns the result of a threshold; `holds` compares the measured value.
 fn verdict(
     demand: String,
     measured: Option<(f64, String)>,
@@ -77,15 +81,18 @@ fn verdict(
     }
 }
 
+/// Returns the geometric mean of two libraries, with the number of messages.
 fn mean(run: &Run, operation: Operation, library: usize, base: usize) -> Option<(f64, String)> {
     let (mean, count) = run.mean(operation, library, base)?;
     Some((mean, format!("{count} messages")))
 }
 
+/// Returns the value and the message that decide a threshold.
 fn deciding(extreme: Option<Extreme>) -> Option<(f64, String)> {
     extreme.map(|it| (it.ratio, it.entry))
 }
 
+/// Returns the results of the thresholds for decoding.
 fn decoding(run: &Run) -> Vec<Verdict> {
     let worst = run.worst(Operation::Decode, run.ours, run.baseline);
     let faster_than = |name| mean(run, Operation::Decode, run.column(name)?, run.ours);
@@ -113,6 +120,7 @@ fn decoding(run: &Run) -> Vec<Verdict> {
     ]
 }
 
+/// Returns the results of the thresholds for encoding.
 fn encoding(run: &Run) -> Vec<Verdict> {
     let mut all = vec![at_most(
         "encode, geometric mean of the ratios to serde_json::Value, <= 0.35",
@@ -142,6 +150,7 @@ fn encoding(run: &Run) -> Vec<Verdict> {
     all
 }
 
+/// Returns the results of the thresholds for allocations.
 fn heap(run: &Run) -> Vec<Verdict> {
     let ours = || {
         run.rows
@@ -189,8 +198,8 @@ fn heap(run: &Run) -> Vec<Verdict> {
     ]
 }
 
-/// Returns the number of owned strings and raw values in a tool list: three strings and one or two schemas per tool,
-/// and the cursor.
+/// Returns the number of strings and raw values that a decoded tool list owns: three strings and one or two schemas per
+/// tool, and the cursor.
 fn owned_by_tools(count: usize) -> usize {
     1 + (0..count)
         .map(|index| 4 + usize::from(tools::has_output(index)))

@@ -11,10 +11,12 @@ use mcp_exact_session::{
 
 use crate::Line;
 
+/// Request that starts a session.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"client","version":"1"}}}"#;
+/// Notification that completes the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Returns the line of a 2025-06-18 call for an application with the home revision `H`.
+/// Returns the measurement of a 2025-06-18 call for an application with the home revision `H`.
 pub fn line<H: Home>(name: &str, call: &str) -> Line {
     let request = received_request(call);
     let same = request.clone();

@@ -7,28 +7,38 @@ use std::time::Duration;
 use bench_record::{Row, repeated};
 use mcp_exact_convert::{Context, KnownRevision, convert_type};
 
-/// Maximum time of a conversion of 4 MB.
+/// Maximum time of a conversion of 4 MB of input.
 const MAX_TIME: Duration = Duration::from_millis(100);
 
+/// Revision 2024-11-05.
 const A: KnownRevision = KnownRevision::V2024_11_05;
+/// Revision 2025-03-26.
 const B: KnownRevision = KnownRevision::V2025_03_26;
+/// Revision 2025-06-18.
 const C: KnownRevision = KnownRevision::V2025_06_18;
+/// Revision 2025-11-25.
 const D: KnownRevision = KnownRevision::V2025_11_25;
+/// Revision 2026-07-28.
 const E: KnownRevision = KnownRevision::V2026_07_28;
 
 /// Kind of input: a beginning, repeated parts in which `#` is replaced by a number, and an end.
 struct Kind {
+    /// Name in the report.
     what: &'static str,
+    /// Definition that the input is converted as.
     definition: &'static str,
-    way: (KnownRevision, KnownRevision),
+    /// Revisions from and to which the input is converted.
+    revisions: (KnownRevision, KnownRevision),
+    /// Beginning, repeated part, and end.
     parts: [&'static str; 3],
 }
 
+/// Measured kinds of input.
 const KINDS: &[Kind] = &[
     Kind {
         what: "boolean property schemas",
         definition: "Tool",
-        way: (E, A),
+        revisions: (E, A),
         parts: [
             r##"{"name":"a","inputSchema":{"type":"object","properties":{"##,
             r##""p#":true"##,
@@ -38,7 +48,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "messages of two contents",
         definition: "CreateMessageRequestParams",
-        way: (D, A),
+        revisions: (D, A),
         parts: [
             r##"{"maxTokens":1,"messages":["##,
             r##"{"role":"user","content":[{"type":"text","text":"#"},{"type":"text","text":"b","_meta":{}}]}"##,
@@ -48,7 +58,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "tools with titles",
         definition: "ListToolsResult",
-        way: (C, A),
+        revisions: (C, A),
         parts: [
             r##"{"tools":["##,
             r##"{"name":"n#","title":"t","inputSchema":{"type":"object"},"_meta":{"a":1}}"##,
@@ -58,7 +68,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "tools that go up",
         definition: "ListToolsResult",
-        way: (A, E),
+        revisions: (A, E),
         parts: [
             r##"{"tools":["##,
             r##"{"name":"n#","title":5,"inputSchema":{"type":"object"}}"##,
@@ -68,7 +78,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "audio",
         definition: "CallToolResult",
-        way: (E, A),
+        revisions: (E, A),
         parts: [
             r##"{"resultType":"complete","content":["##,
             r##"{"type":"audio","data":"AAAA","mimeType":"#","resource":1}"##,
@@ -78,7 +88,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "resource links",
         definition: "CallToolResult",
-        way: (D, A),
+        revisions: (D, A),
         parts: [
             r##"{"content":["##,
             r##"{"type":"resource_link","name":"n#","uri":"a:b","annotations":{"lastModified":"x"}}"##,
@@ -88,13 +98,13 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "metadata",
         definition: "CallToolRequestParams",
-        way: (A, E),
+        revisions: (A, E),
         parts: [r#"{"name":"a","_meta":{"#, r#""m#":[1,2,{}]"#, "}}"],
     },
     Kind {
         what: "metadata that is there twice",
         definition: "CallToolRequestParams",
-        way: (A, E),
+        revisions: (A, E),
         parts: [
             r##"{"name":"a","_meta":{"##,
             r##""m":"#","progressToken":1"##,
@@ -104,7 +114,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "unknown members",
         definition: "Tool",
-        way: (A, E),
+        revisions: (A, E),
         parts: [
             r##"{"name":"a","inputSchema":{"type":"object"},"##,
             r##""u#":null"##,
@@ -114,7 +124,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "titled enums",
         definition: "ElicitRequestFormParams",
-        way: (D, C),
+        revisions: (D, C),
         parts: [
             r##"{"message":"a","requestedSchema":{"type":"object","properties":{"##,
             r##""p#":{"type":"string","oneOf":[{"const":"a","title":"A","x":1}]}"##,
@@ -124,13 +134,13 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "completions",
         definition: "CompleteResult",
-        way: (D, E),
+        revisions: (D, E),
         parts: [r#"{"completion":{"values":["#, r##""v#""##, "]}}"],
     },
     Kind {
         what: "schemas that are there twice",
         definition: "Tool",
-        way: (C, E),
+        revisions: (C, E),
         parts: [
             r##"{"name":"a","inputSchema":{"type":"object","##,
             r##""$schema":#"##,
@@ -140,7 +150,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "rules that are broken twice",
         definition: "Tool",
-        way: (C, E),
+        revisions: (C, E),
         parts: [
             r##"{"name":"a","inputSchema":{"type":"object","##,
             r##""$schema":"x","$schema":#"##,
@@ -150,13 +160,13 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "names that are no text",
         definition: "CallToolRequestParams",
-        way: (A, E),
+        revisions: (A, E),
         parts: [r#"{"name":"a","_meta":{"#, r#""\ud800#":1"#, "}}"],
     },
     Kind {
         what: "deep JSON",
         definition: "CallToolRequestParams",
-        way: (E, A),
+        revisions: (E, A),
         parts: [
             r##"{"name":"a","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}},"arguments":{"a":[0,"##,
             "[[[[[[[[{\"#\":0}]]]]]]]]",
@@ -166,7 +176,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "links that are not known",
         definition: "CallToolResult",
-        way: (A, E),
+        revisions: (A, E),
         parts: [
             r##"{"content":["##,
             r##"{"name":"n#","uri":"a:b","size":"x","annotations":{"audience":["robot"]},"type":"resource_link"}"##,
@@ -176,7 +186,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "messages that are not split",
         definition: "CreateMessageRequestParams",
-        way: (E, A),
+        revisions: (E, A),
         parts: [
             r##"{"maxTokens":1,"messages":["##,
             r##"{"role":"user","content":{"type":"text","text":"#","_meta":{}}}"##,
@@ -186,7 +196,7 @@ const KINDS: &[Kind] = &[
     Kind {
         what: "plain text blocks",
         definition: "CallToolResult",
-        way: (B, E),
+        revisions: (B, E),
         parts: [
             r##"{"content":["##,
             r##"{"type":"text","text":"line #"}"##,
@@ -226,6 +236,7 @@ pub fn rows(word: Option<&str>) -> Vec<Row> {
     std::iter::once(copies()).chain(kinds).collect()
 }
 
+/// Measures a copy of 10 MB compared with ten copies of 1 MB.
 fn copies() -> Row {
     let text = "x".repeat(10_000_000);
     let copy = |bytes: usize, times: usize| {
@@ -242,6 +253,7 @@ fn copies() -> Row {
     }
 }
 
+/// Measures the two rows of a kind.
 fn kind_rows(kind: &Kind) -> [Row; 2] {
     let [short, middle, long] = [1, 4, 10].map(|size| text(kind, size * 1_000_000));
     let least = |text: &str, times: usize, runs: usize| {
@@ -264,14 +276,16 @@ fn kind_rows(kind: &Kind) -> [Row; 2] {
     [linear, limit]
 }
 
+/// Converts a text of a kind once.
 fn run(kind: &Kind, text: &str) {
-    let (from, to) = kind.way;
+    let (from, to) = kind.revisions;
     let mut cx = Context::new();
     let converted = convert_type(kind.definition, black_box(text), from, to, &mut cx);
     black_box(converted.is_ok());
     drop(black_box(cx));
 }
 
+/// Returns a text of a kind with about this number of bytes.
 fn text(kind: &Kind, bytes: usize) -> String {
     let [begin, part, end] = kind.parts;
     let mut text = begin.to_owned();

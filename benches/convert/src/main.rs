@@ -1,10 +1,11 @@
 //! Cost of a conversion compared with the minimum work of a gateway, which is reading the head of a message or decoding
-//! it. It also measures requests in the types of another revision.
+//! it. The benchmark also measures requests in the types of another revision.
 //!
 //! Each line is measured in interleaved rounds; the smallest CPU time of a round is used. Prints a table, and writes it
-//! to a page with `--markdown`; the ratios are the project's own demands. `--linear [WORD]` measures long inputs
-//! instead, optionally only kinds whose name contains the word. `--calls N` runs each line N times, or with `--base`
-//! what the line is compared with, without measuring, for callgrind. `--only` selects the lines that contain the words.
+//! to a page with `--markdown`; the maximum ratios are thresholds of this project. `--linear [WORD]` measures long
+//! inputs instead, optionally only kinds whose name contains the word. `--calls N` runs each line N times without
+//! measuring, for callgrind; with `--base`, it runs the operation that the line is compared with. `--only` selects the
+//! lines that contain the words.
 
 mod home;
 mod linear;
@@ -58,22 +59,29 @@ fn main() -> std::io::Result<()> {
     record(&arguments, &rows)
 }
 
+/// Prints the rows and writes the page.
 fn record(arguments: &[String], rows: &[Row]) -> std::io::Result<()> {
     report(arguments, "Conversions", "cargo xtask bench convert", rows)
 }
 
 /// An operation to measure, and the operation that it is compared with.
 struct Line {
+    /// Name of the measured operation.
     what: String,
+    /// Name of the operation that it is compared with.
     base: &'static str,
+    /// Maximum of the ratio.
     demanded: f64,
     /// Number of calls in a round.
     calls: u32,
+    /// Operation that the measured operation is compared with.
     compared: Box<dyn FnMut()>,
+    /// Measured operation.
     run: Box<dyn FnMut()>,
 }
 
 impl Line {
+    /// Measures both operations.
     fn measure(self) -> Row {
         Row {
             what: self.what,
@@ -84,7 +92,7 @@ impl Line {
     }
 }
 
-/// Returns the line of a message whose type is the same in both revisions.
+/// Returns the measurement for a message whose type is the same in both revisions.
 fn pass_through(name: &str, message: &str) -> Line {
     let messages = [message.to_owned(), message.to_owned()];
     let [head, passed] = messages;
@@ -98,7 +106,7 @@ fn pass_through(name: &str, message: &str) -> Line {
     }
 }
 
-/// Returns the line of the typed conversion of a list over four steps.
+/// Returns the measurement of the typed conversion of a list over four revisions.
 fn typed(list: &str) -> Line {
     let decoded: oldest::ListToolsResult = from_str(list).expect("a list of tools");
     let list = list.to_owned();
@@ -116,7 +124,7 @@ fn typed(list: &str) -> Line {
     }
 }
 
-/// Returns the line of the raw conversion of the same list.
+/// Returns the measurement of the raw conversion of the same list.
 fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
     let (list, decoded) = (list.to_owned(), list.to_owned());
     let through = move || {
@@ -139,13 +147,14 @@ fn text(list: &str, to: KnownRevision, steps: &str, demanded: f64) -> Line {
     }
 }
 
+/// Decodes and encodes a list of tools once.
 fn codec(list: &str) {
     let decoded: oldest::ListToolsResult = from_str(black_box(list)).expect("a list of tools");
     drop(black_box(to_string(&decoded)));
 }
 
-/// Does the work of a gateway for a message whose type is the same in both revisions: reads its head, and looks up the
-/// method.
+/// Does the work of a gateway for a message whose type is the same in both revisions: parses its head, looks up the
+/// method, and returns the params unchanged.
 fn pass(message: &str) {
     let head = MessageHead::parse(black_box(message)).expect("a message");
     let root = Payload {
@@ -160,15 +169,18 @@ fn pass(message: &str) {
     black_box(cx);
 }
 
+/// Returns a request.
 fn request(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":17,"method":"{method}","params":{params}}}"#)
 }
 
+/// Returns the params of a call with about this number of bytes.
 fn call(bytes: usize) -> String {
     let text = "one line of source code, with \\\"quotes\\\" and more; ".repeat(bytes.div_ceil(52));
     format!(r#"{{"name":"write_file","arguments":{{"path":"src/main.rs","text":"{text}"}}}}"#)
 }
 
+/// Returns a list of tools.
 fn tools(count: usize) -> String {
     let tool = |n: usize| {
         format!(

@@ -51,10 +51,12 @@ pub struct Row {
 }
 
 impl Row {
+    /// Returns the time relative to the base.
     fn ratio(&self) -> f64 {
         self.cost.1.as_secs_f64() / self.cost.0.as_secs_f64()
     }
 
+    /// Returns the result of the threshold; empty without a threshold.
     fn verdict(&self) -> &'static str {
         match self.demanded {
             Some(demanded) if self.ratio() > demanded => "MISS",
@@ -78,6 +80,7 @@ impl Row {
     }
 }
 
+/// Returns a duration in microseconds.
 fn microseconds(time: Duration) -> f64 {
     time.as_secs_f64() * 1e6
 }
@@ -132,10 +135,7 @@ pub fn report(
     }
 }
 
-/// Replaces a page, and keeps the notes of the older one.
-///
-/// # Errors
-/// If the file cannot be written.
+/// Replaces a page, and keeps its hand-written notes.
 pub fn write_page(path: &str, page: &str) -> std::io::Result<()> {
     let before = std::fs::read_to_string(path).unwrap_or_default();
     std::fs::write(path, page.to_owned() + notes(&before))
@@ -146,12 +146,14 @@ fn notes(page: &str) -> &str {
     page.find(NOTES).map_or("", |at| &page[at..])
 }
 
+/// Heading of the hand-written notes.
 const NOTES: &str = "\n## Notes\n";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns a row with this threshold.
     fn row(demanded: Option<f64>) -> Row {
         Row {
             what: "a call".to_owned(),
@@ -176,14 +178,14 @@ mod tests {
     }
 
     #[test]
-    fn notes_stay() {
+    fn replaced_pages_keep_notes() {
         let before = format!("# Sessions\n\n| a |\n{NOTES}\nBy hand.\n");
         assert_eq!(notes(&before), "\n## Notes\n\nBy hand.\n");
         assert_eq!(notes("# Sessions\n"), "");
     }
 
     #[test]
-    fn an_option_has_what_follows_it() {
+    fn next_argument_is_option_value() {
         let arguments = ["--quick", "--markdown", "x.md"].map(str::to_owned);
         assert_eq!(after(&arguments, "--markdown").as_deref(), Some("x.md"));
         assert_eq!(after(&arguments, "x.md"), None);

@@ -1,7 +1,7 @@
-//! The gateway `mcp-exact bridge` beside servers without it, and beside other gateways on the same path.
+//! Benchmark of the gateway `mcp-exact bridge`, compared with servers without a gateway and with other gateways.
 //!
-//! `serve-bench bridge --gateway PROGRAM --peers FOLDER [--quick] [--markdown FILE]`. The folder has `node_modules` and a Python
-//! environment `venv`. The demands are only printed.
+//! `serve-bench bridge --gateway PROGRAM --peers FOLDER [--quick] [--markdown FILE]`. The folder contains
+//! `node_modules` and a Python environment `venv`. The thresholds are only printed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,16 +20,21 @@ use crate::markdown::digits;
 use crate::process::{self, SERVER_CORE, Server};
 use crate::stats::{Estimate, median};
 
-/// Gateways that are compared.
+/// Measured gateways.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Gateway {
+    /// `mcp-exact bridge`.
     Ours,
+    /// mcp-proxy, a Python program.
     McpProxy,
+    /// supergateway, a node program.
     Supergateway,
+    /// mcp-remote, a node program.
     McpRemote,
 }
 
 impl Gateway {
+    /// All gateways.
     const ALL: [Self; 4] = [
         Self::Ours,
         Self::McpProxy,
@@ -37,6 +42,7 @@ impl Gateway {
         Self::McpRemote,
     ];
 
+    /// Returns the name in the report.
     fn name(self) -> &'static str {
         match self {
             Self::Ours => "mcp-exact bridge",
@@ -47,31 +53,40 @@ impl Gateway {
     }
 }
 
-/// What is measured, and how often.
+/// Options and scale of the benchmark.
 struct Bench {
+    /// Path of `mcp-exact`.
     gateway: PathBuf,
+    /// Folder of the other gateways.
     peers: PathBuf,
+    /// Number of rounds.
     rounds: usize,
-    /// Calls of a sample of times.
+    /// Number of calls in a sample of durations.
     calls: usize,
-    /// Length of a sample of calls a second.
+    /// Duration of a sample of calls per second.
     sample: Duration,
+    /// Number of idle clients in the measurement of memory.
     clients: usize,
 }
 
-/// Time for a gateway to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Time limit for a gateway to start listening.
+const LISTEN_TIMEOUT: Duration = Duration::from_secs(30);
+/// Number of concurrent calls over stdio.
 const IN_FLIGHT: usize = 64;
+/// Number of concurrent connections over HTTP.
 const CONNECTIONS: usize = 16;
-/// Server behind the gateways on standard streams.
+/// Name of the server that gateways use over stdio.
 const STDIO: &str = "ours-blocking";
-/// Server behind the gateways over HTTP.
+/// Name of the server that gateways use over HTTP.
 const HTTP: &str = "http-ours";
 
 /// One line of the result.
 struct Row {
+    /// Name of the measurement.
     what: String,
+    /// Measured value.
     measured: Estimate,
+    /// Threshold, and true if it is met; `None` without a threshold.
     demand: Option<(f64, bool)>,
 }
 
@@ -84,18 +99,21 @@ impl Row {
         }
     }
 
+    /// Sets a maximum as the threshold.
     fn at_most(self, most: f64) -> Self {
         let holds = self.measured.value <= most;
         let demand = Some((most, holds));
         Self { demand, ..self }
     }
 
+    /// Sets a minimum as the threshold.
     fn at_least(self, least: f64) -> Self {
         let holds = self.measured.value >= least;
         let demand = Some((least, holds));
         Self { demand, ..self }
     }
 
+    /// Returns the result of the threshold; empty without a threshold.
     fn verdict(&self) -> &'static str {
         match self.demand {
             Some((_, true)) => "ok",
@@ -105,7 +123,7 @@ impl Row {
     }
 }
 
-/// Measures everything and prints it; writes the page where `--markdown FILE` is given.
+/// Runs all measurements and prints the results; writes the page if `--markdown FILE` is given.
 pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     let path = |option: &str| {
         let path = after(arguments, option).with_context(|| format!("{option} is missing"))?;
@@ -140,6 +158,7 @@ pub fn run(arguments: &[String]) -> anyhow::Result<()> {
     }
 }
 
+/// Returns the page to record.
 fn page(rows: &[Row]) -> String {
     let mut page = format!(
         "# The gateway\n\n{}, {}. Written by `cargo xtask bench bridge`; how it measures is in \
@@ -166,29 +185,32 @@ fn page(rows: &[Row]) -> String {
     page
 }
 
+/// Returns an address with a free port.
 fn free_port() -> anyhow::Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }
 
 impl Bench {
-    /// Returns the command of a server on standard streams.
+    /// Returns the command of the server that gateways use over stdio.
     fn stdio_server() -> anyhow::Result<[String; 3]> {
         let program = std::env::current_exe()?;
         let program = program.to_str().context("no text")?.to_owned();
         Ok([program, "server".to_owned(), STDIO.to_owned()])
     }
 
+    /// Returns the command that runs a script of an npm package.
     fn script(&self, package: &str, file: &str) -> Command {
         let mut command = Command::new("node");
         command.arg(self.peers.join("node_modules").join(package).join(file));
         command
     }
 
+    /// Returns the command of mcp-proxy.
     fn mcp_proxy(&self) -> Command {
         Command::new(self.peers.join("venv").join("bin").join("mcp-proxy"))
     }
 
-    /// Returns the command of a gateway for a client on standard streams in front of a server over HTTP.
+    /// Returns the command of a gateway that a client uses over stdio, in front of a server over HTTP.
     fn to_http(&self, gateway: Gateway, server: SocketAddr) -> Command {
         let url = format!("http://{server}/mcp");
         match gateway {
@@ -216,7 +238,8 @@ impl Bench {
         }
     }
 
-    /// Starts a gateway that listens in front of a server on standard streams; `None` for one that cannot.
+    /// Starts a gateway that clients use over HTTP, in front of a server over stdio; returns `None` for a gateway
+    /// without this direction.
     fn to_stdio(&self, gateway: Gateway) -> anyhow::Result<Option<(Server, SocketAddr)>> {
         let (server, address) = (Self::stdio_server()?, free_port()?);
         let port = address.port().to_string();
@@ -246,7 +269,7 @@ impl Bench {
         Ok(Some((server, address)))
     }
 
-    /// Measures what the gateway adds to a call over standard streams.
+    /// Measures the time that the gateway adds to a call over stdio.
     fn stdio_times(&self) -> anyhow::Result<Vec<Row>> {
         process::run_on(SERVER_CORE)?;
         let mut direct = Session::start(STDIO)?;
@@ -269,7 +292,7 @@ impl Bench {
         ])
     }
 
-    /// Measures what the gateway adds to a call over HTTP whose server has standard streams and another revision.
+    /// Measures the time that the gateway adds to a call over HTTP if the server uses stdio and another revision.
     async fn http_times(&self) -> anyhow::Result<Vec<Row>> {
         process::run_on(SERVER_CORE)?;
         let mut direct = Session::start(STDIO)?;
@@ -306,7 +329,7 @@ impl Bench {
         Ok(rows)
     }
 
-    /// Compares calls a second from standard streams to a server over HTTP.
+    /// Compares the calls per second of the gateways from stdio to HTTP.
     fn stdio_rates(&self) -> anyhow::Result<Vec<Row>> {
         let mut server = Server::start(HTTP)?;
         let address = server.address()?;
@@ -330,7 +353,7 @@ impl Bench {
         Ok(compare("stdio to HTTP, 64 calls in flight", &rates))
     }
 
-    /// Compares calls a second from HTTP to a server on standard streams.
+    /// Compares the calls per second of the gateways from HTTP to stdio.
     async fn http_rates(&self) -> anyhow::Result<Vec<Row>> {
         let mut gateways = Vec::new();
         for gateway in Gateway::ALL {
@@ -359,11 +382,12 @@ impl Bench {
         Ok(compare("HTTP to stdio, 16 sessions", &rates))
     }
 
+    /// Returns the number of calls in a sample at this rate.
     fn calls_of(&self, rate: f64) -> usize {
         ((rate * self.sample.as_secs_f64()) as usize).max(IN_FLIGHT)
     }
 
-    /// Measures the memory of a client that has a session and does nothing, or listens to its event stream.
+    /// Measures the memory of an idle client with a session; with `listens`, the client also has an event stream.
     async fn memory(&self, listens: bool) -> anyhow::Result<Row> {
         let mut server = Server::start(HTTP)?;
         let upstream = server.address()?;
@@ -404,8 +428,9 @@ impl Bench {
     }
 }
 
+/// Waits until a gateway listens at an address.
 fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + LISTEN_TIMEOUT;
     while TcpStream::connect(address).is_err() {
         ensure!(Instant::now() < deadline, "nobody listens at {address}");
         sleep(Duration::from_millis(20));
@@ -413,7 +438,7 @@ fn wait_for(address: SocketAddr) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the calls a second of all gateways, and how many times those of the others ours are.
+/// Returns the calls per second of each gateway, and the ratios of our gateway to the others.
 fn compare(path: &str, rates: &BTreeMap<Gateway, Vec<f64>>) -> Vec<Row> {
     let row = |(gateway, samples): (&Gateway, &Vec<f64>)| {
         let what = format!("{path}: calls a second through {}", gateway.name());
@@ -426,7 +451,7 @@ fn compare(path: &str, rates: &BTreeMap<Gateway, Vec<f64>>) -> Vec<Row> {
         .filter(|(gateway, _)| **gateway != Gateway::Ours)
     {
         let what = format!("{path}: times those through {}", gateway.name());
-        // Both had the same rounds, in another order.
+        // Both were measured in the same rounds, in different orders.
         rows.push(Row::new(what, crate::stats::ratio(ours, theirs)).at_least(10.0));
     }
     rows

@@ -7,18 +7,23 @@ use crate::stats::{Estimate, median, ratio};
 /// Threshold with its measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
+    /// Description of the threshold.
     pub demand: &'static str,
+    /// Measured value.
     pub measured: Estimate,
+    /// True if the threshold is met.
     pub holds: bool,
 }
 
-/// Measured value with its limit.
+/// Limit of a measured value.
 enum MeasuredLimit {
+    /// Minimum.
     AtLeast(f64),
+    /// Maximum.
     AtMost(f64),
 }
 
-/// Returns the thresholds whose values a run has measured.
+/// Returns the results of the thresholds for the values that a run has measured.
 pub fn verdicts(run: &Run) -> Vec<Verdict> {
     use MeasuredLimit::{AtLeast, AtMost};
     use Measure::*;

@@ -8,10 +8,12 @@ use crate::markdown::digits;
 use crate::process::Server;
 use crate::run::HTTP;
 
+/// Number of calls of the short run.
 const FEW_CALLS: usize = 100;
+/// Number of calls of the long run.
 const MANY_CALLS: usize = 1_100;
 
-/// Server with its instructions per call, without the kernel.
+/// Name of a server, and its instructions per call outside of the kernel.
 pub type Row = (&'static str, u64);
 
 /// Counts the instructions of every server over HTTP.
@@ -32,6 +34,7 @@ pub async fn rows() -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
+/// Returns the instructions per call from the counts of the short and the long run.
 fn each(few: u64, many: u64) -> u64 {
     many.saturating_sub(few) / (MANY_CALLS - FEW_CALLS) as u64
 }

@@ -10,7 +10,7 @@ use crate::instructions;
 use crate::run::{Measure, Run};
 use crate::stats::{Estimate, median, ratio};
 
-/// Formats a number with its significant digits.
+/// Formats a number with a precision that depends on its size.
 pub fn digits(value: f64) -> String {
     match value.abs() {
         large if large >= 1000.0 => {
@@ -30,10 +30,12 @@ pub fn digits(value: f64) -> String {
     }
 }
 
+/// Formats a confidence interval.
 fn interval(estimate: Estimate) -> String {
     format!("{} to {}", digits(estimate.low), digits(estimate.high))
 }
 
+/// Returns the rows of a measurement: server, median, interval, ratio to the base, and its interval.
 fn rows(run: &Run, measure: Measure) -> Vec<[String; 5]> {
     let base = run.samples(measure, measure.base());
     let of_measure = run.series.iter().filter(|series| series.measure == measure);
@@ -88,6 +90,7 @@ pub fn text(run: &Run, demands: &[Verdict]) -> String {
     out
 }
 
+/// Returns the result of a threshold.
 fn word(verdict: &Verdict) -> &'static str {
     if verdict.holds { "ok" } else { "MISS" }
 }
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_matter() {
+    fn numbers_have_significant_digits() {
         let written = [1234567.8, 123.4, 12.34, 1.234].map(digits);
         assert_eq!(written, ["1,234,568", "123", "12.3", "1.23"]);
     }

@@ -11,13 +11,13 @@ use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// CPU core of the clients. Clients and servers are bound to cores, because otherwise the scheduling of the processes
-/// affects times more than the measured code.
+/// CPU core of the clients. Clients and servers are bound to separate cores, because otherwise the scheduling of the
+/// processes would affect times more than the measured code.
 pub const CLIENT_CORE: usize = 1;
 /// CPU core of the servers.
 pub const SERVER_CORE: usize = 0;
 
-/// Binds this process to a core, and those that it starts from now on.
+/// Binds this process to a core, including processes that it starts afterwards.
 pub fn run_on(core: usize) -> anyhow::Result<()> {
     bind(None, core)
 }
@@ -30,6 +30,7 @@ pub fn run_anywhere() -> anyhow::Result<()> {
     Ok(sched_setaffinity(None, &cores)?)
 }
 
+/// Binds a process to a core; `None` is this process.
 fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -39,6 +40,7 @@ fn bind(process: Option<Pid>, core: usize) -> anyhow::Result<()> {
 
 /// Server process, killed on drop.
 pub struct Server {
+    /// Process of the server.
     child: Child,
 }
 
@@ -48,7 +50,7 @@ impl Server {
         Self::run(Command::new(std::env::current_exe()?).args(["server", name]))
     }
 
-    /// Starts a server of any command.
+    /// Starts a server with any command.
     pub fn run(command: &mut Command) -> anyhow::Result<Self> {
         let child = command
             .stdin(Stdio::piped())
@@ -90,6 +92,7 @@ impl Server {
         Ok(count.trim().parse()?)
     }
 
+    /// Returns the process id.
     fn pid(&self) -> anyhow::Result<Pid> {
         Pid::from_raw(self.child.id().try_into()?).context("no process")
     }
@@ -99,7 +102,7 @@ impl Server {
         bind(Some(self.pid()?), core)
     }
 
-    /// Takes the pipes of the server.
+    /// Returns the pipes of the server; they can be taken once.
     pub fn pipes(&mut self) -> anyhow::Result<(ChildStdin, ChildStdout)> {
         let input = self.child.stdin.take().context("the input was taken")?;
         let output = self.child.stdout.take().context("the output was taken")?;

@@ -50,6 +50,7 @@ impl Measure {
         Self::Idle,
     ];
 
+    /// Returns the title in the report.
     pub fn title(self) -> &'static str {
         match self {
             Self::StdioRate => "stdio, 64 calls in flight: calls/s",
@@ -78,27 +79,34 @@ impl Measure {
 /// Samples of one server.
 #[derive(Debug)]
 pub struct Series {
+    /// Kind of measurement.
     pub measure: Measure,
+    /// Name of the server.
     pub server: &'static str,
+    /// One sample for each round.
     pub samples: Vec<f64>,
 }
 
 /// Results of a run.
 #[derive(Debug, Default)]
 pub struct Run {
+    /// Samples of all measurements.
     pub series: Vec<Series>,
+    /// Number of idle event streams in the measurement of memory.
     pub streams: usize,
     /// Instruction counts, if requested.
     pub instructions: Vec<crate::instructions::Row>,
 }
 
 impl Run {
+    /// Returns the samples of a server; `None` if it was not measured.
     pub fn samples(&self, measure: Measure, server: &str) -> Option<&[f64]> {
         let mut all = self.series.iter();
         let found = all.find(|series| series.measure == measure && series.server == server)?;
         Some(&found.samples)
     }
 
+    /// Adds a sample.
     fn add(&mut self, measure: Measure, server: &'static str, sample: f64) {
         let mut all = self.series.iter_mut();
         match all.find(|series| series.measure == measure && series.server == server) {
@@ -114,15 +122,20 @@ impl Run {
 
 /// Scale of the measurements.
 pub struct Scale {
+    /// Number of rounds.
     rounds: usize,
-    /// Length of one sample.
+    /// Duration of one sample.
     sample: Duration,
+    /// Number of starts of each server.
     starts: usize,
+    /// Number of idle event streams.
     streams: usize,
+    /// Number of concurrent clients.
     clients: usize,
 }
 
 impl Scale {
+    /// Returns the scale of a normal run.
     pub fn full() -> Self {
         Self {
             rounds: 21,
@@ -143,6 +156,7 @@ impl Scale {
         }
     }
 
+    /// Returns the scale of `--quick`.
     pub fn quick() -> Self {
         Self {
             rounds: 5,
@@ -153,11 +167,13 @@ impl Scale {
         }
     }
 
+    /// Returns the number of calls in a sample at this rate.
     fn calls(&self, rate: f64) -> usize {
         ((rate * self.sample.as_secs_f64()) as usize).max(64)
     }
 }
 
+/// Servers over stdio.
 const STDIO: [&str; 6] = [
     "floor-blocking",
     "floor-tokio",
@@ -167,7 +183,7 @@ const STDIO: [&str; 6] = [
     "rmcp-pipes",
 ];
 
-/// Names in the report, with the server and the kind of calls.
+/// Servers over HTTP: name in the report, name of the server, and kind of calls.
 pub const HTTP: [(&str, &str, Style); 5] = [
     ("http-hyper", "http-hyper", Style::Session),
     ("http-ours", "http-ours", Style::Session),
@@ -201,7 +217,9 @@ pub fn run(scale: &Scale, only: Option<&str>) -> anyhow::Result<Run> {
     Ok(run)
 }
 
+/// Measures the servers over stdio.
 fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    /// Number of concurrent calls.
     const IN_FLIGHT: usize = 64;
     let mut servers = Vec::new();
     for name in STDIO {
@@ -223,12 +241,13 @@ fn stdio(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
             let time = session.one_by_one(500)?;
             run.add(Measure::StdioTime, name, time);
         }
-        // Nobody is always the first one.
+        // No server is always measured first.
         servers.rotate_left(1);
     }
     Ok(())
 }
 
+/// Measures the time from the start of a server to its first response.
 fn starts(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     for _ in 0..scale.starts {
         for name in STDIO {
@@ -239,6 +258,7 @@ fn starts(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Opens connections to a server.
 async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result<Vec<Connection>> {
     let address = server.address()?;
     let mut connections = Vec::with_capacity(count);
@@ -248,7 +268,9 @@ async fn open(server: &mut Server, style: Style, count: usize) -> anyhow::Result
     Ok(connections)
 }
 
+/// Measures the servers over HTTP.
 async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
+    /// Number of connections.
     const CONNECTIONS: usize = 32;
     process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
@@ -264,7 +286,7 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     }
     for _ in 0..scale.rounds {
         for (name, server, _, one, calls) in &mut servers {
-            // On one core: nobody waits until the other core wakes up, which takes longer than the call.
+            // On one core, no call waits until the other core wakes up, which takes longer than the call.
             server.run_on(CLIENT_CORE)?;
             // A connection that was idle is slower at first.
             call_concurrently(one, calls.0 / 10).await?;
@@ -285,6 +307,7 @@ async fn http(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Measures many concurrent clients.
 async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     process::run_on(CLIENT_CORE)?;
     let mut servers = Vec::new();
@@ -306,6 +329,7 @@ async fn clients(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Measures the memory of idle event streams.
 async fn idle(run: &mut Run, scale: &Scale) -> anyhow::Result<()> {
     run.streams = scale.streams;
     for (name, server) in [("sse-hyper", "sse-hyper"), ("http-ours", "http-ours")] {

@@ -30,14 +30,14 @@ pub fn run(name: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Returns a single-threaded runtime, because the client uses the other core.
+/// Creates a single-threaded runtime, because the client uses the other core.
 fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
 }
 
-/// Prints the address of a server for the client.
+/// Prints the address of a server, which the client reads.
 fn announce(address: SocketAddr) -> std::io::Result<()> {
     let mut out = std::io::stdout();
     writeln!(out, "{address}")?;

@@ -4,11 +4,15 @@
 /// Value with its 95 % confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
+    /// Estimated value.
     pub value: f64,
+    /// Lower end of the interval.
     pub low: f64,
+    /// Upper end of the interval.
     pub high: f64,
 }
 
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 2000;
 
 /// Estimates the median of samples; NaN without samples.
@@ -31,6 +35,7 @@ pub fn ratio(measured: &[f64], base: &[f64]) -> Estimate {
     median(&ratios)
 }
 
+/// Returns the median; NaN without samples.
 fn middle(samples: impl Iterator<Item = f64>) -> f64 {
     let mut sorted: Vec<f64> = samples.collect();
     sorted.sort_by(f64::total_cmp);
@@ -41,7 +46,7 @@ fn middle(samples: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-/// Returns a quantile of the samples.
+/// Returns the quantile `part` of the samples, from 0 to 1; NaN without samples.
 pub fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let index = (samples.len() as f64 * part) as usize;
@@ -49,9 +54,11 @@ pub fn quantile(samples: &mut [f64], part: f64) -> f64 {
     samples.get(index.min(last)).copied().unwrap_or(f64::NAN)
 }
 
+/// Random number generator (xorshift).
 struct Random(u64);
 
 impl Random {
+    /// Returns a number below `limit`.
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -65,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn interval_holds_the_median() {
+    fn interval_contains_the_median() {
         let samples: Vec<f64> = (1..=21).map(f64::from).collect();
         let estimate = median(&samples);
         assert_eq!(estimate.value, 11.0);
@@ -74,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_are_taken_by_rounds() {
+    fn ratios_are_computed_by_round() {
         let estimate = ratio(&[2.0, 4.0, 20.0], &[1.0, 2.0, 10.0]);
         assert_eq!(
             (estimate.value, estimate.low, estimate.high),

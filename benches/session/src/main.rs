@@ -13,8 +13,7 @@ use bench_record::{Row, after, repeated, report, take_turns};
 use mcp_exact_session::*;
 use mcp_exact_wire::{Direction, RevisionTypes, decode_message, encode_into};
 
-/// Sizes of the measured calls: name, bytes of text in both messages, calls per round, and maximum cost relative to the
-/// codec.
+/// Measured calls: name, bytes of text in both messages, calls per round, and maximum cost relative to the codec.
 const SIZES: [(&str, usize, u32, f64); 3] = [
     ("of 300 B", 150, 5_000, 2.0),
     ("of 2 kB", 1_800, 2_000, 2.0),
@@ -26,14 +25,19 @@ const MAX_NEW_ENDPOINT_RATIO: f64 = 1.2;
 
 /// Client and server that have negotiated a revision.
 struct Pair {
+    /// Client endpoint.
     client: ClientEndpoint,
+    /// Server endpoint.
     server: ServerEndpoint<()>,
+    /// Buffer of one frame.
     frame: Vec<u8>,
 }
 
 /// Messages of a call.
 struct Messages {
+    /// Text of the request.
     request: Vec<u8>,
+    /// Text of the response.
     answer: Vec<u8>,
 }
 
@@ -63,16 +67,17 @@ impl Pair {
             frame: Vec::new(),
         };
         while pair.client.session_info().is_none() || pair.client.poll_timeout().is_some() {
-            pair.there();
+            pair.deliver_to_server();
             pair.deliver_to_client();
         }
         while pair.client.poll_event().is_some() {}
-        pair.there();
+        pair.deliver_to_server();
         while pair.server.poll_event().is_some() {}
         pair
     }
 
-    fn there(&mut self) {
+    /// Delivers the messages of the client to the server.
+    fn deliver_to_server(&mut self) {
         self.frame.clear();
         while self.client.poll_transmit(&mut self.frame).is_some() {
             let (on, with) = (StreamId::DUPLEX, FrameContext::new(()));
@@ -82,6 +87,7 @@ impl Pair {
         }
     }
 
+    /// Delivers the messages of the server to the client.
     fn deliver_to_client(&mut self) {
         self.frame.clear();
         while self.server.poll_transmit(&mut self.frame).is_some() {
@@ -102,7 +108,7 @@ impl Pair {
             Time::ZERO,
         );
         let key = sent.expect("it leaves");
-        self.there();
+        self.deliver_to_server();
         let Some(ServerEvent::Request(request)) = self.server.poll_event() else {
             panic!("no request");
         };
@@ -158,6 +164,7 @@ fn codec<R: RevisionTypes>(messages: &Messages, out: &mut Vec<u8>) {
     once::<R::FromServer>(&messages.answer, out);
 }
 
+/// Decodes and encodes one message.
 fn once<D: Direction>(text: &[u8], out: &mut Vec<u8>) {
     let decoded = decode_message::<D>(black_box(text), &|_| Some("tools/call"));
     out.clear();
@@ -165,11 +172,13 @@ fn once<D: Direction>(text: &[u8], out: &mut Vec<u8>) {
     black_box(out);
 }
 
+/// Returns a text with about this number of bytes.
 fn text(bytes: usize) -> String {
     let line = "one line of source code, with \\\"quotes\\\" and more; ";
     line.repeat(bytes.div_ceil(line.len()))
 }
 
+/// Returns the params and the result of a call with about this number of bytes of text.
 fn call(bytes: usize) -> (JsonObject, RawResult) {
     let text = text(bytes);
     let params =
@@ -180,13 +189,17 @@ fn call(bytes: usize) -> (JsonObject, RawResult) {
 }
 
 /// Options of the command line.
-struct Wanted {
+struct CommandOptions {
+    /// Number of calls to make without measuring.
     calls: Option<u32>,
+    /// True if the codec is run instead of the endpoints.
     codec: bool,
+    /// Part of the names of the lines to measure; empty for all.
     only: String,
 }
 
-fn compare<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
+/// Measures calls of each size in a revision.
+fn compare<R: RevisionTypes>(wanted: &CommandOptions, rows: &mut Vec<Row>) {
     for (name, bytes, calls, demanded) in SIZES {
         let what = format!("{} tools/call {name}", R::REVISION.as_str());
         if !what.contains(&wanted.only) {
@@ -224,7 +237,7 @@ fn stateless_settings<R: RevisionTypes>() -> Arc<ServerSettings> {
     config.build().expect("a configuration")
 }
 
-/// Serves one POST with typed params and result.
+/// Handles one POST with typed params and result, on the server.
 fn post(
     server: &mut ServerEndpoint<()>,
     request: &[u8],
@@ -247,7 +260,7 @@ fn post(
 }
 
 /// Compares a POST to a new endpoint with one to an existing endpoint.
-fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
+fn compare_stateless<R: RevisionTypes>(wanted: &CommandOptions, rows: &mut Vec<Row>) {
     for (name, bytes, calls, _) in SIZES {
         let what = format!("{} POST on a new endpoint {name}", R::REVISION.as_str());
         if !what.contains(&wanted.only) {
@@ -288,7 +301,7 @@ fn compare_stateless<R: RevisionTypes>(wanted: &Wanted, rows: &mut Vec<Row>) {
 
 fn main() -> std::io::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let wanted = Wanted {
+    let wanted = CommandOptions {
         calls: after(&arguments, "--calls").and_then(|calls| calls.parse().ok()),
         codec: arguments.iter().any(|argument| argument == "--codec"),
         only: after(&arguments, "--only").unwrap_or_default(),

@@ -13,6 +13,7 @@ use mcp_exact_transport::event_log::{EventLog, EventLogError, LogEvent, LogStrea
 use mcp_exact_transport::store::{Lineage, SessionRecord, SessionStore, SessionStoreError};
 use rusqlite::{Connection, OptionalExtension as _, Transaction};
 
+/// SQL statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 
 /// Maximum number of stored events per stream.
@@ -70,6 +71,7 @@ fn now() -> i64 {
     since.map_or(0, milliseconds)
 }
 
+/// Returns a duration in milliseconds.
 fn milliseconds(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
@@ -89,6 +91,7 @@ fn ready_future<'a, T: Send + 'a, E: Send + 'a>(result: Result<T, E>) -> StoreFu
     Box::pin(ready(result))
 }
 
+/// Returns the error of the session store for a failed statement.
 fn store_failed(error: rusqlite::Error) -> SessionStoreError {
     SessionStoreError::Unavailable(error.into())
 }
@@ -161,11 +164,12 @@ impl SessionStore for Database {
     }
 }
 
+/// Returns the error of the event log for a failed statement.
 fn log_failed(error: rusqlite::Error) -> EventLogError {
     EventLogError::Unavailable(error.into())
 }
 
-/// Returns the numbers of the last removed and the last appended event of a stream.
+/// Returns the numbers of the last removed and the last appended event of a stream; `None` if there is no such stream.
 fn state(database: &Transaction<'_>, stream: &LogStream) -> rusqlite::Result<Option<(i64, i64)>> {
     let query = "SELECT dropped, last FROM streams WHERE session = ?1 AND stream = ?2";
     let key = (&*stream.session, to_signed(stream.stream));

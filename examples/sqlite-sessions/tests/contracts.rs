@@ -12,6 +12,7 @@ use sqlite_sessions::Database;
 struct File(PathBuf);
 
 impl File {
+    /// Returns a path in the folder for temporary files.
     fn new(name: &str) -> Self {
         let name = format!("sqlite-sessions-{}-{name}", std::process::id());
         Self(std::env::temp_dir().join(name))
@@ -62,6 +63,7 @@ async fn sessions_survive_a_restart() {
     assert_eq!(events, [event]);
 }
 
+/// Returns a session record.
 fn record() -> SessionRecord {
     SessionRecord {
         snapshot: "{}".to_owned(),

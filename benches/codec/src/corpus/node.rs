@@ -6,9 +6,11 @@ use crate::entry::Layout;
 /// JSON value with ordered members.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Value other than an array or object, as text.
+    /// Text of a value that is neither an array nor an object.
     Plain(String),
+    /// Array of values.
     Array(Vec<Node>),
+    /// Object with ordered members.
     Object(Vec<(String, Node)>),
 }
 
@@ -100,6 +102,7 @@ impl Node {
         out
     }
 
+    /// Appends the text of the value to `out`.
     fn write(&self, layout: Layout, depth: usize, out: &mut String) {
         match self {
             Self::Plain(text) => out.push_str(text),
@@ -135,6 +138,7 @@ impl Node {
     }
 }
 
+/// Appends the separator before an item or member.
 fn separate(index: usize, layout: Layout, depth: usize, out: &mut String) {
     if index > 0 {
         out.push(',');
@@ -142,6 +146,7 @@ fn separate(index: usize, layout: Layout, depth: usize, out: &mut String) {
     line(layout, depth, out);
 }
 
+/// Appends a closing bracket.
 fn close(bracket: char, len: usize, layout: Layout, depth: usize, out: &mut String) {
     if len > 0 {
         line(layout, depth, out);
@@ -149,6 +154,7 @@ fn close(bracket: char, len: usize, layout: Layout, depth: usize, out: &mut Stri
     out.push(bracket);
 }
 
+/// Appends a line break and the indentation, if the layout has them.
 fn line(layout: Layout, depth: usize, out: &mut String) {
     if layout == Layout::Indented {
         out.push('\n');
@@ -156,6 +162,7 @@ fn line(layout: Layout, depth: usize, out: &mut String) {
     }
 }
 
+/// Returns a string as JSON.
 fn quote(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

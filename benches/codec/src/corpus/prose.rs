@@ -1,6 +1,7 @@
 //! Text of any length that resembles tool results: sentences, logs, source code, base64. The text is deterministic,
 //! from a random number generator with a fixed seed.
 
+/// Words of the sentences.
 const WORDS: &[&str] = &[
     "the",
     "request",
@@ -54,6 +55,7 @@ const WORDS: &[&str] = &[
     "code",
 ];
 
+/// Words outside of ASCII.
 const NON_ASCII: &[&str] = &[
     "größer",
     "prüfen",
@@ -71,6 +73,7 @@ const NON_ASCII: &[&str] = &[
     "😀",
 ];
 
+/// Alphabet of base64.
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Random number generator (xorshift).
@@ -89,6 +92,7 @@ impl Numbers {
         usize::try_from((self.0 >> 11) % limit.max(1) as u64).unwrap_or(0)
     }
 
+    /// Returns a random element.
     fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
         from[self.below(from.len())]
     }
@@ -99,11 +103,12 @@ pub fn sentences(seed: u64, len: usize) -> String {
     words(seed, len, 0)
 }
 
-/// Returns about `len` bytes of sentences with every fifth word outside of ASCII.
+/// Returns about `len` bytes of sentences in which every fifth word is outside of ASCII.
 pub fn multilingual(seed: u64, len: usize) -> String {
     words(seed, len, 5)
 }
 
+/// Returns about `len` bytes of sentences; every `foreign_every`th word is outside of ASCII.
 fn words(seed: u64, len: usize, foreign_every: usize) -> String {
     let mut numbers = Numbers::new(seed);
     let mut out = String::with_capacity(len + 16);

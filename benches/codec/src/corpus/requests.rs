@@ -5,6 +5,7 @@ use super::prose::{code, sentences};
 use super::{Draft, notification, request};
 use crate::entry::Side::{Client, Server};
 
+/// Returns all requests, notifications and batches.
 pub(super) fn drafts() -> Vec<Draft> {
     let mut drafts = from_client();
     drafts.extend(from_server());
@@ -12,6 +13,7 @@ pub(super) fn drafts() -> Vec<Draft> {
     drafts
 }
 
+/// Returns the messages of the client.
 fn from_client() -> Vec<Draft> {
     let cursor = object([
         ("_meta", object([("progressToken", "list-3".into())])),
@@ -68,6 +70,7 @@ fn from_client() -> Vec<Draft> {
     ]
 }
 
+/// Returns the messages of the server.
 fn from_server() -> Vec<Draft> {
     let progress = object([
         ("progressToken", "index-7".into()),
@@ -111,6 +114,7 @@ fn from_server() -> Vec<Draft> {
     ]
 }
 
+/// Returns the request `initialize`.
 fn initialize() -> Node {
     object([
         ("protocolVersion", "2025-06-18".into()),
@@ -133,6 +137,7 @@ fn initialize() -> Node {
     ])
 }
 
+/// Returns a call with small arguments.
 fn small_call() -> Node {
     object([
         ("_meta", object([("progressToken", 7.into())])),
@@ -157,7 +162,7 @@ fn small_call() -> Node {
     ])
 }
 
-/// Returns a call with large arguments: edits of many files.
+/// Returns a call with large arguments, which edit many files.
 fn large_call() -> Node {
     let edits: Vec<Node> = (0..80)
         .map(|index| {
@@ -180,6 +185,7 @@ fn large_call() -> Node {
     object([("name", "update_file".into()), ("arguments", arguments)])
 }
 
+/// Returns a sampling request.
 fn sampling() -> Node {
     let message = |role: &str, seed, len| {
         object([
@@ -221,6 +227,7 @@ fn sampling() -> Node {
     ])
 }
 
+/// Returns an elicitation request.
 fn elicitation() -> Node {
     object([
         ("message", "Which branch should the change go to?".into()),

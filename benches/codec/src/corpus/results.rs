@@ -5,8 +5,10 @@ use super::prose::{base64, code, multilingual, sentences};
 use super::{Draft, MANY_TOOLS, tools};
 use crate::entry::{Layout, Side};
 
+/// Size of the largest results, in bytes.
 const MEGABYTE: usize = 1_000_000;
 
+/// Returns all results and the error.
 pub(super) fn drafts() -> Vec<Draft> {
     let mut drafts = about_tools();
     drafts.extend(about_the_rest());
@@ -14,6 +16,7 @@ pub(super) fn drafts() -> Vec<Draft> {
     drafts
 }
 
+/// Returns results about tools.
 fn about_tools() -> Vec<Draft> {
     let call = |name, result| Draft::result(name, 7, "tools/call", result);
     let failed = object([
@@ -58,6 +61,7 @@ fn about_tools() -> Vec<Draft> {
     ]
 }
 
+/// Returns results of the server about resources, prompts and other features.
 fn about_the_rest() -> Vec<Draft> {
     let read = |name, contents| {
         Draft::result(
@@ -102,6 +106,7 @@ fn about_the_rest() -> Vec<Draft> {
     ]
 }
 
+/// Returns results of the client.
 fn from_client() -> Vec<Draft> {
     let sampled = object([
         ("role", "assistant".into()),
@@ -137,6 +142,7 @@ fn from_client() -> Vec<Draft> {
     ]
 }
 
+/// Returns a JSON-RPC error.
 fn error() -> Draft {
     let error = object([
         ("code", (-32602).into()),
@@ -157,6 +163,7 @@ fn error() -> Draft {
     Draft::new("error", Side::Server, node)
 }
 
+/// Returns the result of `initialize`.
 fn initialize_result() -> Node {
     let changes = || object([("listChanged", true.into())]);
     object([
@@ -186,6 +193,7 @@ fn initialize_result() -> Node {
     ])
 }
 
+/// Returns a text block.
 fn text(text: String) -> Node {
     object([("type", "text".into()), ("text", text.into())])
 }
@@ -263,6 +271,7 @@ fn structured_result() -> Node {
     ])
 }
 
+/// Returns a list of resources.
 fn resources() -> Node {
     let resources: Vec<Node> = (0..100)
         .map(|index| {
@@ -295,6 +304,7 @@ fn resources() -> Node {
     ])
 }
 
+/// Returns a list of resource templates.
 fn templates() -> Node {
     let templates: Vec<Node> = (0..10)
         .map(|index| {
@@ -312,6 +322,7 @@ fn templates() -> Node {
     object([("resourceTemplates", templates.into())])
 }
 
+/// Returns a list of prompts.
 fn prompts() -> Node {
     let argument = |name: &str, seed, required: bool| {
         object([
@@ -340,6 +351,7 @@ fn prompts() -> Node {
     object([("prompts", prompts.into())])
 }
 
+/// Returns a prompt with messages.
 fn prompt() -> Node {
     let message = |role: &str, content| object([("role", role.into()), ("content", content)]);
     let embedded = object([

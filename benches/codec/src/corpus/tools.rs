@@ -3,9 +3,11 @@
 use super::node::{Node, object, strings};
 use super::prose::{Numbers, sentences};
 
+/// Verbs in the names of tools.
 const VERBS: &[&str] = &[
     "search", "read", "create", "update", "delete", "list", "export", "compare",
 ];
+/// Nouns in the names of tools.
 const THINGS: &[&str] = &[
     "file", "issue", "branch", "record", "document", "event", "image", "query", "table", "message",
 ];
@@ -26,6 +28,7 @@ pub fn list(count: usize) -> Node {
     }
 }
 
+/// Returns the definition of a tool.
 fn tool(index: usize) -> Node {
     let seed = index as u64 + 1;
     let verb = VERBS[index % VERBS.len()];
@@ -57,6 +60,7 @@ fn tool(index: usize) -> Node {
     )
 }
 
+/// Returns an input schema.
 fn input_schema(seed: u64, thing: &str) -> Node {
     let mut numbers = Numbers::new(seed);
     let about = |offset: u64, len| -> Node { sentences(seed * 31 + offset, len).into() };
@@ -144,6 +148,7 @@ fn input_schema(seed: u64, thing: &str) -> Node {
     ])
 }
 
+/// Returns an output schema.
 fn output_schema(seed: u64, thing: &str) -> Node {
     object([
         ("type", "object".into()),

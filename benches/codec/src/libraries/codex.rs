@@ -11,8 +11,10 @@ use serde_json::Value;
 use crate::contestant::{Library, Role};
 use crate::entry::{Entry, Side};
 
+/// codex-mcp-types.
 pub struct Codex;
 
+/// Decoded message.
 pub enum Decoded {
     ClientRequest(RequestId, ClientRequest),
     ServerNotification(mcp::ServerNotification),
@@ -35,11 +37,12 @@ impl Library for Codex {
     }
 
     fn encode(decoded: &Decoded, out: &mut Vec<u8>) {
-        // A `Vec` takes everything, and what was decoded can be encoded.
+        // Writing to a `Vec` does not fail, and decoded values can be encoded.
         let _ = message(decoded).and_then(|message| serde_json::to_writer(out, &message));
     }
 }
 
+/// Decodes an entry.
 fn decode(entry: &Entry) -> Result<Decoded, serde_json::Error> {
     let message = serde_json::from_slice::<JSONRPCMessage>(&entry.bytes)?;
     Ok(match (message, entry.side) {
@@ -70,6 +73,7 @@ fn decode(entry: &Entry) -> Result<Decoded, serde_json::Error> {
     })
 }
 
+/// Converts a decoded message to an envelope.
 fn message(decoded: &Decoded) -> Result<JSONRPCMessage, serde_json::Error> {
     Ok(match decoded {
         Decoded::ClientRequest(id, typed) => {
@@ -107,6 +111,7 @@ fn parts(mut tagged: Value) -> (String, Value) {
     }
 }
 
+/// Returns the envelope of a request.
 fn request(id: &RequestId, method: String, params: Value) -> JSONRPCMessage {
     JSONRPCMessage::Request(mcp::JSONRPCRequest {
         id: id.clone(),
@@ -116,6 +121,7 @@ fn request(id: &RequestId, method: String, params: Value) -> JSONRPCMessage {
     })
 }
 
+/// Returns the envelope of a notification.
 fn notification(method: String, params: Value) -> JSONRPCMessage {
     JSONRPCMessage::Notification(mcp::JSONRPCNotification {
         jsonrpc: mcp::JSONRPC_VERSION.to_owned(),
@@ -134,6 +140,7 @@ macro_rules! by_method {
         }
 
         impl $name {
+            /// Decodes the params of a method.
             fn decode(method: &str, value: Value) -> Result<(&'static str, Self), serde_json::Error> {
                 match method {
                     $(by_method!(@method $of $variant) => Ok((
@@ -144,6 +151,7 @@ macro_rules! by_method {
                 }
             }
 
+            /// Encodes the params.
             fn encode(&self) -> Result<Value, serde_json::Error> {
                 match self {
                     $(Self::$variant(value) => serde_json::to_value(value),)*

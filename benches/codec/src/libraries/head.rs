@@ -6,6 +6,7 @@ use mcp_2025_06_18 as mcp;
 use crate::contestant::{Library, Role};
 use crate::entry::Entry;
 
+/// Reader of message heads of this repository.
 pub struct MessageHead;
 
 impl Library for MessageHead {

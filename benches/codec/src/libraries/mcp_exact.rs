@@ -6,8 +6,10 @@ use mcp_2025_06_18 as mcp;
 use crate::contestant::{Library, Role};
 use crate::entry::{Entry, Side};
 
+/// Typed messages of this repository.
 pub struct Typed;
 
+/// Decoded message or batch.
 pub enum Decoded {
     Client(mcp::ClientMessage),
     Server(mcp::ServerMessage),

@@ -9,8 +9,10 @@ use serde_json::value::RawValue;
 use crate::contestant::{Library, Role};
 use crate::entry::Entry;
 
+/// Envelope with raw params.
 pub struct Envelope;
 
+/// Borrowed envelope.
 #[derive(Deserialize, Serialize)]
 pub struct Message<'e> {
     #[serde(borrow)]
@@ -27,6 +29,7 @@ pub struct Message<'e> {
     error: Option<&'e RawValue>,
 }
 
+/// Decoded message or batch.
 pub enum Decoded<'e> {
     One(Message<'e>),
     Batch(Vec<Message<'e>>),
@@ -47,7 +50,7 @@ impl Library for Envelope {
     }
 
     fn encode(decoded: &Decoded<'_>, out: &mut Vec<u8>) {
-        // A `Vec` takes everything.
+        // Writing to a `Vec` does not fail.
         let _ = match decoded {
             Decoded::One(message) => serde_json::to_writer(out, message),
             Decoded::Batch(messages) => serde_json::to_writer(out, messages),

@@ -7,8 +7,10 @@ use super::result_type;
 use crate::contestant::{Library, Role, other_variant};
 use crate::entry::{Entry, Side};
 
+/// Library rmcp.
 pub struct Rmcp;
 
+/// Decoded message.
 pub enum Decoded {
     Client(ClientJsonRpcMessage),
     Server(ServerJsonRpcMessage),
@@ -38,7 +40,7 @@ impl Library for Rmcp {
     }
 
     fn encode(decoded: &Decoded, out: &mut Vec<u8>) {
-        // A `Vec` takes everything.
+        // Writing to a `Vec` does not fail.
         let _ = match decoded {
             Decoded::Client(message) => serde_json::to_writer(out, message),
             Decoded::Server(message) => serde_json::to_writer(out, message),
@@ -46,7 +48,8 @@ impl Library for Rmcp {
     }
 }
 
-/// Detects known methods that were decoded as custom ones, and results of another type.
+/// Returns the reason why a decoded message does not match the entry: a known method that was decoded as a custom one,
+/// or a result of another type.
 fn in_message<Q, S, N>(message: &JsonRpcMessage<Q, S, N>, entry: &Entry) -> Option<String>
 where
     Q: std::fmt::Debug,

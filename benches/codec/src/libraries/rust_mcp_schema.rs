@@ -11,8 +11,10 @@ use super::result_type;
 use crate::contestant::{Library, Role, other_variant};
 use crate::entry::{Entry, Side};
 
+/// Library rust-mcp-schema.
 pub struct RustMcpSchema;
 
+/// Decoded message or batch.
 #[allow(clippy::large_enum_variant)]
 pub enum Decoded {
     Client(ClientMessage),
@@ -27,7 +29,7 @@ impl Library for RustMcpSchema {
     type Decoded<'e> = Decoded;
 
     fn decode(entry: &Entry) -> Result<Decoded, String> {
-        // What its `FromStr` does.
+        // The same calls as in the library's `FromStr`.
         let bytes = &entry.bytes;
         match (entry.batch, entry.side) {
             (false, Side::Client) => serde_json::from_slice(bytes).map(Decoded::Client),
@@ -53,7 +55,7 @@ impl Library for RustMcpSchema {
     }
 
     fn encode(decoded: &Decoded, out: &mut Vec<u8>) {
-        // A `Vec` takes everything.
+        // Writing to a `Vec` does not fail.
         let _ = match decoded {
             Decoded::Client(message) => serde_json::to_writer(out, message),
             Decoded::Server(message) => serde_json::to_writer(out, message),
@@ -63,10 +65,12 @@ impl Library for RustMcpSchema {
     }
 }
 
+/// Returns the reason for a message that was decoded as a custom one.
 fn custom() -> Option<String> {
     Some("taken for a custom value".to_owned())
 }
 
+/// Returns the reason why a decoded message of the client does not match the entry.
 fn by_client(message: &ClientMessage, entry: &Entry) -> Option<String> {
     match message {
         ClientMessage::Request(it) => match &it.request {
@@ -85,6 +89,7 @@ fn by_client(message: &ClientMessage, entry: &Entry) -> Option<String> {
     }
 }
 
+/// Returns the reason why a decoded message of the server does not match the entry.
 fn by_server(message: &ServerMessage, entry: &Entry) -> Option<String> {
     match message {
         ServerMessage::Request(it) => match &it.request {
@@ -103,8 +108,9 @@ fn by_server(message: &ServerMessage, entry: &Entry) -> Option<String> {
     }
 }
 
+/// Returns the reason why a decoded result does not match the entry.
 fn other_result(result: &dyn std::fmt::Debug, entry: &Entry) -> Option<String> {
-    // Its variant for empty results is the general one.
+    // The library's variant for empty results is the general variant.
     match result_type(entry.answers?) {
         "EmptyResult" => other_variant(result, "Result"),
         name => other_variant(result, name),

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::contestant::{Library, Role};
 use crate::entry::Entry;
 
+/// `serde_json::Value`.
 pub struct Untyped;
 
 impl Library for Untyped {
@@ -17,7 +18,7 @@ impl Library for Untyped {
     }
 
     fn encode(decoded: &Value, out: &mut Vec<u8>) {
-        // A `Vec` takes everything.
+        // Writing to a `Vec` does not fail.
         let _ = serde_json::to_writer(out, decoded);
     }
 }

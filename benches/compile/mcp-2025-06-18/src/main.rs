@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Returns the method of a request.
 fn by_request(request: &ClientRequest) -> &str {
     match request {
         ClientRequest::Initialize(_) => mcp::InitializeRequest::METHOD,
@@ -37,6 +38,7 @@ fn by_request(request: &ClientRequest) -> &str {
     }
 }
 
+/// Returns the method of a notification.
 fn by_notification(notification: &ClientNotification) -> &str {
     match notification {
         ClientNotification::Cancelled(_) => mcp::CancelledNotification::METHOD,

@@ -6,6 +6,7 @@ use std::io::Read;
 use mcp_exact_convert::{Context, KnownRevision, MessageKind, Role, Payload, convert};
 use mcp_exact_wire::MessageHead;
 
+/// Error of the program.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {

@@ -11,6 +11,7 @@ use mcp_exact_session::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle, serve_blocking};
 
+/// Error of the program.
 type Failure = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Failure> {
@@ -19,6 +20,7 @@ fn main() -> Result<(), Failure> {
     Ok(serve_blocking(config.build()?, Arc::new(handle))?)
 }
 
+/// Handles an event of the driver: answers requests.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = answer(&request).unwrap_or_else(Reply::Error);
@@ -26,6 +28,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
+/// Returns the reply to a request.
 fn answer(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     let home = request.typed_as::<V2026_07_28>(LossPolicy::Report)?;
     let reply = match home.value {
@@ -40,6 +43,7 @@ fn answer(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError>
     reply.map(|ConvertedValue { value, .. }| value)
 }
 
+/// Returns the list with the tool `echo`.
 fn tools() -> Result<ListToolsResult, PeerError> {
     let schema = r#"{"type":"object","properties":{"text":{"type":"string"}},"required":["text"]}"#;
     let schema: mcp_2026_07_28::ToolInputSchema =
@@ -51,6 +55,7 @@ fn tools() -> Result<ListToolsResult, PeerError> {
     ))
 }
 
+/// Returns the text of a call.
 fn echo(params: &CallToolRequestParams) -> Result<CallToolResult, PeerError> {
     let text = params
         .arguments

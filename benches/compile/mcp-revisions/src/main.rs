@@ -3,12 +3,14 @@
 
 use std::io::Read;
 
+/// Error of the program.
 type Failure = Box<dyn std::error::Error>;
 
-/// Decodes with the crate of a revision, and finds the method in the encoded message, because unions differ between
-/// revisions.
+/// Defines the function that decodes a message with the crate of a revision. It reads the method from the encoded
+/// message, because the unions of the revisions differ.
 macro_rules! revisions {
     ($($id:literal $marker:ident $library:ident;)*) => {
+        /// Returns the method of a message.
         fn method(revision: &str, bytes: &[u8]) -> Result<String, Failure> {
             match revision {
                 $($id => {

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Cost of a build on a library.
+/// Cost of building a program with one library.
 #[derive(Debug, Clone)]
 pub struct Cost {
+    /// Name of the library.
     pub library: String,
-    /// Number of packages, including build dependencies.
+    /// Number of packages that the program depends on, including build dependencies.
     pub dependencies: usize,
+    /// CPU time of a clean build in the dev profile.
     pub dev: Duration,
+    /// CPU time of a clean build in the release profile.
     pub release: Duration,
     /// Size of the stripped release program, in bytes.
     pub size: u64,
@@ -65,6 +68,7 @@ fn target(workspace: &Path) -> PathBuf {
     workspace.join("../target/bench-compile")
 }
 
+/// Removes the target directory and builds a program; returns the CPU time.
 fn clean_build(
     workspace: &Path,
     package: &str,
@@ -82,6 +86,7 @@ fn clean_build(
     Ok(children().saturating_sub(before))
 }
 
+/// Returns the number of packages that a program depends on.
 fn dependencies(workspace: &Path, package: &str) -> Result<usize, String> {
     let tree = run(cargo(workspace)
         .args(["tree", "--locked", "--offline", "--package", package])
@@ -114,11 +119,12 @@ fn cargo(workspace: &Path) -> Command {
     ] {
         command.env_remove(variable);
     }
-    // Cargo would build incrementally what is a path here, and not what comes from a registry.
+    // Cargo builds path dependencies incrementally by default, but not packages of a registry.
     command.env("CARGO_INCREMENTAL", "0");
     command
 }
 
+/// Runs a command; returns its output, or an error with its standard error.
 fn run(command: &mut Command) -> Result<String, String> {
     let output = command
         .output()
@@ -130,6 +136,7 @@ fn run(command: &mut Command) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
+/// Removes the target directory, if it exists.
 fn remove(target: &Path) -> Result<(), String> {
     match std::fs::remove_dir_all(target) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -140,7 +147,7 @@ fn remove(target: &Path) -> Result<(), String> {
 }
 
 /// Returns the user and system time of all child processes that have ended.
-// Nothing in std or in a small safe crate tells it.
+// Neither std nor a small safe crate provides this value.
 #[allow(unsafe_code)]
 fn children() -> Duration {
     // SAFETY: `rusage` is plain numbers, for which zero is valid, and the pointer is to one of them.

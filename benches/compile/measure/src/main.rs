@@ -10,6 +10,7 @@ use std::process::ExitCode;
 use bench_record::{date, machine};
 use build::Cost;
 
+/// Text of `--help`.
 const USAGE: &str = "\
 usage: compile-bench [--only NAME] [--json FILE] [--markdown FILE]
 
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs the measurement with the options of the command line.
 fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
     let (mut only, mut json, mut markdown) = (Vec::new(), None, None);
     while let Some(argument) = given.next() {
@@ -94,6 +96,7 @@ fn run(given: &mut dyn Iterator<Item = String>) -> Result<(), String> {
     Ok(())
 }
 
+/// Writes a report.
 fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
 }

@@ -37,15 +37,17 @@ pub fn text(costs: &[Cost]) -> String {
     out
 }
 
-/// Threshold: its description, the measurement with its limit, and whether it is met; `None` if a library was not
-/// measured.
+/// Result of a threshold.
 #[derive(Debug, PartialEq)]
 pub struct Verdict {
+    /// Description of the threshold.
     pub demand: &'static str,
+    /// Measured value and limit; `None` if a library was not measured.
     pub measured: Option<(f64, f64)>,
 }
 
 impl Verdict {
+    /// Returns the result in the report.
     pub fn word(&self) -> &'static str {
         match self.measured {
             None => "n/a",
@@ -54,6 +56,7 @@ impl Verdict {
         }
     }
 
+    /// Returns the measured value and the limit.
     fn numbers(&self) -> String {
         self.measured.map_or_else(
             || "-".to_owned(),
@@ -66,9 +69,9 @@ impl Verdict {
 pub fn verdicts(costs: &[Cost]) -> Vec<Verdict> {
     let cost = |library: &str| costs.iter().find(|cost| cost.library == library);
     let base = cost("serde-json");
-    // What a library costs over the baseline.
+    // Additional cost of a library over the baseline.
     let over = |library: &str, of: fn(&Cost) -> f64| Some(of(cost(library)?) - of(base?));
-    // A server for all revisions beside one on rmcp for the same tools.
+    // Compares a server for all revisions with a server on rmcp that has the same tools.
     let server = |of: fn(&Cost) -> f64| {
         let limit = 0.6 * of(cost("rmcp-stdio")?);
         Some((of(cost("mcp-exact-stdio")?), limit))
@@ -157,7 +160,7 @@ pub fn page(costs: &[Cost], verdicts: &[Verdict], date: &str, machine: &str) -> 
     )
 }
 
-/// Returns a JSON array with each demand and what was measured.
+/// Returns a JSON array with the description and the measurement of each threshold.
 pub fn verdict_json(verdicts: &[Verdict]) -> Value {
     let one = |it: &Verdict| {
         json!({
@@ -190,6 +193,7 @@ pub fn json(costs: &[Cost]) -> Value {
 mod tests {
     use super::*;
 
+    /// Returns the cost of a library.
     fn cost(library: &str, seconds: u64, size: u64) -> Cost {
         Cost {
             library: library.to_owned(),

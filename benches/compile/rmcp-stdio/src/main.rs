@@ -9,6 +9,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 
+/// Server with the tool `echo`.
 #[derive(Clone)]
 struct Echo;
 

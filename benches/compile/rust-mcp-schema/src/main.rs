@@ -18,6 +18,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// Returns the method of a notification.
 fn by_notification(notification: &NotificationFromClient) -> &str {
     match notification {
         NotificationFromClient::ClientNotification(known) => known.method(),

@@ -1,5 +1,5 @@
-//! Reads a message of a client from standard input and prints its method: serde and serde_json alone, without derived types.
-//! Costs of the other programs are given as the difference to this one.
+//! Reads a message of a client from standard input and prints its method: serde and serde_json alone, without derived
+//! types. The report states the costs of the other programs relative to this program.
 
 use std::io::Read;
 

@@ -11,17 +11,20 @@ use tokio::task::JoinSet;
 
 use super::{TEXT, check_answer};
 
-/// Name of the session header.
+/// Name of the header with the session id.
 pub const SESSION: &str = "mcp-session-id";
 
 /// Response body of the bare hyper server: the bytes that mcp-exact's server sends for the same call.
 pub const ANSWER: &str = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"hello, server: say this again"}]}}"#;
+/// Id of every call.
 const ID: u64 = 7;
 
+/// Request that starts a session.
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"load","version":"1"}}}"#;
+/// Notification that completes the handshake.
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
-/// Kind of calls.
+/// Kind of calls: revision and session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
     /// Calls of a session of 2025-11-25.
@@ -34,8 +37,11 @@ pub enum Style {
 
 /// Connection with the request that it repeats.
 pub struct Connection {
+    /// TCP connection to the server.
     stream: TcpStream,
+    /// Request of a call.
     request: Vec<u8>,
+    /// Buffer for a response.
     buffer: Vec<u8>,
 }
 
@@ -43,6 +49,7 @@ pub struct Connection {
 type Body = std::ops::Range<usize>;
 
 impl Connection {
+    /// Opens a connection without a request.
     pub async fn open(address: SocketAddr) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
@@ -107,6 +114,7 @@ impl Connection {
         Ok(())
     }
 
+    /// Sends a request.
     async fn send(&mut self, request: &[u8]) -> anyhow::Result<()> {
         Ok(self.stream.write_all(request).await?)
     }
@@ -165,6 +173,7 @@ impl Connection {
     }
 }
 
+/// Returns a POST request.
 fn post(headers: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     let text = format!(

@@ -7,6 +7,7 @@ use std::io::{self, Read, Write};
 use memchr::{memchr, memchr_iter, memmem};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
+/// Maximum number of bytes of a read.
 const READ: usize = 64 << 10;
 
 /// Answers every complete line of the input; returns the number of consumed bytes.
@@ -19,6 +20,7 @@ fn answer(input: &[u8], out: &mut Vec<u8>) -> usize {
     start
 }
 
+/// Answers one request.
 fn line(line: &[u8], out: &mut Vec<u8>) {
     let Some(id) = value(line, b"\"id\":", b',') else {
         return;
@@ -38,6 +40,7 @@ fn line(line: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+/// Returns the text between `name` and the byte `end`.
 fn value<'a>(line: &'a [u8], name: &[u8], end: u8) -> Option<&'a [u8]> {
     let rest = &line[memmem::find(line, name)? + name.len()..];
     Some(&rest[..memchr(end, rest)?])

@@ -14,11 +14,11 @@ use hyper_util::rt::TokioIo;
 
 use crate::load::http::{ANSWER, SESSION};
 
-/// Placeholder of a session id, with the length of ours.
+/// Session id of all clients, with the length of the ids of our server.
 const ID: &str = "00000000000000000000000000000000";
 
 /// Responds to every request with the bytes of an `echo` result. A request without a session gets an id, so that later
-/// requests have the same headers as those to our server.
+/// requests have the same headers as requests to our server.
 pub async fn echo() -> anyhow::Result<()> {
     serve(|request: Request<Incoming>| async move {
         let has_session = request.headers().contains_key(SESSION);
@@ -38,6 +38,7 @@ pub async fn echo() -> anyhow::Result<()> {
 
 /// Event stream that sends one comment and then stays open.
 struct Idle {
+    /// Comment that was not sent yet.
     first: Option<Bytes>,
 }
 
@@ -75,6 +76,7 @@ pub async fn streams() -> anyhow::Result<()> {
     .await
 }
 
+/// Serves HTTP on a free port with the function `answer`.
 async fn serve<F, R, B, E>(answer: F) -> anyhow::Result<()>
 where
     F: Fn(Request<Incoming>) -> R + Copy + Send + 'static,

@@ -12,12 +12,14 @@ use mcp_exact_transport::http::server::{
 };
 use mcp_exact_transport::{RequestContext, ServerHandle};
 
+/// Returns the configuration of the servers.
 fn settings() -> anyhow::Result<Arc<ServerSettings>> {
     let mut config = ServerConfig::new(Identity::new("echo", "1"));
     config.capabilities = r#"{"tools":{}}"#.parse()?;
     Ok(config.build()?)
 }
 
+/// Handles an event of the driver: answers requests.
 fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     if let ServerEvent::Request(request) = event {
         let reply = call(&request).unwrap_or_else(Reply::Error);
@@ -25,6 +27,7 @@ fn handle(server: &ServerHandle, event: ServerEvent<RequestContext>) {
     }
 }
 
+/// Returns the reply to a request.
 fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     match request.method() {
         "tools/call" => {}
@@ -41,27 +44,31 @@ fn call(request: &IncomingRequest<RequestContext>) -> Result<Reply, PeerError> {
     ))
 }
 
-/// Lists the tool, for gateways that look at it before they call it.
+/// Returns the list with the tool `echo`, for gateways that list the tools before a call.
 fn list() -> Result<Reply, PeerError> {
     result(r#"{"tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#)
 }
 
+/// Returns the result of a call.
 fn result(text: &str) -> Result<Reply, PeerError> {
     let result: Result<JsonObject, _> = text.parse();
     let result = result.map_err(|error| PeerError::internal(error.to_string()))?;
     Ok(Reply::Result(RawResult::from(result)))
 }
 
+/// Serves stdio with the blocking driver.
 pub fn blocking() -> anyhow::Result<()> {
     let served = mcp_exact_transport::serve_blocking(settings()?, Arc::new(handle));
     served.map_err(|error| anyhow!(error))
 }
 
+/// Serves stdio with the Tokio driver.
 pub async fn tokio() -> anyhow::Result<()> {
     mcp_exact_transport::serve_stdio(settings()?, Arc::new(handle)).await?;
     Ok(())
 }
 
+/// Serves HTTP on a free port.
 pub async fn http() -> anyhow::Result<()> {
     let options = HttpServerOptions {
         path: Some("/mcp".to_owned()),

@@ -15,6 +15,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 
+/// Server with the tool `echo`.
 #[derive(Clone)]
 struct Echo;
 
@@ -36,12 +37,14 @@ impl ServerHandler for Echo {
     }
 }
 
+/// Serves stdio.
 pub async fn stdio() -> anyhow::Result<()> {
     let service = Echo.serve(rmcp::transport::stdio()).await?;
     service.waiting().await?;
     Ok(())
 }
 
+/// Serves stdio with asynchronous pipes instead of the standard streams of Tokio.
 pub async fn stdio_pipes() -> anyhow::Result<()> {
     let service = Echo.serve(rmcp::transport::io::stdio_pipes()).await?;
     service.waiting().await?;
